@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from condgraph.engine.values import Kind, Quantity, Time, parse_quantity
-from condgraph.sparql.compile.group import Target
-from condgraph.sparql.literals import date_of, double, integer, string, year_of
+from condgraph.sparql.compile.conditions import Target
+from condgraph.sparql.layout import date_of, double, integer, string, year_of
 
 
 class _Form:

@@ -35,7 +35,7 @@ from machine import markdown, median, peak, write  # noqa: E402
 import condgraph  # noqa: E402
 from condgraph.engine.passes import optimise  # noqa: E402
 from condgraph.languages.registry import lower  # noqa: E402
-from condgraph.sparql.compile.group import Target  # noqa: E402
+from condgraph.sparql.compile.conditions import Target  # noqa: E402
 from condgraph.sparql.compile.plan import compile_plan  # noqa: E402
 from condgraph.sparql.dialect import STANDARD, VIRTUOSO  # noqa: E402
 from condgraph.sparql.layout import GraphIris  # noqa: E402

@@ -55,7 +55,7 @@ def _write(snapshot: Snapshot, graph: str, file: IO[str], to: str, base: str | N
         return jsonl_write.write(items(snapshot), file, graph=graph)
     if to == "rdf":
         from condgraph.sparql.layout import base_iri, checked_base
-        from condgraph.sparql.plain.quads import Plain
+        from condgraph.sparql.plain import Plain
 
         plain, lines = Plain(snapshot, checked_base(base) if base else base_iri(graph)), 0
         for line in plain.lines():
@@ -64,6 +64,6 @@ def _write(snapshot: Snapshot, graph: str, file: IO[str], to: str, base: str | N
         for said in plain.warnings:
             warnings.warn(said, stacklevel=4)
         return lines
-    from condgraph.sparql.load import export
+    from condgraph.sparql.load.write import write_file
 
-    return export.write(snapshot, file, to, graph=graph, base=base)
+    return write_file(snapshot, file, to, graph=graph, base=base)

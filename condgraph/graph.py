@@ -22,7 +22,7 @@ from condgraph.links.methods import LinkMethods
 from condgraph.logic.evaluation.methods import EvaluationMethods
 from condgraph.logic.methods import LogicMethods
 from condgraph.prepared import Preparing
-from condgraph.sparql.methods import RdfMethods
+from condgraph.sparql.rdflib_graph import RdfMethods
 
 
 class Graph(

@@ -133,9 +133,8 @@ class GraphAsking(GraphBase):
         anew each time, in memory.
         """
         # Oxigraph and all that needs it are imported for those who ask it.
-        from condgraph.sparql.embedded import EmbeddedStore
+        from condgraph.sparql.embedded import BUILDERS, EmbeddedStore
         from condgraph.sparql.layout import checked_base
-        from condgraph.sparql.stored import BUILDERS
 
         snapshot = self.current
         if base is not None:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import condgraph
 from condgraph.engine.errors import MissingExtraError, OptionError, ReadOnlyError
 from condgraph.sparql.layout import base_iri
-from condgraph.sparql.plain.quads import Plain
+from condgraph.sparql.plain import Plain
 
 try:
     from rdflib import BNode, Graph

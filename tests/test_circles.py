@@ -23,10 +23,9 @@ KNOWN: Final[tuple[frozenset[str], ...]] = (
             *(f"engine.snapshot.{name}" for name in ("build", "declared", "layout", "readback", "snapshot", "sources")),
         }
     ),
-    # Stores, their answers, their patterns and their witnesses.
+    # Stores, their answers and their patterns.
     frozenset({"cypher.answer", "cypher.queries"}),
     frozenset({"cypher.patterns.match", "cypher.patterns.candidates", "cypher.patterns.content", "cypher.store"}),
-    frozenset({"sparql.answer", "sparql.store", "sparql.witness"}),
 )
 
 

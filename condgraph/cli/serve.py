@@ -349,7 +349,7 @@ def _use(backend: OxigraphBackend, api: Api, copy: Replica, fresh: bool) -> None
 def _backend(embedded: EmbeddedStore, queries: QueryOptions, headers: Mapping[str, str]) -> OxigraphBackend:
     from condgraph.endpoint.backend import OxigraphBackend
     from condgraph.sparql.layout import PRED
-    from condgraph.sparql.text.prologue import PREFIXES
+    from condgraph.sparql.text.scan import PREFIXES
 
     backend = OxigraphBackend(
         embedded.source,

@@ -33,7 +33,7 @@ from condgraph.endpoint.protocol import ProtocolError, Request, read, read_graph
 from condgraph.endpoint.service import Backend, Limits
 from condgraph.endpoint.streams import Streams
 from condgraph.engine.errors import MissingExtraError
-from condgraph.sparql.text.survey import aside, survey
+from condgraph.sparql.text.scan import aside, survey
 from condgraph.sparql.workers.pool import Query
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from typing import Any, Final, TypeAlias
 
 from condgraph.engine.errors import DeadlineError, ParseError
 from condgraph.engine.workers import Once
-from condgraph.sparql.stored import BUILDERS
-from condgraph.sparql.text.prologue import underscored
-from condgraph.sparql.text.survey import aside, survey
+from condgraph.sparql.embedded import BUILDERS
+from condgraph.sparql.text.scan import aside, survey, underscored
 from condgraph.sparql.workers.pool import AsyncResults, File, Query, UnopenedError, WorkerPool
 
 #: What the page asks about an IRI.

@@ -21,7 +21,7 @@ from condgraph.engine.errors import UnsupportedError
 from condgraph.live.answer import Live, Solutions
 from condgraph.live.compiled import MOST
 from condgraph.sparql.layout import PRED
-from condgraph.sparql.text.prologue import PREFIXES
+from condgraph.sparql.text.scan import PREFIXES
 from condgraph.sparql.workers.pool import AsyncResults, Query, WorkerPool
 
 #: Seconds that a query may be read for, without anything to ask.

@@ -21,9 +21,8 @@ from condgraph.live.expressions import Sort
 from condgraph.live.parse import parse
 from condgraph.live.syntax import Iri, beyond
 from condgraph.live.vocabulary import MARK, Vocabulary
-from condgraph.sparql.layout import PRED, GraphIris, base_iri, checked_base
-from condgraph.sparql.literals import XSD, double, integer, string
-from condgraph.sparql.text.prologue import PREFIXES, underscored
+from condgraph.sparql.layout import PRED, XSD, GraphIris, base_iri, checked_base, double, integer, string
+from condgraph.sparql.text.scan import PREFIXES, underscored
 
 if TYPE_CHECKING:
     from condgraph.cypher.native.mapping import Mapping as Taken

@@ -19,8 +19,7 @@ from condgraph.engine.values import DAY_SECONDS, Precision
 from condgraph.live.expressions import Bound, Sort
 from condgraph.live.syntax import Basic, Iri, Lit, Term, Triple, Var, beyond
 from condgraph.live.vocabulary import TERMS, Attribute, Of, Predicate, Relation, Vocabulary
-from condgraph.sparql.layout import PRED
-from condgraph.sparql.literals import XSD
+from condgraph.sparql.layout import PRED, XSD
 
 if TYPE_CHECKING:
     from condgraph.cypher.native.layout import NativeLayout

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from condgraph.live.syntax import Aggregate, Call, Exists, Expression, Iri, Lit, Var, beyond
 from condgraph.live.vocabulary import Vocabulary
-from condgraph.sparql.literals import XSD
+from condgraph.sparql.layout import XSD
 
 #: What an expression is: a node or concept (an IRI), the node of a value of a kind, or a literal.
 Sort: TypeAlias = Literal[

@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 
 from condgraph.engine.errors import ParseError
 from condgraph.live.syntax import Iri, Lit, Term, Var, beyond
-from condgraph.sparql.literals import XSD
+from condgraph.sparql.layout import XSD
 
 _TOKEN: Final = re.compile(
     r"""

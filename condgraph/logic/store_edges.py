@@ -19,8 +19,7 @@ from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError
 from condgraph.engine.facts import Entity
 from condgraph.languages.logic.tree import Anchor, Anything, Complement, Intersection, OfType, Projection, Tree, Union
 from condgraph.logic.propagation import Matrix, adjacency
-from condgraph.sparql.layout import GraphIris, predicted_graph
-from condgraph.sparql.literals import double, string
+from condgraph.sparql.layout import GraphIris, double, predicted_graph, string
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot

@@ -24,7 +24,7 @@ class Compilers:
         from condgraph.cypher.compile.plan import compile_plan as to_cypher
         from condgraph.engine.stored_schema import StoredSchema
         from condgraph.overview.survey import described
-        from condgraph.sparql.compile.group import Target
+        from condgraph.sparql.compile.conditions import Target
         from condgraph.sparql.compile.plan import compile_plan as to_sparql
         from condgraph.sparql.layout import GraphIris, base_iri
         from condgraph.sparql.load.write import counts

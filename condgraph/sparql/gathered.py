@@ -1,34 +1,54 @@
-"""What a gathering query gave (`compile.gather`), as a snapshot on which the client runs the rest of
-a plan.
-
-Each row is (leaf, what the leaf gave, a triple about it). The snapshot is small and complete for
-its plan; the engine goes on from the leaves' results as if it had worked them out.
+"""What a server sends so that a plan can be run in process: rows of triples as a small snapshot, the
+witness of an answer, and the statements around entities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.algebra.around import around_of
 from condgraph.engine.errors import StoreError
 from condgraph.engine.execute.factset import FactSet
+from condgraph.engine.execute.searched import countable
+from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
-from condgraph.sparql.compile.facts import reach_of
-from condgraph.sparql.layout import MEMBER, PRED, RDF, STATEMENT, SUBCLASS, VALUE, GraphIris, exactly, read_value
+from condgraph.sparql.compile.conditions import Group
+from condgraph.sparql.compile.operators import Compiler, reach_of
+from condgraph.sparql.compile.plan import branch_of, collect, gathering, memberships, memberships_of, namesakes, native, others
+from condgraph.sparql.layout import MEMBER, PRED, RDF, STATEMENT, SUBCLASS, VALUE, GraphIris, exactly, integer, read_value
 
 if TYPE_CHECKING:
+    from condgraph.engine.check import KnownIds
     from condgraph.engine.execute.run import Run
+    from condgraph.sparql.compile.conditions import Target
+
+
+# -- gathered ----------------------------------------------------------------------------------------
+# Each row is (leaf, what the leaf gave, a triple about it). The snapshot is small and complete for
+# its plan; the engine goes on from the leaves' results as if it had worked them out.
+
 
 Row = tuple[str, str, str, str, str]
+#: The solutions of a SELECT over the graph.
+Select = Callable[[str], Iterable[Any]]
+
+
+def rows_of(solutions: Iterable[Any]) -> Iterator[Row]:
+    """The rows of a gathering query."""
+    for row in solutions:
+        leaf, n, s, p, o = (row[name].value for name in ("leaf", "n", "s", "p", "o"))
+        yield leaf, n, s, p, o
 
 
 class LostRowsError(StoreError):
@@ -161,3 +181,122 @@ def _above(plan: Node, wanted: Node, leaves: set[int]) -> bool:
             seen.add(id(node))
             stack.extend(node.inputs())
     return False
+
+
+# -- witness -----------------------------------------------------------------------------------------
+# The evidence of an answer: the statements that it rests on, fetched with one further query (on
+# Virtuoso one for each part) and asked in process.
+#
+# A graph that only a server has is not here to be looked at. So the query fetches the statements that
+# pass the filters of each scan, the sets that the plan names and the memberships between, and the
+# engine runs the same plan on them (`engine.execute.witness_plan`), so that evidence and the warnings
+# of aggregates are those of the graph in process.
+
+
+#: Entities that one part of a query names.
+_TOGETHER: Final = 200
+
+
+def wanted(plan: Node) -> list[Unit]:
+    """What has to be fetched for a plan."""
+    return units(plan, {id(node) for node in postorder(plan) if not native(node)})
+
+
+def compile_witness(fetched: Sequence[Unit], target: Target) -> list[str]:
+    """The query that fetches it, or the queries of its parts where a store gathers so; each unit is
+    the leaf of its number, sources and memberships are -1.
+    """
+    branches = _branches(fetched, target)
+    parts = [[branch] for branch in branches] if target.dialect.gathers_in_parts else [branches]
+    return [gathering(part, target, stated=True) for part in parts]
+
+
+def _branches(fetched: Sequence[Unit], target: Target) -> list[str]:
+    compiler = Compiler(target)
+    branches = ["SELECT DISTINCT (-1 AS ?leaf) (?source AS ?n) WHERE { ?source <pred:place> ?place . }"]
+    for i, unit in enumerate(fetched):
+        if unit.named is not None:
+            below: list[Node] = []
+            collect(unit.named, below, below, set())
+            branches.extend(namesakes(compiler, i, unit.named, below))
+            continue
+        branches.append(branch_of(compiler, i, unit.compiled))
+        if unit.concepts is not None:
+            everything = unit.compiled if unit.known else None
+            branches.extend(memberships(compiler, everything, unit.concepts))  # type: ignore[arg-type]
+    return branches
+
+
+def counted(target: Target, select: Select, nodes: Sequence[Node], known: KnownIds) -> list[int]:
+    """How many statements, or entities, each operator gives: one query; `known` has the ids of what
+    only the client works out.
+    """
+    asked: list[tuple[int, Node]] = []
+    for step, node in enumerate(nodes):
+        asked.extend((step, part) for part in _parted(countable(node, lambda one: not native(one), known)))
+    compiler = Compiler(target)
+    parts = []
+    for step, node in asked:
+        out = Group()
+        if isinstance(node, alg.Facts):
+            counted = compiler.facts(node, out, whole=True).statement
+        else:
+            counted = compiler.variable("e")
+            compiler.settled(node, counted, out)
+        parts.append(f"{{ SELECT ({integer(step)} AS ?step) (COUNT(DISTINCT {counted}) AS ?size) WHERE {{ {out.text()} }} }}")
+    sizes = [0] * len(nodes)
+    for row in select(f"SELECT ?step ?size WHERE {{ {' UNION '.join(parts)} }}"):
+        sizes[int(row["step"].value)] += int(row["size"].value)
+    return sizes
+
+
+def _parted(node: Node) -> list[Node]:
+    """Long lists of entities or names in pieces, which have their statements to themselves."""
+    of = node.of if isinstance(node, alg.Scan) else node
+    if not isinstance(of, (alg.ById, alg.ByName)):
+        return [node]
+    listed = of.ids if isinstance(of, alg.ById) else of.names
+    pieces = [type(of)(listed[at : at + _TOGETHER]) for at in range(0, len(listed), _TOGETHER)]
+    return [replace(node, of=piece) if isinstance(node, alg.Scan) else piece for piece in pieces]
+
+
+def run_witness(plan: Node, fetched: Sequence[Unit], rows: Iterable[Row], names: GraphIris) -> WitnessRun:
+    """The plan run on what was fetched for it."""
+    gathered = Gathered(rows, names, ())
+    snapshot = gathered.snapshot
+    known = {}
+    for i, unit in enumerate(fetched):
+        for node in unit.known:
+            found = [snapshot.identified(names.name_of(iri)) for iri in gathered.given.get(i, ())]
+            known[id(node)] = np.unique(np.array(found, np.int32))
+    run = WitnessRun(snapshot, known)
+    run.execute(plan)
+    return run
+
+
+# -- around ------------------------------------------------------------------------------------------
+# The statements around some entities, as chains read them: one query, at most so many a direction.
+
+
+def around(
+    target: Target, select: Select, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False
+) -> Snapshot:
+    """The entities of these ids and names with the statements at whose ends they stand, as a
+    snapshot of those alone; and others that have the name of an entity in them, up to the bound.
+    With `concepts` also the memberships that they are an end of.
+    """
+    compiler = Compiler(target)
+    of, scans = around_of(ids, names, values=values)
+    branches = ["SELECT DISTINCT (-1 AS ?leaf) (?source AS ?n) WHERE { ?source <pred:place> ?place . }"]
+    branches += [f"{branch_of(compiler, number, scan)} LIMIT {int(most)}" for number, scan in enumerate(scans)]
+    branches.append(branch_of(compiler, len(scans), of))
+    branches += others(compiler, len(scans) + 1, of, scans, most)
+    if concepts:
+        branches += memberships_of(compiler, of, most)
+    text = gathering(branches, target, stated=True)
+    try:
+        return Gathered(rows_of(select(text)), target.names, ()).snapshot
+    except LostRowsError:
+        # Shorter queries are planned otherwise.
+        parts = [row for branch in branches for row in rows_of(select(gathering([branch], target, stated=True)))]
+        return Gathered(parts, target.names, ()).snapshot

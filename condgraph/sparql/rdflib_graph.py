@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.errors import MissingExtraError
 from condgraph.sparql.layout import base_iri, checked_base
-from condgraph.sparql.plain.quads import Plain
-from condgraph.sparql.text.prologue import PREFIXES
-
-try:
-    from rdflib import BNode, Dataset, Graph, Literal, Namespace, URIRef
-except ImportError:
-    raise MissingExtraError("rdflib", "rdflib") from None
+from condgraph.sparql.plain import Plain
+from condgraph.sparql.text.scan import PREFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rdflib import Dataset, Graph
+
     from condgraph.engine.snapshot.snapshot import Snapshot
+
 
 #: Lines that are parsed together.
 _BATCH = 20_000
@@ -28,6 +26,10 @@ def to_rdflib(snapshot: Snapshot, graph: str, base: str | None, *, dataset: bool
     """The plain triples of a snapshot as a graph, or as a data set with the named graphs they stood
     in. What RDF, or rdflib, cannot say is a Python warning.
     """
+    try:
+        from rdflib import Dataset, Graph, Namespace
+    except ImportError:
+        raise MissingExtraError("rdflib", "rdflib") from None
     base = checked_base(base) if base else base_iri(graph)
     found: Graph | Dataset = Dataset() if dataset else Graph()
     for prefix, iri in {**PREFIXES, "": base}.items():
@@ -47,6 +49,7 @@ def quads(plain: Plain) -> Iterator[tuple[tuple[Any, Any, Any], Any]]:
     warning at the end.
     """
     import pyoxigraph as ox
+    from rdflib import BNode, Literal, URIRef
 
     directed = 0
 
@@ -83,3 +86,26 @@ def quads(plain: Plain) -> Iterator[tuple[tuple[Any, Any, Any], Any]]:
         said.append(f"{directed} texts have a direction, which rdflib has no place for")
     for one in said:
         warnings.warn(one, stacklevel=4)
+
+
+class RdfMethods:
+    """The methods of `Graph` that give it to programs of RDF."""
+
+    name: str
+
+    if TYPE_CHECKING:
+
+        def snapshot(self) -> Any:
+            """See `Graph.snapshot`."""
+
+    def to_rdflib(self, *, base: str | None = None, dataset: bool = False) -> Any:
+        """The graph as an `rdflib.Graph`: the triples that RDF was loaded from, by their own IRIs, and
+        what else there is under `base`; with `dataset` an `rdflib.Dataset` that has the named graphs
+        too. Statements about statements are reified, since rdflib has no triple terms.
+
+        What cannot be said so is a Python warning. Raises `MissingExtraError` where rdflib is not
+        installed (`pip install 'condgraph[rdflib]'`), `OptionError` for what is no base.
+        """
+
+        current: Snapshot = self.snapshot().current
+        return to_rdflib(current, self.name, base, dataset=dataset)

@@ -1,31 +1,44 @@
-"""A graph in a remote RDF store: ask it with one query, search it for patterns, load it, remove it.
-What that reads of the graph is in `reader`.
+"""A graph in a remote RDF store: asked with one query, searched for patterns, loaded, removed.
+
+Others may load the graph meanwhile. So a query says which load it was written for, and gives
+nothing of another (`_guarded`); what was asked is then asked again (`steady`).
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from condgraph.engine.bounds import cached, current, within
-from condgraph.engine.errors import OptionError, ReadOnlyError
+from condgraph.engine.errors import OptionError, ReadOnlyError, StoreBusyError, StoreError, StoreMissingError, StoreVersionError
+from condgraph.engine.facts import Source
 from condgraph.engine.owner import Owner
+from condgraph.engine.pieces import watched
+from condgraph.engine.schema import AROUND, MOST_COMPARED, beginnings, ids_of_key, offered
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.workers import shared
+from condgraph.overview.survey import Survey, stored_survey
 from condgraph.sparql.client import PATIENCE, Endpoint, Method
-from condgraph.sparql.dialect import OXIGRAPH
-from condgraph.sparql.layout import base_iri, checked_base, predicted_graph
-from condgraph.sparql.load.push import Loader, busy
-from condgraph.sparql.load.remote import abandon, marks, remove, state
-from condgraph.sparql.lookup import LinkedStore
-from condgraph.sparql.reader import RemoteReader
+from condgraph.sparql.compile.conditions import Target
+from condgraph.sparql.dialect import OXIGRAPH, cut
+from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri, checked_base, predicted_graph, string
+from condgraph.sparql.load.pull import EVERYTHING, pull, sources
+from condgraph.sparql.load.push import Loader, abandon, busy, in_pieces, marks, remove, schema_of, state, unfinished
+from condgraph.sparql.load.write import counts
 from condgraph.sparql.store import RdfStore
 from condgraph.sparql.text.lists import rewrite
 from condgraph.sparql.text.query import run
-from condgraph.sparql.text.survey import makes_triples
+from condgraph.sparql.text.scan import makes_triples
 from condgraph.sparql.text.table import Table
 
 if TYPE_CHECKING:
+    from pyoxigraph import QuerySolution
+
     from condgraph.engine.answer import Answer
     from condgraph.engine.changes import Change
     from condgraph.engine.store import Request
@@ -34,6 +47,301 @@ if TYPE_CHECKING:
     from condgraph.sparql.patterns.vectors import CachedVectors
     from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport, OnProgress
+
+
+# -- names and schema --------------------------------------------------------------------------------
+# What lowering asks of a graph in a remote RDF store: its stored schema with names looked up one by
+# one, or the schema of the whole graph, pulled into process.
+
+
+#: Names of entities that are remembered, with whether they are there.
+_MOST_NAMES: Final = 100_000
+
+
+class RemoteGraph(Protocol):
+    """A graph in a remote store, as far as names are looked up there."""
+
+    @property
+    def target(self) -> Target:
+        """What compiling knows of the graph."""
+
+    def select(self, text: str) -> list[QuerySolution]:
+        """The rows of a SELECT over the graph."""
+
+    def ask(self, text: str) -> bool:
+        """The answer of an ASK over the graph."""
+
+    def named(self, names: Iterable[str]) -> set[str]:
+        """Those of the names that an entity or concept has."""
+
+    def all_names(self, around: Sequence[str]) -> list[str]:
+        """The names of all entities, concepts and rows; in a large graph those that stand around
+        some texts.
+        """
+
+    def linked(self) -> Snapshot:
+        """The graph pulled into process."""
+
+
+class LookupSchema(StoredSchema):
+    """A stored schema that looks names of entities up where the graph is, each once."""
+
+    def __init__(self, found: dict[str, Any], graph: RemoteGraph) -> None:
+        super().__init__(found)
+        self._graph = graph
+        self._names: dict[str, bool] = {}
+
+    def has_entity(self, name: str) -> bool:
+        """Some entity or concept has exactly this name: one small query for a name that was not
+        asked for before.
+        """
+        found = self._names.get(name)
+        if found is None:
+            if len(self._names) > _MOST_NAMES:
+                self._names.clear()
+            found = self._names[name] = bool(self._graph.named((name,)))
+        return found
+
+    def keyed(self, key: str) -> tuple[tuple[str, str], ...]:
+        """The rows, id and name, that a text is the key of."""
+        found = []
+        for ident in ids_of_key(key, self.keyed_tables):
+            rows = self._graph.select(f"SELECT ?name WHERE {{ {self._graph.target.names.entity(ident)} <pred:name> ?name }}")
+            found += [(ident, row["name"].value) for row in rows]
+        return tuple(found)
+
+    def has_id(self, ident: str) -> bool:
+        """Some entity has this id."""
+        return self._graph.ask(f"ASK {{ {self._graph.target.names.entity(ident)} <pred:name> ?name }}")
+
+    def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
+        """Entity names most like `name`, as `engine.schema.Schema` gives them."""
+        graph = self._graph
+        rows = graph.select(f"SELECT ?name WHERE {{ {graph.target.names.entity(name)} <pred:name> ?name }}")
+        return offered(name, [row["name"].value for row in rows], graph.all_names(beginnings(name)), most)
+
+
+class LinkedStore(RdfStore):
+    """A store whose schema is that of the whole graph, pulled into process."""
+
+    def __init__(self, graph: RemoteGraph) -> None:
+        self._graph = graph
+
+    def select(self, text: str) -> list[QuerySolution]:
+        """The rows of a SELECT over the graph."""
+        return self._graph.select(text)
+
+    def ask(self, text: str) -> bool:
+        """The answer of an ASK over the graph."""
+        return self._graph.ask(text)
+
+    @cached
+    def target(self) -> Target:
+        """What compiling knows of the graph."""
+        target = self._graph.target
+        return replace(target, schema=self._graph.linked().schema)
+
+
+# -- reading -----------------------------------------------------------------------------------------
+# Reading a graph in a remote RDF store: what its node says, queries of one state of it, names, and
+# the whole of it pulled into process.
+
+
+T = TypeVar("T")
+
+
+class RemoteReader(RdfStore):
+    """One graph of an RDF store, read through its endpoint; `base` is the IRI of the graph."""
+
+    def __init__(self, endpoint: Endpoint, graph: str, base: str) -> None:
+        self.endpoint, self.name, self.base = endpoint, graph, base
+        self.place = endpoint.query_url
+        self._schema: StoredSchema | None = None
+        self._load = ""
+        self._counts: dict[str, int] = {}
+        self._pulled: dict[str, Any] = {}
+
+    # -- the graph's node --------------------------------------------------------------------------
+
+    def about(self) -> dict[str, list[str]]:
+        """What the graph's node says; raises where there is none, or a load is not finished."""
+        found = state(self.endpoint, self.base)
+        if "loading" in found:
+            other = next((mark for mark in marks(found) if not mark.gone), None)
+            raise unfinished(self.name, found) if other is None else busy(self.name, other)
+        if "load" not in found or "schema" not in found:
+            raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first")
+        if found.get("layout") != [str(LAYOUT)]:
+            raise StoreVersionError(f"graph {self.name!r} has layout {found.get('layout')}, this version reads {LAYOUT}")
+        return found
+
+    @property
+    def schema(self) -> StoredSchema:
+        """What lowering knows; read once, and again after a load."""
+        if self._schema is None:
+            found = self.about()
+            self._load, self._counts = found["load"][0], json.loads(found["counts"][0])
+            try:
+                self._schema = LookupSchema(json.loads(schema_of(found)), self)
+            except KeyError as error:
+                raise StoreVersionError(
+                    f"the schema of graph {self.name!r} has no {error}: another version wrote it", hint="load the graph again"
+                ) from None
+        return self._schema
+
+    def refresh(self) -> None:
+        """Forget the schema, which another process may have changed."""
+        self._schema = None
+
+    def exists(self) -> bool:
+        """Whether the graph is there, and its load is finished."""
+        found = state(self.endpoint, self.base)
+        return "load" in found and "loading" not in found
+
+    def counts(self) -> dict[str, int]:
+        """What the graph holds."""
+        found: dict[str, int] = json.loads(self.about()["counts"][0])
+        return found
+
+    def survey(self) -> Survey:
+        """What the graph holds, as it was counted when it was loaded; read once for each load."""
+
+        def ask() -> Survey:
+            kept = self.schema.kept
+            if "survey" not in kept:
+                rows = self.select(f"SELECT ?o WHERE {{ <{self.base}> <pred:survey> ?o }}")
+                kept["survey"] = stored_survey(in_pieces(row["o"].value for row in rows), self._load, self.schema, self._counts)
+            found: Survey = kept["survey"]
+            # Of a graph that was loaded anew since, another is told.
+            self._check_load()
+            return found
+
+        return self.steady(ask)
+
+    def sources(self) -> tuple[Source, ...]:
+        """The sources of the graph, by name."""
+        return tuple(sorted(sources(self._rows), key=lambda source: source.name))
+
+    # -- queries -----------------------------------------------------------------------------------
+
+    @property
+    def target(self) -> Target:
+        """What compiling knows of the graph."""
+        return Target(GraphIris(self.base), self.schema, self._counts, dialect=self.endpoint.dialect)
+
+    def select(self, text: str) -> list[QuerySolution]:
+        """The rows of a SELECT over the graph that this reader knows: a load that began since is an
+        error, or is seen whole.
+        """
+        found: list[QuerySolution] = list(watched(self._run(self._guarded(text))))
+        if not found or (len(found) == 1 and _nothing(found[0])):
+            self._check_load()
+        return found
+
+    def ask(self, text: str) -> bool:
+        """The answer of an ASK over the graph."""
+        found = bool(self._run(self._guarded(text)))
+        if not found:
+            self._check_load()
+        return found
+
+    def _run(self, text: str) -> Any:
+        return self.endpoint.query(text, graphs=(self.base,))
+
+    def _guarded(self, text: str) -> str:
+        """The query, which gives nothing where the graph is not the one whose schema it was written
+        for.
+        """
+        mark = f'<{self.base}> <pred:load> "{self._load}" . '
+        return text.replace("{ ", "{ " + mark, 1)
+
+    def _check_load(self) -> None:
+        """After an answer with nothing in it: was that the guard?"""
+        if self.about()["load"] != [self._load]:
+            self._schema = None
+            raise _LoadedAnewError(f"graph {self.name!r} was loaded anew")
+
+    def steady(self, ask: Callable[[], T]) -> T:
+        """What `ask` gives, of one state of the graph: asked again where it was loaded anew
+        meanwhile.
+        """
+        for _ in range(2):
+            with suppress(_LoadedAnewError):
+                return ask()
+        return ask()
+
+    def named(self, names: Iterable[str]) -> set[str]:
+        """Those of the names that an entity or concept has."""
+        found: set[str] = set()
+        for some in cut(names, self.endpoint.dialect.list_length):
+            # One name is found by its index; Virtuoso is slow on long VALUES.
+            wanted = string(some[0]) if len(some) == 1 else f"?n FILTER(?n IN ({', '.join(map(string, some))}))"
+            text = f"SELECT DISTINCT ?n WHERE {{ ?e <pred:name> {wanted} }}"
+            rows = list(self._run(text.replace("DISTINCT ?n", "?e") + " LIMIT 1" if len(some) == 1 else text))
+            found.update(some if len(some) == 1 and rows else (row["n"].value for row in rows))
+        return found
+
+    def all_names(self, around: Sequence[str]) -> list[str]:
+        """The names of all entities, concepts and rows; in a large graph those that stand around
+        some texts.
+        """
+        every = "SELECT DISTINCT ?n WHERE { ?e <pred:name> ?n"
+        if sum(self._counts.get(kind, 0) for kind in ("entities", "concepts", "rows")) <= MOST_COMPARED:
+            texts = [f"{every} }}"]
+        else:
+            sides = ((">=", "STR(?n)"), ("<", "DESC(STR(?n))"))
+            texts = [
+                f"{every} FILTER(STR(?n) {side} {string(one)}) }} ORDER BY {order} LIMIT {AROUND}"
+                for one in around
+                for side, order in sides
+            ]
+        return list(dict.fromkeys(row["n"].value for text in texts for row in self.select(text)))
+
+    # -- all of it ---------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The whole graph pulled into process, with its sources."""
+        written = json.loads(self.about()["counts"][0])
+        found = self._pull()
+        if counts(found) != written:
+            raise StoreError(
+                f"{self.place} gave not all of graph {self.name!r}", hint="a limit of the server (ResultSetMaxRows of Virtuoso)?"
+            )
+        return found
+
+    def left(self) -> Snapshot | None:
+        """What a load that was ended half way left in the graph; None where that added to nothing."""
+        return self._pull(lenient=True) if any(mark.adds for mark in marks(state(self.endpoint, self.base))) else None
+
+    def linked(self) -> Snapshot:
+        """The graph pulled into process, kept for as long as it is the same: for those who look
+        names up in it.
+        """
+        load = self.about()["load"][0]
+        if load not in self._pulled:
+            self._pulled.clear()
+        found: Snapshot = shared(self._pulled, load, self.snapshot)
+        return found
+
+    def _rows(self, text: str) -> Any:
+        return self._run(text)
+
+    def _pull(self, lenient: bool = False) -> Snapshot:
+        triples = self.endpoint.triples(EVERYTHING, graphs=(self.base,), whole=True)
+        return pull(triples, self._rows, self.base, lenient=lenient)
+
+
+class _LoadedAnewError(StoreBusyError):
+    """The graph is another one than it was when its schema was read."""
+
+
+def _nothing(row: QuerySolution) -> bool:
+    """Whether the only row of an answer is a count of nothing."""
+    terms = [term for term in row if term is not None]
+    return not terms or (len(terms) == 1 and getattr(terms[0], "value", "") == "0")
+
+
+# -- the store ---------------------------------------------------------------------------------------
 
 
 class SparqlStore(RemoteReader):

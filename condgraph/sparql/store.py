@@ -8,18 +8,54 @@ store, or an endpoint. What it does with a program is the same for both.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
-from condgraph.engine.algebra import Node, postorder
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, Qualifiers, postorder
+from condgraph.engine.bounds import cached, kept, timed
+from condgraph.engine.describe import describe, tree
+from condgraph.engine.errors import StoreError
 from condgraph.engine.execute import Run
+from condgraph.engine.execute.bags import order_key
+from condgraph.engine.execute.conditions import compared_kinds
+from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity
+from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
+from condgraph.engine.lowered import Step
+from condgraph.engine.passes.rewrite import mark, rewrite
 from condgraph.engine.pieces import watched
-from condgraph.sparql.answer import FinishedAnswer, SparqlAnswer
-from condgraph.sparql.compile.gather import gather_parts
-from condgraph.sparql.compile.group import Target
-from condgraph.sparql.compile.plan import compile_plan, compile_sizes
-from condgraph.sparql.gathered import Gathered, LostRowsError, Row, finish
-from condgraph.sparql.witness import compile_witness, count, run_witness, wanted
+from condgraph.engine.stored_answer import StoredAnswer
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
+from condgraph.sparql.compile.conditions import Group, Target
+from condgraph.sparql.compile.operators import Compiler
+from condgraph.sparql.compile.plan import (
+    Compiled,
+    compile_descriptions,
+    compile_kinds,
+    compile_plan,
+    compile_sizes,
+    gather_parts,
+    native,
+    said,
+    value_rows,
+    values_are_native,
+)
+from condgraph.sparql.dialect import cut
+from condgraph.sparql.gathered import (
+    Gathered,
+    LostRowsError,
+    Row,
+    around,
+    compile_witness,
+    counted,
+    finish,
+    rows_of,
+    run_witness,
+    wanted,
+)
+from condgraph.sparql.layout import ENTITY_CLASSES, PRED, TYPE, VALUE, GraphIris, integer, read_number, value_named
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
@@ -29,6 +65,330 @@ if TYPE_CHECKING:
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.store import Request, Size
+
+
+# -- answers -----------------------------------------------------------------------------------------
+# Answers of RDF stores: rows as typed values, and warnings.
+
+
+# -- warnings ----------------------------------------------------------------------------------------
+# What an answer from an RDF store warns of, found out when somebody asks: values that a test could
+# not compare, counted there.
+#
+# The schema says which types a predicate has, so that most questions need no query for it. What the
+# client works out is counted as it is worked out (`engine.execute.run`).
+
+
+Select = Callable[[str], Iterable["QuerySolution"]]
+_KINDS: Final = {
+    f"{PRED}Text": Kind.TEXT,
+    f"{PRED}Quantity": Kind.QUANTITY,
+    f"{PRED}Time": Kind.TIME,
+    f"{PRED}Unknown": Kind.UNKNOWN,
+}
+#: Long values that one query is asked about.
+_LONG: Final = 200
+
+
+def count_left_out(plan: Node, target: Target, select: Select) -> LeftOut:
+    """The values that the tests of the query could not compare, by what they are and what they were
+    to be compared with.
+    """
+    compiler = Compiler(target)
+    nodes = [node for node in postorder(plan) if _may_leave_out(node, plan, target)]
+    if not nodes:
+        return LeftOut()
+    branches = " UNION ".join(f"{{ {_tally(compiler, i, node)} }}" for i, node in enumerate(nodes))
+    rows = [(int(row["step"].value), row["o"].value, int(row["count"].value)) for row in select(_TALLIES % branches)]
+    kinds = _kinds_of({o for _, o, _ in rows}, target.names, select)
+    found = LeftOut()
+    for step, o, count in rows:
+        left_out(found, *kinds[o], count, compared_kinds(condition_of(nodes[step])))
+    return found
+
+
+_TALLIES: Final = "SELECT ?step ?o ?count WHERE { %s }"
+
+
+def _may_leave_out(node: Node, plan: Node, target: Target) -> bool:
+    """Whether the query decides a test that may meet values which it cannot compare."""
+    if isinstance(node, alg.AnySatisfies):
+        if node is not plan or not values_are_native(_plain(node.values)):
+            return False
+    elif node.facets.tests == "nothing" or not native(node):
+        return False
+    wanted = compared_kinds(condition_of(node))
+    kinds = _possible(node, target)
+    return bool(wanted) and (kinds is None or not all_comparable(kinds, wanted))
+
+
+def _plain(values: alg.Values) -> alg.Values:
+    return values.values if isinstance(values, alg.Distinct) else values
+
+
+def _possible(node: Node, target: Target) -> set[tuple[Kind, str]] | None:
+    """The types that the values which a test looks at can have; None where the schema does not say."""
+    schema = target.schema
+    facts = node
+    while not isinstance(facts, (alg.Scan, alg.Qualifiers)):
+        facts = facts.inputs()[0]
+    if isinstance(facts, alg.Qualifiers) or node.facets.tests in ("qualifiers", "validity"):
+        kinds = kinds_tested(node, schema)
+        return None if kinds is None else set(kinds)
+    # The query itself knows which statements of any family there are.
+    if facts.predicates is None:
+        return None
+    found = {kind for name in facts.predicates for kind in schema.attribute_kinds(name)} if facts.family != "relation" else set()
+    entities = facts.family != "attribute" and any(map(schema.has_relation, facts.predicates))
+    return found | {(Kind.ENTITY, NO_UNIT)} if entities else found
+
+
+def _tally(compiler: Compiler, i: int, node: Node) -> str:
+    """How often each value is looked at."""
+    out = Group()
+    count = "COUNT(*)"
+    if isinstance(node, alg.AnySatisfies):
+        v, _, _ = value_rows(compiler, _plain(node.values), out, whole=True)
+        if isinstance(node.values, alg.Distinct):
+            return f"SELECT DISTINCT ({integer(i)} AS ?step) ({v} AS ?o) ({integer(1)} AS ?count) WHERE {{ {out.text()} }}"
+    else:
+        assert isinstance(node, (alg.Where, alg.WhereQualifier, alg.WhereValidity))
+        rows = compiler.facts(node.facts, out, whole=True)
+        v = rows.object
+        if isinstance(node, alg.Where):
+            count = f"COUNT(DISTINCT {rows.statement})"
+        else:
+            v, p = compiler.variable("q"), compiler.variable("p")
+            keys = [node.key] if isinstance(node, alg.WhereQualifier) else [START_TIME if node.part == "start" else END_TIME]
+            keys += [POINT_IN_TIME] if isinstance(node, alg.WhereValidity) else []
+            out.append(f"VALUES {p} {{ {' '.join(map(compiler.iris.predicate, keys))} }} {rows.statement} {p} {v} .")
+            if isinstance(node, alg.WhereValidity):
+                out.append(f"{v} {TYPE} <pred:Time> .")
+            count = f"COUNT(DISTINCT CONCAT(STR({rows.statement}), STR({p})))"
+    return f"SELECT ({integer(i)} AS ?step) ({v} AS ?o) ({count} AS ?count) WHERE {{ {out.text()} }} GROUP BY {v}"
+
+
+def _kinds_of(nodes: set[str], names: GraphIris, select: Select) -> dict[str, tuple[Kind, str]]:
+    """The type and unit of each value, which its IRI says; of long ones they are asked."""
+    found: dict[str, tuple[Kind, str]] = {}
+    long = []
+    for node in nodes:
+        if not names.is_value(node):
+            found[node] = Kind.ENTITY, NO_UNIT
+            continue
+        value = value_named(node[len(names.base) + len(VALUE) :])
+        if value is None:
+            long.append(node)
+        elif isinstance(value, Quantity):
+            found[node] = Kind.QUANTITY, value.unit
+        else:
+            kind = Kind.TEXT if isinstance(value, str) else Kind.TIME if isinstance(value, Time) else Kind.UNKNOWN
+            found[node] = kind, NO_UNIT
+    for some in cut(sorted(long), _LONG):
+        listed = ", ".join(f"<{node}>" for node in some)
+        text = f"SELECT ?o ?kind ?unit WHERE {{ ?o {TYPE} ?kind . OPTIONAL {{ ?o <pred:unit> ?unit }} FILTER(?o IN ({listed})) }}"
+        for row in select(text):
+            found[row["o"].value] = _KINDS[row["kind"].value], NO_UNIT if row["unit"] is None else row["unit"].value
+    return found
+
+
+# -- answer ------------------------------------------------------------------------------------------
+
+
+#: The most entities that one further query describes.
+_DESCRIBED: Final = 200
+
+
+def tied(rows: Any, names: GraphIris) -> list[tuple[str, str]]:
+    """The IRIs and names of the entities in the one row of a query with that shape, each once."""
+    found: dict[str, str] = {}
+    for row in rows:
+        words = row["tied"].value.split(" ")
+        if len(words) % 2 or not all(iri.startswith(names.base) for iri in words[::2]):
+            raise StoreError("the store gives back another text than the query makes", hint="it may cut long texts")
+        found.update(zip(words[::2], map(unquote, words[1::2]), strict=True))
+    return list(found.items())
+
+
+class _Sparql(StoredAnswer):
+    """What answers of RDF stores share."""
+
+    _store: RdfStore
+
+    def __init__(self, place: RdfStore, request: Request, lowered: Lowered, compiled: Compiled) -> None:
+        super().__init__(place, request, lowered)
+        self._compiled, self.sparql = compiled, compiled.text
+
+    @property
+    def _telling(self) -> Mapping[str, str]:
+        return self._store.target.schema.telling
+
+    def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
+        return self._local._counted(nodes) if self._store.target.local else self.recounted(nodes, timeout)
+
+    def _query_warnings(self, left: LeftOut) -> list[str]:
+        """The warnings of the query's operators: some need a look at what the operators took.
+        `left` counts values that were left out elsewhere.
+        """
+        schema, nodes = self._store.target.schema, postorder(self.plan)
+        found: list[str] = []
+        if any(said(node) and may_warn(node, schema, not self._outcome()[0]) for node in nodes):
+            found = self._witness.warnings
+        return found + left_out_warnings(left + count_left_out(self.plan, self._store.target, self._store.select))
+
+    @kept
+    def warnings(self) -> list[str]:
+        """What a user should know: where the graph is here, what the engine says of the same
+        program.
+        """
+        return self._local.warnings if self._store.target.local else super().warnings
+
+    @timed
+    def explain(self) -> str:
+        """The program, its plan, the SPARQL, and what each step gave."""
+        steps = [str(step) for step in self.trace]
+        warnings = [f"warning: {warning}" for warning in self.warnings]
+        parts = [self.program, tree(self.plan), self.sparql or "", "\n".join([*steps, *warnings])]
+        return "\n\n".join(part for part in parts if part)
+
+
+class SparqlAnswer(_Sparql):
+    """The answer to one program, with the SPARQL that gave it. The trace is one further query,
+    asked when it is looked at.
+    """
+
+    def __init__(
+        self, place: RdfStore, request: Request, lowered: Lowered, compiled: Compiled, rows: bool | list[QuerySolution]
+    ) -> None:
+        super().__init__(place, request, lowered, compiled)
+        self._rows = rows
+
+    def _work_out(self) -> tuple[list[Any], list[str]]:
+        pairs = sorted(self._pairs, key=lambda pair: (order_key(pair[0]), pair[1]))
+        if self._limit is not None and len(pairs) > self._limit:
+            self._cut = len(pairs) - self._limit
+            pairs = pairs[: self._limit]
+        values = [value.name if self._compiled.shape in ("entities", "best", "tied") else value for value, _ in pairs]
+        return values, [text for _, text in pairs]
+
+    @cached
+    def _pairs(self) -> list[tuple[Any, str]]:
+        shape, names, rows = self._compiled.shape, self._store.target.names, self._rows
+        if isinstance(rows, bool):
+            return [(rows, text_of(rows))]
+        entities = self._store.target.entities
+        if entities is not None and shape in ("entities", "best"):
+            return [(entity, entity.name) for entity in entities([names.name_of(row["e"].value) for row in rows])]
+        if shape == "entities":
+            named = (row["named"].value.partition(" ") for row in rows)
+            return [(Entity(names.name_of(iri), name), name) for iri, _, name in named]
+        if shape == "tied":
+            return [(Entity(names.name_of(iri), name), name) for iri, name in tied(rows, names)]
+        if shape == "count":
+            count = int(rows[0]["count"].value)
+            return [(count, str(count))]
+        if shape == "predicates":
+            predicates = [names.name_of(iri) for row in rows if (iri := row["p"].value).startswith(names.base)]
+            return [(name, name) for name in predicates]
+        values = [read_row(row, names) for row in rows]
+        return [(value, value.name if isinstance(value, Entity) else text_of(value)) for value in values]
+
+    @kept
+    def entities(self) -> list[Entity]:
+        """The entities of the answer, in order; of a query for entities, by one further query for
+        their kinds.
+        """
+        if self._compiled.shape == "entities" and not self._store.target.local:
+            rows = self._store.select(compile_kinds(self._compiled))
+            every = [read_entity(row["e"].value, row, self._store.target.names) for row in rows]
+            return sorted(every, key=lambda entity: (entity.name, entity.id))[: self._limit]
+        if self._compiled.shape == "tied":
+            names = self._store.target.names
+            iris = [iri for iri, _ in tied(self._rows, names)]
+            described = (row for some in cut(iris, _DESCRIBED) for row in self._store.select(compile_descriptions(some)))
+            every = [read_entity(row["e"].value, row, names) for row in described]
+            return sorted(every, key=lambda entity: (entity.name, entity.id))[: self._limit]
+        if any(isinstance(node, Qualifiers) for node in (self.plan, *self.plan.inputs())):
+            return []
+        found = {value.id: value for value, _ in self._pairs if isinstance(value, Entity)}
+        return sorted(found.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
+
+    @kept
+    def trace(self) -> list[Step]:
+        """What each step of the program gave, in its order: one further query for all of them."""
+        steps = self._steps or [(type(self.plan).__name__, self.plan)]
+        sizes = self._store.sizes([node for _, node in steps])
+        last = len(steps) - 1
+        own = len(self._outcome()[0]) + self._cut, tuple(self._outcome()[1][:3])
+        return [
+            Step(function, describe(node), *(own if i == last else sizes[i] or (0, ()))) for i, (function, node) in enumerate(steps)
+        ]
+
+    def _noticed(self) -> list[str]:
+        return self._query_warnings(LeftOut())
+
+
+class FinishedAnswer(_Sparql):
+    """An answer in two steps: one query gathered the statements, and the engine worked out the rest
+    on them.
+    """
+
+    def __init__(self, place: RdfStore, request: Request, lowered: Lowered, compiled: Compiled, run: Run) -> None:
+        super().__init__(place, request, lowered, compiled)
+        self.run = run
+
+    def _noticed(self) -> list[str]:
+        return list(dict.fromkeys([*self.run.warnings, *self._query_warnings(self.run.left_out)]))
+
+    @kept
+    def trace(self) -> list[Step]:
+        """What each step of the program gave: those below the query's leaves by one further query."""
+        # What a pass made one operator of is that one.
+        there = {mark(node): node for node in postorder(self.plan)}
+        known = self.run.results
+        nodes = [node if id(node) in known else rewrite(node, lambda one: there.get(mark(one), one)) for _, node in self._steps]
+        below = [i for i, node in enumerate(nodes) if id(node) not in self.run.results]
+        sizes = zip(below, self._store.sizes([nodes[i] for i in below]), strict=True)
+        found = {i: size for i, size in sizes if size is not None}
+        return [
+            Step(function, describe(node), *(found[i] if i in found else self._size(nodes[i])), self.run.notes.get(id(node), ""))
+            for i, (function, node) in enumerate(self._steps)
+        ]
+
+
+def read_row(row: QuerySolution, names: GraphIris) -> Value | Entity:
+    """A value, or an entity, from a solution of a query with the shape "values"."""
+    node = row[0].value
+    if not names.is_value(node):
+        return read_entity(node, row, names)
+    value = value_named(node[len(names.base) + len(VALUE) :])
+    if value is not None:
+        return value
+    # Only texts and numbers are ever longer than a name.
+    if (unit := _term(row, "unit")) is not None:
+        exact = _term(row, "exact")
+        return Quantity(read_number(_term(row, "x").value, None if exact is None else exact.value), unit.value)
+    text: str = _term(row, "x").value
+    return text
+
+
+def _term(row: QuerySolution, variable: str) -> Any:
+    try:
+        return row[variable]
+    except KeyError:
+        return None
+
+
+def read_entity(node: str, row: QuerySolution, names: GraphIris) -> Entity:
+    """An entity from a solution with ?name, ?kind and ?row."""
+    kind, at = row["kind"].value, _term(row, "row")
+    return Entity(names.name_of(node), row["name"].value, _KIND_OF_CLASS[kind], 0 if at is None else int(at.value))
+
+
+_KIND_OF_CLASS = {f"{PRED}{name}": kind for kind, name in ENTITY_CLASSES.items()}
+
+
+# -- stores ------------------------------------------------------------------------------------------
 
 
 class RdfStore(ABC):
@@ -62,7 +422,7 @@ class RdfStore(ABC):
         if compiled.shape == "gathered":
             names = self.target.names
             try:
-                gathered = Gathered(_gathered_rows(rows), names, _sources(plan))
+                gathered = Gathered(rows_of(rows), names, _sources(plan))
             except LostRowsError:
                 parts = gather_parts(plan, self.target) if self.target.dialect.gathers_in_parts else [_again(compiled.text)]
                 gathered = Gathered(self._gathered(parts), names, _sources(plan))
@@ -88,19 +448,17 @@ class RdfStore(ABC):
             return run_witness(plan, fetched, self._gathered(map(_again, texts)), target.names)
 
     def _gathered(self, texts: Iterable[str]) -> Iterable[Row]:
-        return (row for text in texts for row in _gathered_rows(self.select(text)))
+        return (row for text in texts for row in rows_of(self.select(text)))
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
         """The statements around entities, for chains: one query."""
-        from condgraph.sparql.around import around
-
-        return around(self, ids, names, most, values=values, concepts=concepts)
+        return around(self.target, self.select, ids, names, most, values=values, concepts=concepts)
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
         """How many statements, or entities, each operator gives; `known` has the ids of what only
         the client works out.
         """
-        return count(self, nodes, known)
+        return counted(self.target, self.select, nodes, known)
 
     def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
         """How many results each operator gives, and the names of the first: one query for all that
@@ -134,12 +492,6 @@ def _ties(rows: Iterable[QuerySolution]) -> Iterable[QuerySolution]:
 def _again(text: str) -> str:
     """Another text for the same query, which is planned anew."""
     return f"{text}\n# again"
-
-
-def _gathered_rows(rows: Iterable[QuerySolution]) -> Iterable[Row]:
-    for row in rows:
-        leaf, n, s, p, o = (row[name].value for name in ("leaf", "n", "s", "p", "o"))
-        yield leaf, n, s, p, o
 
 
 def _sources(plan: Node) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from condgraph.engine.algebra.expressions import FUNCTIONS, PARTS, TEXT_OPERATORS
 from condgraph.languages.kopl.table import CLOSED
 from condgraph.languages.kopl.table import FUNCTIONS as KOPL
-from condgraph.sparql.text.prologue import PREFIXES
+from condgraph.sparql.text.scan import PREFIXES
 
 #: Of a table clause: what stands before names; some are two words, as they are written.
 _CLAUSE: Final = (

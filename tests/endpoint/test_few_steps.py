@@ -22,7 +22,7 @@ import pytest
 from condgraph.endpoint.protocol import ProtocolError, read
 from condgraph.endpoint.transports import Joining, Leaving
 from condgraph.engine.errors import DeadlineError, ParseError
-from condgraph.sparql.text.prologue import PREFIXES, occurring
+from condgraph.sparql.text.scan import PREFIXES, occurring
 from condgraph.sparql.workers.pool import Query, WorkerPool
 
 ONE = Query("SELECT ?x { VALUES ?x { 1 } }", solutions="csv")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from condgraph.sparql.text.survey import survey
+from condgraph.sparql.text.scan import survey
 from tests.endpoint.test_serve import command, world
 from tests.support.pace import quick_enough
 

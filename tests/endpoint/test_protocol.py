@@ -20,7 +20,7 @@ from condgraph.endpoint.formats import GRAPHS, SOLUTIONS, Format, choose
 from condgraph.endpoint.protocol import MOST_BYTES
 from condgraph.endpoint.service import Limits
 from condgraph.engine.errors import MissingExtraError
-from condgraph.sparql.text.survey import survey
+from condgraph.sparql.text.scan import survey
 from tests.endpoint.conftest import DATA, GRAPH, RUNAWAY
 from tests.support.lanes import examples, sample
 from tests.support.pace import quick_enough

@@ -19,7 +19,7 @@ from condgraph.engine.passes import optimise
 from condgraph.engine.stored_schema import StoredSchema, describe_schema
 from condgraph.languages.registry import detect, lower
 from condgraph.sparql.compile import plan as sparql
-from condgraph.sparql.compile.group import Target
+from condgraph.sparql.compile.conditions import Target
 from condgraph.sparql.dialect import STANDARD, VIRTUOSO
 from condgraph.sparql.layout import GraphIris, base_iri
 from condgraph.sparql.load.write import counts

@@ -12,7 +12,7 @@ import pytest
 
 import condgraph
 from condgraph.engine.errors import UnsupportedError
-from condgraph.sparql.text.weight import MOST_DEPTH, is_heavy
+from condgraph.sparql.text.scan import MOST_DEPTH, is_heavy
 from tests.support.lanes import sample
 from tests.support.pace import quick_enough
 

@@ -11,9 +11,8 @@ from condgraph.cypher.compile.conditions import CONDITIONS
 from condgraph.cypher.compile.selection import SCALARS
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import tables
-from condgraph.sparql.compile import entities as sparql_entities
-from condgraph.sparql.compile import facts as sparql_facts
-from condgraph.sparql.compile.gather import BY_NAME, READ
+from condgraph.sparql.compile import operators as sparql
+from condgraph.sparql.compile.plan import BY_NAME, READ
 
 SORTS: dict[Any, type] = {
     tables.EntityTable: alg.Entities,
@@ -29,8 +28,8 @@ FILLED: list[tuple[Any, Any]] = [
     (tables.ValueTable, cypher.VALUES),
     (tables.ScalarTable, SCALARS),
     (tables.ConditionTable, CONDITIONS),
-    (tables.EntityTable, sparql_entities.ENTITIES),
-    (tables.FactTable, sparql_facts.FACTS),
+    (tables.EntityTable, sparql.ENTITIES),
+    (tables.FactTable, sparql.FACTS),
 ]
 
 

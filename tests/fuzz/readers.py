@@ -50,8 +50,8 @@ from condgraph.logic.evaluation.sampler import read_cases as read_logic
 from condgraph.models.openai_chat import BrokenReplyError, completions
 from condgraph.models.transcript import Replaying
 from condgraph.questions.record import read as read_questions
-from condgraph.sparql.text import kqapro
-from condgraph.sparql.text.survey import survey
+from condgraph.sparql.text import query as sparql_text
+from condgraph.sparql.text.scan import survey
 from tests.fuzz.pieces import BARE, CELL, JSONL, KB, KOPL, LLM, LOGIC, PATTERN, RDFXML, SPARQL, TAB, TTL
 from tests.support import graphs
 from tests.support.graphs import Dice
@@ -475,7 +475,7 @@ READERS: dict[str, Reader] = {
     "sparql": Reader(_asked(lambda text: a_graph().sparql(text, timeout=DEADLINE)), SPARQL),
     "sparql kqapro": Reader(_asked(lambda text: a_graph().sparql(text, dialect="kqapro", timeout=DEADLINE)), SPARQL),
     "sparql survey": Reader(_asked(survey), SPARQL),
-    "sparql translate": Reader(_asked(lambda text: kqapro.translate(text, None)), SPARQL),
+    "sparql translate": Reader(_asked(lambda text: sparql_text.translate(text, None)), SPARQL),
     "protocol": Reader(
         _protocol,
         (

@@ -19,7 +19,7 @@ from condgraph import Graph
 from condgraph.engine.errors import DeadlineError
 from condgraph.languages.registry import answer
 from condgraph.sparql.dialect import FUSEKI, OXIGRAPH, VIRTUOSO, Dialect
-from condgraph.sparql.witness import compile_witness, wanted
+from condgraph.sparql.gathered import compile_witness, wanted
 from tests.frontends.test_llm_metaqa import programs as movie_programs
 from tests.matrix.conftest import Oracle
 from tests.matrix.test_sparql_elsewhere import Elsewhere

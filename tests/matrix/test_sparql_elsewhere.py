@@ -22,13 +22,12 @@ from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, S
 from condgraph.engine.values import Time
 from condgraph.graph import Graph
 from condgraph.languages.registry import answer
-from condgraph.sparql.compile.gather import gather
-from condgraph.sparql.compile.group import Target
+from condgraph.sparql.compile.conditions import Target
+from condgraph.sparql.compile.plan import gather
 from condgraph.sparql.dialect import FUSEKI, VIRTUOSO
 from condgraph.sparql.embedded import EmbeddedStore
-from condgraph.sparql.gathered import Gathered, finish
+from condgraph.sparql.gathered import Gathered, compile_witness, finish, wanted
 from condgraph.sparql.store import RdfStore
-from condgraph.sparql.witness import compile_witness, wanted
 from tests.frontends.test_llm_query_data import benchmark
 from tests.support.graphs import drawn
 from tests.support.graphs import graph as a_graph

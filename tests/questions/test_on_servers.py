@@ -23,7 +23,7 @@ from condgraph.questions.translations import Compilers
 from condgraph.remote_neo4j import Neo4jGraph
 from condgraph.remote_sparql import SparqlGraph
 from condgraph.samples import FOLDER
-from condgraph.sparql.compile.group import Target
+from condgraph.sparql.compile.conditions import Target
 from condgraph.sparql.store import RdfStore
 from tests.matrix.test_sparql_remote import opened
 from tests.questions.test_ugly import UGLY

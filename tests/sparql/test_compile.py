@@ -13,7 +13,7 @@ from condgraph.engine.algebra import Node
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Statement
 from condgraph.graph import Graph
-from condgraph.sparql.compile.compiled import PATTERNS
+from condgraph.sparql.compile.plan import PATTERNS
 from condgraph.sparql.compile.support import ANSWERS
 from tests.support.world import PROGRAMS, QUERIES, world
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from condgraph.engine.errors import OptionError
 from condgraph.engine.values import UNKNOWN, Precision, Quantity, Time
-from condgraph.sparql import layout, literals
+from condgraph.sparql import layout
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
 BASE = layout.base_iri("default")
@@ -48,7 +48,7 @@ def test_names_do_not_meet(left: str, right: str) -> None:
 
 @given(TEXTS)
 def test_strings_are_read_back_by_a_parser(text: str) -> None:
-    line = f"<a:b> <a:c> {literals.string(text)} .".encode()
+    line = f"<a:b> <a:c> {layout.string(text)} .".encode()
     (triple,) = ox.parse(line, ox.RdfFormat.N_TRIPLES)
     assert triple.object.value == text
 
@@ -83,15 +83,15 @@ def test_a_value_is_read_back(value: object) -> None:
 def test_order_text_sorts_by_size(numbers: list) -> None:
     exact = {number: Decimal(layout.format_number(number)) for number in numbers}
     shuffled = sorted(numbers, key=lambda _: random.random())
-    assert [exact[n] for n in sorted(shuffled, key=literals.order_text)] == sorted(exact[n] for n in numbers)
+    assert [exact[n] for n in sorted(shuffled, key=layout.order_text)] == sorted(exact[n] for n in numbers)
 
 
 def test_years_and_days_that_a_time_lies_in() -> None:
-    assert literals.year_of(Time.month(1960, 2)) == 1960
-    assert literals.date_of(Time.month(1960, 2)) is None
-    assert literals.date_of(Time.second(1960, 2, 1, 12, 0)) == "1960-02-01"
-    assert literals.year_of(Time.parse("1960/1961")) is None
-    assert literals.year_of(Time.parse("1960/..")) is None
+    assert layout.year_of(Time.month(1960, 2)) == 1960
+    assert layout.date_of(Time.month(1960, 2)) is None
+    assert layout.date_of(Time.second(1960, 2, 1, 12, 0)) == "1960-02-01"
+    assert layout.year_of(Time.parse("1960/1961")) is None
+    assert layout.year_of(Time.parse("1960/..")) is None
 
 
 @pytest.mark.parametrize("base", ["films", "http://x.example/films", "http://x.example/ /", ""])

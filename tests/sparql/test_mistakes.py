@@ -9,8 +9,7 @@ import pytest
 import condgraph
 from condgraph import Statement
 from condgraph.engine.errors import ParseError
-from condgraph.sparql.text.mistakes import mistake
-from condgraph.sparql.text.prologue import PREFIXES, undeclared, underscored
+from condgraph.sparql.text.scan import PREFIXES, mistake, undeclared, underscored
 from tests.support.pace import quick_enough
 
 

@@ -23,9 +23,8 @@ from condgraph.engine.errors import CondgraphError, DeadlineError, ParseError
 from condgraph.engine.facts import Statement
 from condgraph.sparql.embedded import EmbeddedStore
 from condgraph.sparql.load.write import quads
-from condgraph.sparql.plain.served import has_terms, labels, plain
-from condgraph.sparql.text.prologue import PREFIXES
-from condgraph.sparql.text.survey import names_graphs
+from condgraph.sparql.plain import has_terms, labels, plain
+from condgraph.sparql.text.scan import PREFIXES, names_graphs
 from condgraph.sparql.workers.pool import Query, WorkerPool
 from tests.support.lanes import by_lane
 

@@ -13,7 +13,7 @@ import rdflib
 import condgraph
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import Quantity, Time
-from condgraph.sparql import layout, literals
+from condgraph.sparql import layout
 from condgraph.sparql.load.write import ntriples, quads
 from tests.support.world import world
 
@@ -43,7 +43,7 @@ def test_literals_are_read_as_they_were(text: str) -> None:
     """By parsers that resolve escapes with their strings, and by those that do it before they read
     the query.
     """
-    query = f"SELECT ({literals.string(text)} AS ?x) {{}}"
+    query = f"SELECT ({layout.string(text)} AS ?x) {{}}"
     found = ox.Store().query(query)
     assert isinstance(found, ox.QuerySolutions)
     assert [row["x"].value for row in found] == [text]

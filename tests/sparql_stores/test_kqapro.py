@@ -25,9 +25,7 @@ from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statem
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 from condgraph.sparql.layout import GraphIris, encode
-from condgraph.sparql.text.kqapro import Predicates, translate
-from condgraph.sparql.text.query import predicates_of, run
-from condgraph.sparql.text.terms import Meaning, asked, by_name
+from condgraph.sparql.text.query import Meaning, Predicates, asked, by_name, predicates_of, run, translate
 from tests.support.lanes import shared_graph
 from tests.support.stores import marked
 

@@ -28,7 +28,7 @@ from condgraph.graph import Graph
 from condgraph.remote_sparql import SparqlGraph
 from condgraph.sparql.client import Endpoint
 from condgraph.sparql.dialect import VIRTUOSO
-from condgraph.sparql.load.remote import state
+from condgraph.sparql.load.push import state
 from tests.support.canonical import contents_of
 from tests.support.pace import quick_enough
 from tests.support.stores import marked

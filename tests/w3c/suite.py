@@ -13,7 +13,7 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from condgraph.sparql.text.survey import survey
+from condgraph.sparql.text.scan import survey
 from condgraph.sparql.workers.pool import File
 
 MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from condgraph.sparql.text.survey import survey
+from condgraph.sparql.text.scan import survey
 from tests.support.serving import ask
 from tests.w3c.conftest import SuiteServer
 from tests.w3c.known import KNOWN

@@ -12,8 +12,7 @@ from typing import Final
 
 from condgraph.engine.values import NO_UNIT, Value
 from condgraph.patterns.remote.values import ValuePlan
-from condgraph.sparql.layout import TYPE, VALUE, exactly, read_value, value_named
-from condgraph.sparql.literals import double, integer, nearest_double, string
+from condgraph.sparql.layout import TYPE, VALUE, double, exactly, integer, nearest_double, read_value, string, value_named
 
 #: The least step that stores are trusted with; they need not read the smallest doubles.
 _LEAST: Final = 1e-300

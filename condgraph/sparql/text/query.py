@@ -7,24 +7,376 @@ looks at: entities, predicates by name, value nodes as the values they hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.bounds import check_bounds
-from condgraph.engine.errors import CondgraphError, OptionError, ParseError, ReadOnlyError, UnsupportedError, nearest, numbered
+from condgraph.engine.errors import (
+    AmbiguousNameError,
+    CondgraphError,
+    OptionError,
+    ParseError,
+    ReadOnlyError,
+    UnknownNameError,
+    UnsupportedError,
+    nearest,
+    numbered,
+)
+from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.pieces import mapped, watched
-from condgraph.sparql.layout import GraphIris
-from condgraph.sparql.text.kqapro import Predicates, Translated, not_well_formed, translate
-from condgraph.sparql.text.prologue import PREFIXES, undeclared
-from condgraph.sparql.text.survey import survey
-from condgraph.sparql.text.table import Table, columns_of
-from condgraph.sparql.text.terms import Knows, Meaning, Runs, meanings, plain
-from condgraph.sparql.text.weight import is_heavy
+from condgraph.sparql.dialect import cut
+from condgraph.sparql.layout import ENTITY_CLASSES, PRED, RDF, RDFS, VALUE, XSD, GraphIris, value_named
+from condgraph.sparql.load.pull import exact_value
+from condgraph.sparql.text.scan import PREFIXES, is_heavy, mistake, survey, undeclared
+from condgraph.sparql.text.table import Blank, Iri, Table, columns_of, literal
 
 if TYPE_CHECKING:
     from condgraph.engine.kinds import GraphKnowledge
+
+
+# -- KQA Pro's published queries ---------------------------------------------------------------------
+# KQA Pro's published SPARQL on our IRIs: `translate` makes standard SPARQL of it.
+#
+# The published queries call predicates by relative IRIs in which a space is an underscore
+# (`<point_in_time>`), which says less than the name; they use `xsd:` without declaring it, and some
+# close a literal with another quote than they open it with (`"104072'^^xsd:double`). A relative IRI
+# becomes the predicate of the graph that is written so; one that fits several is an error that names
+# them, one that fits none an unknown name. Other mistakes are reported with their place in the text
+# as published.
+
+
+#: What the published queries use of the vocabulary, and what the layout has beside it.
+TERMS: Final = (
+    *("name", "instance_of", "fact_h", "fact_r", "fact_t", "value", "unit", "year", "date"),
+    *("subclass_of", "start", "end", "precision", "exact", "order", "source", "row", "position", "record", "raw"),
+    *("valid_start", "valid_end", "label", "location", "format", "place", "member", "concept", "subclass", "superclass"),
+    *("Entity", "Concept", "Row", "Text", "Quantity", "Time", "Unknown", "Source", "Membership", "Subclassing", "Graph"),
+)
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<comment>\#[^\n\r]*)
+    | (?P<mixed>(?P<open>["'])(?P<number>[-+]?[\d.:eETZ+\-]++)(?!(?P=open))["'](?=\^\^))
+    | (?P<text>\"{3}(?:\"{0,2}+(?:[^"\\]|\\.))*+(?:\"{3})?+ | '{3}(?:'{0,2}+(?:[^'\\]|\\.))*+(?:'{3})?+
+        | "(?:[^"\\\n\r]|\\.)*+"?+ | '(?:[^'\\\n\r]|\\.)*+'?+)
+    | <(?P<iri>[^<>"{}|^`\\\x00-\x20]*+)>
+    | (?P<prefix>(?i:prefix)\s++xsd\s*+:)
+    """,
+    re.X | re.S,
+)
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:").match
+#: What the parser says, among all that it expected, of what is well formed and still wrong; in our words.
+_REFUSED: Final = {
+    "contains a variable that is unbound": "a variable of SELECT is bound nowhere, or is neither grouped by nor summed up",
+    "SELECT * is not authorized with GROUP BY": "SELECT * does not go with GROUP BY: name the variables",
+    "SELECT overrides an existing variable": "a variable that AS names in SELECT is bound already",
+}
+_AT: Final = re.compile(r"error at (\d+):(\d+): (.*)", re.S).match
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A standard query, what was doubtful, and where its pieces stood: (offset there, offset here)
+    in order.
+    """
+
+    text: str
+    warnings: tuple[str, ...]
+    places: tuple[tuple[int, int], ...]
+
+    def offset(self, at: int) -> int:
+        """The offset in the published text of an offset in the standard one."""
+        here, there = next(((here, there) for there, here in reversed(self.places) if there <= at), (0, 0))
+        return here + at - there
+
+
+class Predicates:
+    """The predicates and qualifier keys of a graph, by how the published queries write them."""
+
+    def __init__(self, known: Iterable[str], names: GraphIris) -> None:
+        self.names = names
+        self.known = tuple(dict.fromkeys(known))
+        self._written: dict[str, list[str]] = {}
+        for name in self.known:
+            self._written.setdefault(name.replace(" ", "_"), []).append(name)
+            exact = names.predicate(name)[len(names.base) + 1 : -1]
+            if exact != name.replace(" ", "_"):
+                self._written.setdefault(exact, []).append(name)
+
+    def iri(self, written: str, span: tuple[int, int], *, on_unknown: str) -> str:
+        """The absolute IRI of a relative one; raises `UnknownNameError` or `AmbiguousNameError`."""
+        found = self._written.get(written, ())
+        if len(found) == 1:
+            return self.names.predicate(found[0])
+        if found:
+            exact = ", ".join(self.names.predicate(name) for name in found)
+            raise AmbiguousNameError(
+                f"<{written}> can be any of {len(found)} predicates", candidates=found, span=span, hint=f"write {exact}"
+            )
+        name = written.replace("_", " ")
+        if on_unknown == "error":
+            raise UnknownNameError("predicate", name, candidates=nearest(name, self.known), span=span)
+        return self.names.predicate(name)
+
+    def has(self, written: str) -> bool:
+        """Whether a predicate is written so."""
+        return written in self._written
+
+
+def translate(text: str, predicates: Predicates | None, *, on_unknown: str = "error") -> Translated:
+    """Standard SPARQL of a published query; raises `UnknownNameError` and `AmbiguousNameError` with
+    their place in the text.
+
+    Without predicates no name is looked at: enough to see whether the query is well formed.
+    """
+    pieces: list[str] = []
+    places: list[tuple[int, int]] = []
+    warnings: list[str] = []
+    size = last = 0
+    declared = False
+
+    def put(piece: str, here: int) -> None:
+        nonlocal size
+        places.append((size, here))
+        pieces.append(piece)
+        size += len(piece)
+
+    for found in _TOKEN.finditer(text):
+        begin, end = found.span()
+        declared |= found["prefix"] is not None
+        changed: str | None = None
+        if found["mixed"] is not None:
+            changed = f'"{found["number"]}"'
+            warnings.append(f"the quotes of {text[begin:end]} do not match; read as {changed}")
+        elif found["iri"] is not None:
+            changed = _iri(found["iri"], (begin, end), predicates, on_unknown)
+        if changed is not None:
+            put(text[last:begin], last)
+            put(changed, begin)
+            last = end
+    put(text[last:], last)
+    head = "" if declared else f"PREFIX xsd: <{XSD}> "
+    moved = tuple((there + len(head), here) for there, here in places)
+    return Translated(head + "".join(pieces), tuple(warnings), moved)
+
+
+def _iri(iri: str, span: tuple[int, int], predicates: Predicates | None, on_unknown: str) -> str | None:
+    """What an IRI becomes; None where it stays."""
+    if predicates is None:
+        return None if _ABSOLUTE(iri) else f"<relative:{iri}>"
+    if iri.startswith(PRED) and not predicates.has(iri):
+        term = iri.removeprefix(PRED)
+        if term not in TERMS:
+            raise UnknownNameError(
+                "term of the vocabulary", iri, candidates=[PRED + one for one in nearest(term, TERMS)], span=span
+            )
+        return None
+    if not predicates.has(iri) and (_ABSOLUTE(iri) or not iri):
+        return None
+    return predicates.iri(iri, span, on_unknown=on_unknown)
+
+
+def not_well_formed(error: SyntaxError, text: str, translated: Translated | None = None) -> ParseError:
+    """The error of a parser as one that says where in the text a query is not well formed."""
+    said = str(error.msg or error)
+    wrong = mistake(text, (*PREFIXES, "xsd"))
+    if wrong is not None:
+        line, column = text.count("\n", 0, wrong.begin) + 1, wrong.begin - (text.rfind("\n", 0, wrong.begin) + 1) + 1
+        return ParseError(
+            f"the query is not well formed at line {line}, column {column}: {wrong.message}", span=(wrong.begin, wrong.end)
+        )
+    found = _AT(said)
+    if found is None:
+        return ParseError(f"the query is not well formed: {said}")
+    parsed = text if translated is None else translated.text
+    at = _offset(parsed, int(found[1]), int(found[2]))
+    if translated is not None:
+        at = min(translated.offset(at), len(text))
+    end = min(at + 1, len(text))
+    expected = " ".join(found[3].split())
+    if "IRI parsing failed" in expected and (begin := text.rfind("<", 0, at)) >= 0:
+        at, end = begin, at
+        expected = f"{text[at:end].strip()[:80]} is no IRI"
+    elif refused := next((told for phrase, told in _REFUSED.items() if phrase in said), None):
+        expected = refused
+    elif at >= len(text.rstrip()):
+        at, end, expected = _at_the_end(text.rstrip(), expected)
+    elif len(expected) > 150:
+        expected = "what stands here cannot stand here"
+    at = max(at, 0)
+    line, column = text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1
+    return ParseError(f"the query is not well formed at line {line}, column {column}: {expected}", span=(at, max(end, at)))
+
+
+def _at_the_end(text: str, expected: str) -> tuple[int, int, str]:
+    """What is wrong where a parser got to the end: where, and in words. Parsers look as far as they
+    can: one closing mark too many is reported behind it, and so is what is amiss before it.
+    """
+    size = len(text)
+    if not text:
+        return 0, 0, "the query is empty"
+    if '"}"' in expected or text[-1] not in "})":
+        return size, size, "the query ends too early"
+    if text.count("}") > text.count("{") or text.count(")") > text.count("("):
+        return size - 1, size, f"{text[-1]!r} cannot stand here"
+    return size - 1, size, "something before this is missing, or cannot stand where it does"
+
+
+def _offset(text: str, line: int, column: int) -> int:
+    lines = text.split("\n")
+    return min(sum(len(one) + 1 for one in lines[: line - 1]) + column - 1, len(text))
+
+
+# -- terms of results --------------------------------------------------------------------------------
+# What the terms of a result mean in a graph that was written as `layout` says: entities,
+# predicates by name, values.
+#
+# A value says itself in the name of its node, and what else is known without asking is not asked for;
+# the others are looked up, some hundred at once.
+
+
+_KINDS: Final = {name: kind for kind, name in ENTITY_CLASSES.items()}
+#: Runs a query over the graph: what pyoxigraph's `Store.query` gives.
+Runs = Callable[[str], Any]
+#: What a node is shown as: in a column of any name, and in one called `p`, where it rather is a
+#: predicate.
+Cells = tuple[Any, Any]
+#: What is known of a node by its IRI; None where it has to be asked for.
+Knows = Callable[[str], Cells | None]
+_TERMS: Final = (
+    f"FILTER(?p IN (<{RDF}type>, <{RDFS}label>, "
+    + ", ".join(f"<{PRED}{name}>" for name in ("name", "row", "value", "unit", "exact", "start", "end", "precision"))
+    + "))"
+)
+_VALUES: Final = ("Text", "Quantity", "Time", "Unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """How it is found out what nodes mean: by what is known, or by lists of `list_length`
+    (`VALUES`, or else `IN`).
+    """
+
+    runs: Runs
+    names: GraphIris
+    list_length: int
+    values: bool
+    known: Knows | None
+
+
+def plain(term: Any) -> Any:
+    """A term as it is."""
+    if term is None:
+        return None
+    kind = type(term).__name__
+    if kind == "NamedNode":
+        return Iri(term.value)
+    if kind == "BlankNode":
+        return Blank(term.value)
+    if kind == "Literal":
+        return term.value if term.language else literal(term.value, term.datatype.value)
+    return str(term)
+
+
+def meanings(rows: list[tuple[Any, ...]], columns: Sequence[str], how: Meaning) -> tuple[list[tuple[Any, ...]], int]:
+    """Rows of terms as rows of what they mean, without those about the layout; how many those are."""
+    from pyoxigraph import NamedNode
+
+    if not rows:
+        return [], 0
+    # A column at a time: most terms of a column are of one kind, and many of them the same.
+    terms = list(zip(*rows, strict=True))
+    written = [[term.value if type(term) is NamedNode else None for term in column] for column in terms]
+    every = {iri for column in written for iri in column if iri is not None}
+    meant = _meant(every, how)
+    layout = {iri for iri in every if iri.startswith(PRED)}
+    read = []
+    for name, iris, column in zip(columns, written, terms, strict=True):
+        which = int(name == "p")
+        if None in iris:
+            pairs = zip(iris, column, strict=True)
+            read.append([plain(term) if iri is None else meant[iri][which] for iri, term in watched(pairs)])
+        else:
+            read.append([meant[iri][which] for iri in watched(iris)])
+    found = list(zip(*read, strict=True))
+    if not layout:
+        return found, 0
+    whole = [row for row, *iris in zip(found, *written, strict=True) if layout.isdisjoint(iris)]
+    return whole, len(found) - len(whole)
+
+
+def _meant(nodes: set[str], how: Meaning) -> dict[str | None, Cells]:
+    """What nodes are."""
+    base, known, names = how.names.base, how.known, how.names
+    found: dict[str | None, Cells] = {}
+    wanted: list[str] = []
+    for iri in watched(nodes):
+        if iri.startswith(base) and iri != base:
+            cells = by_name(iri, names) if known is None else known(iri)
+            if cells is None:
+                wanted.append(iri)
+            else:
+                found[iri] = cells
+        else:
+            found[iri] = (Iri(iri),) * 2
+    found.update((iri, (Iri(iri),) * 2) for iri in wanted)
+    found.update(asked(wanted, how))
+    return found
+
+
+def asked(wanted: Sequence[str], how: Meaning) -> dict[str, Cells]:
+    """What nodes of the graph are, asked of the store; without those that it says nothing of."""
+    said: dict[str, dict[str, str]] = {}
+    for some in cut(wanted, how.list_length):
+        iris = [f"<{iri}>" for iri in some]
+        among = f"VALUES ?v {{ {' '.join(iris)} }}" if how.values else f"FILTER(?v IN ({', '.join(iris)}))"
+        for row in watched(how.runs(f"SELECT ?v ?p (STR(?x) AS ?o) WHERE {{ {among} ?v ?p ?x . {_TERMS} }}")):
+            name, value = row["p"].value.removeprefix(PRED), row["o"].value
+            about = said.setdefault(row["v"].value, {})
+            if name == f"{RDF}type" and (kind := value.removeprefix(PRED)) in (*_KINDS, *_VALUES):
+                about["type"] = kind
+            else:
+                about["label" if name == f"{RDFS}label" else name] = value
+    return {iri: _one(iri, about, how.names) for iri, about in said.items()}
+
+
+def by_name(iri: str, names: GraphIris) -> Cells | None:
+    """What a node is by its name alone: a value, where the name is not its hash."""
+    if not names.is_value(iri):
+        return None
+    try:
+        value = value_named(iri[len(names.base) + len(VALUE) :])
+    except (ValueError, ArithmeticError, LookupError):
+        return None  # somebody's own IRI
+    return None if value is None or names.value(value)[1:-1] != iri else (value, value)
+
+
+def cells(iri: str, entity: Entity | None, label: str | None) -> Cells:
+    """What a node is shown as that is an entity, or a predicate of this name, or both, or neither."""
+    if entity is not None:
+        return entity, entity if label is None else label
+    thing = Iri(iri) if label is None else label
+    return thing, thing
+
+
+def _one(iri: str, about: dict[str, str], names: GraphIris) -> Cells:
+    if names.is_value(iri):
+        return (exact_value(iri, about, names),) * 2
+    kind, entity = _KINDS.get(about.get("type", "")), None
+    if kind is not None and "name" in about:
+        row = int(about.get("row", "0")) if kind is EntityKind.ROW else 0
+        entity = Entity(names.name_of(iri), about["name"], kind, row)
+    # A predicate has its name as its label; of an entity, and of the layout's nodes, it says no more
+    # than they do themselves.
+    label = None if entity is not None and about.get("label") == about["name"] else about.get("label")
+    return cells(iri, entity, None if iri.startswith(f"{names.base}.") else label)
+
+
+# -- queries -----------------------------------------------------------------------------------------
+
 
 DIALECTS: Final = ("standard", "kqapro")
 

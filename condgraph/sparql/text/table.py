@@ -11,7 +11,7 @@ from condgraph.engine import html
 from condgraph.engine.facts import Entity
 from condgraph.engine.rows import Tabular
 from condgraph.engine.values import Precision, Time, text_of
-from condgraph.sparql.literals import XSD
+from condgraph.sparql.layout import XSD
 
 if TYPE_CHECKING:
     import pyarrow

@@ -42,8 +42,7 @@ from condgraph.engine.errors import (
     UnknownNameError,
     UnsupportedError,
 )
-from condgraph.sparql.text.mistakes import mistake
-from condgraph.sparql.text.prologue import occurring
+from condgraph.sparql.text.scan import mistake, occurring
 from condgraph.sparql.workers.worker import ForkServer, Wait, Worker, frame, oxigraph_command
 
 __all__ = ["AsyncResults", "File", "Head", "Query", "Results", "UnopenedError", "UnwritableError", "WorkerPool"]

@@ -1,11 +1,21 @@
-"""RDF by its own IRIs: the quads of a graph."""
+"""A graph as plain RDF: the triples that it was loaded from, by their own IRIs, with their literals.
+
+The layout (`layout`) says all that a graph holds, in a vocabulary of its own. This says what RDF
+says: entities by their IRIs, literals with language and datatype, lists as lists, statements about
+statements as the source had them (reified, triple terms, or Wikibase's statement nodes). What the
+names are in RDF stands with the source (`engine.terms`).
+
+Sources that were no RDF have IRIs under the base of the graph; they are written only where
+everything is asked for. What of a statement RDF cannot say is counted in `Plain.warnings`.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -25,18 +35,167 @@ from condgraph.engine.terms import (
     Terms,
     is_iri,
     is_tag,
+    lexical,
     loads,
     natural,
+    number_type,
 )
-from condgraph.engine.values import NO_UNIT, UNKNOWN, Quantity, Time, Value
-from condgraph.sparql.layout import LABEL, RDF, RDFS, STATEMENT, TYPE
-from condgraph.sparql.literals import string
-from condgraph.sparql.plain.terms import Quad, TermWriter, hashed, labelled, property_of
-from condgraph.sparql.wikibase import ONTOLOGY, literal_of, value_node
+from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, Precision, Quantity, Time, Value, civil, collapse, format_number
+from condgraph.sparql.layout import LABEL, RDF, RDFS, STATEMENT, TYPE, XSD, GraphIris, string, value_name
 
 if TYPE_CHECKING:
     from condgraph.engine.facts import Statement
     from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+# -- wikibase ----------------------------------------------------------------------------------------
+# Values as plain literals, and as Wikibase's model writes them: the direct literal, and the value
+# node that says precision or unit.
+
+
+ONTOLOGY: Final = "http://wikiba.se/ontology#"
+#: Wikibase's numbers of precisions.
+_PRECISIONS: Final = {Precision.YEAR: 9, Precision.MONTH: 10, Precision.DAY: 11, Precision.SECOND: 14}
+_TIMES: Final = {
+    Precision.YEAR: ("gYear", 1),
+    Precision.MONTH: ("gYearMonth", 2),
+    Precision.DAY: ("date", 3),
+    Precision.SECOND: ("dateTime", 6),
+}
+
+
+def literal_of(value: Value, language: str | None = None, *, wikibase: bool = False) -> str:
+    """A value as a literal of XML Schema; the unit of a quantity is not in it. In Wikibase's model
+    numbers are decimals, and times moments.
+
+    >>> literal_of(Quantity(1.5, "metre")), literal_of(Time.year(-44))
+    ('"1.5"^^<http://www.w3.org/2001/XMLSchema#decimal>', '"-0044"^^<http://www.w3.org/2001/XMLSchema#gYear>')
+    """
+    if isinstance(value, Quantity):
+        text = format_number(value.number)
+        if wikibase:
+            return f'"{text if text.startswith("-") else "+" + text}"^^<{XSD}decimal>'
+        return f'"{text}"^^<{number_type(text)}>'
+    if isinstance(value, Time):
+        if wikibase and value.precision in _PRECISIONS:
+            return f'"{_moment(value)}Z"^^<{XSD}dateTime>'
+        name, parts = _TIMES.get(value.precision, ("", 0))
+        if not name:
+            return string(str(value))
+        size = (0, 1, 2, 3)[min(parts, 3)]
+        date, _, clock = _moment(value).partition("T")
+        sign, plain = ("-", date[1:]) if date.startswith("-") else ("", date)
+        short = sign + "-".join(plain.split("-")[:size])
+        return f'"{short}{"T" + clock + "Z" if parts > 3 else ""}"^^<{XSD}{name}>'
+    text = string(str(value))
+    return text if language is None else f"{text}@{language}"
+
+
+def _moment(value: Time) -> str:
+    year, month, day = civil(value.start // DAY_SECONDS)
+    seconds = value.start % DAY_SECONDS
+    sign = "-" if year < 0 else ""
+    return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def value_node(value: Ref | Value, place: str) -> Iterator[tuple[str, str, str]]:
+    """The triples of Wikibase's value node of a time of a precision, or of a quantity; none for
+    other values. `place` is what its IRI begins with.
+    """
+    a = f"<{RDF}type>"
+    if isinstance(value, Time) and value.precision in _PRECISIONS:
+        node = f"<{place}{value_name(value)}>"
+        yield node, a, f"<{ONTOLOGY}TimeValue>"
+        yield node, f"<{ONTOLOGY}timeValue>", literal_of(value, wikibase=True)
+        yield node, f"<{ONTOLOGY}timePrecision>", f'"{_PRECISIONS[value.precision]}"^^<{XSD}integer>'
+    elif isinstance(value, Quantity) and value.unit != NO_UNIT:
+        node = f"<{place}{value_name(value)}>"
+        yield node, a, f"<{ONTOLOGY}QuantityValue>"
+        yield node, f"<{ONTOLOGY}quantityAmount>", literal_of(value, wikibase=True)
+        yield node, f"<{ONTOLOGY}quantityUnit>", string(value.unit)
+
+
+# -- terms -------------------------------------------------------------------------------------------
+# Terms of plain RDF, as N-Quads writes them: entities, predicates and literals as a source had them,
+# or under the base of the graph.
+
+
+_STRING: Final = XSD + "string"
+
+
+class Quad(NamedTuple):
+    """Terms as N-Quads writes them; `graph` is empty for the default graph."""
+
+    subject: str
+    predicate: str
+    object: str
+    graph: str = ""
+
+
+class TermWriter:
+    """Writes the terms of a graph whose own names stand under `base`."""
+
+    def __init__(self, base: str) -> None:
+        self.iris = GraphIris(base)
+        #: Predicates that were written and have no IRI but under the base.
+        self.called: set[str] = set()
+
+    def node(self, ident: str, terms: Terms | None) -> str:
+        """An entity: its IRI, a blank node, or its name under the base."""
+        if terms is not None and terms.entities and _is_wikidata(ident):
+            return f"<{terms.entities}{ident}>"
+        if ident.startswith("_:"):
+            return f"_:b{hashed(ident)}"
+        if is_iri(ident) and (terms is not None or "://" in ident or ident.startswith("urn:")):
+            return f"<{ident}>"
+        return self.iris.entity(ident)
+
+    def predicate(self, name: str, terms: Terms | None) -> str:
+        """A predicate: its IRI, or its name under the base."""
+        known = property_of(name, terms)
+        if known is None:
+            self.called.add(name)
+            return self.iris.predicate(name)
+        return f"<{known.iri}>"
+
+    def literal(self, value: Value, raw: str | None, own: Property | None, said: dict[str, str] | None = None) -> str:
+        """A literal as it was; `said` has its language, direction and datatype."""
+        said = said or {}
+        if own is None:
+            # The text of a number is that of a table, and no number for everybody; text is as it was.
+            return literal_of(raw if isinstance(value, str) and raw is not None and collapse(raw) == value else value)
+        text = lexical(value, raw)
+        if LANGUAGE in said:
+            direction = f"--{said[DIRECTION]}" if DIRECTION in said else ""
+            return f"{string(text)}@{said[LANGUAGE]}{direction}"
+        told = natural(value, text)
+        if told is None:
+            return literal_of(value)
+        datatype = said.get(DATATYPE) or own.types.get(told, told)
+        return string(text) if datatype == _STRING else f"{string(text)}^^<{datatype}>"
+
+
+def property_of(name: str, terms: Terms | None) -> Property | None:
+    """What a source says of a predicate; None where it was no RDF, or does not have it."""
+    return None if terms is None else terms.predicates.get(name)
+
+
+def labelled(text: str, language: str | None) -> str:
+    """A text as a literal, in its language if it has one."""
+    return string(text) if language is None else f"{string(text)}@{language}"
+
+
+def hashed(text: str) -> str:
+    """A name for a blank node, the same for the same text."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def _is_wikidata(ident: str) -> bool:
+    return ident[:1] in ("Q", "P", "L") and ident[1:].isascii() and ident[1:].isdigit()
+
+
+# -- quads -------------------------------------------------------------------------------------------
+# RDF by its own IRIs: the quads of a graph.
 
 
 # -- labels ------------------------------------------------------------------------------------------
@@ -376,3 +535,43 @@ class Plain:
                 terms, one, other = self._terms[source], snapshot.ident(left), snapshot.ident(right)
                 if (terms is not None or self._everything) and (source, row, one, other) not in self._statements.implied:
                     yield Quad(self._write.node(one, terms), predicate, self._write.node(other, terms))
+
+
+# -- served ------------------------------------------------------------------------------------------
+# What the embedded store holds beside the layout: names as labels, and the plain triples.
+
+
+#: The named graph of the triples beside that of the layout, behind the base of a graph.
+PLAIN: Final = ".rdf/"
+
+
+def plain_graph(base: str) -> str:
+    """The IRI of the named graph that has the plain triples of a graph."""
+    return f"{base}{PLAIN}"
+
+
+def has_terms(snapshot: Snapshot) -> bool:
+    """Whether some source of a snapshot came as RDF, or is called so."""
+    return any(snapshot.source_of(i).terms for i in range(len(snapshot.arrays.get("src.name"))))
+
+
+def labels(snapshot: Snapshot, base: str) -> Iterator[str]:
+    """Names of the graph's own nodes as labels: `subject predicate object` without the final dot."""
+    names = GraphIris(base)
+    for ident, name in zip(snapshot.texts.take(snapshot.entity_id), snapshot.texts.take(snapshot.entity_name), strict=True):
+        yield f"{names.entity(ident)} {LABEL} {string(name)}"
+    for number in range(len(snapshot.arrays.get("src.name"))):
+        name = snapshot.source_of(number).name
+        yield f"{names.source(name)} {LABEL} {string(name)}"
+
+
+def plain(snapshot: Snapshot, base: str, end: str) -> Iterator[str]:
+    """The plain triples, in a graph of their own, and those of named graphs once more in these, as
+    lines of N-Quads. A line ends with `end` where the graph is that of the layout.
+    """
+    place, own = f" <{plain_graph(base)}> .\n", GraphIris(base).graph
+    for one in Plain(snapshot, base, everything=False).quads():
+        triple = " ".join(one[:3])
+        yield triple + place
+        if one.graph:
+            yield triple + (end if one.graph == own else f" {one.graph} .\n")

@@ -1,0 +1,571 @@
+"""Operators as patterns: sets of entities, and statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.algebra.tables import EntityTable, FactTable, by_type
+from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind
+from condgraph.engine.schema import Kinds
+from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
+from condgraph.sparql.compile.conditions import (
+    NOTHING,
+    TARGET,
+    FactTerms,
+    Group,
+    Objects,
+    Target,
+    Wanted,
+    during_filter,
+    test_patterns,
+)
+from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, VALUE, integer, pred, string
+
+# -- statements --------------------------------------------------------------------------------------
+# Facts as graph patterns: scans, tests on objects, on qualifiers and on validity.
+#
+# A fact is the direct triple `<subject> <predicate> <object>` where that is enough, and its statement
+# node where something hangs on it: qualifiers, validity, a source. A qualifier's triple looks like
+# the triple of a fact whose subject is a statement, so an entity that nothing else makes an entity is
+# `loose`, and gets a name before it is given on.
+
+
+def reach_of(node: Node) -> alg.End:
+    """The end that facts reach."""
+    while not isinstance(node, (alg.Scan, alg.OtherEnd)):
+        node = node.inputs()[0]
+    return node.reach
+
+
+# -- entities ----------------------------------------------------------------------------------------
+# Sets of entities as graph patterns, in the one SPARQL 1.1 query that a plan becomes.
+#
+# Each operator answers for itself (`support`): it is said by a few patterns over a variable for an
+# entity, or over subject, predicate, object and statement of a fact (`facts`). Sets need no more than
+# that: a pattern is existential, and what is selected in the end is DISTINCT.
+
+
+#: A plan whose shared parts would be written out to more patterns than this is refused.
+MOST_PATTERNS: Final = 20_000
+
+
+class Compiler:
+    """Writes the patterns of a plan: `entities` of sets, `facts` of statements. Variables are numbered as
+    they come, so that equal plans are equal texts.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target, self.iris, self.schema, self.counts = target, target.names, target.schema, target.counts
+        #: Whether the client leaves out predicates of the vocabulary.
+        self.client_filters = False
+        self._variables = self._patterns = 0
+
+    def variable(self, prefix: str) -> str:
+        """A fresh variable."""
+        self._variables += 1
+        return f"?{prefix}{self._variables}"
+
+    @staticmethod
+    def group() -> Group:
+        """A group without patterns."""
+        return Group()
+
+    def settle(self, e: str, out: Group) -> None:
+        """Make sure that a loose variable is an entity: statements have no names."""
+        out.append(f"{e} <pred:name> {self.variable('n')} .")
+
+    def source(self, name: str) -> str:
+        """The node of a source; an unknown one is an error."""
+        if name not in self.schema.sources:
+            raise UnknownNameError("source", name, candidates=nearest(name, self.schema.sources))
+        return self.iris.source(name)
+
+    # -- facts -------------------------------------------------------------------------------------
+
+    def facts(self, node: Node, out: Group, *, whole: bool = False, reached: str | None = None) -> FactTerms:
+        """Patterns of facts. `whole` binds the statement; `reached` is the variable that the
+        reached end is to have.
+        """
+        subject, thing = (reached, None) if reach_of(node) == "subject" else (None, reached)
+        return self.bound(node, out, Wanted(whole, subject, thing))
+
+    def bound(self, node: Node, out: Group, wanted: Wanted) -> FactTerms:
+        """The facts, and their statement bound where it is wanted."""
+        rows = self.wanted(node, out, wanted)
+        out.extend(rows.bind)
+        rows.bind.clear()
+        return rows
+
+    def wanted(self, node: Node, out: Group, wanted: Wanted) -> FactTerms:
+        """The same, for operators that hand on what is asked of them."""
+        return _FACTS_BY_TYPE[type(node)](self, node, out, wanted)
+
+    def scan(self, node: alg.Scan, out: Group, wanted: Wanted) -> FactTerms:
+        """The statements of a scan."""
+        subject = wanted.subject or self.variable("e")
+        thing = wanted.object or self.variable("e" if node.family == "relation" else "v")
+        target = subject if node.reach == "subject" else thing
+        anchor = subject if node.anchor == "subject" else thing
+        # Statements that are fetched whole have all objects, also those that lead nowhere.
+        objects = self._objects(node, fetched=wanted.whole and wanted.object is None)
+        of = node.of
+        whole = wanted.whole or node.source is not None or (node.predicates is None and (of is None or self._all(of)))
+        loose = True
+        if of is not None and not self._skip(of, node):
+            loose = self.entities(of, anchor, out)
+        if wanted.among is not None:
+            self.entities(wanted.among, thing, out)
+        statement, predicate = None, self._predicate(node, out)
+        if whole:
+            statement = self.variable("f")
+            if not predicate.startswith("?"):
+                # The direct triple says nothing new, and is where most stores begin.
+                out.append(f"{subject} {predicate} {thing} .")
+            if not self._every_object_fits(node, objects):
+                out.append(self._of_sort(thing, objects))
+            rows = FactTerms(subject, predicate, thing, statement, target, objects)
+            rows.bind.append(f"{statement} <pred:fact_h> {subject} . {statement} <pred:fact_r> {predicate} .")
+            rows.bind.append(f"{statement} <pred:fact_t> {thing} .")
+            if node.source is not None:
+                rows.bind.append(f"{statement} <pred:source> {self.source(node.source)} .")
+            return rows
+        out.append(f"{subject} {predicate} {thing} .")
+        # Any predicate: a store that does not go on from the union begins at the other end.
+        out.apart |= node.predicates is None
+        if node.predicates is None and not self.client_filters:
+            out.append(f'FILTER(STRSTARTS(STR({predicate}), "{self.iris.base}"))')
+        if not self._every_object_fits(node, objects):
+            out.append(self._of_sort(thing, objects))
+        # The subject may be a statement, where the predicate is a qualifier key as well.
+        doubtful = (loose or node.anchor == "object") and self._may_be_key(node)
+        if doubtful and node.reach == "object":
+            self.settle(subject, out)
+            doubtful = False
+        return FactTerms(subject, predicate, thing, None, target, objects, loose=doubtful)
+
+    def _objects(self, node: alg.Scan, *, fetched: bool = False) -> Objects:
+        """What the objects are: what the scan asks for, or what the predicate is known to have."""
+        if node.family == "relation" or node.anchor == "object" or (node.reach == "object" and not fetched):
+            return "entity"
+        if node.family == "attribute":
+            return "value"
+        if node.predicates is not None:
+            relation = any(map(self.schema.has_relation, node.predicates))
+            attribute = any(map(self.schema.has_attribute, node.predicates))
+            if relation != attribute:
+                return "entity" if relation else "value"
+        return "any"
+
+    def _every_object_fits(self, node: alg.Scan, objects: Objects) -> bool:
+        """Whether the predicates have objects of no other sort."""
+        if objects == "any":
+            return True
+        if node.predicates is None:
+            return False
+        other = self.schema.has_attribute if objects == "entity" else self.schema.has_relation
+        return not any(map(other, node.predicates))
+
+    def _of_sort(self, thing: str, objects: Objects) -> str:
+        sign = "!" if objects == "entity" else ""
+        return f' FILTER({sign}STRSTARTS(STR({thing}), "{self.iris.base}{VALUE}"))'
+
+    def _may_be_key(self, node: alg.Scan) -> bool:
+        """Whether a triple of these predicates may be a qualifier of a statement."""
+        return node.predicates is None or any(self.schema.qualifier_kinds(name) for name in node.predicates)
+
+    def _predicate(self, node: alg.Scan, out: Group) -> str:
+        if node.predicates is not None and len(node.predicates) == 1:
+            return self.iris.predicate(node.predicates[0])
+        p = self.variable("p")
+        if node.predicates is not None:
+            out.append(f"VALUES {p} {{ {' '.join(map(self.iris.predicate, node.predicates))} }}")
+        return p
+
+    @staticmethod
+    def _all(of: Node) -> bool:
+        """Whether a set is all entities."""
+        return (
+            isinstance(of, alg.AllEntities) and of.source is None and EntityKind.ENTITY in of.kinds and EntityKind.ROW in of.kinds
+        )
+
+    def _skip(self, of: Node, node: alg.Scan) -> bool:
+        """Whether every anchor of the scan is one of all entities, so that nothing has to be asked."""
+        if not self._all(of):
+            return False
+        counted = ["concept_objects"] if node.anchor == "object" else ["concept_subjects", "concept_attributes"]
+        if node.family != "any" and node.anchor == "subject":
+            counted = ["concept_subjects" if node.family == "relation" else "concept_attributes"]
+        return not any(self.counts.get(name, 1) for name in counted)
+
+    def where(self, node: alg.Where, out: Group, wanted: Wanted) -> FactTerms:
+        """Facts whose object satisfies the test."""
+        if isinstance(node.condition, alg.Among):
+            thing = wanted.object or self.variable("e")
+            if wanted.among is not None:
+                self.entities(node.condition.entities, thing, out)
+                rows = self.wanted(node.facts, out, replace(wanted, object=thing))
+            else:
+                rows = self.wanted(node.facts, out, replace(wanted, object=thing, among=node.condition.entities))
+            if (sort := self._of_sort(rows.object, "entity")) in out:
+                out.remove(sort)
+            rows.objects = "entity"
+            return rows
+        rows = self.wanted(node.facts, out, wanted)
+        out.extend(test_patterns(self, node.condition, rows.object, rows.objects, self.kinds(node.facts)))
+        return rows
+
+    def kinds(self, node: Node) -> Kinds | None:
+        """The types and units that the objects of facts may have; None where it is not known."""
+        while isinstance(node, alg.Facts) and (inner := alg.passed(node)) is not None:
+            node = inner
+        if not isinstance(node, alg.Scan) or node.predicates is None:
+            return None
+        found: dict[tuple[Kind, str], int] = {}
+        for name in node.predicates:
+            found.update(self.schema.attribute_kinds(name))
+        return found
+
+    def where_qualifier(self, node: alg.WhereQualifier, out: Group, wanted: Wanted) -> FactTerms:
+        """Facts of which some qualifier satisfies the test."""
+        rows = self.bound(node.facts, out, replace(wanted, whole=True))
+        q = self.variable("q")
+        kinds = self.schema.qualifier_kinds(node.key)
+        out.append(f"{rows.statement} {self.iris.predicate(node.key)} {q} .")
+        if isinstance(node.condition, alg.Among):
+            self.entities(node.condition.entities, q, out)
+            return rows
+        entity = any(kind is Kind.ENTITY for kind, _ in kinds)
+        value = any(kind is not Kind.ENTITY for kind, _ in kinds)
+        objects: Objects = "any" if entity == value else "entity" if entity else "value"
+        out.extend(test_patterns(self, node.condition, q, objects, kinds))
+        return rows
+
+    def during(self, node: alg.During, out: Group, wanted: Wanted) -> FactTerms:
+        """Facts whose validity stands in the relation to an interval."""
+        rows = self.bound(node.facts, out, replace(wanted, whole=True))
+        a, b = self.variable("a"), self.variable("b")
+        out.append(f"{rows.statement} <pred:valid_start> {a} . {rows.statement} <pred:valid_end> {b} .")
+        out.append(f"FILTER({during_filter(node.relation, a, b, integer(node.interval.start), integer(node.interval.end))})")
+        return rows
+
+    def where_validity(self, node: alg.WhereValidity, out: Group, wanted: Wanted) -> FactTerms:
+        """Facts whose start or end, as its qualifiers have it, satisfies the test; a point in time
+        is both.
+        """
+        rows = self.bound(node.facts, out, replace(wanted, whole=True))
+        q, p, a, b = (self.variable(prefix) for prefix in "qpab")
+        keys = [self.iris.predicate(name) for name in (START_TIME if node.part == "start" else END_TIME, POINT_IN_TIME)]
+        out.append(f"VALUES {p} {{ {' '.join(keys)} }} {rows.statement} {p} {q} . {q} {TYPE} <pred:Time> .")
+        out.append(f"{rows.statement} <pred:valid_start> {a} . {rows.statement} <pred:valid_end> {b} .")
+        # Bounds in the wrong order are unknown, whatever the qualifiers say.
+        out.append(f"FILTER({a} != {integer(UNKNOWN_START)} || {b} != {integer(UNKNOWN_END)})")
+        out.extend(test_patterns(self, node.condition, q, "value", {(Kind.TIME, "1"): 1}))
+        return rows
+
+    def turn(self, node: alg.OtherEnd, out: Group, wanted: Wanted) -> FactTerms:
+        """The same statements, with the other end reached; attributes have no entity at their
+        object.
+        """
+        rows = self.wanted(node.facts, out, wanted)
+        if node.reach == "object" and rows.objects != "entity":
+            out.append(self._of_sort(rows.object, "entity"))
+            rows.objects = "entity"
+        if rows.loose and node.reach == "object":
+            self.settle(rows.subject, out)
+            rows.loose = False
+        rows.reached = rows.subject if node.reach == "subject" else rows.object
+        return rows
+
+    def entities(self, node: Node, e: str, out: Group) -> bool:
+        """Patterns that bind `e` to each entity of a set, some more than once; whether `e` is still
+        loose.
+        """
+        self._patterns += 1
+        if self._patterns > MOST_PATTERNS:
+            raise UnsupportedError(TARGET, [f"a program of more than {MOST_PATTERNS} patterns"])
+        return _ENTITIES_BY_TYPE[type(node)](self, node, e, out)
+
+    def settled(self, node: Node, e: str, out: Group) -> None:
+        """The same, and `e` is bound to an entity in any case."""
+        if self.entities(node, e, out):
+            self.settle(e, out)
+
+    def every(self, node: alg.AllEntities, e: str, out: Group) -> bool:
+        """All entities of the kinds; of one source those that are rows of it or stand in its
+        statements.
+        """
+        kinds = tuple(dict.fromkeys(node.kinds))
+        if node.source is not None:
+            f, source = self.variable("f"), self.source(node.source)
+            rows = f"{e} <pred:source> {source} . {e} {TYPE} <pred:Row> ."
+            if node.own:
+                out.append(rows)
+                return False
+            part = " UNION ".join(f"{{ {f} <pred:source> {source} . {f} <pred:{end}> {e} . }}" for end in ("fact_h", "fact_t"))
+            out.append(f"{{ {part} UNION {{ {rows} }} }}")
+        if not self.counts.get("rows", 1):
+            kinds = tuple(kind for kind in kinds if kind is not EntityKind.ROW) or kinds
+        classes = [pred(ENTITY_CLASSES[kind]) for kind in kinds]
+        if len(classes) == 1:
+            out.append(f"{e} {TYPE} {classes[0]} .")
+        else:
+            kind = self.variable("k")
+            out.append(f"VALUES {kind} {{ {' '.join(classes)} }} {e} {TYPE} {kind} .")
+        return False
+
+    def named(self, node: alg.ByName, e: str, out: Group) -> bool:
+        """Entities by exact name."""
+        if len(node.names) == 1:
+            out.append(f"{e} <pred:name> {string(node.names[0])} .")
+        else:
+            name = self.variable("n")
+            out.append(f"VALUES {name} {{ {' '.join(map(string, node.names))} }} {e} <pred:name> {name} .")
+        return False
+
+    def known(self, node: alg.ById, e: str, out: Group) -> bool:
+        """Entities by id."""
+        out.append(f"VALUES {e} {{ {' '.join(map(self.iris.entity, node.ids))} }} {e} <pred:name> {self.variable('n')} .")
+        return False
+
+    def members(self, node: alg.Members, e: str, out: Group) -> bool:
+        """Entities in any of the concepts: membership is stored closed."""
+        c = self.variable("c")
+        out.append(f"{e} <pred:instance_of> {c} .")
+        self.entities(node.concepts, c, out)
+        return False
+
+    def union(self, node: alg.Union, e: str, out: Group) -> bool:
+        """Entities in any part."""
+        branches, loose = [], False
+        for part in node.parts:
+            branches.append(Group())
+            loose |= self.entities(part, e, branches[-1])
+        out.unions.append((e, branches))
+        return loose
+
+    def intersect(self, node: alg.Intersect, e: str, out: Group) -> bool:
+        """Entities in all parts: all patterns hold.
+
+        Two paths that meet in `e` have one order of joins in a store without statistics, which may go
+        along the first and back along the second, through all that hangs on a hub. So of several
+        paths all but one are sub-selects where they have an entity between their ends.
+        """
+        loose = True
+        paths = [part for part in node.parts if isinstance(part, alg.Reached)]
+        long = [part for part in paths if _is_long(part)]
+        apart = long if len(long) < len(paths) else long[1:]
+        for part in node.parts:
+            if self.target.dialect.selects_paths and any(part is one for one in apart):
+                inner = Group()
+                loose &= self.entities(part, e, inner)
+                out.append(f"{{ SELECT DISTINCT {e} WHERE {{ {inner.text()} }} }}")
+            else:
+                loose &= self.entities(part, e, out)
+        return loose
+
+    def minus(self, node: alg.Minus, e: str, out: Group) -> bool:
+        """Entities of the left that are not in the right."""
+        loose = self.entities(node.left, e, out)
+        inner = Group()
+        self.entities(node.right, e, inner)
+        out.minus.append(f"MINUS {{ SELECT DISTINCT {e} WHERE {{ {inner.text()} }} }}")
+        return loose
+
+    def reached(self, node: alg.Reached, e: str, out: Group) -> bool:
+        """The ends of the facts."""
+        return self.facts(node.facts, out, reached=e).loose
+
+    def namesakes(self, node: alg.SameName, e: str, out: Group) -> bool:
+        """All entities of the same names."""
+        of, name = self.variable("e"), self.variable("n")
+        self.entities(node.of, of, out)
+        out.append(f"{of} <pred:name> {name} . {e} <pred:name> {name} .")
+        return False
+
+    def neighbour(self, node: alg.Neighbour, e: str, out: Group) -> bool:
+        """The rows at a distance in their source."""
+        of, source, place, other = (self.variable(prefix) for prefix in ("e", "s", "n", "n"))
+        self.entities(node.of, of, out)
+        out.append(
+            f"{of} {TYPE} <pred:Row> . {of} <pred:source> {source} . {of} <pred:position> {place} . {e} <pred:source> {source} . "
+            f"{e} <pred:position> {other} . FILTER({other} = {place} + {integer(node.distance)})"
+        )
+        return False
+
+    def best(self, node: alg.ArgExtreme, e: str, out: Group) -> bool:
+        """The entities with the best value of a key, all ties; the most frequent type and unit
+        compete.
+        """
+        groups = {group: n for group, n in self.schema.attribute_kinds(node.key).items() if group[0] in (Kind.QUANTITY, Kind.TIME)}
+        if not groups:
+            out.append(f"{e} <pred:name> {self.variable('n')} . {NOTHING}")
+            return False
+        largest = node.direction == "largest"
+        scan = alg.Scan(node.of, (node.key,), family="attribute")
+        if len(groups) == 1:
+            (kind, _), *_ = groups
+            term = ("end" if largest else "start") if kind is Kind.TIME else ("order" if self.counts.get("inexact") else "value")
+            best, condition = self._extreme(scan, term, largest, kind, len(self.schema.attribute_kinds(node.key)) > 1)
+            out.append(f"{{ {best[1]} }}")
+            rows = self.facts(scan, out, reached=e)
+            if term == "order":
+                x = self.variable("x")
+                out.append(f"{rows.object} <pred:order> {x} . FILTER(STR({x}) = {best[0]}){condition(rows.object)}")
+            else:
+                out.append(f"{rows.object} <pred:{term}> {best[0]} .{condition(rows.object)}")
+            return rows.loose
+        return self._contest(node, scan, largest, e, out)
+
+    def ordered(self, node: alg.ArgExtreme) -> str | None:
+        """A query of the entities with their values of the key, the best first; None where several
+        types or units may compete.
+        """
+        out = Group()
+        if not self._keyed(node, out):
+            return None
+        return f"SELECT ?e ?x WHERE {{ {out.text()} }} ORDER BY {_by(node.direction)}"
+
+    def tied(self, node: alg.ArgExtreme) -> str | None:
+        """A query of one row: all that tie with the best, as IRIs each with its name behind it,
+        percent-encoded, parted by spaces.
+
+        The set is gone through once; where a query joins the best value to the set, Virtuoso works
+        one of them out for each row of the other.
+        """
+        out = Group()
+        if not self._keyed(node, out):
+            return None
+        out.append("?e <pred:name> ?name .")
+        joined = 'GROUP_CONCAT(CONCAT(STR(?e), " ", ENCODE_FOR_URI(?name)); SEPARATOR=" ")'
+        by = f"GROUP BY ?x ORDER BY {_by(node.direction)} LIMIT 1"
+        return f"SELECT ?x ({joined} AS ?tied) WHERE {{ {out.text()} }} {by}"
+
+    def _keyed(self, node: alg.ArgExtreme, out: Group) -> bool:
+        """Patterns that bind `?e` to the entities and `?x` to what they are compared by; False
+        where several types may compete.
+        """
+        kinds = self.schema.attribute_kinds(node.key)
+        groups = [group for group in kinds if group[0] in (Kind.QUANTITY, Kind.TIME)]
+        if len(groups) != 1:
+            return False
+        term = "order" if self.counts.get("inexact") else "value"
+        if groups[0][0] is Kind.TIME:
+            term = "end" if node.direction == "largest" else "start"
+        rows = self.facts(alg.Scan(node.of, (node.key,), family="attribute"), out, reached="?e")
+        if rows.loose:
+            self.settle("?e", out)
+        # Virtuoso sorts long texts by when they were loaded, unless they are made new.
+        key = "?x ." if term != "order" else "?y . BIND(STR(?y) AS ?x)"
+        out.append(f"{rows.object} <pred:{term}> {key}")
+        if len(kinds) > 1:
+            out.append(f"{rows.object} {TYPE} {pred('Time' if groups[0][0] is Kind.TIME else 'Quantity')} .")
+        return True
+
+    def _extreme(
+        self, scan: alg.Scan, term: str, largest: bool, kind: Kind, mixed: bool
+    ) -> tuple[tuple[str, str], Callable[[str], str]]:
+        """A sub-select of the best value among one type: its variable and text, and what makes sure
+        of the type.
+        """
+
+        def condition(v: str) -> str:
+            return f" {v} {TYPE} {pred('Time' if kind is Kind.TIME else 'Quantity')} ." if mixed else ""
+
+        inner = Group()
+        rows = self.facts(scan, inner)
+        if rows.loose:
+            self.settle(rows.reached, inner)
+        x, best = self.variable("x"), self.variable("best")
+        inner.append(f"{rows.object} <pred:{term}> {x} .{condition(rows.object)}")
+        # Virtuoso sorts long texts by when they were loaded, unless they are made new.
+        of = f"STR({x})" if term == "order" else x
+        text = f"SELECT ({'MAX' if largest else 'MIN'}({of}) AS {best}) WHERE {{ {inner.text()} }}"
+        return (best, text), condition
+
+    def _contest(self, node: alg.ArgExtreme, scan: alg.Scan, largest: bool, e: str, out: Group) -> bool:
+        """Several types and units: a sub-select finds the most frequent (ties: times, no unit,
+        units by name), the next the best of it.
+
+        A value's type and unit are one text, so that each sub-select binds what the next one looks
+        for.
+        """
+        number = "order" if self.counts.get("inexact") else "value"
+        edge = "end" if largest else "start"
+
+        def grouped(v: str, group: str, key: str) -> str:
+            unit = self.variable("u")
+            named = f'CONCAT("1", IF({unit} = "1", "", {unit}))'
+            return (
+                f"{{ {v} <pred:unit> {unit} . {v} <pred:{number}> {key} . BIND({named} AS {group}) }} UNION "
+                f'{{ {v} <pred:{edge}> {key} . BIND("0" AS {group}) }}'
+            )
+
+        winner, best = self.variable("g"), self.variable("best")
+        count = self.variable("times")
+        inner = Group()
+        rows = self.facts(scan, inner, whole=True)
+        group, key = self.variable("g"), self.variable("x")
+        inner.append(grouped(rows.object, group, key))
+        most = (
+            f"SELECT ({group} AS {winner}) (COUNT(DISTINCT {rows.statement}) AS {count}) WHERE {{ {inner.text()} }} "
+            f"GROUP BY {group} ORDER BY DESC({count}) {group} LIMIT 1"
+        )
+        inner = Group([f"{{ {most} }}"])
+        rows = self.facts(scan, inner)
+        if rows.loose:
+            self.settle(rows.reached, inner)
+        group, key = self.variable("g"), self.variable("x")
+        inner.append(f"{grouped(rows.object, group, key)} FILTER({group} = {winner})")
+        choose = "MAX" if largest else "MIN"
+        of = f'IF({group} = "0", {key}, STR({key}))' if number == "order" else key
+        out.append(f"{{ SELECT {winner} ({choose}({of}) AS {best}) WHERE {{ {inner.text()} }} GROUP BY {winner} }}")
+        rows = self.facts(scan, out, reached=e)
+        group, key = self.variable("g"), self.variable("x")
+        same = f"STR({key}) = STR({best})" if number == "order" else f"{key} = {best}"
+        out.append(f"{grouped(rows.object, group, key)} FILTER({group} = {winner} && {same})")
+        return rows.loose
+
+
+def _is_long(path: alg.Reached) -> bool:
+    """Whether a path leads on from other paths."""
+    return any(isinstance(node, alg.Reached) for node in postorder(path) if node is not path)
+
+
+def _by(direction: alg.Direction) -> str:
+    return "DESC(?x)" if direction == "largest" else "?x"
+
+
+#: What becomes of each set; `None` where the client works it out (`support`).
+ENTITIES: Final[EntityTable[Compiler, [str, Group], bool]] = {
+    "AllEntities": Compiler.every,
+    "ById": Compiler.known,
+    "ByName": Compiler.named,
+    "Members": Compiler.members,
+    "Union": Compiler.union,
+    "Intersect": Compiler.intersect,
+    "Minus": Compiler.minus,
+    "Neighbour": Compiler.neighbour,
+    "Reached": Compiler.reached,
+    "SubjectsOf": None,
+    "Referents": None,
+    "SameName": Compiler.namesakes,
+    "ArgExtreme": Compiler.best,
+}
+_ENTITIES_BY_TYPE: Final = by_type(ENTITIES)
+
+#: What becomes of each operator; `None` where the client works it out (`support`).
+FACTS: Final[FactTable[Compiler, [Group, Wanted], FactTerms]] = {
+    "Scan": Compiler.scan,
+    "Where": Compiler.where,
+    "WhereQualifier": Compiler.where_qualifier,
+    "During": Compiler.during,
+    "DuringAny": None,
+    "WhereValidity": Compiler.where_validity,
+    "OtherEnd": Compiler.turn,
+}
+_FACTS_BY_TYPE: Final = by_type(FACTS)

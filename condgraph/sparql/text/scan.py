@@ -1,0 +1,512 @@
+"""What the text of a query says without being parsed: its prefixes, its form, whether it names graphs or
+calls services, whether it is too much for a parser in this process, and what people get wrong in it.
+
+Every text is read once, from left to right: no part of an expression gives back what it took, and
+what is begun and never closed (a string, say) is taken as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Final, Literal, NamedTuple, ParamSpec, TypeVar
+
+from condgraph.engine.errors import ParseError, nearest, shortened
+from condgraph.sparql.layout import PRED, decode
+
+# -- prefixes ----------------------------------------------------------------------------------------
+# What people may leave out of a query: the prefixes that everybody knows, and how a name with an
+# underscore is written.
+
+
+_WIKIDATA: Final = "http://www.wikidata.org/"
+#: Prefixes that need not be declared.
+PREFIXES: Final = {
+    "pred": PRED,
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "dct": "http://purl.org/dc/terms/",
+    "dcterms": "http://purl.org/dc/terms/",
+    "schema": "http://schema.org/",
+    "prov": "http://www.w3.org/ns/prov#",
+    "geo": "http://www.opengis.net/ont/geosparql#",
+    "dbr": "http://dbpedia.org/resource/",
+    "dbo": "http://dbpedia.org/ontology/",
+    "dbp": "http://dbpedia.org/property/",
+    "wd": f"{_WIKIDATA}entity/",
+    "wds": f"{_WIKIDATA}entity/statement/",
+    "wdt": f"{_WIKIDATA}prop/direct/",
+    "p": f"{_WIKIDATA}prop/",
+    "ps": f"{_WIKIDATA}prop/statement/",
+    "psv": f"{_WIKIDATA}prop/statement/value/",
+    "pq": f"{_WIKIDATA}prop/qualifier/",
+    "pqv": f"{_WIKIDATA}prop/qualifier/value/",
+    "wikibase": "http://wikiba.se/ontology#",
+}
+#: Underscores of a name that are tried as underscores and as spaces; of names with more, all.
+_MOST: Final = 6
+#: Relative IRIs of a query that are looked at, and their characters.
+_DISTINCT, _LONGEST = 1_000, 2_000
+#: What an IRI can stand within, so that it is none. A word goes as far as a prefix may, so that no
+#: character is looked at more than a few times.
+TOKEN: Final = re.compile(
+    r"""
+      (?P<comment>\#[^\n\r]*)
+    | (?P<text>\"{3}(?:\"{0,2}+(?:[^"\\]|\\.))*+(?:\"{3})?+ | '{3}(?:'{0,2}+(?:[^'\\]|\\.))*+(?:'{3})?+
+        | "(?:[^"\\\n\r]|\\.)*+"?+ | '(?:[^'\\\n\r]|\\.)*+'?+)
+    | <(?P<iri>[^<>"{}|^`\\\x00-\x20]*+)>
+    | <[^<>\n\r\x00-\x1f]*+>
+    | (?P<variable>[?$]\w++)
+    | (?P<tag>@[A-Za-z][A-Za-z0-9-]*+)
+    | (?P<name>(?P<prefix>[^\W\d_][\w.-]*+)?+:(?P<local>(?:[\w.:-]|%[0-9A-Fa-f]{2}|\\.)*+))
+    | (?P<word>[^\W\d_][\w.-]*+)
+    """,
+    re.X | re.S,
+)
+_BASE: Final = re.compile(r"\bbase\s*+<", re.I).search
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:|[/#?]").match
+
+
+def undeclared(text: str) -> str:
+    """The declarations, on one line, of the known prefixes that a text may use. Those it declares
+    itself come later, and count.
+    """
+    return "".join(f"PREFIX {prefix}: <{iri}> " for prefix, iri in PREFIXES.items() if f"{prefix}:" in text)
+
+
+def occurring(prefixes: Mapping[str, str], text: str) -> Mapping[str, str]:
+    """Those of the prefixes that a text may use: a parser reads the IRI of each that it is given.
+
+    >>> occurring({"rdf": "a:", "p": "b:", "xsd": "c:"}, "ASK { ?s rdf:type ?pxsd }")
+    {'rdf': 'a:'}
+    """
+    if "\\" in text:  # characters of a prefix may be written by their numbers
+        return prefixes
+    return {prefix: iri for prefix, iri in prefixes.items() if f"{prefix}:" in text}
+
+
+def underscored(text: str, is_name: Callable[[str], bool]) -> str:
+    """A query in which `<a_b>` is the name `a_b`, where the graph has that name and none of `a b`.
+
+    A space of a name is an underscore in its IRI, and an underscore is percent-encoded; who reads
+    names in a table does not know. Relative IRIs that fit several names stay as they are.
+    """
+    if "_" not in text or _BASE(text):
+        return text
+    pieces: list[str] = []
+    last = 0
+    known: dict[str, str | None] = {}
+    for found in TOKEN.finditer(text):
+        iri = found["iri"]
+        if iri is None or "_" not in iri or _ABSOLUTE(iri):
+            continue
+        if iri not in known:
+            if len(known) >= _DISTINCT or len(iri) > _LONGEST:
+                continue
+            known[iri] = _better(iri, is_name)
+        better = known[iri]
+        if better is not None:
+            pieces += (text[last : found.start()], f"<{better}>")
+            last = found.end()
+    return "".join((*pieces, text[last:]))
+
+
+def _better(iri: str, is_name: Callable[[str], bool]) -> str | None:
+    if _is(iri, is_name):
+        return None
+    parts = iri.split("_")
+    if len(parts) > _MOST + 1:
+        whole = "%5F".join(parts)
+        return whole if _is(whole, is_name) else None
+    fitting = []
+    for marks in product(("_", "%5F"), repeat=len(parts) - 1):
+        written = parts[0] + "".join(mark + part for mark, part in zip(marks, parts[1:], strict=True))
+        if _is(written, is_name):
+            fitting.append(written)
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _is(written: str, is_name: Callable[[str], bool]) -> bool:
+    try:
+        return is_name(decode(written))
+    except ValueError:
+        return False
+
+
+# -- form --------------------------------------------------------------------------------------------
+# What a query's text says without being parsed: its form, whether it names a data set or graphs,
+# whether it calls other services.
+#
+# Words are kept apart from strings, IRIs, names and comments as in SPARQL's grammar (section 19.8),
+# which is enough: keywords are never anything else. Whether the text is well formed is the store's to
+# say. The store's parser decides about SERVICE and GRAPH: it takes a keyword wherever one may stand,
+# and needs no space around it: `1SERVICE<x>{}` and `SERVICE:x{}` call another service, and count here.
+#
+# Every text is read once, from left to right: no part of the expression gives back what it took, and
+# what is begun and never closed (a string, say) is taken as well, so that nothing is looked at from
+# every one of its characters.
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Form = Literal["select", "ask", "construct", "describe", "update", "unknown"]
+
+_LOCAL: Final = r":(?:(?:[\w:]|%[0-9A-Fa-f]{2}|\\.)(?:[\w:.\-]|%[0-9A-Fa-f]{2}|\\.)*+)?+"
+#: A word that is looked for: a form, FROM, and whatever holds GRAPH or SERVICE, which may follow it.
+_SOUGHT: Final = r"""(?:(?:select|ask|construct|describe|insert|delete|load|clear|drop|create|add|move|copy|with|from)(?![\w.\-:])
+    | [\w.\-]*?(?:service|graph))"""
+#: What stands before such a word, and the word. Few tokens at a time: nothing else runs in this
+#: process during a step.
+_TOKEN: Final = re.compile(
+    rf"""
+    (?: [^\w"'\#<?$@:\\]++
+      | \#[^\n\r]*+                                                 # a comment
+      | <[^<>"{{}}|^`\\\x00-\x20]*+>                                # an IRI
+      | \"{{3}}(?:\"{{0,2}}+(?:[^"\\]|\\.))*+(?:\"{{3}})?+ | '{{3}}(?:'{{0,2}}+(?:[^'\\]|\\.))*+(?:'{{3}})?+
+      | "(?:[^"\\\n\r]++|\\.)*+"?+ | '(?:[^'\\\n\r]++|\\.)*+'?+ | \\.
+      | [?$]\w++ | @[A-Za-z][A-Za-z0-9-]*+ | {_LOCAL}               # a variable, a language, a name without a prefix
+      | (?!{_SOUGHT})\w[\w.\-]*+(?:{_LOCAL})?+                      # words and numbers, a prefixed name
+      | [<?$@\\]
+    ){{0,2000}}+
+    (?:(?P<graph>graph\s++)?(?P<words>\w[\w.\-]*+)(?P<local>{_LOCAL})?+)?
+    """,
+    re.X | re.S | re.I,
+)
+_WORDS: Final = re.compile(r"[A-Za-z]\w*+").findall
+_NAMING: Final = re.compile("graph", re.IGNORECASE).search
+_GROUP: Final = re.compile(r"(?:\s|\#[^\n\r]*+)*+\{").match
+_FORMS: Final[dict[str, Form]] = {"select": "select", "ask": "ask", "construct": "construct", "describe": "describe"}
+_UPDATES: Final = frozenset(["insert", "delete", "load", "clear", "drop", "create", "add", "move", "copy", "with"])
+#: Characters of the queries that are remembered.
+_SHORT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The form of a query, whether it has FROM or FROM NAMED, whether SERVICE occurs, and whether
+    GRAPH does.
+    """
+
+    form: Form
+    dataset: bool
+    service: bool
+    graph: bool
+
+
+def survey(text: str) -> Survey:
+    """Look through a query, in time that grows with its length.
+
+    >>> survey("PREFIX ask: <http://x/#> # SELECT\\nCONSTRUCT WHERE { ?from ask:service 'SERVICE' }")
+    Survey(form='construct', dataset=False, service=False, graph=False)
+    >>> survey("select * from <http://x/> { service ?s {} }")
+    Survey(form='select', dataset=True, service=True, graph=False)
+    """
+    return _remembered(text) if len(text) <= _SHORT else _survey(text)
+
+
+def _survey(text: str) -> Survey:
+    form: Form = "unknown"
+    dataset = service = graph = False
+    at = 0
+    while at < len(text) and (found := _TOKEN.match(text, at)) is not None:
+        at = found.end()
+        if found["words"] is None:
+            continue
+        words = found["words"].lower()
+        graph = graph or found["graph"] is not None
+        if found["local"] is not None:
+            # What can be a prefix can be the keyword as well: within a group, and with a group
+            # behind it. A graph may be called so.
+            called = words.endswith(("service", "servicesilent")) and found["graph"] is None
+            if called or words.endswith("graph"):
+                grouped = text.find("{", 0, found.start("words")) >= 0 and _GROUP(text, at) is not None
+                service, graph = service or (called and grouped), graph or (not called and grouped)
+            continue
+        for word in _WORDS(words):
+            if form == "unknown":
+                form = "update" if word in _UPDATES else _FORMS.get(word, "unknown")
+            elif word == "from":
+                dataset = True
+        service, graph = service or "service" in words, graph or "graph" in words
+    return Survey(form, dataset, service, graph)
+
+
+_remembered: Final = lru_cache(maxsize=512)(_survey)
+
+
+async def aside(size: int, read: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    """Read something of this size: in a thread where it is long, so that an event loop goes on with
+    other requests meanwhile.
+    """
+    if size <= _SHORT:
+        return read(*arguments, **options)
+    return await asyncio.to_thread(read, *arguments, **options)
+
+
+def makes_triples(text: str) -> bool:
+    """Whether a query gives triples, and no solutions.
+
+    >>> makes_triples("DESCRIBE <x>"), makes_triples("ASK {}")
+    (True, False)
+    """
+    return survey(text).form in ("construct", "describe")
+
+
+def names_graphs(text: str) -> bool:
+    """Whether a query has patterns of named graphs.
+
+    >>> names_graphs("SELECT ?g { GRAPH ?g { } }"), names_graphs("SELECT ?graph { ?graph a <Graph> }")
+    (True, False)
+    """
+    return _NAMING(text) is not None and survey(text).graph
+
+
+# -- size --------------------------------------------------------------------------------------------
+# Whether a query is too much for a parser that runs in this process.
+#
+# Oxigraph parses, plans and frees a query one part within the other, on the stack: some hundred
+# groups within each other, or some thousand patterns in a row, end the process. Such queries run in a
+# process of their own, which may end.
+
+
+#: Brackets within each other, and parts in a row, that a query in this process may have.
+MOST_DEPTH: Final = 50
+MOST_PARTS: Final = 600
+#: Objects of one predicate; and characters of a list that is looked at more closely.
+MOST_ITEMS: Final = 2_000
+_LONG_LIST: Final = 4_000
+#: Characters of an IRI of a query: a prefix of a megabyte is a megabyte wherever it stands.
+LONGEST_IRI: Final = 65_536
+
+_OPENING, _CLOSING = "([{", ")]}"
+#: Parts: brackets, signs of arithmetic and logic, ends of patterns. What stands in strings, IRIs,
+#: names and comments is none.
+_PARTS: Final = re.compile(
+    r"""(?: [^"'\#<?$@:\w\\(){}\[\].;,!|&+*/^=>-]++ | \#[^\n\r]*+ | <[^<>"{}|^`\\\x00-\x20]*+>
+        | "{3}(?:"{0,2}+(?:[^"\\]|\\.))*+(?:"{3})?+ | '{3}(?:'{0,2}+(?:[^'\\]|\\.))*+(?:'{3})?+
+        | "(?:[^"\\\n\r]|\\.)*+"?+ | '(?:[^'\\\n\r]|\\.)*+'?+ | [?$@]?\w++(?:[.-]\w++)*+
+        | :(?:[\w:%]++|\\.)?+(?:[.-]?[\w:%]++|\\.)*+
+        | [?$@\\,=>] )*+
+        (?P<part>.)?""",
+    re.VERBOSE | re.DOTALL,
+)
+#: Terms with a comma behind each but the last, as `IN` has them; other long lists are collections,
+#: each a part of the one before.
+_LISTED: Final = re.compile(
+    r"""(?:\s*+(?:[^\s,"'<>()]++|<[^<>\s]*+>|"(?:[^"\\\n\r]|\\.)*+"|'(?:[^'\\\n\r]|\\.)*+')++\s*+(?:,|\Z))*+\s*+\Z""", re.VERBOSE
+).match
+_IRIS: Final = re.compile(rf'<[^<>"{{}}|^`\\\x00-\x20]{{{LONGEST_IRI}}}').search
+
+
+def is_heavy(text: str) -> bool:
+    """Whether a query has so many parts, or so many within each other, that it does not run in this
+    process.
+
+    Raises `ParseError` for an IRI of more than `LONGEST_IRI` characters.
+    """
+    if len(text) > LONGEST_IRI and (found := _IRIS(text)) is not None:
+        raise ParseError(f"an IRI may have {LONGEST_IRI:,} characters", span=found.span())
+    if len(text) <= _LONG_LIST and sum(map(text.count, "([{.;!|&+*/^-<")) <= MOST_DEPTH:
+        return False
+    depth = parts = at = 0
+    last = ""
+    while (found := _PARTS.match(text, at)) is not None and (part := found["part"]) is not None:
+        begin, at = at, found.end()
+        if at - begin > _LONG_LIST:
+            listed = last == "(" and _LISTED(text[begin : at - 1]) is not None
+            if not listed and (last == "(" or text.count(",", begin, at) > MOST_ITEMS):
+                return True
+        last = part
+        parts += 1
+        depth += (part in _OPENING) - (part in _CLOSING)
+        if parts > MOST_PARTS or depth > MOST_DEPTH:
+            return True
+    return False
+
+
+# -- mistakes ----------------------------------------------------------------------------------------
+# What people get wrong in a query, found without a parser: a prefix that nobody declared, a word
+# that SPARQL does not have. A parser only says what could have stood there.
+
+
+_MISTAKES_WORDS: Final = frozenset(
+    [
+        "base",
+        "prefix",
+        "version",
+        "select",
+        "construct",
+        "describe",
+        "ask",
+        "where",
+        "from",
+        "named",
+        "graph",
+        "service",
+        "silent",
+        "optional",
+        "union",
+        "minus",
+        "filter",
+        "exists",
+        "not",
+        "in",
+        "as",
+        "bind",
+        "values",
+        "undef",
+        "group",
+        "by",
+        "having",
+        "order",
+        "asc",
+        "desc",
+        "limit",
+        "offset",
+        "distinct",
+        "reduced",
+        "true",
+        "false",
+        "a",
+        "lateral",
+        "count",
+        "sum",
+        "min",
+        "max",
+        "avg",
+        "sample",
+        "group_concat",
+        "separator",
+        "str",
+        "lang",
+        "langmatches",
+        "langdir",
+        "haslang",
+        "haslangdir",
+        "datatype",
+        "bound",
+        "iri",
+        "uri",
+        "bnode",
+        "rand",
+        "abs",
+        "ceil",
+        "floor",
+        "round",
+        "concat",
+        "strlen",
+        "ucase",
+        "lcase",
+        "encode_for_uri",
+        "contains",
+        "strstarts",
+        "strends",
+        "strbefore",
+        "strafter",
+        "year",
+        "month",
+        "day",
+        "hours",
+        "minutes",
+        "seconds",
+        "timezone",
+        "tz",
+        "now",
+        "uuid",
+        "struuid",
+        "md5",
+        "sha1",
+        "sha256",
+        "sha384",
+        "sha512",
+        "coalesce",
+        "if",
+        "strlang",
+        "strlangdir",
+        "strdt",
+        "sameterm",
+        "isiri",
+        "isuri",
+        "isblank",
+        "isliteral",
+        "isnumeric",
+        "istriple",
+        "regex",
+        "substr",
+        "replace",
+        "triple",
+        "subject",
+        "predicate",
+        "object",
+        "insert",
+        "delete",
+        "data",
+        "load",
+        "clear",
+        "drop",
+        "create",
+        "add",
+        "move",
+        "copy",
+        "with",
+        "using",
+        "into",
+        "to",
+        "all",
+        "default",
+        "adjust",
+    ]
+)
+#: Characters of a prefix; longer ones are not looked at.
+_MISTAKES_LONGEST: Final = 200
+_DECLARED: Final = re.compile(rf"prefix\s*+([^\W\d_][\w.-]{{0,{_LONGEST - 1}}}+)?+:", re.I)
+_LETTERS: Final = re.compile(r"\w+")
+#: Characters of a query that are looked at: errors are made in the event loop.
+_MISTAKES_MOST: Final = 50_000
+
+
+class Mistake(NamedTuple):
+    """What is wrong, and where it begins and ends."""
+
+    message: str
+    begin: int
+    end: int
+
+
+def mistake(text: str, known: Collection[str] = tuple(PREFIXES)) -> Mistake | None:
+    """The first mistake of a query that is not well formed, where it is one of these."""
+    text = text[:_MISTAKES_MOST]
+    declared = {found[1] or "" for found in _DECLARED.finditer(text)} | set(known)
+    for found in TOKEN.finditer(text):
+        begin, end = found.span()
+        if found["name"] is not None:
+            prefix = found["prefix"] or ""
+            if (
+                prefix not in declared
+                and prefix != "_"
+                and len(prefix) <= _MISTAKES_LONGEST
+                and text[max(0, begin - 1) : begin] != "_"
+            ):
+                near = nearest(prefix, declared)
+                said = f"; known: {', '.join(f'{one}:' for one in near)}" if near else ""
+                return Mistake(f"the prefix {shortened(prefix, 60)}: is not declared{said}", begin, begin + len(prefix) + 1)
+        elif found["word"] is not None:
+            letters = _LETTERS.match(found["word"])
+            assert letters is not None
+            word, end = letters[0], begin + letters.end()
+            # What follows a letter is the end of a number.
+            if word.lower() in _MISTAKES_WORDS or text[max(0, begin - 1) : begin].isalnum():
+                continue
+            near = nearest(word.lower(), _MISTAKES_WORDS)
+            said = f"; the nearest: {', '.join(one.upper() for one in near[:3])}" if near else ""
+            return Mistake(f"{shortened(word, 60)!r} is no word of SPARQL{said}", begin, end)
+    return None
