@@ -31,7 +31,7 @@ from neo4j import GraphDatabase  # noqa: E402
 import condgraph  # noqa: E402
 from benchmarks import machine  # noqa: E402
 from condgraph.cypher.layout.schema import CONSTRAINTS, ENTITY, INDEXES, QUALIFIER, STATEMENT, VALUE  # noqa: E402
-from condgraph.cypher.load.cells import CELL  # noqa: E402
+from condgraph.cypher.load.batches import CELL  # noqa: E402
 from condgraph.cypher.load.write import RowMaker, ahead  # noqa: E402
 from condgraph.engine.facts import Batch, Entity, EntityKind, Ids, Item, Member, Numbers, Texts, Times  # noqa: E402
 from condgraph.engine.values import Time  # noqa: E402

@@ -11,12 +11,8 @@ from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.indexes import make_indexes, prepare
 from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.cypher.layout.schema import FORMAT, GRAPH
-from condgraph.cypher.load.abandon import abandon
-from condgraph.cypher.load.delete import delete
-from condgraph.cypher.load.limits import check_graph
-from condgraph.cypher.load.lock import unfinished
-from condgraph.cypher.load.pull import graph_sources, pull
-from condgraph.cypher.load.push import LEASE, NOTHING, check_layout, look, push
+from condgraph.cypher.load.lock import delete, unfinished
+from condgraph.cypher.load.push import LEASE, NOTHING, abandon, check_graph, check_layout, graph_sources, look, pull, push
 from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.patterns.vectors import drop
 from condgraph.cypher.queries import AskingStore

@@ -12,7 +12,7 @@ import numpy as np
 from condgraph.cypher.layout.parameters import GIVEN, give
 from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.layout.schema import CONCEPT, ENTITY, index_key, type_of
-from condgraph.cypher.load.delete import BATCH, pages
+from condgraph.cypher.load.lock import EDGES, pages
 from condgraph.cypher.store import Neo4jStore
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError
@@ -287,7 +287,7 @@ class _Neo4jEdges:
         """Remove them, from all entities of the graph."""
         self._check()
         node = f"(:{ENTITY} {{graph: $graph, handle: key}})"
-        text = f"UNWIND $keys AS key MATCH {node}-[r:{PREDICTED}]->() WITH r LIMIT {BATCH} DELETE r"
+        text = f"UNWIND $keys AS key MATCH {node}-[r:{PREDICTED}]->() WITH r LIMIT {EDGES} DELETE r"
         for keys in pages(self.store.connection, self.store.name, ENTITY, "handle"):
             while self.store.connection.write(text, {"graph": self.store.name, "keys": keys}).deleted:
                 pass

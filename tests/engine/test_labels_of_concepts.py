@@ -13,8 +13,7 @@ from neo4j.exceptions import Forbidden
 
 import condgraph
 from condgraph.cypher.connection import Connection
-from condgraph.cypher.labels import Labels
-from condgraph.cypher.load.labelling import begun_otherwise, first, further, is_wanted
+from condgraph.cypher.labels import Labels, begun_otherwise, first, further, is_wanted
 from condgraph.cypher.load.write import RowMaker, content_id
 from condgraph.engine.changes import Change
 from condgraph.engine.errors import StoreError

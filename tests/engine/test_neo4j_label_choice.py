@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import condgraph
 from condgraph.cypher.browser import COLOURS, queries, style
-from condgraph.cypher.labels import MOST, Labels, chosen, usable
-from condgraph.cypher.load.labelling import Labelling
+from condgraph.cypher.labels import MOST, Labelling, Labels, chosen, usable
 from condgraph.cypher.load.write import RowMaker
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement, Subclass
 from condgraph.graph import Graph

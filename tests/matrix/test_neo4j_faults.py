@@ -15,9 +15,9 @@ import condgraph
 from condgraph import Graph
 from condgraph.cypher.layout import indexes
 from condgraph.cypher.layout.schema import Index
-from condgraph.cypher.load import batch as batches
+from condgraph.cypher.load import batches
 from condgraph.cypher.load import lock as loading
-from condgraph.cypher.load.batch import Batch
+from condgraph.cypher.load.batches import Batch
 from condgraph.cypher.load.write import RowMaker
 from condgraph.engine.errors import StoreBusyError, StoreError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement

@@ -17,11 +17,11 @@ import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.cypher.load import batch as batches
+from condgraph.cypher.load import batches
 from condgraph.cypher.load import lock as loading
 from condgraph.cypher.load import write as load
-from condgraph.cypher.load.batch import Batch
-from condgraph.cypher.load.limits import check_loadable
+from condgraph.cypher.load.batches import Batch
+from condgraph.cypher.load.push import check_loadable
 from condgraph.engine.errors import LoadError, OptionError, StoreBusyError, StoreMissingError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Sourced, Statement, Subclass
 from condgraph.engine.values import Quantity, Time
@@ -162,7 +162,7 @@ def test_the_types_of_a_database_are_read(each_neo4j_uri: str) -> None:
     with condgraph.open(each_neo4j_uri, graph="types") as found:
         assert isinstance(found, Neo4jGraph)
         found.add([Statement("a", "a type of its own", "x")])
-        from condgraph.cypher.load.limits import _TYPES
+        from condgraph.cypher.load.push import _TYPES
 
         for text in _TYPES:
             assert {"name": "a type of its own"} in found.store.connection.read(text, {})
@@ -295,9 +295,9 @@ def test_a_killed_process_is_taken_back(remote: Neo4jGraph, each_neo4j_uri: str)
     before = dump(remote)
     script = f"""
         import condgraph, time
-        from condgraph.cypher.load import batch, lock
+        from condgraph.cypher.load import batches, lock
         from tests.matrix.test_unfinished import MORE
-        batch.FIRST = batch.BATCH = 2
+        batches.FIRST = batches.BATCH = 2
         write = lock.Loading.write
         def slow(self, batch, attempt=""):
             write(self, batch, attempt)

@@ -1,36 +1,228 @@
-"""A load as a whole: who may write, what the graph holds already, what is written, and what it
-holds then.
+"""A load as a whole: what a server would refuse, what the graph holds already, what is written and what it holds
+then; an unfinished load taken back; and a graph read back.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
+import numpy as np
+
+from condgraph.cypher.labels import Labelling, begun_otherwise, first, further, is_wanted
+from condgraph.cypher.layout.cells import value_of
 from condgraph.cypher.layout.indexes import make_indexes, prepare
-from condgraph.cypher.layout.schema import GRAPH
-from condgraph.cypher.load.labelling import Labelling, begun_otherwise, first, further, is_wanted
-from condgraph.cypher.load.limits import check_loadable
-from condgraph.cypher.load.lock import ChangedError, Loading, busy_error
-from condgraph.cypher.load.pull import graph_sources, pull
-from condgraph.cypher.load.write import OnProgress, content_id, write_snapshot
+from condgraph.cypher.layout.schema import (
+    CONCEPT,
+    DELETED,
+    ENTITY,
+    FORMER,
+    GRAPH,
+    LONGEST_NAME,
+    LONGEST_SOURCE,
+    MOST_TYPES,
+    PREDICATE,
+    QUALIFIER,
+    ROW,
+    SOURCE,
+    STATEMENT,
+    VALUE,
+    predicate_of,
+    type_of,
+)
+from condgraph.cypher.load.batches import ENTITY_PROPERTIES, RENAMED
+from condgraph.cypher.load.lock import EDGES, ChangedError, Loading, busy_error, delete, remove
+from condgraph.cypher.load.write import OnProgress, content_id, earlier_content_id, write_snapshot
 from condgraph.engine.bounds import LEAST, waiting
 from condgraph.engine.changes import Change
-from condgraph.engine.errors import StoreBusyError, StoreVersionError
+from condgraph.engine.errors import LoadError, OptionError, StoreBusyError, StoreDamagedError, StoreError, StoreVersionError
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.declared import read_entity
+from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import Value
 from condgraph.overview.survey import packed, survey
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
     from condgraph.engine.snapshot.snapshot import Snapshot
 
+
+# -- What a server would refuse ----------------------------------------------------------------------
+# What a server would refuse in the middle of a load, looked for before anything is written.
+#
+# Texts, ids, names of entities and of predicates may have any length: long ones are indexed by their
+# hash (`cypher.layout.schema`). Names of graphs, sources and units stand in indexes as they are, and
+# a server never gives back a relationship type.
+
+
+#: Every type that the database ever had; for users who may not ask that, the types in use.
+_TYPES: Final = (
+    "CALL db.stats.retrieve('TOKENS') YIELD data UNWIND data.relationshipTypes AS name RETURN name",
+    "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType AS name",
+)
+_FORMAT: Final = "SHOW DATABASES YIELD name, store WHERE name = $name RETURN store"
+
+
+def check_graph(name: str) -> str:
+    """The name of a graph; raises `OptionError` where a server cannot keep it."""
+    if not name:
+        raise OptionError("the name of a graph is empty")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise OptionError(f"the name of a graph is text, not {name!r}") from None
+    if size > LONGEST_NAME:
+        raise OptionError(f"the name of a graph has at most {LONGEST_NAME:,} bytes on Neo4j, not {size:,}")
+    return name
+
+
+def check_loadable(snapshot: Snapshot, connection: Connection) -> None:
+    """Raise `LoadError` where a server would refuse a part of the snapshot."""
+    get = snapshot.arrays.get
+    _check(
+        "source", (snapshot.source_of(i).name for i in range(len(get("src.name")))), LONGEST_SOURCE, "name= gives it another name"
+    )
+    units = np.unique(np.concatenate([get("att.unit"), get("q.unit")]))
+    _check("unit", (snapshot.texts[number] for number in units[units >= 0].tolist()), LONGEST_NAME, "is it a unit?")
+    predicates = [snapshot.predicate_name(i) for i in range(snapshot.predicate_count)]
+    for name in predicates:
+        if "\0" in name:
+            raise LoadError(f"the predicate {_short(name)} holds the character NUL, which Neo4j takes in no relationship type")
+    _check_types({type_of(name) for name in predicates}, connection)
+
+
+def _check(what: str, names: Iterable[str], longest: int, hint: str) -> None:
+    for name in names:
+        size = len(name.encode())
+        if size > longest:
+            raise LoadError(f"the {what} {_short(name)} has {size:,} bytes; Neo4j's indexes leave room for {longest:,}", hint=hint)
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= 40 else name[:39] + "…")
+
+
+def _check_types(wanted: set[str], connection: Connection) -> None:
+    known: set[str] = set()
+    for text in _TYPES:
+        try:
+            known = {row["name"] for row in connection.ask(text, {})}
+            break
+        except StoreError:
+            continue
+    fresh = len(wanted - known)
+    if len(known) + fresh > MOST_TYPES and not _roomy(connection):
+        raise LoadError(
+            f"the database has {len(known):,} relationship types already, and {fresh:,} predicates would be new ones; "
+            f"Neo4j's Community Edition takes {MOST_TYPES:,} in all, and gives none back",
+            hint="load into another database or server, or a table with its columns as rows",
+        )
+
+
+def _roomy(connection: Connection) -> bool:
+    """Whether the database is kept in a format that takes more types."""
+    try:
+        rows = connection.ask("CALL db.info() YIELD name RETURN name", {})
+        found = connection.ask(_FORMAT, {"name": rows[0]["name"]})
+    except StoreError:
+        return False
+    return bool(found) and str(found[0]["store"]).startswith("block")
+
+
+# -- Reading a graph back ----------------------------------------------------------------------------
+# A graph on a server read back into a snapshot: the inverse of `write`, streamed a kind of record
+# at a time.
+
+
+_SOURCES: Final = (
+    f"MATCH (s:{SOURCE} {{graph: $graph}}) RETURN s.name, s.location, s.format, coalesce(s.content, ''), coalesce(s.terms, '') "
+    "ORDER BY s.number"
+)
+_ENTITIES: Final = f"MATCH (e:{ENTITY} {{graph: $graph}}) RETURN e.id, e.name, e.kind, e.source, e.row, e.declared"
+_DECLARES: Final = f"MATCH (g:{GRAPH} {{name: $graph}}) WHERE g.declares RETURN true AS known"
+#: Membership that follows from the direct one has no sources.
+_BELOW: Final = (
+    f"MATCH (a:{ENTITY} {{graph: $graph}})-[m:%s]->(c:{ENTITY}) WHERE size(m.sources) > 0 RETURN a.id, c.id, m.sources, m.rows"
+)
+_FIELDS: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw")
+_QUALIFIERS: Final = (
+    f"MATCH (o:%s {{graph: $graph}})-[:QUALIFIER]->(q:{QUALIFIER}) OPTIONAL MATCH (q)-[:IS]->(e:{ENTITY}) "
+    f"RETURN o.sid, q.name, e.id, {', '.join(f'q.{name}' for name in _FIELDS)}"
+)
+_RELATIONS: Final = (
+    f"MATCH (a:{ENTITY} {{graph: $graph}})-[f]->(b:{ENTITY}) WHERE f.sid IS NOT NULL "
+    "RETURN a.id, type(f), b.id, f.sid, f.sources, f.rows"
+)
+_ATTRIBUTES: Final = (
+    f"MATCH (a:{ENTITY} {{graph: $graph}})-[f]->(v:{VALUE}) WHERE f.sid IS NOT NULL "
+    f"RETURN a.id, type(f), f.sid, v.sources, v.rows, v.raws, {', '.join(f'v.{name}' for name in _FIELDS)}"
+)
+
+
+def pull(connection: Connection, graph: str) -> Snapshot:
+    """The graph as a snapshot in memory, equal to the one that was pushed."""
+    builder = Builder()
+    builder.begin(Source(""))
+    builder.add(_items(connection, graph))
+    return Snapshot.of(*lay_out(builder))
+
+
+def graph_sources(connection: Connection, graph: str) -> tuple[Source, ...]:
+    """The sources of a graph in the order they were loaded; none where there is no graph."""
+    return tuple(Source(*row.values()) for row in connection.ask(_SOURCES, {"graph": graph}))
+
+
+def _items(connection: Connection, graph: str) -> Iterator[Item]:
+    def rows(text: str) -> Iterator[list[Any]]:
+        return connection.stream(text, {"graph": graph})
+
+    def places(sources: list[str], numbers: list[int]) -> tuple[tuple[str, int], ...]:
+        return tuple(zip(sources, numbers, strict=True))
+
+    listed = graph_sources(connection, graph)
+    yield from listed
+    names = [one.name for one in listed]
+    known = bool(connection.ask(_DECLARES, {"graph": graph}))
+    for ident, name, kind, source, row, said in rows(_ENTITIES):
+        entity = Entity(ident, name, EntityKind(kind), row or 0)
+        yield from read_entity(entity, source, said, names, known=known)
+    for one, other, sources, numbers in rows(_BELOW % "MEMBER_OF"):
+        yield Sourced(Member(one, other), places(sources, numbers))
+    for one, other, sources, numbers in rows(_BELOW % "SUBCLASS_OF"):
+        yield Sourced(Subclass(one, other), places(sources, numbers))
+    qualifiers: dict[int, list[tuple[str, Ref | Value]]] = {}
+    for label in (STATEMENT, VALUE):
+        for sid, key, ident, *fields in rows(_QUALIFIERS % label):
+            value: Ref | Value = _value(fields) if ident is None else Ref(ident)
+            qualifiers.setdefault(sid, []).append((key, value))
+    for subject, kind, thing, sid, sources, numbers in rows(_RELATIONS):
+        statement = Statement(subject, predicate_of(kind), Ref(thing), tuple(qualifiers.get(sid, ())))
+        yield Sourced(statement, places(sources, numbers))
+    for subject, kind, sid, sources, numbers, written, *fields in rows(_ATTRIBUTES):
+        found = tuple(qualifiers.get(sid, ()))
+        raws, every = [fields[-1]] if written is None else json.loads(written), places(sources, numbers)
+        for raw in dict.fromkeys(raws):
+            some = every if written is None else tuple(place for place, one in zip(every, raws, strict=True) if one == raw)
+            yield Sourced(Statement(subject, predicate_of(kind), _value(fields), found, raw=raw), some)
+
+
+def _value(fields: list[Any]) -> Value:
+    return value_of(dict(zip(_FIELDS, fields, strict=True)))
+
+
+# -- Loads -------------------------------------------------------------------------------------------
+
+
 #: Seconds for which a reader trusts what it last read of the graph's node.
 LEASE: Final = 1.0
 #: Seconds after which a loader looks again whether another one is done.
-_AGAIN: Final = 0.25
+_PAUSE: Final = 0.25
 #: The survey is long, and read by those who ask for it: others hear whether there is one of this
 #: content.
 _LOOK: Final = (
@@ -219,4 +411,82 @@ def _wait_for_others(connection: Connection, graph: str, load: str, what: list[s
         left = until - time.monotonic()
         if left <= 0:
             raise busy
-        time.sleep(min(_AGAIN, left))
+        time.sleep(min(_PAUSE, left))
+
+
+# -- Taking a load back ------------------------------------------------------------------------------
+# Taking back a load that was not finished: the graph holds again what it held before, or is gone
+# where it held nothing.
+#
+# What the load added has its stamp, and what it changed was noted before (`write`); the graph's node
+# still says what its content was, so that what is left is compared with that before readers see it.
+
+
+_NOTED: Final = (
+    f"MATCH (u:{FORMER}) WHERE u.graph = $graph AND u.load = $stamp AND u.at IS NOT NULL AND u.of = $of WITH u LIMIT {EDGES} "
+)
+_FOUND: Final = f"MATCH (a:{ENTITY} {{graph: $graph, handle: u.subject}}) "
+_PLACES: Final = "SET x.sources = u.sources, x.rows = u.rows DELETE u"
+
+
+def _set(*names: str) -> str:
+    return f"SET {', '.join(f'x.{name} = u.{name}' for name in names)} "
+
+
+#: How what was noted is put back, by what it is of.
+_RESTORE: Final = {
+    "source": f"MATCH (x:{SOURCE} {{graph: $graph, name: u.name}}) {_set('number', 'location', 'format', 'content')} DELETE u",
+    "predicate": f"MATCH (x:{PREDICATE} {{graph: $graph, key: u.key}}) {_set('relations', 'attributes', 'qualifiers')} DELETE u",
+    "entity": f"MATCH (x:{ENTITY} {{graph: $graph, handle: u.handle}}) {_set(*ENTITY_PROPERTIES[1:-1])} "
+    + "".join(
+        f"FOREACH (_ IN CASE WHEN u.kind = {int(kind)} THEN [] ELSE [1] END | REMOVE x:{label}) "
+        for kind, label in ((EntityKind.CONCEPT, CONCEPT), (EntityKind.ROW, ROW))
+    )
+    + "".join(
+        f"FOREACH (_ IN CASE WHEN u.kind = {int(kind)} THEN [1] ELSE [] END | SET x:{label}) "
+        for kind, label in ((EntityKind.CONCEPT, CONCEPT), (EntityKind.ROW, ROW))
+    )
+    + f"DELETE u {RENAMED.format(entity='x')}",
+    "labels": f"MATCH (x:{ENTITY} {{graph: $graph, handle: u.handle}}) "
+    "REMOVE x:$([l IN labels(x) WHERE l IN $labels]) SET x:$(u.labels) DELETE u",
+    "relation": _FOUND + f"MATCH (a)-[x:$(u.type)]->(:{ENTITY}) WHERE x.sid = u.sid {_PLACES}",
+    "attribute": _FOUND + f"MATCH (a)-[f:$(u.type)]->(x:{VALUE}) WHERE f.sid = u.sid "
+    f"SET x.raw = u.raw, x.raws = u.raws, x.name = u.name {_PLACES}",
+    "member": _FOUND
+    + f"MATCH (b:{ENTITY} {{graph: $graph, handle: u.object}}) MATCH (a)-[x:$(u.type)]->(b) WHERE x.sid IS NULL {_PLACES}",
+}
+
+
+def abandon(connection: Connection, graph: str, about: dict[str, Any]) -> None:
+    """Take back the load of a graph whose node says `about`; raises `StoreBusyError` while its
+    writer is there.
+    """
+    if about["loading"] == DELETED:
+        delete(connection, graph)
+        return
+    with Loading(connection, graph) as loading:
+        loading.begin(about["loading"], about.get("what") or (), seen=about)
+        if about.get("removing"):
+            # All that it adds is there, and some of what it takes away may be gone: it is ended.
+            loading.end_removing()
+            return
+        if loading.stamp is None:
+            delete(connection, graph)
+            loading.load = ""
+            return
+        stamp = loading.stamp
+        remove(connection, graph, stamp)
+        for label, key in ((PREDICATE, "key"), (SOURCE, "name")):
+            text = f"MATCH (n:{label}) WHERE n.graph = $graph AND n.{key} IS NOT NULL AND n.load = $stamp DETACH DELETE n"
+            connection.write(text, {"graph": graph, "stamp": stamp})
+        given = {"graph": graph, "stamp": stamp, "labels": about.get("labelling", [])}
+        for of, text in _RESTORE.items():
+            while connection.write(_NOTED + text, {**given, "of": of}).deleted:
+                pass
+        found = pull(connection, graph)
+        if about["content"] not in (content_id(found), earlier_content_id(found)):
+            raise StoreDamagedError(
+                f"graph {graph!r} is not what it was before the load, although that was taken back",
+                hint="delete the graph, and load it again",
+            )
+        loading.take_back()

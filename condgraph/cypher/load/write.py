@@ -1,4 +1,4 @@
-"""Writing of a graph to Neo4j: rows of entities, statements and concepts, and what is removed."""
+"""A snapshot written to a server, in batches that are idempotent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.cypher.labels import Labels
+from condgraph.cypher.labels import Labelling, Labels
 from condgraph.cypher.layout.schema import (
     CONCEPT,
     ROW,
@@ -26,14 +26,10 @@ from condgraph.cypher.layout.schema import (
     time_text,
     type_of,
 )
-from condgraph.cypher.load.batch import BATCH, Batch, Ids, Numbers, Rows, cut
-from condgraph.cypher.load.before import mapped_pairs, pairs_said, row_sources, said_where
-from condgraph.cypher.load.cells import caption_of, cells, order_of
-from condgraph.cypher.load.labelling import Labelling
-from condgraph.cypher.load.pairs import Pairs
+from condgraph.cypher.load.batches import BATCH, Batch, Ids, Numbers, Rows, caption_of, cells, cut, order_of
 from condgraph.engine.execute.spans import span_precision
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.identity import content_digest, statement_ids
+from condgraph.engine.identity import content_digest, mix, statement_ids, text_hashes
 from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.snapshot.declared import texts_of
 from condgraph.engine.snapshot.readback import place_raws
@@ -45,7 +41,96 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
-# -- gone --------------------------------------------------------------------------------------------
+# -- Memberships as pairs ----------------------------------------------------------------------------
+# Memberships and subclasses as pairs of entities, each once with all that says so: what loads and
+# the files of an import write.
+
+
+class Pairs:
+    """Direct membership ("mem") or subclasses ("sub"), and for membership what follows from it,
+    without sources.
+
+    `keys` [K] int64, sorted: the first entity times the number of entities, plus the second.
+    `bounds` [K + 1]: where the `sources` and `rows` of each stand. `numbers` and `entities` say
+    other numbers for the entities.
+    """
+
+    def __init__(self, snapshot: Snapshot, prefix: str, numbers: NDArray[Any] | None = None, entities: int | None = None) -> None:
+        get = snapshot.arrays.get
+        width = snapshot.entities if entities is None else entities
+        first, second = (get(f"{prefix}.{name}").astype(np.int64) for name in (("e", "c") if prefix == "mem" else ("c", "p")))
+        lists, members = np.empty(0, np.int64), np.empty(0, np.int64)
+        if prefix == "mem":
+            lists = np.repeat(get("con.entity"), np.diff(get("con.offsets"))).astype(np.int64)
+            members = get("con.items").astype(np.int64)
+        if numbers is not None:
+            first, second, lists, members = (numbers[column] for column in (first, second, lists, members))
+        stated = first * width + second
+        order = np.argsort(stated, kind="stable")
+        stated = stated[order]
+        self.keys = np.unique(np.concatenate([stated, members * width + lists]))
+        self.bounds = np.searchsorted(stated, np.append(self.keys, np.iinfo(np.int64).max))
+        self.sources, self.rows = get(f"{prefix}.src")[order], get(f"{prefix}.row")[order]
+
+
+# -- What the server holds already -------------------------------------------------------------------
+# What a graph on a server holds, beside what it is to hold: where each statement and membership is
+# said, as hashes to compare.
+
+
+def row_sources(snapshot: Snapshot) -> Callable[[int], str | None]:
+    """The source of each table row."""
+    places = snapshot.arrays.get("ent.source")
+    names = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
+    return lambda number: names[places[number]] if len(places) and places[number] >= 0 else None
+
+
+def _hashed(snapshot: Snapshot) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Hashes of the texts of a snapshot, with one of none behind; and of the names of its sources."""
+    texts = np.append(text_hashes(snapshot), np.uint64(0))
+    return texts, texts[snapshot.arrays.get("src.name")]
+
+
+def said_where(snapshot: Snapshot) -> NDArray[np.uint64]:
+    """A hash of all places of each statement, and of how it is written there."""
+    get = snapshot.arrays.get
+    texts, names = _hashed(snapshot)
+    raws = np.full(snapshot.statements, -1, np.int32)
+    if len(get("att.raw")):
+        raws[snapshot.relations :] = get("att.raw")
+    found = np.zeros(snapshot.statements, np.uint64)
+    owners = get("prov.stmt")
+    further = get("prov.raw") if len(get("prov.raw")) else np.full(len(owners), -1, np.int32)
+    for at, sources, rows, written in (
+        (np.arange(snapshot.statements), snapshot.source, snapshot.row, raws),
+        (owners, get("prov.src"), get("prov.row"), further),
+    ):
+        if len(at):
+            np.add.at(found, at, mix(mix(names[sources], rows.astype(np.uint64)), texts[written]))
+    return found
+
+
+def pairs_said(snapshot: Snapshot, pairs: Pairs) -> NDArray[np.uint64]:
+    """A hash of all that says each pair."""
+    found = np.zeros(len(pairs.keys), np.uint64)
+    if len(pairs.sources):
+        owners = np.repeat(np.arange(len(pairs.keys)), np.diff(pairs.bounds))
+        np.add.at(found, owners, mix(_hashed(snapshot)[1][pairs.sources], pairs.rows.astype(np.uint64)))
+    return found
+
+
+def mapped_pairs(previous: Snapshot, prefix: str, snapshot: Snapshot) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """The pairs of an earlier snapshot by the numbers of a later one (-1: an end is not there any
+    more), and a hash of what says each.
+    """
+    pairs = Pairs(previous, prefix)
+    numbers = np.array([snapshot.identified(ident) for ident in previous.texts.take(previous.entity_id)], np.int64)
+    one, other = np.divmod(pairs.keys, max(previous.entities, 1))
+    one, other = numbers[one] if len(one) else one, numbers[other] if len(other) else other
+    return np.where((one < 0) | (other < 0), -1, one * snapshot.entities + other), pairs_said(previous, pairs)
+
+
+# -- What a load takes away ------------------------------------------------------------------------
 # What a load takes away, as batches that mark it: it is removed when all else is done (`lock`).
 
 
@@ -109,7 +194,7 @@ def _pieces(numbers: NDArray[Any]) -> Iterator[NDArray[Any]]:
         yield numbers[at : at + BATCH]
 
 
-# -- concept rows ------------------------------------------------------------------------------------
+# -- Memberships and subclasses --------------------------------------------------------------------
 # Membership and subclasses as batches of rows: those that are new, and those with further sources.
 
 
@@ -168,7 +253,7 @@ class ConceptRows:
         return blake2b(ends.encode(), digest_size=16).hexdigest()
 
 
-# -- rows --------------------------------------------------------------------------------------------
+# -- Rows ------------------------------------------------------------------------------------------
 # A snapshot as batches of rows: lists of plain values as they travel to the server, made from
 # columns a batch at a time.
 #
@@ -452,7 +537,7 @@ class RowMaker:
         yield from cut("sources of attributes", changed[split:], attributes)
 
 
-# -- write -------------------------------------------------------------------------------------------
+# -- Writing ---------------------------------------------------------------------------------------
 # A batch is one transaction, which also writes a `Load` node that names the batch; a batch whose node
 # is there already was written before and is left out. So a load that was killed goes on where it
 # stopped. What the server says it made is compared with what a batch holds before it is committed.

@@ -1,11 +1,152 @@
-"""The texts that write the batches of a load: one for each kind of batch, each idempotent."""
+"""Batches of a load: records of one kind as rows of properties, and the text that writes each kind."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.cypher.layout.schema import CONCEPT, ENTITY, FORMER, PREDICATE, QUALIFIER, ROW, SOURCE, STATEMENT, VALUE
-from condgraph.cypher.load.cells import CELL, cell_properties
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.cypher.layout.schema import (
+    CAPTION,
+    CONCEPT,
+    ENTITY,
+    FORMER,
+    PREDICATE,
+    QUALIFIER,
+    ROW,
+    SOURCE,
+    STATEMENT,
+    VALUE,
+    index_key,
+    inner_ranks,
+    text_order,
+    tie_break,
+    time_text,
+)
+from condgraph.engine.snapshot.cells import PARTS
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, parse_number
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+# -- Values as rows have them ------------------------------------------------------------------------
+
+
+#: The properties of a value, in the order in which rows have them.
+CELL: Final = ("kind", "text", "key", "number", "exact", "unit", "start", "end", "precision", "order", "ranks")
+_NOTHING: Final = (None,) * len(CELL)
+_WORDS: Final = tuple(kind.name.lower() for kind in Kind)
+
+
+def cells(snapshot: Snapshot, family: str, numbers: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
+    """The properties of each cell, as `CELL` names them."""
+    get, texts = snapshot.arrays.get, snapshot.texts
+    columns = {part: get(f"{family}.{part}")[numbers] for part, _ in PARTS}
+    floats = columns["a"].view(np.float64).tolist()
+    units: dict[int, str] = {-1: NO_UNIT}
+    for x, kind, a, b, ref, unit, precision in zip(floats, *(columns[part].tolist() for part, _ in PARTS), strict=True):
+        word = _WORDS[kind]
+        if kind == Kind.TEXT:
+            text = texts[ref]
+            yield word, text, index_key(text), None, None, None, None, None, None, order_of(text), inner_ranks(text)
+        elif kind == Kind.QUANTITY:
+            named = units.get(unit)
+            if named is None:
+                named = units[unit] = texts[unit]
+            number = x if ref < 0 else parse_number(texts[ref])
+            order = None if ref < 0 else tie_break(number)
+            exact = str(number) if order not in (None, "1") else None
+            yield word, str(Quantity(number, named)), None, x, exact, named, None, None, None, exact and order, None
+        elif kind == Kind.TIME:
+            yield word, time_text(a, b, precision), None, None, None, None, a, b, precision, None, None
+        elif kind == Kind.ENTITY:
+            name = snapshot.name(ref)
+            yield word, name, index_key(name), *_NOTHING[3:]
+        else:
+            yield word, str(UNKNOWN), *_NOTHING[2:]
+
+
+def order_of(text: str) -> str | None:
+    """What a text is ordered by, where that is not the text itself."""
+    order = text_order(text)
+    return None if order == text else order
+
+
+def cell_properties(variable: str, first: int) -> str:
+    """The properties of a value in Cypher, where a list has them from a place on."""
+    return ", ".join(f"{name}: {variable}[{place}]" for place, name in enumerate(CELL, first))
+
+
+def caption_of(text: str) -> str:
+    """A text as Browser shows it in a node."""
+    return text if len(text) <= CAPTION else text[: CAPTION - 1] + "…"
+
+
+# -- Batches -----------------------------------------------------------------------------------------
+# Records of one kind as they travel to the server, one transaction each.
+
+
+#: Records a transaction writes. The first ones are small: until the server has warmed up, a large
+#: one only makes others wait. More are no quicker: what is not committed lives through collections
+#: of garbage, which with 20,000 are a fifth of the server's work.
+BATCH: Final = 5_000
+FIRST: Final = 2_000
+
+Numbers = NDArray[np.int32]
+Rows = list[list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records of one kind: a `name` that is the same for the same batch, the `ids` (as they are
+    indexed; for labels, the labels) that rows name by place, the `rows`.
+
+    `nodes` and `edges` are how many the server has to make of it; None where it may find them
+    there.
+    """
+
+    kind: str
+    name: str
+    ids: list[str]
+    rows: Rows
+    nodes: int | None = None
+    edges: int | None = None
+
+
+class Ids:
+    """The entities of a batch, each once."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._places: dict[int, int] = {}
+
+    def places(self, numbers: NDArray[Any]) -> list[int]:
+        """The place of each entity in the batch's list."""
+        places = self._places
+        return [places.setdefault(number, len(places)) for number in numbers.tolist()]
+
+    def texts(self) -> list[str]:
+        """What they are looked up by, in the order of places."""
+        numbers = np.fromiter(self._places, np.int32, len(self._places))
+        return list(map(index_key, self._snapshot.texts.take(self._snapshot.entity_id[numbers])))
+
+
+def cut(kind: str, numbers: Numbers, make: Callable[[str, str, Numbers], Batch], called: str | None = None) -> Iterator[Batch]:
+    """Batches of records by number, each made by `make(kind, name, numbers)`; the first ones are
+    smaller. `called` begins their names, where the kind does not tell them from others.
+    """
+    at, size = 0, FIRST
+    while at < len(numbers):
+        yield make(kind, f"{called or kind} {at}", numbers[at : at + size])
+        at, size = at + size, min(size * 2, BATCH)
+
+
+# -- Texts that write a batch ------------------------------------------------------------------------
+# One for each kind of batch, each idempotent.
 
 
 def _noted(thing: str, at: str, of: str, *names: str, **more: str) -> str:
