@@ -1,156 +1,238 @@
 """The same API for asyncio: every call runs in a worker thread, and cancelling the task ends the
 query.
 
-What changes a graph, and the threads, are in `aio_state`. asyncio itself is imported in the calls,
-which a loop of it runs: it takes as long as the rest of the package.
+The methods are made from those of `Graph`, whose signatures they have. asyncio itself is imported in
+the calls, which a loop of it runs: it takes as long as the rest of the package.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextvars import copy_context
+from functools import wraps
 from threading import Event, Lock
+from traceback import clear_frames
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
-from condgraph.aio_state import StateAsync, in_thread
-from condgraph.ask.methods import AskAsync
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import within
-from condgraph.engine.check import Checked
+from condgraph.engine.check import Checked, Counting
 from condgraph.engine.errors import DeadlineError, OptionError
 from condgraph.engine.evidence import Evidence
 from condgraph.engine.external import each, on_loop
+from condgraph.engine.workers import Workers
 from condgraph.graph import Graph
+from condgraph.languages.table.builder import AsyncTableQuery
+from condgraph.languages.table.tree import Clause
 from condgraph.opening import open as open_graph
 from condgraph.patterns.matches import Matches
 from condgraph.prepared import PreparedProgram
-from condgraph.reports import LoadReport, Status, UnloadReport
-from condgraph.vectors.stored import IndexReport
 
 if TYPE_CHECKING:
-    from condgraph.chains.reason import Reasoned
-    from condgraph.chains.verify import Verdict as ChainVerdict
-    from condgraph.claims.claim import Verdict
-    from condgraph.grammars.grammar import Grammar
-    from condgraph.links.store import StoredRows
-    from condgraph.links.train import Training
-    from condgraph.logic.answers import LogicAnswers
-    from condgraph.logic.evaluation.run import Evaluation
-    from condgraph.logic.evaluation.sampler import Sampled
-    from condgraph.overview.schema import GraphSchema
+    from condgraph.ask.demos import LearningDemos
+    from condgraph.ask.records import Asked, AskStep
     from condgraph.questions.generate import Questions
     from condgraph.questions.record import Question
-    from condgraph.sparql.text.table import Table
 
+P = ParamSpec("P")
 T = TypeVar("T")
+A = TypeVar("A", bound=Answer)
+
+#: As many threads as there are calls: those that a silent server holds keep no later call waiting.
+_WORKERS: Final = Workers("condgraph-async")
 
 
-class AsyncPreparedProgram:
-    """`PreparedProgram` with awaitable calls."""
+async def in_thread(call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    """What a call gives, from a thread of its own."""
+    from asyncio import wrap_future
 
-    def __init__(self, graph: AsyncGraph, prepared: PreparedProgram) -> None:
-        self.graph, self.prepared = graph, prepared
+    # What bounds the task bounds the thread.
+    context = copy_context()
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters, in the order of their first mention."""
-        return self.prepared.parameters
+    def run() -> T:
+        try:
+            return context.run(call, *arguments, **options)
+        except BaseException as error:
+            # Results of pyoxigraph that an error holds may be dropped by their own thread alone.
+            clear_frames(error.__traceback__)
+            raise
 
-    async def __call__(self, /, **values: Any) -> Answer:
-        """`PreparedProgram.__call__`."""
-        return await self.run(values)
-
-    async def run(self, values: Mapping[str, Any], **options: Any) -> Answer:
-        """`PreparedProgram.run`; cancelling the task ends the query."""
-        return await self.graph._ask(self.prepared.run, values, options)
+    return await wrap_future(_WORKERS.submit(run))
 
 
-class AsyncGraph(AskAsync, StateAsync):
+# -- methods of graphs as methods to await -----------------------------------------------------------
+
+
+def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """A method of `Graph` that ends soon after the task is cancelled."""
+    name = method.__name__
+
+    @wraps(method)
+    async def call(self: AsyncGraph, /, *arguments: Any, **options: Any) -> T:
+        cancelled = options.pop("cancelled", None)
+        run = getattr(self.graph, name)
+        return await self._cancellable(lambda: run(*arguments, **options), options.get("timeout"), cancelled)
+
+    return call
+
+
+def answered(method: Callable[Concatenate[Any, P], A]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, A]]:
+    """The same of a method that gives an answer, whose values are read in the thread."""
+    name = method.__name__
+
+    @wraps(method)
+    async def call(self: AsyncGraph, /, *arguments: Any, **options: Any) -> A:
+        return await self._answered(getattr(self.graph, name), arguments, options)
+
+    return call
+
+
+def completed(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """A method of `Graph` that is not cancelled half way: it ends, and the graph has what it did."""
+    name = method.__name__
+
+    @wraps(method)
+    async def call(self: AsyncGraph, /, *arguments: Any, **options: Any) -> T:
+        return await in_thread(getattr(self.graph, name), *arguments, **options)
+
+    return call
+
+
+def stepwise(
+    method: Callable[Concatenate[Any, P], Asked],
+) -> Callable[Concatenate[Any, P], AsyncIterator[AskStep | Asked]]:
+    """`Graph.ask` as its steps while they are done, and the outcome at last."""
+
+    @wraps(method)
+    async def steps_of(self: AsyncGraph, /, *arguments: Any, on_step: Any = None, **options: Any) -> AsyncIterator[AskStep | Asked]:
+        from asyncio import Queue, create_task, get_running_loop
+
+        loop = get_running_loop()
+        steps: Queue[AskStep | None] = Queue()
+
+        def report(step: AskStep) -> None:
+            if on_step is not None:
+                on_step(step)
+            loop.call_soon_threadsafe(steps.put_nowait, step)
+
+        task = create_task(self.ask(*arguments, on_step=report, **options))
+        task.add_done_callback(lambda _: steps.put_nowait(None))
+        try:
+            while (step := await steps.get()) is not None:
+                yield step
+            yield await task
+        finally:
+            task.cancel()
+
+    return steps_of
+
+
+class AsyncGraph:
     """`Graph` with awaitable methods. Use `async with await condgraph.open_async(place) as g: ...`."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
-    async def __aenter__(self) -> AsyncGraph:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.graph.close()
 
-    async def load(self, source: Any, **options: Any) -> LoadReport:
-        """`Graph.load`. A load that has begun is not cancelled half way: it ends, and the graph has
-        it.
-        """
-        return await in_thread(self.graph.load, source, **options)
+    def close(self) -> None:
+        """`Graph.close`."""
+        self.graph.close()
 
-    async def unload(self, *sources: str, **options: Any) -> UnloadReport:
-        """`Graph.unload`. One that has begun is not cancelled half way."""
-        return await in_thread(self.graph.unload, *sources, **options)
+    load = completed(Graph.load)
+    unload = completed(Graph.unload)
+    add = completed(Graph.add)
+    delete = completed(Graph.delete)
+    abandon = completed(Graph.abandon)
+    refresh = completed(Graph.refresh)
+    index = completed(Graph.index)
+    export = completed(Graph.export)
+    to_rdflib = completed(Graph.to_rdflib)
+    write_predictions = completed(Graph.write_predictions)
+    remove_predictions = completed(Graph.remove_predictions)
 
-    async def kopl(self, program: Any, **options: Any) -> Answer:
-        """`Graph.kopl`."""
-        return await self._ask(self.graph.kopl, program, options)
+    kopl = answered(Graph.kopl)
+    query = answered(Graph.query)
+    match = answered(Graph.match)
 
-    async def query(self, program: Any, **options: Any) -> Answer:
-        """`Graph.query`."""
-        return await self._ask(self.graph.query, program, options)
+    ask = awaited(Graph.ask)
+    asking = stepwise(Graph.ask)
+    chain = awaited(Graph.chain)
+    evaluate_logic = awaited(Graph.evaluate_logic)
+    excerpt = awaited(Graph.excerpt)
+    explain = awaited(Graph.explain)
+    grammar = awaited(Graph.grammar)
+    keep_rows = awaited(Graph.keep_rows)
+    logic = awaited(Graph.logic)
+    logic_stored = awaited(Graph.logic_stored)
+    reason = awaited(Graph.reason)
+    sample_queries = awaited(Graph.sample_queries)
+    schema = awaited(Graph.schema)
+    sparql = awaited(Graph.sparql)
+    status = awaited(Graph.status)
+    train_links = awaited(Graph.train_links)
+    verify = awaited(Graph.verify)
+    verify_chain = awaited(Graph.verify_chain)
 
-    async def prepare(self, program: Any, **options: Any) -> AsyncPreparedProgram:
+    @property
+    def demos(self) -> LearningDemos:
+        """`Graph.demos`; they are in process, and looked at without waiting."""
+        return self.graph.demos
+
+    async def snapshot(self) -> Self:
+        """`Graph.snapshot`: the graph as it is now, to await as well."""
+        return type(self)(await in_thread(self.graph.snapshot))
+
+    def table(self, program: Any = "FindAll()") -> AsyncTableQuery:
+        """`Graph.table`: a table put together without waiting; its `ask` and `explain` are awaited."""
+        return AsyncTableQuery(program, Clause(), self.query, self.explain)
+
+    async def prepare(
+        self, program: Any, *, language: str | None = None, engine: str | None = None, **options: Any
+    ) -> AsyncPreparedProgram:
         """`Graph.prepare`; the program that is prepared is awaited when it is called."""
-        return AsyncPreparedProgram(self, await in_thread(self.graph.prepare, program, **options))
+        prepared = await in_thread(self.graph.prepare, program, language=language, engine=engine, **options)
+        return AsyncPreparedProgram(self, prepared)
 
-    async def match(self, pattern: Any, **options: Any) -> Matches:
-        """`Graph.match`."""
-        answer = await self._ask(self.graph.match, pattern, options)
-        assert isinstance(answer, Matches)
-        return answer
+    async def check(
+        self,
+        answer: Answer,
+        evidence: Sequence[Evidence] | None = None,
+        *,
+        full: bool = False,
+        graph: Counting | None = None,
+        timeout: float | None = None,
+    ) -> Checked:
+        """`Answer.check`, in a worker thread."""
+        return await self._cancellable(lambda: answer.check(evidence, full=full, graph=graph, timeout=timeout), timeout)
 
-    async def train_links(self, path: Any = None, **options: Any) -> Training:
-        """`Graph.train_links`; cancelling the task ends it."""
-        cancelled = options.pop("cancelled", None) or Event()
+    async def cypher(
+        self, text: str, parameters: dict[str, Any] | None = None, *, timeout: float | None = 60.0
+    ) -> list[dict[str, Any]]:
+        """`Neo4jGraph.cypher`; raises `OptionError` for a graph that is elsewhere."""
+        ask = getattr(self.graph, "cypher", None)
+        if ask is None:
+            raise OptionError("only a graph on Neo4j is asked in Cypher", hint="KoPL, LLM queries and SPARQL ask any graph")
+        return await self._cancellable(lambda: ask(text, parameters, timeout=timeout), timeout)
 
-        def run() -> Training:
-            return self.graph.train_links(path, cancelled=cancelled, **options)
+    async def generate(self, n: int, *, timeout: float | None = None, **options: Any) -> AsyncQuestions:
+        """`Graph.generate`: `async for question in await graph.generate(100)`.
 
-        return await self._cancellable(run, options.get("timeout"), cancelled)
+        `timeout` bounds each question, by default with the graph's. `llm` may be a coroutine
+        function, and so may its `program`; they run on this loop.
+        """
+        ended = Event()
+        if "llm" in options:
+            options["llm"] = _called_from_threads(options["llm"], ended)
+        questions = await self._cancellable(lambda: self.graph.generate(n, **options), timeout, ended)
+        return AsyncQuestions(self, questions, timeout, ended)
 
-    async def evaluate_logic(self, cases: Any, model: Any = None, **options: Any) -> Evaluation:
-        """`Graph.evaluate_logic`; cancelling the task ends it."""
-        cancelled = options.pop("cancelled", None) or Event()
-
-        def run() -> Evaluation:
-            return self.graph.evaluate_logic(cases, model, cancelled=cancelled, **options)
-
-        return await self._cancellable(run, options.get("timeout"), cancelled)
-
-    async def sample_queries(self, held: Any, n: int = 50, **options: Any) -> Sampled:
-        """`Graph.sample_queries`."""
-        return await self._cancellable(lambda: self.graph.sample_queries(held, n, **options), options.get("timeout"))
-
-    async def keep_rows(self, model: Any, folder: Any, **options: Any) -> StoredRows:
-        """`Graph.keep_rows`; cancelling the task ends it."""
-        cancelled = options.pop("cancelled", None) or Event()
-
-        def run() -> StoredRows:
-            return self.graph.keep_rows(model, folder, cancelled=cancelled, **options)
-
-        return await self._cancellable(run, options.get("timeout"), cancelled)
-
-    async def verify(self, claim: Any, llm: Any = None, **options: Any) -> Verdict:
-        """`Graph.verify`."""
-        cancelled = options.pop("cancelled", None)
-        return await self._cancellable(lambda: self.graph.verify(claim, llm, **options), options.get("timeout"), cancelled)
-
-    async def logic(self, query: Any, *branches: Any, **options: Any) -> LogicAnswers:
-        """`Graph.logic`."""
-        cancelled = options.pop("cancelled", None)
-        return await self._cancellable(lambda: self.graph.logic(query, *branches, **options), options.get("timeout"), cancelled)
-
-    async def grammar(self, language: Any = "kopl", *, timeout: float | None = None, **options: Any) -> Grammar:
-        """`Graph.grammar`."""
-        return await self._cancellable(lambda: self.graph.grammar(language, timeout=timeout, **options), timeout)
-
-    async def _ask(self, method: Any, program: Any, options: dict[str, Any]) -> Answer:
+    async def _answered(self, method: Callable[..., A], arguments: Sequence[Any], options: dict[str, Any]) -> A:
         cancelled = options.pop("cancelled", None) or Event()
         if "llm_function" in options:
             from asyncio import get_running_loop
@@ -158,8 +240,8 @@ class AsyncGraph(AskAsync, StateAsync):
             loop = get_running_loop()
             options["llm_function"] = each(options["llm_function"], lambda one: on_loop(one, loop, cancelled))
 
-        def ask() -> Answer:
-            answer: Answer = method(program, **options)
+        def run() -> A:
+            answer = method(*arguments, **options)
             # Values are read in the worker, so that looking at them does not hold the event loop.
             try:
                 _ = answer.values
@@ -169,7 +251,7 @@ class AsyncGraph(AskAsync, StateAsync):
                     raise
             return answer
 
-        return await self._cancellable(ask, options.get("timeout"), cancelled)
+        return await self._cancellable(run, options.get("timeout"), cancelled)
 
     async def _cancellable(self, call: Callable[[], T], timeout: float | None, cancelled: Event | None = None) -> T:
         """What a call gives that ends soon after this task is cancelled."""
@@ -187,67 +269,33 @@ class AsyncGraph(AskAsync, StateAsync):
             ended.set()
             raise
 
-    async def check(self, answer: Answer, evidence: Sequence[Evidence] | None = None, **options: Any) -> Checked:
-        """`Answer.check`, in a worker thread; `evidence` and options are those of it."""
-        return await self._cancellable(lambda: answer.check(evidence, **options), options.get("timeout"))
 
-    async def sparql(self, text: str, **options: Any) -> Table:
-        """`Graph.sparql`."""
-        cancelled = options.pop("cancelled", None)
-        return await self._cancellable(lambda: self.graph.sparql(text, **options), options.get("timeout"), cancelled)
+class AsyncPreparedProgram:
+    """`PreparedProgram` with awaitable calls."""
 
-    async def cypher(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> list[dict[str, Any]]:
-        """`Neo4jGraph.cypher`; raises `OptionError` for a graph that is elsewhere."""
-        ask = getattr(self.graph, "cypher", None)
-        if ask is None:
-            raise OptionError("only a graph on Neo4j is asked in Cypher", hint="KoPL, LLM queries and SPARQL ask any graph")
-        return await self._cancellable(lambda: ask(text, parameters, **options), options.get("timeout"))
+    def __init__(self, graph: AsyncGraph, prepared: PreparedProgram) -> None:
+        self.graph, self.prepared = graph, prepared
 
-    async def generate(self, n: int, **options: Any) -> AsyncQuestions:
-        """`Graph.generate`: `async for question in await graph.generate(100)`.
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, in the order of their first mention."""
+        return self.prepared.parameters
 
-        `timeout` bounds each question, by default with the graph's. `llm` may be a coroutine
-        function, and so may its `program`; they run on this loop.
-        """
-        timeout, ended = options.pop("timeout", None), Event()
-        if "llm" in options:
-            options["llm"] = _awaited(options["llm"], ended)
-        found = await self._cancellable(lambda: self.graph.generate(n, **options), timeout, ended)
-        return AsyncQuestions(self, found, timeout, ended)
+    async def __call__(self, /, **values: Any) -> Answer:
+        """`PreparedProgram.__call__`."""
+        return await self.run(values)
 
-    async def verify_chain(self, text: str, entities: Any, **options: Any) -> ChainVerdict:
-        """`Graph.verify_chain`."""
-        timeout, ended = options.pop("timeout", None), Event()
-        return await self._cancellable(lambda: self.graph.verify_chain(text, entities, cancelled=ended, **options), timeout, ended)
-
-    async def reason(self, question: str, llm: Any, **options: Any) -> Reasoned:
-        """`Graph.reason`."""
-        timeout, ended = options.pop("timeout", None), Event()
-        return await self._cancellable(lambda: self.graph.reason(question, llm, cancelled=ended, **options), timeout, ended)
-
-    async def explain(self, program: Any, **options: Any) -> str:
-        """`Graph.explain`."""
-        return await self._cancellable(lambda: self.graph.explain(program, **options), options.get("timeout"))
-
-    async def status(self, *, verify: bool = False, timeout: float | None = None) -> Status:
-        """`Graph.status`."""
-        return await self._cancellable(lambda: self.graph.status(verify=verify, timeout=timeout), timeout)
-
-    async def schema(self, *, timeout: float | None = None, **options: Any) -> GraphSchema:
-        """`Graph.schema`."""
-        return await self._cancellable(lambda: self.graph.schema(timeout=timeout, **options), timeout)
-
-    async def index(self, encoder: Any = "lexical", **options: Any) -> IndexReport:
-        """`Graph.index`."""
-        return await in_thread(self.graph.index, encoder, **options)
-
-    async def export(self, path: Any, **options: Any) -> int:
-        """`Graph.export`."""
-        return await in_thread(self.graph.export, path, **options)
-
-    def close(self) -> None:
-        """`Graph.close`."""
-        self.graph.close()
+    async def run(
+        self,
+        values: Mapping[str, Any],
+        *,
+        timeout: float | None = None,
+        limit: int | None = None,
+        cancelled: Event | None = None,
+    ) -> Answer:
+        """`PreparedProgram.run`; cancelling the task ends the query."""
+        options = {"timeout": timeout, "limit": limit, "cancelled": cancelled}
+        return await self.graph._answered(self.prepared.run, (values,), options)
 
 
 class AsyncQuestions(AsyncIterator["Question"]):
@@ -257,8 +305,8 @@ class AsyncQuestions(AsyncIterator["Question"]):
 
     def __init__(self, graph: AsyncGraph, questions: Questions, timeout: float | None, ended: Event) -> None:
         self._graph, self._questions, self._timeout, self._ended = graph, questions, timeout, ended
-        # Those who wait side by side are served one after the other.
-        self._one = Lock()
+        # Tasks that wait at the same time are served one after the other.
+        self._turn = Lock()
 
     @property
     def warnings(self) -> list[str]:
@@ -267,16 +315,16 @@ class AsyncQuestions(AsyncIterator["Question"]):
 
     async def __anext__(self) -> Question:
         def step() -> Question | None:
-            with self._one:
+            with self._turn:
                 return next(self._questions, None)
 
-        found = await self._graph._cancellable(step, self._timeout, self._ended)
-        if found is None:
+        question = await self._graph._cancellable(step, self._timeout, self._ended)
+        if question is None:
             raise StopAsyncIteration
-        return found
+        return question
 
 
-def _awaited(llm: Any, ended: Event) -> Any:
+def _called_from_threads(llm: Any, ended: Event) -> Any:
     """A paraphrasing model whose functions may be coroutine functions, as one that a thread calls."""
     from asyncio import get_running_loop
 

@@ -66,6 +66,7 @@ class GraphAsking(GraphBase):
 
     def query(
         self,
+        /,
         program: Any,
         *,
         language: str | None = None,
@@ -200,6 +201,7 @@ class GraphAsking(GraphBase):
 
     def explain(
         self,
+        /,
         program: Any,
         *,
         language: str | None = None,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal, Never
 
 from condgraph.changing import Changes, check_kind, emptied, knowing_terms, orphaned, planned, scope_of, unclear
 from condgraph.engine.changes import Change
@@ -34,11 +34,16 @@ if TYPE_CHECKING:
     from condgraph.vectors.stored import IndexReport
 
 
+#: The parameters of `load` that are no options of a format.
+_OF_LOADS: Final = frozenset(("self", "source", "format", "name", "on_error", "progress", "wait", "replace", "append", "unknown"))
+
+
 class GraphLoading(Changes, GraphBase):
     """What `Graph` has of loading."""
 
     def load(
         self,
+        /,
         source: Any,
         *,
         format: str | None = None,
@@ -48,26 +53,148 @@ class GraphLoading(Changes, GraphBase):
         wait: float = 0.0,
         replace: bool = False,
         append: bool = False,
-        **options: Any,
+        key: str | None = None,
+        name_column: str | None = None,
+        refs: str | Sequence[str] | None = None,
+        join: Mapping[str, Any] | Literal[False] | None = None,
+        types: Mapping[str, str] | str | None = None,
+        missing: str | Sequence[str] | None = None,
+        decimal: str | None = None,
+        day_first: bool | None = None,
+        seasons: bool | None = None,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        dialect: str | None = None,
+        header: bool | None = None,
+        comment: str | None = None,
+        skip: int | None = None,
+        longest_cell: int | None = None,
+        sheets: str | Sequence[str] | None = None,
+        split: bool | None = None,
+        tables: str | Sequence[str] | None = None,
+        primary: Mapping[str, str | Sequence[str]] | None = None,
+        name_columns: Mapping[str, str] | None = None,
+        relations: Mapping[str, str] | Sequence[str] | None = None,
+        declaration: str | os.PathLike[str] | Literal[False] | None = None,
+        keys: Mapping[str, Any] | Literal[False] | None = None,
+        columns: str | Sequence[str] | None = None,
+        objects: str | None = None,
+        names: str | os.PathLike[str] | Mapping[str, str] | None = None,
+        relation_names: str | os.PathLike[str] | Mapping[str, str] | None = None,
+        id_prefix: str | None = None,
+        instance_of: str | Sequence[str] | None = None,
+        subclass_of: str | Sequence[str] | None = None,
+        concepts: bool | None = None,
+        syntax: str | None = None,
+        base: str | None = None,
+        labels: str | Sequence[str] | None = None,
+        language: str | None = None,
+        collapse: str | None = None,
+        collapse_to: str | Sequence[str] | None = None,
+        array_delimiter: str | None = None,
+        edge_ids: bool | None = None,
+        **unknown: Never,
     ) -> LoadReport:
         """Load a file, a folder, a zip archive, a glob pattern, an http(s) address, a list of these, or
         a dataframe; all of it or nothing.
 
-        The format is recognised (`format` overrules), and `options` are those of the loader. `name`
-        is what the source is called (the file's stem otherwise; a frame gets a name of its own). A
-        source that is there already adds nothing; one that has its name and another origin or
-        content is a `SourceError`, unless `replace` puts it in the place of that, or `append` adds
-        it to that. `on_error="skip"` leaves bad records out and reports them.
-        `wait` is how many seconds to wait for another process that is writing.
+        A source that is there already adds nothing; one that has its name and another origin or
+        content is a `SourceError`, unless `replace` or `append` is set. An option that the format of
+        a source does not have is an `OptionError` that names the nearest one.
+
+        Of every source:
+
+        - `format`: what to read it as; recognised from its content by default
+        - `name`: what it is called; the file's stem by default, a name of its own for a dataframe
+        - `on_error`: "raise", or "skip" to leave bad records out and report them
+        - `progress`: is called with the location, the records read, and the fraction read
+        - `wait`: how many seconds to wait for another process that is writing
+        - `replace`: put it in the place of the source of its name
+        - `append`: add it to the source of its name
+        - `encoding`: of texts; UTF-8, or what a byte order mark says, or found by its bytes
+
+        Of tables (CSV, JSON, Parquet, dataframes):
+
+        - `key`: the column that identifies the rows: its cells are their ids and names
+        - `name_column`: the column that names the rows
+        - `refs`: columns whose cells are names of entities rather than values
+        - `join`: columns that refer to rows of other sources: `{"country": "countries.country"}`
+        - `types`: how columns are read: `{column: "text"}`, "number", "time" or "auto"
+        - `missing`: further texts that stand for a missing cell
+        - `decimal`: what is before decimals, "," or "."
+        - `day_first`: whether 03/05/2010 is the third of May
+        - `seasons`: whether 2004-05 is the years 2004 and 2005 rather than May 2004
+        - `delimiter`: the character between fields; for triples "" is any run of white space
+        - `dialect`: the way of quoting: "excel", "backslash" or "plain"
+        - `header`: whether the first record names the columns
+        - `comment`: what lines of comment begin with
+        - `skip`: lines above the header, which are left out
+        - `longest_cell`: characters that a cell may have
+
+        Of several tables with keys between them (folders, workbooks, databases), besides:
+
+        - `tables`: the tables or views of a database to load
+        - `sheets`: the sheets of a workbook to load
+        - `split`: whether blank columns divide a sheet into tables
+        - `primary`: columns that identify the rows of a table: `{"orders": "orderID"}`
+        - `name_columns`: columns that name the rows: `{"products": "productName"}`
+        - `relations`: tables whose rows are relations with qualifiers: `["order-details"]`
+        - `declaration`: the file that states all this (`condgraph.toml`); False: none
+        - `keys`: the same as `join`
+
+        Of triples, temporal facts and Wikidata:
+
+        - `columns`: what the columns are, in the file's order: "head, tail, relation"
+        - `objects`: tails are "entities", "values" or "auto"
+        - `names`: file of id and name, or a mapping, for entities; of RDF "iri" or "local"
+        - `relation_names`: file of id and name, or a mapping, for relations
+        - `id_prefix`: text before every entity id, so that ids of several sources do not collide
+        - `instance_of`: relations that say that a subject is an instance of its object
+        - `subclass_of`: relations that say that a subject lies under its object
+        - `concepts`: whether these also declare concepts
+
+        Of RDF and property graphs:
+
+        - `syntax`: "turtle", "trig", "ntriples", "nquads", "rdfxml", "n3" or "jsonld"
+        - `base`: the absolute IRI that relative ones start from
+        - `labels`: predicates that give names, best first
+        - `language`: language of the labels that are preferred as names
+        - `collapse`: which nodes that hold a fact together become statements with qualifiers
+        - `collapse_to`: predicates that lead from such a node to the object of its statement
+        - `array_delimiter`: what is between the elements of a list in a property graph
+        - `edge_ids`: whether ids of relationships are kept, as qualifiers
         """
+        given = locals()
+        options = {option: value for option, value in given.items() if option not in _OF_LOADS and value is not None}
+        return self._load(
+            source, options | unknown, format=format, name=name, on_error=on_error, progress=progress, wait=wait, replace=replace,
+            append=append,
+        )  # fmt: skip
+
+    def _load(
+        self,
+        source: Any,
+        options: dict[str, Any],
+        *,
+        format: str | None,
+        name: str | None,
+        on_error: OnError,
+        progress: Progress | None,
+        wait: float,
+        replace: bool,
+        append: bool,
+    ) -> LoadReport:
         from condgraph.loaders.fetch import fetched, is_elsewhere, told_by_address
         from condgraph.loaders.fingerprint import known_by
         from condgraph.loaders.recognise import recognise
 
         if is_elsewhere(source):
-            same: dict[str, Any] = {"format": format, "name": name, "on_error": on_error, "progress": progress, "wait": wait}
             with fetched(source, progress, pages=format is not None) as files:
-                return told_by_address(GraphLoading.load(self, files, replace=replace, append=append, **same, **options), files)
+                loaded = self._load(
+                    files, options, format=format, name=name, on_error=on_error, progress=progress, wait=wait, replace=replace,
+                    append=append,
+                )  # fmt: skip
+                return told_by_address(loaded, files)
 
         if on_error not in ("raise", "skip"):
             raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")

@@ -59,13 +59,11 @@ class Neo4jGraph(RemoteGraph):
         with within(self.timeout):
             return self.store.warm(seconds=seconds)
 
-    def load(self, source: Any, *, progress: Progress | None = None, **options: Any) -> LoadReport:
-        """`Graph.load`; `progress` hears what is read, and then what is written to the
-        server, under its address.
-        """
+    def _load(self, source: Any, options: dict[str, Any], *, progress: Progress | None, **how: Any) -> LoadReport:
+        # `progress` is called for what is read, and then for what is written, with the server's address.
         self._loading.progress = progress
         try:
-            return super().load(source, progress=progress, **options)
+            return super()._load(source, options, progress=progress, **how)
         finally:
             self._loading.progress = None
 

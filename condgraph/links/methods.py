@@ -35,6 +35,7 @@ class LinkMethods:
 
     def train_links(
         self: Opened,
+        /,
         path: str | os.PathLike[str] | None = None,
         *,
         valid: Iterable[tuple[str, str, str]] | None = None,

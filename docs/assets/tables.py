@@ -254,7 +254,11 @@ def _choices(kind: Any) -> str:
 
 def api() -> str:
     """The methods of a graph with their arguments."""
+    from condgraph.loaders.recognise import FORMATS
+
     rows = []
+    # `load` has the options of all formats, which have a page of their own.
+    of_formats = {option for form in FORMATS.values() for option in form.options}
     methods = [one for kind in condgraph.Graph.__mro__[:-1] for one in vars(kind).items()]
     calls: list[tuple[str, Any]] = [("open", condgraph.open), *methods]
     for name, method in calls:
@@ -266,8 +270,10 @@ def api() -> str:
         parts = [
             f"{part.name}=" if part.default is not part.empty else ("**" if part.kind is part.VAR_KEYWORD else "") + part.name
             for part in inspect.signature(method).parameters.values()
-            if part.name != "self"
+            if part.name not in ("self", "unknown") and not (name == "load" and part.name in of_formats)
         ]
+        if name == "load":
+            parts.append("...")
         owner = "condgraph" if name == "open" else "Graph"
         rows.append((code(f"{owner}.{name}({', '.join(parts)})"), first_sentence(method)))
     return table(("call", "does"), rows)
