@@ -35,7 +35,7 @@ _WRITES: Final = 'layout="condgraph" opens, or makes, a graph of condgraph\'s ow
 
 def typed(texts: Sequence[str], header: str) -> list[Value | None]:
     """How the loader of tables reads the texts of a column, None where it takes one for missing."""
-    from condgraph.loaders.table.cells import type_cells
+    from condgraph.loaders.table.column_types import type_cells
 
     return [None if cell is None else cell[0] for cell in type_cells(texts, header)]
 

@@ -35,14 +35,21 @@ from condgraph.loaders.property_graph.files import GraphFiles
 from condgraph.loaders.rdf import load as rdf
 from condgraph.loaders.spreadsheet import load as spreadsheet
 from condgraph.loaders.statements import quintuples, triples, wikidata
-from condgraph.loaders.table import formats as table
+from condgraph.loaders.table.arrow import DATAFRAME, PARQUET
+from condgraph.loaders.table.records import JSON, JSONL
+from condgraph.loaders.table.text import CSV, TSV
 from condgraph.loaders.unrecognised import why_not
 
 #: Every format, by the name that `format=` takes.
 FORMATS: Final[dict[str, Format]] = {
     one.name: one
     for one in (
-        *table.FORMATS,
+        CSV,
+        TSV,
+        JSONL,
+        JSON,
+        PARQUET,
+        DATAFRAME,
         kqapro.FORMAT,
         triples.FORMAT,
         quintuples.FORMAT,
@@ -68,7 +75,7 @@ class Recognised:
 
 
 #: Options that only several tables with keys between them have a use for.
-_OF_FOLDERS: Final = frozenset(folder.FORMAT.options) - frozenset(table.CSV.options) | {"join"}
+_OF_FOLDERS: Final = frozenset(folder.FORMAT.options) - frozenset(CSV.options) | {"join"}
 #: What somebody may have meant who loads the items of a graph, or of evidence, also none of them.
 _ADD: Final = "graph.add(items) adds statements and entities, such as answer.evidence.items()"
 
@@ -255,8 +262,8 @@ def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[
     if not regular(path).is_dir():
         yield wanted or _sniffed(path), path
         return
-    for whole in (property_graph.FORMAT, folder.FORMAT, table.PARQUET):
-        if wanted is whole is not table.PARQUET or (wanted in (None, whole) and whole.sniff(path, b"") > 0):
+    for whole in (property_graph.FORMAT, folder.FORMAT, PARQUET):
+        if wanted is whole is not PARQUET or (wanted in (None, whole) and whole.sniff(path, b"") > 0):
             yield whole, path
             return
     strange: list[Path] = []
@@ -356,7 +363,7 @@ def _referring(found: list[tuple[Format, Any]], options: Options, places: Mappin
     """Tables whose cells refer to each other are loaded together as one source, as a folder of tables
     is; all of those that are named in `options` about keys between tables.
     """
-    files = [data for form, data in found if form in (table.CSV, table.TSV, table.PARQUET) and isinstance(data, Path)]
+    files = [data for form, data in found if form in (CSV, TSV, PARQUET) and isinstance(data, Path)]
     files = [path for path in files if suffix_of(path) in (*folder.SUFFIXES, *folder.PARQUET)]
     given = {option: value for option, value in options.items() if value is not None}
     if len(files) < 2 or given.get("join") is False or not given.keys() <= folder.FORMAT.options.keys():

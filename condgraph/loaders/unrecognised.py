@@ -10,8 +10,7 @@ from typing import Final
 from condgraph.engine.errors import shortened
 from condgraph.loaders.files import HEAD_BYTES, head_lines, head_text
 from condgraph.loaders.statements.shape import MARKS, split
-from condgraph.loaders.table.dialect import Layout, rows_of
-from condgraph.loaders.table.sniff import is_page
+from condgraph.loaders.table.dialect import Layout, is_page, rows_of
 
 #: How files begin that hold no data for a graph, or that a program has to unpack.
 _MAGIC: Final = (

@@ -45,7 +45,7 @@ from condgraph.links.embeddings import Embeddings
 from condgraph.loaders.database.server import DatabaseUrl
 from condgraph.loaders.declaring import guess
 from condgraph.loaders.recognise import FORMATS, recognise
-from condgraph.loaders.table.cells import type_cells
+from condgraph.loaders.table.column_types import type_cells
 from condgraph.logic.evaluation.sampler import read_cases as read_logic
 from condgraph.models.openai_chat import BrokenReplyError, completions
 from condgraph.models.transcript import Replaying

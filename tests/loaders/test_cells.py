@@ -16,7 +16,7 @@ import condgraph
 from condgraph.engine.reading.shapes import LONGEST, ambiguous, careful, quick, readings, shape, written_with_comma
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
 from condgraph.engine.values import Precision, Quantity, Time, collapse, text_of
-from condgraph.loaders.table.cells import MISSING, Profile, type_cells
+from condgraph.loaders.table.column_types import MISSING, Profile, type_cells
 from tests.support.lanes import examples, sample
 
 

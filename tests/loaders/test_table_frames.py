@@ -26,7 +26,9 @@ from condgraph.engine.facts import Batch, Entity, Item, Numbers, Ref, Source, St
 from condgraph.engine.values import Quantity, Time, text_of
 from condgraph.loaders.base import OnError, Reading
 from condgraph.loaders.export.write import statements_of
-from condgraph.loaders.table.formats import CSV, DATAFRAME, JSONL, PARQUET
+from condgraph.loaders.table.arrow import DATAFRAME, PARQUET
+from condgraph.loaders.table.records import JSONL
+from condgraph.loaders.table.text import CSV
 
 
 def load(source: Any, on_error: OnError = "raise", **options: Any) -> tuple[list[Item], Reading]:

@@ -17,7 +17,8 @@ from condgraph.engine.values import text_of
 from condgraph.loaders.base import Reading
 from condgraph.loaders.export.write import statements_of
 from condgraph.loaders.recognise import recognise
-from condgraph.loaders.table.formats import DATAFRAME, JSON, JSONL
+from condgraph.loaders.table.arrow import DATAFRAME
+from condgraph.loaders.table.records import JSON, JSONL
 
 ORDERS: list[dict[str, Any]] = [
     {"no": 1, "by": {"name": "Ann", "at": {"city": "Ulm"}}, "tags": ["a", 5], "items": [{"sku": "x", "n": 2, "lots": [{"m": 7}]}]},

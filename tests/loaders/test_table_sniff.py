@@ -10,14 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condgraph.loaders.table.formats import FORMATS
+from condgraph.loaders.table.arrow import DATAFRAME, PARQUET
+from condgraph.loaders.table.records import JSON, JSONL
+from condgraph.loaders.table.text import CSV, TSV
+
+TABLES = (CSV, TSV, JSONL, JSON, PARQUET, DATAFRAME)
 
 FILMS = "Film,Director,Year,Gross\nBird,Clint Eastwood,1988,2.2\nAlien,Ridley Scott,1979,60\n"
 
 
 def scores(name: str, text: str | bytes) -> dict[str, int]:
     head = text if isinstance(text, bytes) else text.encode()
-    return {form.name: score for form in FORMATS if (score := form.sniff(Path(name), head))}
+    return {form.name: score for form in TABLES if (score := form.sniff(Path(name), head))}
 
 
 @pytest.mark.parametrize(

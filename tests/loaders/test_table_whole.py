@@ -24,9 +24,8 @@ from condgraph.engine.snapshot.container import MemoryArrays
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.pool import Pool, build_pool
 from condgraph.loaders.table import text
-from condgraph.loaders.table.cells import Profile
-from condgraph.loaders.table.clean import Place, Way, columns_of, lines_of
-from condgraph.loaders.table.fields import Block, Fields
+from condgraph.loaders.table.column_types import Profile
+from condgraph.loaders.table.fields import Block, Fields, Place, Way, columns_of, lines_of
 from tests.support.lanes import by_lane, sample
 
 #: Rows of a chunk: tables here have two of them and a part.
@@ -222,7 +221,7 @@ def test_long_texts_are_not_held_many_times_over() -> None:
 
 
 def test_lines_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condgraph.loaders.table.clean._PIECE", 7)
+    monkeypatch.setattr("condgraph.loaders.table.fields._PIECE", 7)
     place = Place()
     assert list(lines_of(io.BytesIO(b"a\nbb\nccc\nd\ne"), 2, place)) == [(b"a\nbb\n", 2), (b"ccc\nd\n", 2), (b"e\n", 1)]
     assert place.done

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from condgraph.engine.pieces import in_order
 from condgraph.engine.snapshot.build import Chunks
 from condgraph.engine.snapshot.layout import join_equal, sorted_by
-from condgraph.loaders.table.cells import _different
+from condgraph.loaders.table.column_types import _different
 
 
 def some_marks(rng: np.random.Generator, count: int) -> list[NDArray[Any]]:

@@ -22,8 +22,8 @@ from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.folder.declared import JOIN_OPTIONS, Declared, Join
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
 from condgraph.loaders.folder.tab import Cells, Tab
-from condgraph.loaders.table.cells import undecodable
-from condgraph.loaders.table.options import texts_option
+from condgraph.loaders.table.column_types import undecodable
+from condgraph.loaders.table.rows import texts_option
 from condgraph.loaders.table.text import Chunk
 
 #: Options of every database.

@@ -4,42 +4,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from condgraph.loaders.base import Reading
 from condgraph.loaders.folder.texts import cell_text
-from condgraph.loaders.table.arrow import ROWS, arrow_errors
-from condgraph.loaders.table.nested import flattened, leaves_of
+from condgraph.loaders.table.arrow import ROWS, arrow_errors, flattened, leaves_of
 from condgraph.loaders.table.text import Chunk
-
-#: What the pieces of a table are called, and the folders they may lie in.
-_PIECE: Final = re.compile(
-    r"(?:part|data|chunk|file|batch)?[-_.]?[0-9a-f]{1,8}(?:[-_.][-_.0-9a-z]*)?\.(?:parquet|pq)", re.ASCII | re.IGNORECASE
-)
-_VALUE: Final = re.compile(r"[^=]+=.*", re.DOTALL)
-#: Files that are looked at to find out whether a folder is one table.
-_MOST_FILES: Final = 10_000
-
-
-def is_pieces(folder: Path) -> bool:
-    """Whether a folder holds the pieces of one table in Parquet, and nothing else."""
-    if not folder.is_dir():
-        return False
-    found = False
-    for count, path in enumerate(folder.rglob("*")):
-        if count > _MOST_FILES or any(part[0] in "._" for part in path.relative_to(folder).parts):
-            continue
-        if path.is_dir():
-            if not _VALUE.fullmatch(path.name):
-                return False
-        elif not _PIECE.fullmatch(path.name):
-            return False
-        else:
-            found = True
-    return found
 
 
 def dataset_of(path: Path) -> Any:

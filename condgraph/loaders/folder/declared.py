@@ -31,8 +31,8 @@ from condgraph.engine.errors import CondgraphError, LoadError, OptionError, near
 from condgraph.engine.toml import read_toml
 from condgraph.loaders.base import Options
 from condgraph.loaders.files import file_errors
-from condgraph.loaders.table.cells import DECLARED
-from condgraph.loaders.table.options import TABLE_OPTIONS
+from condgraph.loaders.table.column_types import DECLARED
+from condgraph.loaders.table.rows import TABLE_OPTIONS
 
 #: What a declaration file in a folder is called.
 FILE: Final = "condgraph.toml"

@@ -18,9 +18,9 @@ from condgraph.engine.bounds import check
 from condgraph.engine.errors import numbered, shortened
 from condgraph.loaders.base import Options
 from condgraph.loaders.folder.declared import Declared
-from condgraph.loaders.folder.keys import CONTAINED, Key, Reference, find_keys, points
-from condgraph.loaders.folder.spelling import is_number, key_names, plain
+from condgraph.loaders.folder.keys import Key, Reference, find_keys, points
 from condgraph.loaders.folder.tab import Tab
+from condgraph.loaders.table.joins import CONTAINED, is_number, key_names, plain
 
 #: Different cells of a column that are remembered.
 _MOST: Final = 1_000_000

@@ -17,18 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from condgraph.loaders.folder.declared import Declared, Join
-from condgraph.loaders.folder.spelling import TYPE_NAMES, key_names, plain, singular, whole
+from condgraph.loaders.table.joins import CONTAINED, TYPE_NAMES, key_names, plain, singular, whole
 
 #: Positions of the columns of a key.
 Key: TypeAlias = tuple[int, ...]
 #: A table, columns of it that look like a reference, and what there is to say of them.
 Doubt: TypeAlias = tuple[str, str, str]
-
-#: The part of a column's different values that have to be keys of the other table.
-CONTAINED: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,15 +20,16 @@ from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.documents import is_document
 from condgraph.loaders.files import ENCODING_HELP, head_text, path_of, read_head, stem_of, suffix_of
 from condgraph.loaders.folder import gtfs
-from condgraph.loaders.folder.arrow import ArrowCells, is_pieces
+from condgraph.loaders.folder.arrow import ArrowCells
 from condgraph.loaders.folder.declared import FILE, JOIN_OPTIONS, Declared
 from condgraph.loaders.folder.described import PACKAGE, DescribedTable, described, is_description
 from condgraph.loaders.folder.guess import MOST_TABLES, linked
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
-from condgraph.loaders.folder.spelling import key_names, plain
 from condgraph.loaders.folder.tab import Cells, Tab
 from condgraph.loaders.spreadsheet.sheet import SheetCells
+from condgraph.loaders.table.arrow import is_pieces
 from condgraph.loaders.table.dialect import sample_rows
+from condgraph.loaders.table.joins import key_names, plain
 from condgraph.loaders.table.text import TextTable
 
 #: What the text files of such a folder end in, before an optional `.gz`.

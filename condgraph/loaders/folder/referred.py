@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from condgraph.engine.errors import shortened
 from condgraph.loaders.base import Reading
-from condgraph.loaders.table.joined_columns import Meeting
+from condgraph.loaders.table.joins import Meeting
 
 if TYPE_CHECKING:
     from condgraph.loaders.folder.rows import Tabs

@@ -18,11 +18,10 @@ from condgraph.engine.facts import Batch, Ids, Ref, Texts
 from condgraph.engine.values import Value
 from condgraph.loaders.folder.keys import Reference
 from condgraph.loaders.folder.tab import Tab
-from condgraph.loaders.table.batches import column_of
-from condgraph.loaders.table.cells import Cell
+from condgraph.loaders.table.column_types import Cell
 from condgraph.loaders.table.fields import Fields
+from condgraph.loaders.table.rows import column_of, read_whole
 from condgraph.loaders.table.text import Chunk
-from condgraph.loaders.table.whole import read_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,13 +17,11 @@ from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.folder.arrow import ArrowCells
 from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.keys import Columns, Key
-from condgraph.loaders.folder.spelling import joined, plain, singular
-from condgraph.loaders.table.cells import Profile
+from condgraph.loaders.table.column_types import Profile
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.options import CELL_OPTIONS, TableOptions, texts_option
-from condgraph.loaders.table.rows import Table, column_names
-from condgraph.loaders.table.text import Chunk, TextTable
-from condgraph.loaders.table.totals import warn_of_totals
+from condgraph.loaders.table.joins import joined, plain, singular
+from condgraph.loaders.table.rows import CELL_OPTIONS, Table, TableOptions, column_names, texts_option
+from condgraph.loaders.table.text import Chunk, TextTable, warn_of_totals
 
 #: The part of a name column's cells that have to be there, and to be different.
 _THERE: Final = 0.9

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from condgraph.engine.values import collapse
-from condgraph.loaders.table.cells import Declared
+from condgraph.loaders.table.column_types import Declared
 
 #: What a column is, by its special name.
 _ROLES: Final = {

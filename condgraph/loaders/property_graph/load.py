@@ -22,13 +22,13 @@ from condgraph.engine.values import Value, collapse
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.documents import is_document
 from condgraph.loaders.files import ENCODING_HELP, head_text, path_of, read_head, stem_of, suffix_of
-from condgraph.loaders.folder.spelling import plain
 from condgraph.loaders.property_graph.files import DELIMITERS, GraphFile, GraphFiles, base_of, files_of, header_of, opened
 from condgraph.loaders.property_graph.headers import Column, kind_of
 from condgraph.loaders.property_graph.model import is_model, refuse_models
-from condgraph.loaders.table.cells import Cell, Declared, Profile
+from condgraph.loaders.table.column_types import Cell, Declared, Profile
 from condgraph.loaders.table.dialect import sample_rows
-from condgraph.loaders.table.options import truth_option
+from condgraph.loaders.table.joins import plain
+from condgraph.loaders.table.rows import truth_option
 
 _NONE: Final = frozenset(("",))
 _SUFFIXES: Final = (".csv", ".tsv", ".txt", "")

@@ -40,7 +40,7 @@ from condgraph.loaders.folder.tab import Cells, OpenCells, Tab
 from condgraph.loaders.spreadsheet import reader
 from condgraph.loaders.spreadsheet.reader import NO_MEMORY, Part, parts, read_part
 from condgraph.loaders.spreadsheet.sheet import SheetCells, side_by_side
-from condgraph.loaders.table.options import texts_option, truth_option
+from condgraph.loaders.table.rows import texts_option, truth_option
 
 SUFFIXES: Final = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".xltx", ".xltm")
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

@@ -18,8 +18,7 @@ from condgraph.engine.errors import LoadError, numbered
 from condgraph.engine.values import collapse
 from condgraph.loaders.base import Reading
 from condgraph.loaders.folder.texts import cell_text
-from condgraph.loaders.table.text import Chunk
-from condgraph.loaders.table.totals import is_total
+from condgraph.loaders.table.text import Chunk, is_total
 
 #: First and last cell of a merged range, as (row, column), from 0.
 Range: TypeAlias = tuple[tuple[int, int], tuple[int, int]]

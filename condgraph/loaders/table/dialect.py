@@ -7,10 +7,14 @@ Ways of quoting, option `dialect`; found out when not given:
 - `backslash`  the same, but a quote inside has a backslash before it, as WikiTableQuestions writes them
 - `plain`      quotes mean nothing; a field ends at the delimiter, a record at the line end
 
-A file is `backslash` when it has `\\"` and cannot be read as `excel`, or only raggedly. A
+A file is `backslash` when it has `\"` and cannot be read as `excel`, or only raggedly. A
 tab-separated file is `plain` unless a field in quotes holds a tab, a line end or doubled quotes, or
 all headers are in quotes. The delimiter is the one that gives the most even records of several
 fields.
+
+`sniff_csv` and `sniff_tsv` score a file: 70 with a header and several columns where it is called .csv,
+.tsv or .tab, 60 where there are two or three; less without the extension, a header, or even records.
+Three columns without a header are left to triples.
 """
 
 from __future__ import annotations
@@ -20,12 +24,13 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from condgraph.engine.reading.shapes import shape
 from condgraph.engine.values import collapse
-from condgraph.loaders.files import HEAD_BYTES, head_text
-from condgraph.loaders.table.cells import Profile
+from condgraph.loaders.files import HEAD_BYTES, head_text, suffix_of
+from condgraph.loaders.table.column_types import Profile
 
 DIALECTS: Final[dict[str, dict[str, Any]]] = {
     "excel": {"quotechar": '"', "doublequote": True, "strict": True},
@@ -359,3 +364,99 @@ def padded(row: Sequence[str], width: int) -> list[str]:
 def fits(rows: Sequence[Sequence[str]]) -> bool:
     """Whether all records have as many fields as the first."""
     return all(len(row) == len(rows[0]) for row in rows)
+
+
+_TABS: Final = (".tsv", ".tab")
+_NAMED: Final = (".csv", ".psv")
+_MOST: Final = 500
+#: What programs call columns.
+_IDENTIFIER: Final = re.compile(r"[^\W\d][\w.-]*").fullmatch
+
+
+def sniff_csv(path: Path, head: bytes) -> int:
+    """How much a file looks like a table with other marks than tabs between its fields, or is
+    called .csv: 0 to 70.
+    """
+    suffix = suffix_of(path)
+    delimiter, rows = sample_rows(head, "\t" if suffix in _TABS else ",;\t|")
+    if delimiter == "\t" and suffix != ".csv":
+        return 0
+    return _likeness(head, rows, suffix in _NAMED)
+
+
+def sniff_tsv(path: Path, head: bytes) -> int:
+    """How much a file looks like a table with tabs between its fields: 0 to 70."""
+    suffix = suffix_of(path)
+    if suffix == ".csv":
+        return 0
+    delimiter, rows = sample_rows(head, "\t" if suffix in _TABS else ",;\t|")
+    return _likeness(head, rows, suffix in _TABS) if delimiter == "\t" else 0
+
+
+def _likeness(head: bytes, rows: Sequence[Sequence[str]], named: bool) -> int:
+    if not rows:
+        return 0
+    if is_page(head):
+        return 0
+    if head.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] in (b"{", b"[", b"<", b"@"):
+        # JSON, XML, N-Triples, Turtle: lines of those may have even numbers of commas.
+        return 5 if named else 0
+    width = len(rows[0])
+    if width < 2:
+        # One column, whose texts may hold any mark.
+        return 40 if named else 0
+    programs = all(map(_IDENTIFIER, rows[0]))
+    if len(rows) == 1 and not named and not programs:
+        return 0
+    if named or (width > 2 and programs):
+        rows = [padded(row, width) for row in rows]
+    even = evenness(rows) >= 0.95
+    headed = has_header(rows)
+    if not even:
+        # A name that says so is believed last, so that the error is about the record that is bad.
+        return (40 if headed and evenness(rows) > 0.5 else 15) if named else 0
+    if not headed:
+        return 0 if not named else 25 if width == 3 else 40
+    return 45 if not named else 60 if width < 4 else 70
+
+
+def is_page(head: bytes) -> bool:
+    """Whether a file is a page of HTML, as servers send in place of data."""
+    return head.lstrip(b"\xef\xbb\xbf \r\n\t")[:14].lower().startswith((b"<!doctype html", b"<html"))
+
+
+def has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first record names columns: texts that are all there and different, above cells
+    that are of another kind.
+
+    Where all columns are texts, the names must not come again as cells.
+    """
+    headers = [collapse(cell) for cell in rows[0]]
+    named = [header for header in headers if header]
+    if not named or len(set(named)) * 2 < len(headers):
+        return False
+    body = [row for row in rows[1:_MOST] if len(row) == len(headers)]
+    if not body:
+        return not any(map(shape, named))
+    typed = unlike = 0
+    again = False
+    for header, column in zip(headers, zip(*body, strict=True), strict=True):
+        profile = Profile()
+        profile.add(column)
+        if profile.decide(header).kind != "text":
+            typed += 1
+            unlike += not shape(header)
+        elif header and header in map(collapse, column):
+            again = True
+    # A table may have years or numbers for some headers, but not over every column of numbers.
+    return unlike > 0 if typed else not again and (len(body) > 1 or _heads_one(headers, body[0]))
+
+
+def _heads_one(headers: Sequence[str], row: Sequence[str]) -> bool:
+    """Whether the names of columns stand above a single row of texts. Three columns may be a fact
+    above another.
+    """
+    if not all(map(_IDENTIFIER, headers)):
+        return False
+    like = all(_IDENTIFIER(cell) and cell.islower() for cell in row)
+    return len(headers) != 3 or ("".join(headers).islower() and not like)

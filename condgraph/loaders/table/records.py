@@ -1,29 +1,359 @@
-"""Tables of records: JSON, and lists of dictionaries.
+"""Tables of records: JSON documents and lines, and lists of dictionaries.
 
 A record is a row, its keys are columns, in the order in which they first occur; a record may lack
 some. A record inside a record is flattened ("a.b"), a list of plain values gives one statement for
-each, a list of lists is its JSON text. The records of a list become rows of a further table, `source/key` (`source/key/key` where
-lists stand in lists), which refer to the row that holds them by a predicate called like its table.
+each, a list of lists is its JSON text. The records of a list become rows of a further table,
+`source/key` (`source/key/key` where lists stand in lists), which refer to the row that holds them by
+a predicate called like its table.
+
+Texts are typed as cells of their column (`column_types`); numbers are exact, booleans are the texts
+"true" and "false", null and NaN are missing. A document of columns, or of rows below a header, is the
+table that it is, with a warning, and so is GeoJSON: a feature is a row, its properties are columns,
+and its geometry further columns.
 """
 
 from __future__ import annotations
 
+import datetime
+import json
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+from uuid import UUID
 
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import FormatError, LoadError, numbered
 from condgraph.engine.facts import Batch, Entity, Item, Ref, Sourced, Statement
-from condgraph.engine.values import Value, collapse, text_of
-from condgraph.loaders.base import Options, Reading
+from condgraph.engine.reading.shapes import POINT
+from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY, basic_day
+from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, format_number, parse_number, text_of
+from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.export.write import statements_of
-from condgraph.loaders.table.batches import column_of
-from condgraph.loaders.table.cells import Profile
-from condgraph.loaders.table.flat import Bad, Flat, flatten
-from condgraph.loaders.table.objects import ROWS_A_CHUNK, BadRecord, Field, printed
-from condgraph.loaders.table.options import CELL_OPTIONS, TableOptions, texts_option
-from condgraph.loaders.table.rows import Table, column_names
+from condgraph.loaders.files import (
+    ENCODING_HELP,
+    HEAD_BYTES,
+    file_errors,
+    head_text,
+    open_text,
+    path_of,
+    raw_position,
+    regular,
+    suffix_of,
+)
+from condgraph.loaders.table.column_types import Cell, ColumnType, Profile
+from condgraph.loaders.table.joins import asking
+from condgraph.loaders.table.rows import CELL_OPTIONS, TABLE_OPTIONS, Table, TableOptions, column_names, column_of, texts_option
+
+#: Rows that go out at once.
+ROWS_A_CHUNK: Final = 10_000
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]").search
+_PLAIN: Final = (str, int, float, bool, Decimal, type(None), datetime.date, datetime.time, datetime.timedelta)
+
+
+class Digits(str):
+    """A number of a JSON file, as it is written there."""
+
+    __slots__ = ()
+
+
+class BadRecord(ValueError):
+    """What is wrong with a record, and in which field."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+
+def broken(text: str) -> bool:
+    """Whether a text holds halves of characters: bytes that could not be decoded, or escapes that
+    are not whole.
+    """
+    return not text.isascii() and _SURROGATE(text) is not None
+
+
+def native(value: Any) -> Value | None:
+    """A Python or JSON value that is no text as a value of the graph; None where it is missing.
+    Raises `BadRecord`.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Digits):
+        try:
+            return Quantity(parse_number(value))
+        except ValueError:
+            raise BadRecord("the number has too many digits") from None
+    if isinstance(value, int):
+        return Quantity(int(value))
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        if math.isinf(value):
+            raise BadRecord("the number is infinite")
+        return Quantity(float(value))
+    if isinstance(value, Decimal):
+        if value.is_nan():
+            return None
+        if value.is_infinite():
+            raise BadRecord("the number is infinite")
+        return Quantity(parse_number(format_number(value)))
+    if isinstance(value, datetime.datetime):
+        if value != value:  # NaT
+            return None
+        if value.tzinfo is not None:
+            value = value.astimezone(datetime.UTC)
+        return Time.second(value.year, value.month, value.day, value.hour, value.minute, value.second)
+    if isinstance(value, datetime.date):
+        return Time.day(value.year, value.month, value.day)
+    if isinstance(value, datetime.time):
+        seconds = value.hour * 3600 + value.minute * 60 + value.second
+        return Quantity(_with_micros(seconds, value.microsecond), SECOND_OF_DAY)
+    if isinstance(value, datetime.timedelta):
+        if value != value:  # NaT
+            return None
+        sign = -1 if value < datetime.timedelta(0) else 1
+        length = abs(value)
+        return Quantity(sign * _with_micros(length.days * 86_400 + length.seconds, length.microseconds), SECOND)
+    if isinstance(value, (UUID, Path)):
+        return str(value)
+    if isinstance(value, Enum):
+        return native_or_text(value.value)
+    if isinstance(value, Fraction):
+        return Quantity(int(value)) if value.denominator == 1 else str(value)
+    if isinstance(value, (Quantity, Time)):
+        return value
+    item = getattr(value, "item", None)
+    if type(value).__module__ == "numpy" and callable(item) and getattr(value, "ndim", 1) == 0:
+        return native_or_text(item())
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    raise BadRecord(f"a value of type {type(value).__name__} has no place in a cell")
+
+
+def native_or_text(value: Any) -> Value | None:
+    """`native`, with a text as it is."""
+    return collapse(value) if isinstance(value, str) and not isinstance(value, Digits) else native(value)
+
+
+def printed(value: Any) -> str | None:
+    """The text of a Python value, None where it has no place in a cell or is missing."""
+    try:
+        found = native_or_text(value)
+    except BadRecord:
+        return None
+    return None if found is None else text_of(found)
+
+
+def _with_micros(seconds: int, micros: int) -> int | float | Decimal:
+    return parse_number(f"{seconds}.{micros:06d}") if micros else seconds
+
+
+class Field:
+    """One column of records: its profile, then its type."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.texts: list[str] = []
+        self.decimals = 0
+        self.midnight = True
+        #: Whether a record has anything in it that is more than null.
+        self.there = False
+        self.cut = 0
+        self.infinite = 0
+        self.chosen = ColumnType("text")
+        self.read: Callable[[str], Cell | None] = self.chosen.reader()
+        #: "year" or "day" where numbers are such.
+        self.numbers_are = ""
+
+    def look(self, values: Sequence[Any]) -> None:
+        """Look at values in the first pass."""
+        for value in values:
+            self.there = self.there or value is not None
+            if isinstance(value, Digits):
+                self._number(value)
+            elif isinstance(value, str):
+                self.texts.append(value)
+            elif isinstance(value, datetime.datetime):
+                if value == value:
+                    self.midnight = self.midnight and value.tzinfo is None and value.time() == datetime.time(0)
+                    self.cut += value.microsecond != 0
+            elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+                self._number(format_number(value))
+        if len(self.texts) > ROWS_A_CHUNK:
+            self.flush()
+
+    def settle(self, table: Table, at: int) -> None:
+        """Decide what the column is, which is the one at this place of its table; after the last
+        `flush`.
+        """
+        self.chosen = table.decide(at, self.profile)
+        self.read = self.chosen.reader()
+        self.numbers_are = self.chosen.numbers_are if table.declared(at) != "number" else ""
+        if self.cut:
+            table.reading.warn(f"parts of a second are cut off in {self.cut} cells", field=table.names[at])
+
+    def _number(self, text: str) -> None:
+        """Look at a number that is no text: nothing but years and days is open there."""
+        if text.isdigit():
+            self.texts.append(text)
+        else:
+            self.decimals += 1
+
+    def flush(self) -> None:
+        """Give the profile what it has not seen."""
+        self.profile.add(self.texts)
+        if self.decimals:
+            counted = self.profile.shapes.setdefault(POINT, [0, 0])
+            counted[:] = (one + self.decimals for one in counted)
+        self.texts, self.decimals = [], 0
+
+    def cell(self, value: Any) -> Cell | None:
+        """The value of a cell and its raw text; None where it is missing."""
+        if isinstance(value, Digits):
+            found = native(value)
+            if self.numbers_are and isinstance(found, Quantity):
+                found = self._time(found)
+            assert found is not None
+            return found, None if text_of(found) == value else str(value)
+        if isinstance(value, str):
+            return self.read(value)
+        if isinstance(value, float) and math.isinf(value):
+            self.infinite += 1
+            return repr(float(value)), None
+        found = native(value)
+        if found is None:
+            return None
+        if self.numbers_are and isinstance(found, Quantity):
+            found = self._time(found)
+        elif isinstance(found, Time) and found.precision is Precision.SECOND and self.midnight:
+            found = Time(found.start, found.start + 86_400, Precision.DAY)
+        return found, None
+
+    def _time(self, number: Quantity) -> Value:
+        year = number.number
+        if self.numbers_are == "day" and (day := basic_day(str(year))) is not None:
+            return day
+        return Time.year(int(year)) if int(year) == year and 1 <= year <= 9999 else number
+
+    def elements(self, values: Sequence[Any]) -> list[Any]:
+        """Values, and the numbers of texts that are lists of them (`ColumnType.parts`)."""
+        return [part for value in values for part in (self.chosen.parts(value) if type(value) is str else [value])]
+
+
+#: How deep records and lists may stand inside each other.
+_DEEPEST: Final = 20
+
+#: Hears of a record of a list that cannot be read, and may raise; the others of the list are read.
+Bad: TypeAlias = Callable[[BadRecord], None]
+
+
+@dataclass(slots=True)
+class Flat:
+    """A record: its values by key, a list of them for each, and by key the records of its lists;
+    `json` are keys whose values are JSON texts.
+    """
+
+    values: dict[str, list[Any]] = field(default_factory=dict)
+    below: dict[str, list[Flat]] = field(default_factory=dict)
+    json: tuple[str, ...] = ()
+
+
+class Repeated(dict[str, Any]):
+    """A record that has a key, `key`, more than once."""
+
+    key = ""
+
+
+def flatten(record: Mapping[Any, Any], bad: Bad | None = None) -> Flat:
+    """The values of a record by key, those of records inside with keys joined by points; raises
+    `BadRecord`. Records of lists that are bad go to `bad`, if there is one, and are left out.
+    """
+    flat = Flat()
+    _flatten_into(flat, record, "", 0, bad)
+    return flat
+
+
+def _flatten_into(flat: Flat, record: Mapping[Any, Any], prefix: str, depth: int, bad: Bad | None) -> None:
+    if depth > _DEEPEST:
+        raise BadRecord("records stand too deep inside each other", prefix)
+    if isinstance(record, Repeated):
+        raise BadRecord(f"the key {record.key!r} stands more than once", record.key)
+    for key, value in record.items():
+        if not isinstance(key, str):
+            key = str(key)
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            _flatten_into(flat, value, f"{name}.", depth + 1, bad)
+            continue
+        if name in flat.values or name in flat.below:
+            raise BadRecord(f"the key {name!r} stands more than once", name)
+        if broken(name):
+            raise BadRecord("a key holds bytes or characters that are not text", None)
+        if not isinstance(value, (list, tuple)):
+            values = [value]
+        else:
+            values = list(value)
+            if any(isinstance(one, Mapping) for one in values):
+                flat.below[name] = _records(name, values, depth + 1, bad)
+                values = [one for one in values if one is not None and not isinstance(one, Mapping)]
+                if not values:
+                    continue
+            if any(isinstance(one, (list, tuple)) for one in values):
+                if name in flat.below:
+                    values = [json_text(one) if isinstance(one, (list, tuple)) else one for one in values]
+                else:
+                    values = [json_text(value)]
+                flat.json = (*flat.json, name)
+        flat.values[name] = values
+        if any(isinstance(one, str) and broken(one) for one in values):
+            raise BadRecord("the text holds bytes or characters that are not text in the encoding", name)
+
+
+def _records(name: str, values: list[Any], depth: int, bad: Bad | None) -> list[Flat]:
+    """The records of a list, without those that are bad."""
+
+    def named(error: BadRecord) -> None:
+        error = BadRecord(error.message, f"{name}.{error.field}" if error.field else name)
+        if bad is None:
+            raise error from None
+        bad(error)
+
+    found = []
+    for record in values:
+        if isinstance(record, Mapping):
+            flat = Flat()
+            try:
+                _flatten_into(flat, record, "", depth, None if bad is None else named)
+            except BadRecord as error:
+                named(error)
+                continue
+            found.append(flat)
+    return found
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON; numbers as their file has them.
+
+    >>> json_text([[Digits("8.50"), None], {"a": "b"}])
+    '[[8.50, null], {"a": "b"}]'
+    """
+    if isinstance(value, Digits):
+        return str(value)
+    if isinstance(value, Mapping):
+        pairs = (f"{json.dumps(str(key), ensure_ascii=False)}: {json_text(one)}" for key, one in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(json_text, value)) + "]"
+    return json.dumps(value, ensure_ascii=False, default=str)
+
 
 _RECORDS_IN_MEMORY: Final = 50_000
 #: Tables that the lists of a source may become.
@@ -298,3 +628,239 @@ def read_dicts(source: Any, reading: Reading, options: Options) -> Iterator[Item
 def is_records(source: Any) -> bool:
     """Whether an object is a list of dictionaries, by its first element."""
     return isinstance(source, (list, tuple)) and bool(source) and isinstance(source[0], Mapping)
+
+
+#: Characters of a document, which is read whole.
+MOST_CHARACTERS: Final = 256 << 20
+
+
+def read_jsonl(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    """A file with one JSON object a line as facts."""
+    path = path_of(source)
+    encoding = options.get("encoding")
+    decoder = _decoder()
+
+    def records(report: Reading | None) -> Iterator[tuple[Record, float]]:
+        size = max(1, path.stat().st_size)
+        number = 0
+        with open_text(path, encoding, errors="surrogateescape", newline="\n") as stream, file_errors(path):
+            for line_number, line in enumerate(stream, 1):
+                text = line.strip()
+                if not text:
+                    continue
+                number += 1
+                bad = bad_of(report, number)
+                try:
+                    record = _object(_parse(decoder, text))
+                    flat = flatten(_feature(record) if _is_feature(record) else record, bad)
+                except BadRecord as error:
+                    bad(BadRecord(f"{error.message} (line {line_number})", error.field))
+                    continue
+                yield (number, flat), min(1.0, raw_position(stream) / size)
+
+    with file_errors(path):
+        regular(path).open("rb").close()
+    yield from read_records(records, reading, options)
+
+
+def read_json(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    """A JSON document as facts: the objects of its list, or the one object it is."""
+    path = path_of(source)
+    with open_text(path, options.get("encoding"), errors="surrogateescape") as stream, file_errors(path):
+        text = stream.read(MOST_CHARACTERS + 1)
+    if len(text) > MOST_CHARACTERS:
+        raise LoadError(
+            f"a JSON document is read whole, and may have {MOST_CHARACTERS >> 20} MiB",
+            file=str(path),
+            hint="JSON lines, one object a line, have no such bound",
+        )
+    try:
+        document = _decoder().decode(text.strip())
+    except json.JSONDecodeError as error:
+        raise LoadError(f"this is not JSON: {error.msg} (column {error.colno})", file=str(path), row=error.lineno) from None
+    except RecursionError:
+        raise LoadError("the document is nested too deeply", file=str(path)) from None
+    del text
+    listed = _listed(document, reading)
+
+    def records(report: Reading | None) -> Iterator[tuple[Record, float]]:
+        for number, one in enumerate(listed, 1):
+            bad = bad_of(report, number)
+            try:
+                record = _object(one)
+                yield (number, flatten(_feature(record) if _is_feature(record) else record, bad)), number / len(listed)
+            except BadRecord as error:
+                bad(error)
+
+    yield from read_records(records, reading, options)
+
+
+def _listed(document: Any, reading: Reading) -> Sequence[Any]:
+    """The records of a document."""
+    if isinstance(document, dict) and document.get("type") == "FeatureCollection" and isinstance(document.get("features"), list):
+        others = [key for key in document if key not in ("type", "features")]
+        if others:
+            reading.warn(f"what the collection says beside its features is left out: {', '.join(map(repr, others[:10]))}")
+        return cast("list[Any]", document["features"])
+    rows = _rows_of(document)
+    if rows is None:
+        return document if isinstance(document, list) else [document]
+    what = "rows below a header" if isinstance(document, list) or "columns" in document else "columns"
+    reading.warn(f"the document holds {what}, and is read as {numbered(len(rows), 'row', 'rows')}")
+    return rows
+
+
+def _rows_of(document: Any) -> list[dict[str, Any]] | None:
+    """The rows of a document that is a table otherwise than as a list of objects; None where it is
+    none.
+    """
+    if isinstance(document, list):
+        return _below(document[0], document[1:]) if document else None
+    if not isinstance(document, dict) or isinstance(document, Repeated):
+        return None
+    if set(document) in ({"columns", "data"}, {"columns", "data", "index"}):
+        return _below(document["columns"], document["data"])
+    columns = list(document.values())
+    if len(columns) > 1 and all(isinstance(one, list) and one and len(one) == len(columns[0]) for one in columns):
+        if not any(isinstance(cell, (dict, list)) for one in columns for cell in one):
+            return [dict(zip(document, row, strict=True)) for row in zip(*columns, strict=True)]
+    elif len(columns) > 1 and all(isinstance(one, dict) and one and one.keys() == columns[0].keys() for one in columns):
+        # As pandas writes columns: by the numbers of their rows.
+        numbers = list(columns[0])
+        if numbers == list(map(str, range(len(numbers)))):
+            return [{key: one[number] for key, one in document.items()} for number in numbers]
+    return None
+
+
+def _below(header: Any, rows: Any) -> list[dict[str, Any]] | None:
+    """The rows below a header; None where they are none."""
+    if not isinstance(header, list) or not isinstance(rows, list) or not rows:
+        return None
+    if not all(isinstance(one, str) and not isinstance(one, Digits) for one in header) or len(set(header)) < len(header):
+        return None
+    if not all(isinstance(row, list) and len(row) == len(header) for row in rows):
+        return None
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def _is_feature(record: Mapping[str, Any]) -> bool:
+    """Whether a record is a feature of GeoJSON."""
+    return record.get("type") == "Feature" and "properties" in record and "geometry" in record
+
+
+def _feature(feature: dict[str, Any]) -> dict[str, Any]:
+    """A feature as a record: its properties, and where it is. Points have a longitude and a latitude;
+    the coordinates of anything else are lists of lists.
+    """
+    properties, geometry = feature["properties"], feature["geometry"]
+    record: dict[str, Any] = {}
+    for key, value in feature.items():
+        if key not in ("type", "properties", "geometry"):
+            # A box is four numbers, whose order matters.
+            taken = isinstance(properties, dict) and key in properties
+            record[f"feature {key}" if taken else key] = json_text(value) if key == "bbox" else value
+    record |= properties if isinstance(properties, dict) else {}
+    if isinstance(geometry, dict):
+        at = geometry.get("coordinates")
+        if geometry.get("type") == "Point" and isinstance(at, list) and len(at) in (2, 3):
+            geometry = {"type": "Point", **dict(zip(("longitude", "latitude", "altitude"), at, strict=False))}
+        record["geometry"] = geometry
+    return record
+
+
+def _decoder() -> json.JSONDecoder:
+    return json.JSONDecoder(object_pairs_hook=_unique, parse_int=Digits, parse_float=Digits, parse_constant=float)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        repeated = Repeated(record)
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                repeated.key = key
+                break
+            seen.add(key)
+        return repeated
+    return record
+
+
+def _parse(decoder: json.JSONDecoder, text: str) -> Any:
+    try:
+        return decoder.decode(text)
+    except json.JSONDecodeError as error:
+        raise BadRecord(f"this is not JSON: {error.msg} at character {error.pos + 1}") from None
+    except RecursionError:
+        raise BadRecord("records stand too deep inside each other") from None
+
+
+def _object(record: Any) -> dict[str, Any]:
+    if not isinstance(record, dict):
+        raise BadRecord("a record is a JSON object, not another value")
+    return record
+
+
+#: How a list of objects, or an object with a key, begins.
+_DOCUMENT: Final = re.compile(r"(?:\[\s*)?\{\s*(?:\"|\}\s*[,\]])|\[\s*\[\s*\"").match
+_DOCUMENTS: Final = (".json", ".geojson")
+_LINES: Final = (".jsonl", ".ndjson")
+
+
+def sniff_jsonl(path: Path, head: bytes) -> int:
+    """How much a file looks like one JSON object a line that is no export of a graph: 0 to 60."""
+    text = head_text(head)
+    if not text or not text.lstrip().startswith("{"):
+        return 0
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(head) >= HEAD_BYTES and len(lines) > 1:
+        lines.pop()
+    records: list[dict[str, object]] = []
+    for line in lines[:20]:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            return 20 if records and suffix_of(path) in _LINES else 0
+        if not isinstance(record, dict):
+            return 0
+        records.append(record)
+    if "condgraph" in records[0]:
+        return 0
+    if suffix_of(path) in _LINES:
+        return 60
+    # One object alone is as likely a document.
+    return 50 if len(records) > 1 else 10
+
+
+def sniff_json(path: Path, head: bytes) -> int:
+    """How much a file looks like a JSON document of objects that is no lines: 0 to 60."""
+    text = (head_text(head) or "").lstrip("\ufeff \t\r\n")
+    named = suffix_of(path) in _DOCUMENTS
+    if not _DOCUMENT(text):
+        return 0
+    if text.startswith("["):
+        return 60 if named else 50
+    try:
+        document, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        # Cut short, or damaged, which only its own reader can say well.
+        return 44 if named else 8 if len(head) >= HEAD_BYTES else 0
+    if "condgraph" in document or text[end:].strip():
+        return 0
+    return 55 if named else 45
+
+
+JSONL: Final = Format(
+    "jsonl-table",
+    "a table as JSON lines: one object, one row, a line",
+    asking(read_jsonl),
+    {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
+    sniff_jsonl,
+)
+JSON: Final = Format(
+    "json",
+    "a JSON document: a list of objects, each a row, or one object; lists of objects inside are further tables",
+    asking(read_json),
+    {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
+    sniff_json,
+)

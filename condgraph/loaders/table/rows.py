@@ -1,33 +1,310 @@
-"""What all table loaders share: the names of columns, and rows and columns as facts.
+"""What all table loaders share: their options, the names of columns, and rows and columns as facts.
 
-A row is an entity of kind row, a column a predicate, a cell a statement. Rows go out in order, a
-few thousand at once: first their entities, then one `Batch` for each column, without its missing
-cells.
+A row is an entity of kind row, `{source}/{n}` with n from 1, named "{source} row {n}" (options `key`
+and `name_column` say otherwise); a column is a predicate named by its header. Each cell that is not
+missing is a statement, with the cell's text beside its value where that prints differently. Rows go
+out in order, a few thousand at once: first their entities, then one `Batch` for each column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import compress, repeat
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from condgraph.engine.errors import OptionError, nearest, numbered, shortened
-from condgraph.engine.facts import Batch, Entity, Ids, Rows, Texts
-from condgraph.engine.values import Quantity, Time, Value, collapse
-from condgraph.loaders.base import Reading
-from condgraph.loaders.table.batches import column_of
-from condgraph.loaders.table.cells import Cell, ColumnType, Declared, Profile
+from condgraph.engine.facts import Batch, Column, Entity, Ids, Numbers, Raws, Ref, Rows, Texts, Times, Values
+from condgraph.engine.values import DAY_SECONDS, Number, Precision, Quantity, Time, Value, collapse, format_number
+from condgraph.loaders.base import Options, Reading
+from condgraph.loaders.table.column_types import DECLARED, MISSING, Cell, ColumnType, Declared, Profile
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.joined_columns import Meeting, To
-from condgraph.loaders.table.options import TableOptions
-from condgraph.loaders.table.targets import Keys, Targets
-from condgraph.loaders.table.whole import plain_batch, read_whole
+from condgraph.loaders.table.joins import Keys, Meeting, Targets, To, join_option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+#: Options of every table format.
+TABLE_OPTIONS: Final[Mapping[str, str]] = {
+    "types": 'how columns are read, whatever their cells say: {column: "text", "number", "time" or "auto"}, or one for all',
+    "key": "the column that identifies the rows: ids and names of the rows are its cells",
+    "name_column": "the column that names the rows",
+    "missing": "further texts that stand for a missing cell",
+    "refs": "columns whose cells are names of entities rather than values",
+    "join": "columns that refer to rows of other sources: {'country': 'countries.country'}, in any order; False: ask nothing",
+    "day_first": "whether 03/05/2010 is the third of May (default: decided by column, text where undecided)",
+    "decimal": "what stands before decimals, a comma or a point (default: decided by column and file)",
+    "seasons": "whether 2004-05 is the years 2004 and 2005 rather than May 2004 (default: decided by column)",
+}
+#: Those that say how cells are read, which tables inside a source share.
+CELL_OPTIONS: Final = ("missing", "day_first", "decimal", "seasons")
+_TYPES: Final = "types are: " + ", ".join(DECLARED)
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """The options of `TABLE_OPTIONS`, checked; columns are by name until `Table` finds them."""
+
+    types: Mapping[str, Declared]
+    every_type: Declared
+    key: str | None
+    name_column: str | None
+    missing: frozenset[str]
+    refs: tuple[str, ...]
+    day_first: bool | None
+    decimal: str | None = None
+    seasons: bool | None = None
+    join: Mapping[str, To] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: Options) -> TableOptions:
+        """Check the options; raises `OptionError`."""
+        types = options.get("types") or {}
+        every: Declared = "auto"
+        if isinstance(types, str):
+            every, types = _declared(types), {}
+        if not isinstance(types, Mapping):
+            raise OptionError("types= is a mapping of columns to types, or one type for all columns", hint=_TYPES)
+        return cls(
+            types={str(column): _declared(kind) for column, kind in types.items()},
+            every_type=every,
+            key=_name(options, "key"),
+            name_column=_name(options, "name_column"),
+            missing=MISSING | {collapse(marker).casefold() for marker in texts_option(options, "missing")},
+            refs=tuple(texts_option(options, "refs")),
+            day_first=truth_option(options, "day_first"),
+            decimal=_decimal(options.get("decimal")),
+            seasons=truth_option(options, "seasons"),
+            join=join_option(options.get("join")),
+        )
+
+
+def _declared(kind: Any) -> Declared:
+    if kind not in DECLARED:
+        raise OptionError(f"there is no column type {kind!r}", candidates=nearest(str(kind), DECLARED), hint=_TYPES)
+    return cast(Declared, kind)
+
+
+def _decimal(mark: Any) -> str | None:
+    if mark not in (None, ",", "."):
+        raise OptionError(f"decimal= is a comma or a point, not {mark!r}")
+    return cast("str | None", mark)
+
+
+def _name(options: Options, option: str) -> str | None:
+    found = options.get(option)
+    if found is not None and not isinstance(found, str):
+        raise OptionError(f"{option}= is the name of a column, not {type(found).__name__}")
+    return None if found is None else collapse(found)
+
+
+def texts_option(options: Options, option: str) -> list[str]:
+    """An option that is a list of texts; one text is a list of one. Raises `OptionError`."""
+    found = options.get(option)
+    if found is None:
+        return []
+    if isinstance(found, str):
+        return [found]
+    if not isinstance(found, Iterable) or isinstance(found, Mapping):
+        raise OptionError(f"{option}= is a list of texts, not {type(found).__name__}")
+    texts = list(found)
+    if not all(isinstance(text, str) for text in texts):
+        raise OptionError(f"{option}= is a list of texts")
+    return texts
+
+
+def truth_option(options: Options, option: str) -> bool | None:
+    """An option that is true, false or not given; raises `OptionError`."""
+    found = options.get(option)
+    if found is None or isinstance(found, bool):
+        return found
+    raise OptionError(f"{option}= is true or false, not {found!r}")
+
+
+#: Whole numbers up to this are exact as floats.
+_EXACT_FLOAT: Final = 2**53
+
+
+def column_of(values: Sequence[Ref | Value]) -> Column:
+    """Values as the narrowest column that holds them without loss."""
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return Texts(cast("Sequence[str]", values))
+    if kinds == {Time}:
+        times = cast("Sequence[Time]", values)
+        return Times(
+            np.fromiter((time.start for time in times), np.int64, len(times)),
+            np.fromiter((time.end for time in times), np.int64, len(times)),
+            np.fromiter((time.precision for time in times), np.int8, len(times)),
+        )
+    if kinds == {Quantity}:
+        quantities = cast("Sequence[Quantity]", values)
+        if len({quantity.unit for quantity in quantities}) == 1:
+            array = _array([quantity.number for quantity in quantities])
+            if array is not None:
+                return Numbers(array, quantities[0].unit)
+    return Values(values)
+
+
+def _array(numbers: Sequence[Number]) -> NDArray[np.int64] | NDArray[np.float64] | None:
+    """Numbers as an array that holds all of them exactly, None where there is none."""
+    whole = [number for number in numbers if isinstance(number, int)]
+    lowest, highest = (min(whole), max(whole)) if whole else (0, 0)
+    if len(whole) == len(numbers):
+        return np.array(numbers, dtype=np.int64) if lowest >= -(2**63) and highest < 2**63 else None
+    if lowest >= -_EXACT_FLOAT and highest <= _EXACT_FLOAT and not any(isinstance(number, Decimal) for number in numbers):
+        return np.array(numbers, dtype=np.float64)
+    return None
+
+
+def unpacked(column: Column) -> list[Value]:
+    """The values of a column without entities, one by one."""
+    if isinstance(column, Texts):
+        return list(column.texts)
+    if isinstance(column, Numbers):
+        return [Quantity(number, column.unit) for number in column.numbers.tolist()]
+    if isinstance(column, Times):
+        columns = zip(column.starts.tolist(), column.ends.tolist(), column.precisions.tolist(), strict=True)
+        return [Time(start, end, Precision(precision)) for start, end, precision in columns]
+    return list(column.values)  # type: ignore[union-attr, arg-type]
+
+
+#: Objects, the texts of the source where they print differently (None: nowhere), and which of the
+#: cells are there.
+Whole: TypeAlias = tuple[Column, Sequence[str | None] | None, NDArray[np.bool_]]
+_TEN: Final = np.array([10.0**power for power in range(16)])
+
+
+def read_whole(fields: Fields, chosen: ColumnType) -> Whole | None:
+    """A column at once; None where it has to be read cell by cell."""
+    if chosen.lists:
+        return None
+    if chosen.kind == "text":
+        return _texts(fields, chosen.missing)
+    if not chosen.plain or chosen.years or any(marker[-1:].isdigit() for marker in chosen.missing):
+        return None
+    return _READERS[chosen.plain](fields)
+
+
+def _texts(fields: Fields, missing: frozenset[str]) -> Whole | None:
+    if not fields.collapsed:
+        return None
+    there = ~fields.missing(missing)
+    return Texts(fields if there.all() else fields.where(there), collapsed=True), None, there
+
+
+def _days(fields: Fields) -> Whole | None:
+    found = fields.days
+    if found is None:
+        return None
+    starts = found.days[found.there] * DAY_SECONDS
+    return Times(starts, starts + DAY_SECONDS, np.full(len(starts), Precision.DAY, np.int8)), None, found.there
+
+
+def year_times(years: NDArray[np.int64]) -> Times:
+    """Whole years as times."""
+    starts, ends = ((number - 1970).astype("datetime64[Y]").astype("datetime64[s]") for number in (years, years + 1))
+    return Times(starts.astype(np.int64), ends.astype(np.int64), np.full(len(years), Precision.YEAR, dtype=np.int8))
+
+
+def _years(fields: Fields) -> Whole | None:
+    found = fields.plain
+    if found is None:
+        return None
+    years = found.mantissa[found.there]
+    if found.decimals.any() or (found.lengths[found.there] != 4).any() or (years < 1000).any():
+        return None
+    return year_times(years), None, found.there
+
+
+def _integers(fields: Fields) -> Whole | None:
+    found = fields.plain
+    if found is None or found.decimals.any():
+        return None
+    return Numbers(found.mantissa[found.there]), None, found.there
+
+
+def _decimals(fields: Fields) -> Whole | None:
+    found = fields.plain
+    # A float keeps fifteen digits; one that is smaller than that prints with an exponent.
+    if found is None or int(found.lengths.max(initial=0)) > 15:
+        return None
+    mantissa, decimals = found.mantissa, found.decimals
+    # Both are exact as floats, so that one division rounds as reading the text does.
+    numbers = mantissa / _TEN[decimals]
+    if ((np.abs(numbers) < 1e-4) & (mantissa != 0)).any():
+        return None
+    # A number prints without zeros at the end of its decimals.
+    other = (decimals > 0) & (mantissa % 10 == 0) & found.there
+    there = found.there
+    raws = None
+    if other.any():
+        raws = Raws(int(np.count_nonzero(there)), np.flatnonzero(other if there.all() else other[there]), fields.where(other))
+    return Numbers(numbers[there]), raws, there
+
+
+_READERS: Final[dict[str, Callable[[Fields], Whole | None]]] = {"int": _integers, "float": _decimals, "day": _days, "year": _years}
+
+
+def plain_batch(name: str, chosen: ColumnType, ids: Sequence[str], rows: Sequence[int], cells: Sequence[str]) -> Batch | None:
+    """A column of plain integers, decimals or ISO days read at once; None where it has to be read
+    cell by cell after all.
+    """
+    kept: list[int] | None = None
+    if any(marker[-1:].isdigit() for marker in chosen.missing):
+        return None
+    if any(cell in chosen.missing or cell.casefold() in chosen.missing for cell in set(cells) if len(cell) < 8):
+        kept = [at for at, cell in enumerate(cells) if cell.casefold() not in chosen.missing]
+        cells = [cells[at] for at in kept]
+        if not cells:
+            return None
+    objects: Column
+    try:
+        if chosen.plain == "day":
+            days = np.array(cells, dtype="datetime64[D]").astype(np.int64)
+            starts = days * DAY_SECONDS
+            objects = Times(starts, starts + DAY_SECONDS, np.full(len(cells), Precision.DAY, dtype=np.int8))
+            printed = list(cells) if set(map(len, cells)) == {10} else None
+        elif chosen.years:
+            return None
+        elif chosen.plain == "year":
+            numbers = list(map(int, cells))
+            printed = list(map(str, numbers))
+            if printed != list(cells) or min(numbers) < 1000 or max(numbers) > 9999:
+                return None
+            objects = year_times(np.array(numbers, dtype=np.int64))
+        elif chosen.plain == "int":
+            numbers = list(map(int, cells))
+            objects = Numbers(np.array(numbers, dtype=np.int64))
+            printed = list(map(str, numbers))
+        else:
+            floats = list(map(float, cells))
+            array = np.array(floats, dtype=np.float64)
+            if np.isnan(array).any():
+                return None
+            objects = Numbers(array)
+            printed = list(map(repr, floats))
+            if printed != list(cells):
+                # A float keeps fifteen digits.
+                if any(len(cell) > 15 and cell != text for cell, text in zip(cells, printed, strict=True)):
+                    return None
+                printed = list(map(format_number, floats))
+            elif np.any(array == np.trunc(array)):
+                printed = list(map(format_number, floats))
+    except (ValueError, OverflowError):
+        # A missing marker with white space in it, say.
+        return None
+    if printed is None:
+        return None
+    raws = None if printed == list(cells) else [None if text == cell else cell for text, cell in zip(printed, cells, strict=True)]
+    if kept is not None:
+        ids, rows = [ids[at] for at in kept], [rows[at] for at in kept]
+    return Batch(ids, name, objects, rows, raws)
 
 
 def column_names(headers: Sequence[str], reading: Reading) -> list[str]:
@@ -60,12 +337,6 @@ def column_names(headers: Sequence[str], reading: Reading) -> list[str]:
         used.add(name)
         names.append(name)
     return names
-
-
-class Whole(NamedTuple):
-    """A column that was read whole; no batch where every cell is missing."""
-
-    batch: Batch | None
 
 
 class Table:
@@ -308,22 +579,30 @@ class Table:
         self.reading.warn(f"the row has no name and is named {otherwise!r}", row=number, field=self.options.name_column)
         return otherwise
 
-    def whole_batch(self, at: int, chosen: ColumnType, rows: Rows, places: NDArray[np.int32], fields: Fields) -> Whole | None:
-        """The statements of a column of a clean chunk, `places` being the positions of its rows as
-        an array; None where `text_batch` has to read it.
+    def batch(
+        self,
+        at: int,
+        chosen: ColumnType,
+        read: Callable[[str], Cell | None],
+        rows: Rows,
+        places: NDArray[np.int32],
+        cells: Sequence[str],
+    ) -> Batch | None:
+        """The statements of a column, `places` being the positions of its rows as an array; None where
+        every cell is missing.
         """
-        found = read_whole(fields, chosen)
-        if found is None:
-            return None
-        objects, raws, there = found
+        whole = read_whole(cells, chosen) if isinstance(cells, Fields) else None
+        if whole is None:
+            return self.text_batch(at, chosen, read, rows.ids, rows.rows, cells)
+        objects, raws, there = whole
         ids: Sequence[str] = rows.ids
         if not there.all():
             if not there.any():
-                return Whole(None)
+                return None
             ids, places = list(compress(ids, there)), places[there]
         if at in self.refs and isinstance(objects, Texts):
             objects = self.ids_of(at, objects.texts, places.tolist())
-        return Whole(Batch(ids, self.names[at], objects, cast("Sequence[int]", places), raws))
+        return Batch(ids, self.names[at], objects, cast("Sequence[int]", places), raws)
 
     def text_batch(
         self,

@@ -1,31 +1,92 @@
-"""Delimited text (CSV, TSV) as rows of cells: numbered, in chunks, bad records left out and said.
+"""Delimited text (CSV, TSV) as rows of cells: how a file is written, numbered rows in chunks, bad
+records left out and reported.
 
-`TextFile` finds out how a file is written. As long as records are clean they are read whole
-(`clean`), from there on by `csv`.
+How a file is written is said by options or found out (`dialect`); another delimiter than expected is
+warned about. Lines before the header are left out where they say how the file is written (`sep=;`),
+or begin with `#` and have another number of fields than the header, with a warning; `comment=` names
+what begins such lines anywhere. Text that is no UTF-8 is read as what it seems to be, with a warning.
 
-A record without its last fields, or with blank ones after them, is read with a warning, one for all
-of a file. A record with a comma too many is put right, with a warning, where a space after the comma
-says that it belongs to the text ("Rua do Paço, 67" without quotes); every other record with more
-fields than the header is bad.
+As long as records are clean they are read whole (`fields`), from there on by `csv`. A record without
+its last fields, or with blank ones after them, is read with a warning, one for all of a file. A
+record with a comma too many is put right, with a warning, where a space after the comma says that it
+belongs to the text ("Rua do Paço, 67" without quotes); every other record with more fields than the
+header is bad.
+
+A file is read twice, once to type its columns, unless it is small; memory is bounded whatever its
+size, except that `key` remembers the keys.
 """
 
 from __future__ import annotations
 
 import codecs
 import csv
-from collections.abc import Iterator, Sequence
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Self
 
-from condgraph.engine.errors import numbered, shortened
-from condgraph.loaders.base import Reading
-from condgraph.loaders.encodings import known_encoding, marked_encoding
-from condgraph.loaders.files import file_errors, open_bytes, raw_position
-from condgraph.loaders.table.cells import undecodable
-from condgraph.loaders.table.clean import Place, Way, columns_of, lines_of
-from condgraph.loaders.table.dialect import NO_DELIMITER, explained, padded
-from condgraph.loaders.table.text_file import SAMPLE, TextFile
+import numpy as np
+
+from condgraph.engine.errors import LoadError, OptionError, nearest, numbered, shortened
+from condgraph.engine.facts import Item
+from condgraph.engine.values import collapse
+from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.encodings import guessed_encoding, known_encoding, marked_encoding
+from condgraph.loaders.files import ENCODING_HELP, file_errors, open_bytes, open_text, path_of, raw_position
+from condgraph.loaders.table.column_types import undecodable
+from condgraph.loaders.table.dialect import (
+    DIALECTS,
+    NO_DELIMITER,
+    SEPARATOR,
+    Layout,
+    above_header,
+    explained,
+    find_delimiter,
+    find_dialect,
+    like_data,
+    one_column,
+    padded,
+    preamble,
+    sniff_csv,
+    sniff_tsv,
+    without_lines,
+)
+from condgraph.loaders.table.fields import Fields, Place, Way, columns_of, lines_of
+from condgraph.loaders.table.joins import asking
+from condgraph.loaders.table.rows import TABLE_OPTIONS, Table, TableOptions, column_names, truth_option
+
+#: Characters that are looked at to find out how a file is written.
+SAMPLE: Final = 1 << 20
+
+
+def _skip_option(options: Options) -> int | None:
+    skip = options.get("skip")
+    if skip is not None and (not isinstance(skip, int) or isinstance(skip, bool) or skip < 0):
+        raise OptionError(f"skip= is a number of lines, not {skip!r}")
+    return skip
+
+
+def _tell_left_out(text: str, lines: int, one: str, several: str, reading: Reading) -> None:
+    """Warn about the first lines of a text, which are no part of the table."""
+    left = [line.strip() for line in islice(io.StringIO(text, newline=""), lines) if line.strip() and not SEPARATOR(line)]
+    if left:
+        what = numbered(len(left), f"{one} is", f"{several} are")
+        reading.warn(f"{what} left out: {'; '.join(left)[:200]} (skip= says how many lines are)")
+
+
+def _guessed(path: Path, reading: Reading) -> str | None:
+    """The encoding that a file without one seems to have, said in a warning."""
+    with open_bytes(path) as stream, file_errors(path):
+        data = stream.read(SAMPLE)
+    found = guessed_encoding(data)
+    if found is not None:
+        reading.warn(f"the text is no UTF-8 and is read as {found} (encoding= names another encoding)")
+    return found
+
 
 _CELLS_A_CHUNK: Final = 400_000
 _ROWS_A_CHUNK: Final = 20_000
@@ -70,8 +131,117 @@ class _Others:
 
 
 @dataclass(slots=True)
-class TextTable(TextFile):
+class TextTable:
     """A delimited file as a table: its rows as often as they are asked for."""
+
+    path: Path
+    layout: Layout
+    encoding: str | None
+    header: bool
+    headers: list[str] = field(default_factory=list)
+    #: Lines before the header that are no records, and what begins a comment.
+    skipped: int = 0
+    comment: str = ""
+
+    @classmethod
+    def open(cls, path: Path, reading: Reading, options: Options, delimiters: str) -> Self:
+        """Find out how a file is written, and read its header. Raises `LoadError` and
+        `OptionError`.
+        """
+        delimiter, dialect, encoding = options.get("delimiter"), options.get("dialect"), options.get("encoding")
+        if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise OptionError(f"delimiter= is one character, not {delimiter!r}")
+        if dialect is not None and dialect not in DIALECTS:
+            raise OptionError(
+                f"there is no dialect {dialect!r}",
+                candidates=nearest(str(dialect), DIALECTS),
+                hint="there are: " + ", ".join(DIALECTS),
+            )
+        if encoding is not None and not isinstance(encoding, str):
+            raise OptionError(f"encoding= is the name of an encoding, not {encoding!r}")
+        longest = options.get("longest_cell")
+        if longest is not None:
+            if not isinstance(longest, int) or isinstance(longest, bool) or longest < 1:
+                raise OptionError(f"longest_cell= is a number of characters, not {longest!r}")
+            # The limit is one for the whole process, so it is only ever raised.
+            csv.field_size_limit(max(longest, csv.field_size_limit()))
+        comment = options.get("comment")
+        if comment is not None and (not isinstance(comment, str) or not comment.strip()):
+            raise OptionError(f"comment= is what comments begin with, not {comment!r}")
+        if encoding is None:
+            encoding = _guessed(path, reading)
+        with open_text(path, encoding, errors="surrogateescape") as stream, file_errors(path):
+            text = stream.read(SAMPLE)
+            complete = len(text) < SAMPLE
+        header, given = truth_option(options, "header"), _skip_option(options)
+        skipped, said = preamble(text, comment or "") if given is None else (given, None)
+        if skipped:
+            if given is None:
+                _tell_left_out(text, skipped, "line of comment", "lines of comment", reading)
+            text = without_lines(text, skipped)
+        if given is None and header is not False and not comment:
+            above = above_header(text, complete, delimiter or said or delimiters)
+            if above:
+                _tell_left_out(text, above, "line above the header", "lines above the header", reading)
+                text, skipped = without_lines(text, above), skipped + above
+        if comment:
+            text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith(comment))
+        delimiter = delimiter or said
+        if "\0" in text:
+            raise LoadError("this is not text: it holds NUL characters", file=str(path), hint="encoding= names another encoding")
+        if delimiter is None:
+            delimiter = find_delimiter(text, complete, delimiters)
+            if one_column(text, complete, delimiters):
+                delimiter = NO_DELIMITER
+                reading.warn("the file is read as one column of texts (delimiter= overrules)")
+            elif delimiter != delimiters[0]:
+                reading.warn(f"fields are separated by {delimiter!r} (delimiter= overrules)")
+        layout = Layout(delimiter, dialect) if dialect else find_dialect(text, complete, delimiter)
+        table = cls(path, layout, encoding, True if header is None else header, skipped=skipped, comment=comment or "")
+        table._read_header()
+        if header is None and like_data(text, complete, layout):
+            reading.warn("the first record looks like data, and is taken for the header (header=false says that there is none)")
+        return table
+
+    @contextmanager
+    def _lines(self, after: Place | None = None) -> Iterator[Any]:
+        """The text of the file from its header on, without comments; what follows the rows that
+        were clean, if there were any.
+        """
+        if after is not None and after.rows:
+            with open_bytes(self.path) as raw, file_errors(self.path):
+                raw.seek(after.offset)
+                yield io.TextIOWrapper(raw, encoding="utf-8", errors="surrogateescape", newline="")
+            return
+        with open_text(self.path, self.encoding, errors="surrogateescape") as stream, file_errors(self.path):
+            for _ in range(self.skipped):
+                stream.readline(SAMPLE)
+            yield stream
+
+    def _records_of(self, stream: Any) -> Any:
+        """A reader of the records of `_lines`; comments are blank lines to it."""
+        if not self.comment:
+            return self.layout.reader(stream)
+        return self.layout.reader("\n" if line.startswith(self.comment) else line for line in stream)
+
+    def _read_header(self) -> None:
+        with self._lines() as stream:
+            reader = self._records_of(stream)
+            try:
+                first = next((row for row in reader if row), None)
+            except csv.Error as error:
+                raise LoadError(
+                    f"the first record cannot be read: {explained(error, self.layout)}", file=str(self.path), row=1
+                ) from None
+        if first is None:
+            raise LoadError("the file is empty; a table has at least a header", file=str(self.path))
+        for _, where, byte in undecodable([first]):
+            raise LoadError(
+                f"byte 0x{byte:02x} in the {where + 1}. field of the first record is not text in the encoding",
+                file=str(self.path),
+                hint="encoding= names another encoding, cp1252 or utf-16, say",
+            )
+        self.headers = first if self.header else [f"column {at}" for at in range(1, len(first) + 1)]
 
     #: Whether spaces after delimiters are the way of the file; None until somebody asks.
     _spaces: bool | None = None
@@ -250,3 +420,120 @@ class TextTable(TextFile):
             rows = [row for at, row in enumerate(rows) if at not in bad]
         columns: list[tuple[str, ...]] = list(zip(*rows, strict=True)) if rows else [() for _ in names]
         return Chunk(numbers, columns)
+
+
+#: The last rows, which are looked at, and characters that what they are called has at most.
+_LAST: Final = 3
+_LONGEST: Final = 40
+_TOTAL: Final = re.compile(
+    r"(?:(?:grand|sub|column|overall)[ -]?)?totals?|(?:grand )?sum|summe|gesamt(?:summe)?|insgesamt|total g[eé]n[eé]ral|totale"
+    r"|totaal|итого|合計|总计"
+).fullmatch
+
+
+def is_total(cell: str) -> bool:
+    """Whether a cell is what people call a row that sums the others up.
+
+    >>> is_total(" Grand Total: "), is_total("Total Gym")
+    (True, False)
+    """
+    return len(cell) < _LONGEST and _TOTAL(collapse(cell).casefold().strip(":= ")) is not None
+
+
+def warn_of_totals(names: Sequence[str], last: Chunk, reading: Reading) -> None:
+    """Say which of the last rows of a table look like totals: one of their cells says so, and another
+    has digits.
+    """
+    first = max(0, len(last.numbers) - _LAST)
+    columns = [_last(column, first) for column in last.columns]
+    for at in range(len(last.numbers) - first):
+        cells = [column[at] for column in columns]
+        said = next((place for place, cell in enumerate(cells) if is_total(cell)), None)
+        if said is not None and any(any(map(str.isdigit, cell)) for cell in cells):
+            reading.warn(
+                f"the row looks like a total of those above ({collapse(cells[said])!r}), and is loaded as one of them, so that "
+                "sums count it too; take it out of the source, or leave it out where you ask",
+                row=last.numbers[first + at],
+                field=names[said],
+            )
+
+
+def _last(column: Sequence[str], first: int) -> list[str]:
+    """The cells of a column from a place on. Of one that is numbers or days alone none is made: it
+    calls nothing a total.
+    """
+    if isinstance(column, Fields):
+        if column.plain is not None or column.days is not None:
+            return ["0"] * (len(column) - first)
+        return column.some(np.arange(len(column)) >= first)
+    return [str(column[at]) for at in range(first, len(column))]
+
+
+_TEXT_OPTIONS: Final[Mapping[str, str]] = {
+    **TABLE_OPTIONS,
+    "header": "whether the first record names the columns (default: true)",
+    "skip": "lines above the header, which are left out (default: found where they are plain)",
+    "delimiter": "the character between fields (default: found out)",
+    "dialect": "the way of quoting: excel, backslash or plain (default: found out)",
+    "comment": "what lines of comment begin with",
+    "encoding": ENCODING_HELP,
+    "longest_cell": "characters that a cell may have (default: 131072)",
+}
+#: A table of fewer cells is read once.
+_CELLS_IN_MEMORY: Final = 1_000_000
+
+
+def read_csv(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    """A file of comma-separated values as facts."""
+    yield from _read_text(source, reading, options, ",;\t|")
+
+
+def read_tsv(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    """A file of tab-separated values as facts."""
+    yield from _read_text(source, reading, options, "\t")
+
+
+def _read_text(source: Any, reading: Reading, options: Options, delimiters: str) -> Iterator[Item]:
+    path = path_of(source)
+    checked = TableOptions.of(options)
+    text = TextTable.open(path, reading, options, delimiters)
+    table = Table(reading, checked, column_names(text.headers, reading) if text.header else text.headers)
+    profiles = [table.profile() for _ in table.names]
+    memory: list[tuple[Chunk, float]] | None = []
+    cells, last = 0, None
+    for chunk, fraction in text.chunks(reading, table.names):
+        for profile, column in zip(profiles, chunk.columns, strict=True):
+            profile.add(column)
+        cells += len(chunk.numbers) * len(table.names)
+        last = chunk
+        if memory is not None:
+            memory.append((chunk, 0.5 + fraction / 2))
+            if cells > _CELLS_IN_MEMORY:
+                memory = None
+        reading.advance(0, fraction / 2)
+    table.look_for_commas(dict(enumerate(profiles)), text.layout.delimiter)
+    if last is not None:
+        warn_of_totals(table.names, last, reading)
+    types = [table.decide(at, profile) for at, profile in enumerate(profiles)]
+    readers = [chosen.reader() for chosen in types]
+    again = memory if memory is not None else ((chunk, 0.5 + part / 2) for chunk, part in text.chunks(None, table.names))
+    for chunk, fraction in again:
+        columns = chunk.columns
+        entities, kept = table.rows_at_once(
+            chunk.numbers,
+            None if table.key is None else columns[table.key],
+            None if table.name_column is None else columns[table.name_column],
+        )
+        if len(entities):
+            yield entities
+            places = np.asarray(entities.rows, np.int32)
+            for at, (column, chosen, read) in enumerate(zip(columns, types, readers, strict=True)):
+                batch = table.batch(at, chosen, read, entities, places, column if kept is None else [column[row] for row in kept])
+                if batch is not None:
+                    yield batch
+        reading.advance(len(chunk.numbers), fraction)
+    table.finish()
+
+
+CSV: Final = Format("csv", "a table of comma-separated values", asking(read_csv), _TEXT_OPTIONS, sniff_csv)
+TSV: Final = Format("tsv", "a table of tab-separated values", asking(read_tsv), _TEXT_OPTIONS, sniff_tsv)
