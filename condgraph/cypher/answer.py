@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from condgraph.cypher.compile.compiled import Compiled
+from condgraph.cypher.compile.plan import Compiled
 from condgraph.cypher.layout.cells import value_of
 from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.records import entity_of
@@ -37,7 +37,7 @@ class Neo4jAnswer(StoredAnswer):
 
     The trace is one further query; so are the evidence, and the warnings about values that were
     left out. Each is asked when somebody first looks at it. Where the plan is finished in process
-    (`cypher.compile.support.lowered`), `_rows` are the statements it rests on, and `_local` is the
+    (`cypher.compile.plan.lowered`), `_rows` are the statements it rests on, and `_local` is the
     answer from these.
     """
 
@@ -159,7 +159,7 @@ class Neo4jAnswer(StoredAnswer):
         """
         if self._compiled.shape != "witness":
             return self._store.witness(self.plan)
-        from condgraph.cypher.witness import run_witness
+        from condgraph.cypher.compile.plan import run_witness
 
         return run_witness(self.plan, self._rows, self._store.known_sources, self._compiled.layout)
 
@@ -187,7 +187,7 @@ class Neo4jAnswer(StoredAnswer):
         )
 
     def _noticed(self) -> list[str]:
-        from condgraph.cypher.compile.support import lowered
+        from condgraph.cypher.compile.plan import lowered
         from condgraph.cypher.warnings import compile_tallies, counted, of_concepts, placed, tested, values_may_warn
 
         schema = self._store.schema

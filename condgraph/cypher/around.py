@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from condgraph.cypher.compile.operators import PlanCompiler
+from condgraph.cypher.compile.plan import restore
+from condgraph.cypher.compile.values import PlanCompiler
 from condgraph.cypher.layout.base import Layout
-from condgraph.cypher.witness import restore
 from condgraph.engine.algebra.around import around_of, named_of
 from condgraph.engine.algebra.sorts import Entities
 from condgraph.engine.snapshot.snapshot import Snapshot

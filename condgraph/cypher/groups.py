@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from condgraph.cypher.compile.compiled import Columns
-from condgraph.cypher.compile.groups import PART, group_of
+from condgraph.cypher.compile.plan import PART, Columns, group_of
 from condgraph.cypher.records import entity_of
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node

@@ -11,8 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from condgraph.cypher.answer import Neo4jAnswer, pasteable
-from condgraph.cypher.compile.compiled import Compiled
-from condgraph.cypher.compile.plan import compile_plan, compile_sizes
+from condgraph.cypher.compile.plan import Compiled, compile_plan, compile_sizes
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.layout.paths import CONDGRAPH
@@ -271,7 +270,7 @@ class AskingStore(ABC):
 
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""
-        from condgraph.cypher.witness import compile_witness, run_witness
+        from condgraph.cypher.compile.plan import compile_witness, run_witness
 
         layout = self._layout_for([plan])
         rows = self._fetched(compile_witness(plan, self.name, self.schema, layout=layout))
@@ -287,8 +286,7 @@ class AskingStore(ABC):
         """How many statements, or entities, each operator gives: one query; `known` has the ids of
         what the client works out.
         """
-        from condgraph.cypher.compile.support import lowered
-        from condgraph.cypher.witness import compile_counts
+        from condgraph.cypher.compile.plan import compile_counts, lowered
 
         asked = [countable(node, lambda one: id(one) in lowered(one), known) for node in nodes]
         compiled = compile_counts(asked, self.name, self.schema, layout=self._layout_for(asked))

@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.cypher.compile.compiled import Compiled
-from condgraph.cypher.compile.plan import compile_plan
+from condgraph.cypher.compile.plan import Compiled, compile_plan
 from condgraph.cypher.layout.base import Layout
 from condgraph.engine.errors import CondgraphError
 from condgraph.engine.passes import optimise

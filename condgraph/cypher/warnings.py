@@ -2,7 +2,7 @@
 counted by the server.
 
 Most questions need no query for it: the schema says which types a predicate has. What aggregates
-warn of is found by running the plan on the statements it rests on (`witness`).
+warn of is found by running the plan on the statements it rests on (`compile_witness`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from condgraph.cypher.compile.compiler import Compiler
-from condgraph.cypher.compile.facts import written
-from condgraph.cypher.compile.operators import PlanCompiler
-from condgraph.cypher.compile.support import lowered
-from condgraph.cypher.compile.values import qualified
+from condgraph.cypher.compile.plan import lowered
+from condgraph.cypher.compile.sets import written
+from condgraph.cypher.compile.values import PlanCompiler, qualified
 from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.layout.cells import KINDS
 from condgraph.cypher.layout.paths import CONDGRAPH
@@ -28,7 +27,7 @@ from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, m
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind
 
 if TYPE_CHECKING:
-    from condgraph.cypher.compile.compiled import Compiled
+    from condgraph.cypher.compile.plan import Compiled
     from condgraph.engine.execute import Run
     from condgraph.engine.stored_schema import StoredSchema
 
@@ -111,7 +110,7 @@ def compile_tallies(nodes: list[Node], graph: str, schema: StoredSchema, *, layo
     """One query for how many values of each type and unit each operator looks at: `step`, `kind`,
     `unit`, `count`.
     """
-    from condgraph.cypher.compile.compiled import Compiled
+    from condgraph.cypher.compile.plan import Compiled
 
     compiler = PlanCompiler(graph, schema, [child for node in nodes for child in node.inputs()], layout)
     branches: list[list[str]] = []

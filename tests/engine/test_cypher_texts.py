@@ -11,8 +11,7 @@ import pytest
 
 import condgraph
 from condgraph.cypher.answer import pasteable
-from condgraph.cypher.compile.estimate import Estimates
-from condgraph.cypher.compile.join_order import arrange
+from condgraph.cypher.compile.compiler import Estimates, arrange
 from condgraph.cypher.compile.plan import compile_plan
 from condgraph.engine import algebra as alg
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement

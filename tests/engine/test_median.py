@@ -14,8 +14,7 @@ import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.cypher.compile.plan import compile_plan, compile_sizes
-from condgraph.cypher.compile.support import lowered
+from condgraph.cypher.compile.plan import compile_plan, compile_sizes, lowered
 from condgraph.engine import algebra as alg
 from condgraph.engine.execute.aggregates import middle
 from condgraph.engine.execute.run import Run

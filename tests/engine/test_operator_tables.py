@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from condgraph.cypher.compile import operators as cypher
+from condgraph.cypher.compile import values as cypher
 from condgraph.cypher.compile.conditions import CONDITIONS
-from condgraph.cypher.compile.selection import SCALARS
+from condgraph.cypher.compile.values import SCALARS
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import tables
 from condgraph.sparql.compile import operators as sparql

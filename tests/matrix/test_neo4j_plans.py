@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.cypher.compile.plan import Compiled, compile_plan, compile_sizes
-from condgraph.cypher.witness import compile_witness
+from condgraph.cypher.compile.plan import Compiled, compile_plan, compile_sizes, compile_witness
 from condgraph.engine.algebra import Node
 from condgraph.languages.registry import request
 from condgraph.remote_neo4j import Neo4jGraph

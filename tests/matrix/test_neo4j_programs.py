@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.cypher.compile.operators import OPERATORS
-from condgraph.cypher.compile.support import SUPPORT
+from condgraph.cypher.compile.plan import SUPPORT
+from condgraph.cypher.compile.values import OPERATORS
 from condgraph.cypher.layout.schema import GRAPH
 from condgraph.engine import algebra
 from condgraph.engine.algebra import Condition, Entities, Facts, Node, Scalar, Table, Values

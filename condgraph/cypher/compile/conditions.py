@@ -1,8 +1,4 @@
-"""Tests as Cypher conditions on a node or a map that has the properties of a `Value`.
-
-A comparison with something of another type is null, which a WHERE takes for false; `Not` says so
-explicitly.
-"""
+"""Tests as Cypher conditions on a cell, and which values of a bag compete."""
 
 from __future__ import annotations
 
@@ -17,6 +13,27 @@ from condgraph.engine.algebra.tables import ConditionTable, by_type
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.versus import readings_of
 from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Quantity, Time
+
+# -- Competing values --------------------------------------------------------------------------------
+# As one ordering, where values are of several types and units.
+
+
+def unit_name(unit: str) -> str:
+    """A unit as it is ordered: none comes first."""
+    return f"CASE {unit} WHEN '1' THEN '' ELSE coalesce({unit}, '') END"
+
+
+def most_frequent(kind: str) -> str:
+    """The end of an ORDER BY over groups with `times` and `unit` that leaves the most frequent
+    type and unit; ties: times first, then the unit by name.
+    """
+    return f"times DESC, {kind} DESC, unit LIMIT 1"
+
+
+# -- Conditions --------------------------------------------------------------------------------------
+# A comparison with something of another type is null, which a WHERE takes for false; `Not` says so
+# explicitly.
+
 
 #: More values than this are not compared with, as in process.
 MOST_COMPARED = 10_000

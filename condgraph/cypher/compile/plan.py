@@ -1,40 +1,658 @@
-"""A plan as one parameterised Cypher query.
+"""A plan as one parameterised Cypher query: of an answer, of the sizes of steps, of the statements an answer rests on.
 
-`support` says what becomes of each operator; `compiler` holds what compiling shares, `entities`,
-`facts`, `values`, `selection` and `conditions` the functions that `operators` has in its tables,
-`cypher.layout` how a database is laid out. Here the parts become whole queries: of an answer, of
-the sizes of steps, of the statements an answer rests on (`witness`). Values, names of entities and
-graphs are parameters; predicates are relationship types, which the planner needs to see, and are
-quoted.
+`SUPPORT` says what becomes of each operator; `sets`, `values` and `conditions` have the functions of those that run in
+the query, `compiler` what they share, and `cypher.layout` how a database is laid out. Values, names of entities and
+graphs are parameters; predicates are relationship types, which the planner needs to see, and are quoted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from condgraph.cypher.compile.compiled import Compiled, Shape, look_up
-from condgraph.cypher.compile.compiler import Compiler
+import numpy as np
+
+from condgraph.cypher.compile.compiler import Compiler, arrange
 from condgraph.cypher.compile.conditions import condition
-from condgraph.cypher.compile.groups import compile_groups
-from condgraph.cypher.compile.join_order import arrange
-from condgraph.cypher.compile.operators import PlanCompiler
-from condgraph.cypher.compile.selection import MIDDLE, middle, scalar, shown_text
-from condgraph.cypher.compile.support import SUPPORT, lowered
-from condgraph.cypher.layout.base import Layout
-from condgraph.cypher.layout.cells import FIELDS, Listed
+from condgraph.cypher.compile.values import MIDDLE, PlanCompiler, middle, scalar, shown_text
+from condgraph.cypher.layout.base import Direct, Layout
+from condgraph.cypher.layout.cells import FIELDS, Listed, value_of
 from condgraph.cypher.layout.entities import TARGET
 from condgraph.cypher.layout.paths import CONDGRAPH
-from condgraph.cypher.witness import compile_witness
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.algebra import Condition, Node, postorder
+from condgraph.engine.algebra.expressions import CellTest, Every, Expression, Measure, No, Test, Way
 from condgraph.engine.errors import UnsupportedError
-from condgraph.engine.values import Kind
+from condgraph.engine.execute.sets import Numbers
+from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value
 
 if TYPE_CHECKING:
     from condgraph.engine.stored_schema import StoredSchema
 
 __all__ = ["Compiled", "compile_plan", "compile_sizes"]
+
+
+# -- Support -----------------------------------------------------------------------------------------
+# `supported` runs in the query. `lowered` needs code of the client: the one query then fetches the
+# statements that the plan rests on, as far as the server can narrow them, and the same code as in
+# process finishes it. `last` runs in the query where it ends the plan, and is lowered elsewhere. A
+# test holds the table against the algebra.
+
+
+class Support(NamedTuple):
+    """What becomes of an operator, and why where it does not run in the query."""
+
+    how: Literal["supported", "lowered", "last"]
+    why: str = ""
+
+
+_YES: Final = Support("supported")
+#: Every operator and test of the algebra.
+SUPPORT: Final[dict[type[Node] | type[Condition], Support]] = {
+    **dict.fromkeys(
+        (
+            *(alg.AllEntities, alg.ById, alg.ByName, alg.Members, alg.Union, alg.Intersect, alg.Minus, alg.Neighbour, alg.Reached),
+            *(alg.SubjectsOf, alg.Referents, alg.SameName, alg.ArgExtreme),
+            *(alg.Scan, alg.Where, alg.WhereQualifier, alg.During, alg.DuringAny, alg.WhereValidity, alg.OtherEnd),
+            *(alg.Objects, alg.Qualifiers, alg.Validity, alg.Predicates, alg.QualifierKeys, alg.Names, alg.RowNumbers),
+            *(alg.FilterValues, alg.Distinct, alg.Concat, alg.Extreme, alg.Nth, alg.Clip, alg.Bound, alg.Shown, alg.Constants),
+            *(alg.AnySatisfies, alg.Exists),
+            *(alg.Compare, alg.AnyOf, alg.AllOf, alg.Among, alg.Equals, alg.Versus, alg.Not),
+        ),
+        _YES,
+    ),
+    alg.Count: Support("supported", "of times that were cut, whose texts the client makes, it is lowered"),
+    alg.Mode: Support("supported", "of times that were cut, whose texts the client makes, it is lowered"),
+    alg.Choose: Support("supported", "where the test is a function of the client, it is lowered"),
+    alg.Sum: Support("lowered", "sums are exactly rounded, and a server's depend on the order of rows"),
+    alg.Mean: Support("lowered", "means are exactly rounded, and a server's depend on the order of rows"),
+    alg.Median: Support("last", "the query gives the middle one or two, whose mean the client rounds exactly"),
+    **dict.fromkeys(
+        (alg.Group, alg.Having, alg.Order, alg.Limit),
+        Support("lowered", "sums are exactly rounded, and in each group the most frequent unit counts"),
+    ),
+    alg.Apply: Support("lowered", "native functions are Python"),
+    alg.External: Support("lowered", "a function from outside is called by the client"),
+}
+
+
+def lowered(plan: Node, *, ends: bool = True) -> set[int]:
+    """The operators (by identity) that the query cannot give: those that are lowered, and all that
+    take one of them. `ends` is whether the query ends with the plan.
+    """
+    found: set[int] = set()
+    textless: set[int] = set()
+    for node in postorder(plan):
+        inputs = [id(child) for child in node.inputs()]
+        carries = isinstance(node, alg.Values) and node.facets.carries
+        if carries and (node.facets.alters or not textless.isdisjoint(inputs)):
+            textless.add(id(node))
+        by_text = isinstance(node, (alg.Count, alg.Mode, alg.Median)) and not textless.isdisjoint(inputs)
+        how = SUPPORT[type(node)].how
+        if how == "lowered" or (how == "last" and not (ends and node is plan)) or by_text or not found.isdisjoint(inputs):
+            found.add(id(node))
+    return found
+
+
+# -- Compiled queries --------------------------------------------------------------------------------
+
+
+#: What the rows of a query are: entities, values, predicates (as relationship types), a count, how
+#: many values satisfy a test, a truth value, the middle of some numbers, groups that are summed up, or
+#: the statements that the plan rests on.
+Shape: TypeAlias = Literal["entities", "values", "predicates", "count", "some", "exists", "median", "groups", "witness"]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What the lists of a query for groups hold, behind how many values were odd: a cell for each key
+    (its type, "entity" for a node), then of each measure its count, sum and extreme.
+    """
+
+    keys: tuple[str, ...]
+    measures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A query with its parameters, and what its rows are."""
+
+    text: str
+    parameters: dict[str, Any]
+    shape: Shape
+    distinct: bool = False
+    #: Of values: what each row lists, and the kind of all of them where it is known.
+    fields: tuple[Listed, ...] = ()
+    kind: str | None = None
+    #: Where the query looks names up as well: the keys of these names.
+    looked_up: dict[str, str] | None = None
+    #: How the database is laid out that it is asked of.
+    layout: Layout = CONDGRAPH
+    #: Of groups: what each list has.
+    columns: Columns | None = None
+
+    def unknown(self, rows: list[dict[str, Any]]) -> list[str]:
+        """The names that no entity has, as the rows of the query say; these rows are taken out."""
+        if not self.looked_up:
+            return []
+        found = [row for row in rows if isinstance(about := next(iter(row.values())), dict) and "missing" in about]
+        rows[:] = [row for row in rows if row not in found]
+        return [self.looked_up[key] for row in found for key in next(iter(row.values()))["missing"]]
+
+
+def look_up(compiler: Compiler, branches: list[list[str]], columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Add a branch that has a row only where a name is not there: a map in the first column. Gives
+    the names by their keys.
+    """
+    keys = {compiler.layout.key(name): name for name in names}
+    if keys:
+        k, e = compiler.name("k"), compiler.name("e")
+        others = "".join(f", null AS {column}" for column in columns[1:])
+        branches.append(
+            [
+                f"UNWIND {compiler.parameter(list(keys))} AS {k} {compiler.layout.absent(k, e)}",
+                f"WITH collect({k}) AS {k} WHERE size({k}) > 0",
+                f"RETURN {{missing: {k}}} AS {columns[0]}{others}",
+            ]
+        )
+    return keys
+
+
+# -- Groups ------------------------------------------------------------------------------------------
+# Groups of a table that the server sums up: where the values of a column are all of one plain type, so
+# that there is no doubt about units, texts or exactness, nothing but the groups has to be sent.
+#
+# Everything else is fetched as statements and grouped by the client (`compile_witness`). A value of
+# another type than expected is counted (`odd`), and then the client groups as well.
+
+
+#: Sums of integers are taken in two parts, neither of which can be too large for the server.
+PART: Final = 2**31
+#: What is of each plain type, as a test.
+_TYPES: Final = {
+    "text": "{} IS :: STRING NOT NULL",
+    "boolean": "{} IS :: BOOLEAN NOT NULL",
+    "integer": "{} IS :: INTEGER NOT NULL",
+    "float": "CASE WHEN {} IS :: INTEGER NOT NULL | FLOAT NOT NULL THEN {} - {} = 0 ELSE false END",
+    "day": "{} IS :: DATE NOT NULL",
+}
+
+
+def group_of(plan: Node) -> alg.Group | None:
+    """The groups that a table is made of; None of a plan that is no table."""
+    while isinstance(plan, alg.Having | alg.Order | alg.Limit):
+        plan = plan.table
+    return plan if isinstance(plan, alg.Group) else None
+
+
+def compile_groups(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str], layout: Layout) -> Compiled | None:
+    """The query of the groups of a table; None where the client has to group."""
+    group = group_of(plan)
+    if group is None or group.each or id(group.of) in lowered(group.of):
+        return None
+    try:
+        return _Groups(group, graph, schema, layout).compiled(names)
+    except _Doubtful:
+        return None
+
+
+class _Doubtful(Exception):
+    """A column that the server does not sum up as the client would."""
+
+
+class _Groups:
+    """One query while it is made."""
+
+    def __init__(self, group: alg.Group, graph: str, schema: StoredSchema, layout: Layout) -> None:
+        self._group, self._layout = group, layout
+        self._start = alg.Reached(group.of) if isinstance(group.of, alg.Facts) else group.of
+        self._compiler = PlanCompiler(graph, schema, [group.of], layout)
+        self._concepts = _concepts(group.of)
+        #: Where steps lead from each row, once they are bound.
+        self._ends: dict[int, str] = {}
+        #: The fact of a row, where rows are facts.
+        self._f = ""
+        #: Values of each row by their expressions, each with its type; and how many are odd.
+        self._values: dict[str, tuple[str, str]] = {}
+        self._odd: list[str] = []
+
+    def compiled(self, names: Sequence[str]) -> Compiled:
+        """The query."""
+        compiler, group = self._compiler, self._group
+        if isinstance(group.of, alg.Facts):
+            facts = compiler.facts(group.of)
+            if facts.family != "relation":
+                raise _Doubtful
+            clauses, e, row = facts.render(), facts.reached, [facts.fact, facts.reached]
+            self._f = facts.fact
+        else:
+            rows = compiler.entities(group.of)
+            clauses, e, row = list(rows.clauses), rows.variable, [rows.variable]
+        if group.where is not None:
+            test = self._condition(e, group.where)
+            # A row whose value is odd stays, so that it is counted.
+            odd = [f"({v} IS NOT NULL AND NOT ({_typed(kind, v)}))" for v, kind in self._values.values()]
+            clauses.append(f"{self._bound(row)} WHERE {' OR '.join([test, *odd])}")
+            self._odd += [f"count(CASE WHEN {one} THEN 1 END)" for one in odd]
+            row += [v for v, _ in self._values.values()]
+        keys = [self._key(e, key.of) for key in group.keys]
+        joined = any(lines for lines, *_ in keys)
+        clauses += [line for lines, *_ in keys for line in lines]
+        ks = [compiler.name("k") for _ in keys]
+        known = set(self._values)
+        found = [self._measure(e, measure) for measure in group.measures]
+        bound = [f"{expression} AS {k}" for (_, expression, _), k in zip(keys, ks, strict=True)]
+        more = [f"{expression} AS {v}" for expression, (v, _) in self._values.items() if expression not in known]
+        # A row stands in a group once, however many ways lead there.
+        clauses.append(f"WITH {'DISTINCT ' if joined else ''}{', '.join([*row, *bound, *more])}")
+        clauses += [line for lines, *_ in found for line in lines]
+        shown, odd_ones = [compiler.name("m") for _ in found], compiler.name("n")
+        summed = [f"{expression} AS {m}" for (_, expression, _), m in zip(found, shown, strict=True)]
+        clauses.append(f"WITH {', '.join([*ks, *summed, f'{self._counted()} AS {odd_ones}'])}")
+        kinds = [kind for *_, kind in keys]
+        tests = [f"({k} IS NOT NULL AND NOT ({_typed(kind, k)}))" for k, kind in zip(ks, kinds, strict=True) if kind != "entity"]
+        if tests:
+            odd_ones = f"CASE WHEN {' OR '.join(tests)} THEN 1 ELSE {odd_ones} END"
+        cells = [self._shown(k, kind) for k, kind in zip(ks, kinds, strict=True)]
+        clauses.append(f"RETURN collect([{', '.join([odd_ones, *cells, *shown])}]) AS rows")
+        branches = [clauses]
+        looked_up = look_up(compiler, branches, ("rows",), names)
+        text = compiler.whole(branches, ("rows",))
+        columns = Columns(tuple(kinds), tuple(kind for *_, kind in found))
+        return Compiled(text, compiler.parameters, "groups", looked_up=looked_up, layout=self._layout, columns=columns)
+
+    def _bound(self, row: list[str]) -> str:
+        return f"WITH {', '.join([*row, *(f'{expression} AS {v}' for expression, (v, _) in self._values.items())])}"
+
+    def _counted(self) -> str:
+        # An aggregate in any case: beside one, a constant gives no row where there is nothing.
+        return " + ".join(self._odd) or "count(null)"
+
+    def _value(self, found: Direct) -> str:
+        """A value of each row, bound once."""
+        if found.expression not in self._values:
+            self._values[found.expression] = self._compiler.name("v"), found.kind
+        return self._values[found.expression][0]
+
+    def _shown(self, k: str, kind: str) -> str:
+        if kind == "entity":
+            return f"CASE WHEN {k} IS NOT NULL THEN {self._layout.listed(k)} END"
+        return f"toString({k})" if kind in ("day", "boolean") else k
+
+    # -- ways --------------------------------------------------------------------------------------
+
+    def _scan(self, number: int, before: int | None) -> alg.Scan:
+        """A step from the rows, or from where the step before led."""
+        scan = self._group.facts[number]
+        if not isinstance(scan, alg.Scan) or scan.source is not None or scan.predicates is None or len(scan.predicates) != 1:
+            raise _Doubtful
+        of = self._start if before is None else alg.Reached(self._group.facts[before])
+        if scan.of is not of and scan.of != of:
+            raise _Doubtful
+        return scan
+
+    def _parted(self, way: Way) -> tuple[list[alg.Scan], alg.Scan | None]:
+        """The relations that a way follows, and the attribute at its end."""
+        scans = [self._scan(number, before) for before, number in zip((None, *way.steps), way.steps, strict=False)]
+        attribute = scans.pop() if scans and scans[-1].family == "attribute" else None
+        if any(scan.family != "relation" for scan in scans):
+            raise _Doubtful
+        return scans, attribute
+
+    def _pattern(self, scan: alg.Scan, a: str, r: str, b: str) -> str:
+        assert scan.predicates is not None
+        pattern = self._layout.way(r, a, b, scan.predicates, outward=scan.anchor == "subject")
+        if pattern is None:
+            raise _Doubtful
+        return pattern
+
+    def _direct(self, e: str, scan: alg.Scan, concepts: tuple[str, ...] = ()) -> Direct:
+        assert scan.predicates is not None
+        found = self._layout.direct(e, scan.predicates[0], concepts)
+        if found is None:
+            raise _Doubtful
+        return found
+
+    def _qualifier(self, way: Way, facts: alg.Facts, f: str) -> Direct | None:
+        """The qualifier that a way ends in; None where it ends in something else."""
+        values = None if way.values is None else self._group.values[way.values]
+        if isinstance(values, alg.Objects) or values is None:
+            return None
+        while not isinstance(facts, alg.Scan):
+            (facts,) = [one for one in facts.inputs() if isinstance(one, alg.Facts)][:1] or [None]  # type: ignore[list-item]
+            if facts is None:
+                raise _Doubtful
+        if not isinstance(values, alg.Qualifiers) or values.key is None or facts.predicates is None:
+            raise _Doubtful
+        found = self._layout.direct_qualifier(f, facts.predicates, values.key)
+        if found is None:
+            raise _Doubtful
+        return found
+
+    def _key(self, e: str, of: Expression) -> tuple[list[str], str, str]:
+        """Clauses that bind where a key leads, its expression, and its type."""
+        if not isinstance(of, Way):
+            raise _Doubtful
+        scans, attribute = self._parted(of)
+        lines, at, r = list[str](), e, self._f
+        for number, scan in zip(of.steps, scans, strict=False):
+            if number not in self._ends:
+                self._ends[number] = self._compiler.name("e")
+                r = self._compiler.name("r")
+                lines.append(f"OPTIONAL MATCH {self._pattern(scan, at, r, self._ends[number])}")
+            at = self._ends[number]
+        if attribute is not None:
+            found = self._direct(at, attribute, () if scans else self._concepts)
+            return lines, found.expression, found.kind
+        if not scans and of.values is not None and isinstance(self._group.of, alg.Facts):
+            qualifier = self._qualifier(of, self._group.of, r)
+            if qualifier is not None:
+                return lines, qualifier.expression, qualifier.kind
+        if of.values is not None and not isinstance(self._group.values[of.values], alg.Objects):
+            raise _Doubtful
+        return lines, at, "entity"
+
+    # -- measures ----------------------------------------------------------------------------------
+
+    def _measure(self, e: str, measure: Measure) -> tuple[list[str], str, str]:
+        """Clauses for each row, what sums the rows of a group up (a list of a count, a sum and an extreme),
+        and the type of the values.
+        """
+        of, function = measure.of, measure.function
+        if of is None and function in ("count", "distinct"):
+            return [], f"[count({self._f or e})]", "rows"
+        if not isinstance(of, Way) or function not in ("count", "distinct", "sum", "mean", "min", "max"):
+            raise _Doubtful
+        scans, attribute = self._parted(of)
+        if not self._ends.keys().isdisjoint(of.steps):
+            # What keys lead to counts once for each group.
+            raise _Doubtful
+        if not scans:
+            if attribute is None and isinstance(self._group.of, alg.Facts):
+                found = self._qualifier(of, self._group.of, self._f)
+            else:
+                found = None if attribute is None else self._direct(e, attribute, self._concepts)
+            if found is None:
+                raise _Doubtful
+            v = self._value(found)
+            self._odd.append(f"count({v}) - count({_safe(found.kind, v)})")
+            return [], self._summed(function, v, found.kind), found.kind
+        return self._far(e, function, of, scans, attribute)
+
+    def _far(
+        self, e: str, function: str, way: Way, scans: list[alg.Scan], attribute: alg.Scan | None
+    ) -> tuple[list[str], str, str]:
+        """A measure of what is not on the row itself."""
+        if function == "distinct":
+            raise _Doubtful
+        name, at, r, matches = self._compiler.name, e, "", list[str]()
+        for scan in scans:
+            r, before, at = name("r"), at, name("e")
+            matches.append(f"MATCH {self._pattern(scan, before, r, at)}")
+        if attribute is not None:
+            found: Direct | None = self._direct(at, attribute)
+        else:
+            found = self._qualifier(way, self._group.facts[way.steps[-1]], r)
+        if found is None:
+            if function != "count":
+                raise _Doubtful
+            if len(scans) == 1:
+                # The server knows how many there are.
+                return [], f"[sum(COUNT {{ {self._pattern(scans[0], e, '', '')} }})]", "rows"
+            n = name("n")
+            return [f"CALL ({e}) {{ {' '.join(matches)} RETURN count(*) AS {n} }}"], f"[sum({n})]", "rows"
+        v, x, n = found.expression, name("x"), name("n")
+        odd = f"count({v}) - count({_safe(found.kind, v)})"
+        inner = self._summed(function, v, found.kind)
+        self._odd.append(f"sum({n})")
+        line = f"CALL ({e}) {{ {' '.join(matches)} RETURN {inner} AS {x}, {odd} AS {n} }}"
+        return [line], self._again(function, x, found.kind), found.kind
+
+    def _summed(self, function: str, v: str, kind: str) -> str:
+        """What sums up values on the server: how many they are, and what else the function needs."""
+        # What is odd must not end the query; it is counted.
+        safe = _safe(kind, v)
+        if function == "count":
+            return f"[count({v})]"
+        if function == "distinct":
+            if kind == "float":
+                raise _Doubtful
+            return f"[count(DISTINCT {v})]"
+        if function in ("sum", "mean"):
+            if kind == "integer":
+                return f"[count({v}), sum({safe} / {PART}), sum({safe} % {PART})]"
+            if kind == "float":
+                return f"[count({v}), collect({safe})]"
+            raise _Doubtful
+        if kind not in ("integer", "float", "day"):
+            raise _Doubtful
+        best = f"{function}({safe})"
+        return f"[count({v}), {f'toString({best})' if kind == 'day' else best}]"
+
+    def _again(self, function: str, x: str, kind: str) -> str:
+        """The same of what rows were summed up to."""
+        if function == "count":
+            return f"[sum({x}[0])]"
+        if function in ("sum", "mean"):
+            if kind == "integer":
+                return f"[sum({x}[0]), sum({x}[1]), sum({x}[2])]"
+            many = self._compiler.name("y")
+            return f"[sum({x}[0]), reduce({many} = [], y IN collect({x}[1]) | {many} + y)]"
+        if kind == "day":
+            raise _Doubtful
+        return f"[sum({x}[0]), {function}({x}[1])]"
+
+    # -- tests of rows -----------------------------------------------------------------------------
+
+    def _condition(self, e: str, test: Test) -> str:
+        """Whether a test holds of a row."""
+        if isinstance(test, No):
+            return f"NOT {self._condition(e, test.test)}"
+        if not isinstance(test, CellTest):
+            word = " AND " if isinstance(test, Every) else " OR "
+            return f"({word.join(self._condition(e, part) for part in test.tests)})"
+        if not isinstance(test.of, Way):
+            raise _Doubtful
+        scans, attribute = self._parted(test.of)
+        if scans:
+            raise _Doubtful
+        if attribute is not None:
+            found: Direct | None = self._direct(e, attribute, self._concepts)
+        else:
+            found = self._qualifier(test.of, self._group.of, self._f) if isinstance(self._group.of, alg.Facts) else None
+        if found is None:
+            raise _Doubtful
+        kind = found.kind
+        # Conditions read what is not bound yet.
+        self._value(found)
+        v = found.expression
+        if test.operator in ("known", "missing"):
+            return f"{v} IS {'NOT ' if test.operator == 'known' else ''}NULL"
+        readings = [value for value in test.readings if _reads(kind, value)]
+        orders = () if kind in ("text", "boolean") else ("<", ">", "<=", ">=")
+        if not readings or test.operator not in ("=", "!=", *orders):
+            raise _Doubtful
+        parts = [condition(self._compiler, alg.Compare(test.operator, value), found.cell) for value in readings]  # type: ignore[arg-type]
+        return f"coalesce({' OR '.join(parts)}, false)"
+
+
+def _concepts(node: Node) -> tuple[str, ...]:
+    """A concept that all rows are in, by its names; none where that is not known."""
+    if isinstance(node, alg.Members) and isinstance(node.concepts, alg.ByName):
+        return node.concepts.names
+    if isinstance(node, alg.Intersect):
+        return next((found for part in node.parts if (found := _concepts(part))), ())
+    if isinstance(node, alg.Where | alg.Minus):
+        return _concepts(node.inputs()[0])
+    if isinstance(node, alg.Reached):
+        return _concepts(node.facts)
+    inward = isinstance(node, alg.Scan) and node.anchor == node.reach == "subject" and node.of is not None
+    return _concepts(node.of) if inward else ()  # type: ignore[attr-defined]
+
+
+def _safe(kind: str, v: str) -> str:
+    return f"CASE WHEN {_typed(kind, v)} THEN {v} END"
+
+
+def _typed(kind: str, v: str) -> str:
+    return _TYPES[kind].replace("{}", v)
+
+
+def _reads(kind: str, value: Any) -> bool:
+    if kind in ("text", "boolean"):
+        return isinstance(value, str)
+    if kind == "day":
+        return isinstance(value, Time)
+    return isinstance(value, Quantity) and value.unit == NO_UNIT
+
+
+# -- What an answer rests on -------------------------------------------------------------------------
+# The part of a graph that a plan rests on, fetched with one query and asked in process.
+#
+# The statements that leave the filters of each scan, and the sets that the plan names, are fetched
+# with qualifiers and sources and make a small snapshot; on it the same plan is run by the same code
+# as in process. That finishes the operators that are lowered (`SUPPORT`), and gives
+# the evidence of an answer. Where a filter itself needs a function of the client, the statements are
+# fetched without it, which is more and not less.
+
+
+#: The qualifier that tells a relationship from another one with the same ends, type and properties.
+PARALLEL: Final = "elementId"
+
+
+def compile_witness(
+    plan: Node, graph: str, schema: StoredSchema, names: Sequence[str] = (), *, layout: Layout = CONDGRAPH
+) -> Compiled:
+    """The query that fetches what a plan rests on: rows of a unit's number and a record. `names` as
+    for `compile_plan`.
+    """
+    wanted = units(plan, lowered(plan))
+    compiler = PlanCompiler(graph, schema, [unit.compiled for unit in wanted], layout)
+    concepts = {id(node.concepts) for node in postorder(plan) if isinstance(node, alg.Members)}
+    branches: list[list[str]] = []
+    for number, unit in enumerate(wanted):
+        if isinstance(unit.compiled, alg.Facts):
+            facts = compiler.facts(unit.compiled)
+            row = layout.statement(compiler, facts.fact, facts.subject, facts.thing, facts.family)
+            branches.append([*facts.render(), f"RETURN {number} AS unit, {row} AS row"])
+            continue
+        if isinstance(unit.compiled, alg.ByName) and id(unit.compiled) in concepts:
+            # Beside the entities of that name: the operator may find these for others that take it.
+            said = layout.concepts_named(compiler, unit.compiled.names)
+            branches.extend([f"RETURN {number} AS unit, {{e: {concept}}} AS row"] for concept in said)
+        rows = compiler.entities(unit.compiled)
+        branches.append([*rows.clauses, f"RETURN {number} AS unit, {{e: {layout.described(rows.variable)}}} AS row"])
+        if unit.concepts is not None:
+            branches.extend(_memberships(compiler, unit))
+    branches = branches or [["UNWIND [] AS unit RETURN unit, null AS row"]]
+    columns = "unit", "row"
+    looked_up = look_up(compiler, branches, columns, names)
+    return Compiled(compiler.whole(branches, columns), compiler.parameters, "witness", looked_up=looked_up, layout=layout)
+
+
+def _memberships(compiler: Compiler, unit: Unit) -> list[list[str]]:
+    """The memberships, as they were stated, that put entities under concepts, and the subclasses
+    between.
+    """
+    assert unit.concepts is not None
+    if isinstance(unit.concepts, alg.ByName) and not compiler.layout.complete:
+        members = compiler.set_of(unit.compiled)  # type: ignore[arg-type]
+        found = compiler.layout.memberships_in(compiler, unit.concepts.names, members)
+        if found is not None:
+            return found
+    concepts = compiler.set_of(unit.concepts)
+    members = compiler.set_of(unit.compiled)  # type: ignore[arg-type]
+    return compiler.layout.memberships(compiler, concepts, members)
+
+
+def compile_counts(nodes: Sequence[Node], graph: str, schema: StoredSchema, *, layout: Layout = CONDGRAPH) -> Compiled:
+    """One query for how many statements, or entities, each operator has: rows of `step` and `size`."""
+    compiler = PlanCompiler(graph, schema, list(nodes), layout)
+    branches: list[list[str]] = []
+    for step, node in enumerate(nodes):
+        if isinstance(node, alg.Facts):
+            facts = compiler.facts(node)
+            branches.append([*facts.render(), f"RETURN {step} AS step, count(DISTINCT {facts.fact}) AS size"])
+        else:
+            assert isinstance(node, alg.Entities)
+            rows = compiler.entities(node)
+            branches.append([*rows.clauses, f"RETURN {step} AS step, count(DISTINCT {rows.variable}) AS size"])
+    return Compiled(compiler.whole(branches, ("step", "size")), compiler.parameters, "witness", layout=layout)
+
+
+# -- Reading the statements back -------------------------------------------------------------------
+
+
+def restore(rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: Layout = CONDGRAPH) -> Snapshot:
+    """A snapshot of what was fetched."""
+    builder = Builder()
+    builder.begin(Source(""))
+    builder.add(_items(rows, sources, layout))
+    builder.finish()
+    return Snapshot.of(*lay_out(builder))
+
+
+def _items(rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: Layout) -> list[Item]:
+    entities: dict[str, Item] = {}
+    links: dict[Any, Item] = {}
+    statements: dict[int, Item] = {}
+    alike: set[Statement] = set()
+
+    def ident(entity: dict[str, Any]) -> str:
+        found: str = entity["id"]
+        if found not in entities:
+            one = Entity(found, entity["name"], EntityKind(entity["kind"]), entity["row"] or 0)
+            entities[found] = one if entity["source"] is None else Sourced(one, ((entity["source"], one.row),))
+        return found
+
+    for record in rows:
+        row = record["row"]
+        if "e" in row:
+            ident(row["e"])
+        elif "p" in row:
+            if row["id"] in statements:
+                continue
+            thing: Ref | Value = Ref(ident(row["o"])) if row["v"] is None else value_of(row["v"])
+            raw = None if row["v"] is None else row["v"].get("raw")
+            qualifiers = tuple((q["name"], value_of(q) if q["ref"] is None else Ref(ident(q["ref"]))) for q in row["q"])
+            statement = Statement(ident(row["s"]), layout.predicate_of(row["p"]), thing, qualifiers, raw=raw)
+            if layout.parallel and row["v"] is None:
+                if (equal := replace(statement, qualifiers=tuple(sorted(qualifiers, key=repr)))) in alike:
+                    # What tells it from the other is the server's id alone.
+                    statement = replace(statement, qualifiers=(*qualifiers, (PARALLEL, row["id"])))
+                alike.add(equal)
+            statements[row["id"]] = Sourced(statement, tuple(zip(row["sources"], row["rows"], strict=True)))
+        else:
+            link = row.get("m") or row["c"]
+            build = Member if "m" in row else Subclass
+            key = build, ident(link["a"]), ident(link["b"])
+            links[key] = Sourced(build(*key[1:]), tuple(zip(link["sources"], link["rows"], strict=True)))
+    return [*sources, *entities.values(), *links.values(), *statements.values()]
+
+
+def run_witness(plan: Node, rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: Layout = CONDGRAPH) -> WitnessRun:
+    """The plan run on what was fetched for it."""
+    snapshot = restore(rows, sources, layout)
+    members: dict[int, list[int]] = {}
+    for record in rows:
+        if "e" in record["row"]:
+            members.setdefault(record["unit"], []).append(snapshot.identified(record["row"]["e"]["id"]))
+    known: dict[int, Numbers] = {}
+    for number, unit in enumerate(units(plan, lowered(plan))):
+        for node in unit.known:
+            known[id(node)] = np.unique(np.array(members.get(number, []), np.int32))
+    run = WitnessRun(snapshot, known, lowered(plan))
+    run.execute(plan)
+    return run
+
+
+# -- Plans -------------------------------------------------------------------------------------------
 
 
 def check(plan: Node, layout: Layout) -> None:

@@ -192,7 +192,7 @@ class Layout(EntityLayout):
     # -- what an answer rests on -------------------------------------------------------------------
 
     def statement(self, writing: Writing, f: str, s: str, o: str, family: Family) -> str:
-        """A statement with all that is kept of it, as `cypher.witness.restore` takes it."""
+        """A statement with all that is kept of it, as `cypher.compile.plan.restore` takes it."""
         self._lacks("evidence")
 
     def memberships(self, writing: Writing, concepts: str, members: str) -> list[list[str]]:

@@ -27,7 +27,7 @@ from condgraph.engine.facts import Source
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
-    from condgraph.cypher.compile.compiled import Compiled
+    from condgraph.cypher.compile.plan import Compiled
     from condgraph.cypher.native.names import NativeNames
     from condgraph.cypher.queries import Asked
     from condgraph.engine.snapshot.snapshot import Snapshot

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.cypher.compile.operators import PlanCompiler
+from condgraph.cypher.compile.plan import restore
+from condgraph.cypher.compile.values import PlanCompiler
 from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.layout.parameters import GIVEN
 from condgraph.cypher.patterns.text import keys_of, render
 from condgraph.cypher.patterns.values import statements_of
-from condgraph.cypher.witness import restore
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.patterns.remote.catalogue import Catalogue
 from condgraph.patterns.remote.joins import Parts
