@@ -50,9 +50,9 @@ def export(snapshot: Snapshot, graph: str, path: str | os.PathLike[str] | IO[str
 def _write(snapshot: Snapshot, graph: str, file: IO[str], to: str, base: str | None) -> int:
     if to == "jsonl":
         from condgraph.engine.snapshot.readback import items
-        from condgraph.loaders.export import write as jsonl_write
+        from condgraph.loaders.export import write
 
-        return jsonl_write.write(items(snapshot), file, graph=graph)
+        return write(items(snapshot), file, graph=graph)
     if to == "rdf":
         from condgraph.sparql.layout import base_iri, checked_base
         from condgraph.sparql.plain import Plain

@@ -9,6 +9,7 @@ are followed to http and https, never from https to http.
 
 from __future__ import annotations
 
+import base64
 import http.client
 import os
 import re
@@ -23,23 +24,212 @@ from itertools import count
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Final, TypeVar, cast
-from urllib.parse import SplitResult, unquote
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from condgraph.engine.bounds import check, current
-from condgraph.engine.errors import CondgraphError, LoadError, OptionError, shortened
+from condgraph.engine.errors import CondgraphError, LoadError, OptionError, nearest, shortened
 from condgraph.engine.wire import Wire
-from condgraph.loaders.addresses import (
-    LOCAL,
-    is_address,
-    login_of,
-    origin,
-    plain,
-    shown_address,
-    split_address,
-)
 from condgraph.loaders.archive import is_archive, unpack
 from condgraph.loaders.base import Problem, Progress
-from condgraph.loaders.s3 import open_object, told
+
+# -- addresses ---------------------------------------------------------------------------------------
+# Addresses of files at http, https and s3: what they may be, their parts, and what is shown of them:
+# neither the login nor what stands after a `?`, which may be a key.
+
+
+_LONGEST: Final = 8_192
+_WEB: Final = re.compile(r"(?:https?|s3a?)://", re.IGNORECASE).match
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20})://").match
+#: What may stand in an address as it is.
+_SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
+#: What helps where an address is not fetched.
+LOCAL: Final = "download the file, and load it"
+_CLOUD: Final = "an https:// address that is signed works ({}), and so does a copy of the file"
+_WAYS: Final[Mapping[str, str]] = {
+    "gs": _CLOUD.format("gcloud storage sign-url gs://..."),
+    "az": _CLOUD.format("az storage blob generate-sas --full-uri"),
+    "abfs": _CLOUD.format("az storage blob generate-sas --full-uri"),
+    "file": "give the path without file://",
+}
+
+
+def is_address(text: object) -> bool:
+    """Whether a source is an address that is fetched."""
+    return isinstance(text, str) and _WEB(text) is not None
+
+
+def refuse(text: str) -> None:
+    """Raise `LoadError` for a text that is an address of another kind, and says nothing of files."""
+    found = _SCHEME(text)
+    if found is not None:
+        scheme = found[1].lower()
+        if is_address(text):
+            raise LoadError("an address is fetched by Graph.load alone", file=shown_address(text), hint=LOCAL)
+        raise LoadError(f"files at {scheme}:// are not read", file=shown_address(text), hint=_WAYS.get(scheme, LOCAL))
+
+
+def split_address(text: str) -> SplitResult:
+    """The parts of an address; raises `LoadError` for a text that is none."""
+    # What is wrong may be part of a password: it is not shown.
+    shown = text[:20].partition("://")[0] + "://..."
+    if len(text) > _LONGEST:
+        raise LoadError(f"an address has at most {_LONGEST:,} characters", file=shown)
+    try:
+        split = urlsplit(text)
+        if split.port != 0 and split.hostname:
+            return split
+    except ValueError:
+        pass
+    raise LoadError("this is no address", file=shown, hint="in a login write / as %2F, @ as %40, : as %3A, ? as %3F, # as %23")
+
+
+def shown_address(text: str) -> str:
+    """An address without its login, and without what stands after `?` and `#`."""
+    try:
+        split = urlsplit(text)
+        where = split.netloc.rpartition("@")[2]
+        # A password that nobody escaped may go on behind the first `/`, `?` or `#`.
+        if split.port == 0 or (":" in split.netloc and "@" in f"{split.path}{split.query}{split.fragment}"):
+            return split.scheme + "://..."
+        return shortened(f"{split.scheme}://{where}{split.path}{'?...' if split.query else ''}")
+    except ValueError:
+        return text.partition("://")[0] + "://..."
+
+
+def request_url(split: SplitResult) -> str:
+    """An address without login and fragment, in the characters that a request can have."""
+    try:
+        host = (split.hostname or "").encode("ascii" if ":" in (split.hostname or "") else "idna").decode()
+    except UnicodeError:
+        raise LoadError(
+            "this is no address: its server has no name that can be looked up",
+            file=shown_address(split.geturl()),
+        ) from None
+    host = f"[{host}]" if ":" in host else host
+    where = host if split.port is None else f"{host}:{split.port}"
+    return urlunsplit((split.scheme, where, quote(split.path or "/", _SAFE), quote(split.query, _SAFE), ""))
+
+
+def login_of(split: SplitResult) -> str | None:
+    """The header that sends the login of an address; None without one."""
+    if split.username is None:
+        return None
+    pair = f"{unquote(split.username)}:{unquote(split.password or '')}"
+    return "Basic " + base64.b64encode(pair.encode("utf-8")).decode()
+
+
+def origin(split: SplitResult) -> tuple[str, str, int]:
+    """The scheme, server and port of an address."""
+    scheme = split.scheme.lower()
+    return scheme, (split.hostname or "").lower(), split.port or (443 if scheme == "https" else 80)
+
+
+# -- objects of S3 -----------------------------------------------------------------------------------
+# Files at s3:// addresses, read by Arrow's own client: the object of a bucket as a stream.
+#
+# Who asks is said by a login in the address, else by what AWS programs look for (`AWS_ACCESS_KEY_ID`,
+# profiles, roles); where there is neither, nobody is, which public buckets answer. No message names a
+# key, and nothing of it is kept.
+
+
+#: What may stand behind `?` in an address.
+OPTIONS: Final = ("anonymous", "endpoint", "region")
+#: Where AWS programs find who asks.
+_LOGINS: Final = (
+    "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_SHARED_CREDENTIALS_FILE",
+)  # fmt: skip
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+_REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
+_TRIES: Final = 3
+_HINT: Final = (
+    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile, say who asks; ?anonymous=true asks as nobody, ?region= and "
+    "?endpoint= say where"
+)
+_URL: Final = re.compile(r"(?:(https?)://)?((?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?)/?", re.IGNORECASE).fullmatch
+
+
+def open_object(split: SplitResult, shown: str, patience: float, silence: float) -> tuple[Any, int]:
+    """The object of an address as a stream, and its bytes; `patience` and `silence` are seconds to
+    connect and to wait for bytes. Raises `LoadError`.
+    """
+    import pyarrow
+    from pyarrow import fs
+
+    given = dict(parse_qsl(split.query, keep_blank_values=True))
+    for name in given:
+        if name not in OPTIONS:
+            raise OptionError(
+                f"an s3:// address has no option {shortened(name, 40)!r}", candidates=nearest(name, OPTIONS),
+                hint=f"it may have {', '.join(OPTIONS)}",
+            )  # fmt: skip
+    bucket, path = (split.hostname or ""), unquote(split.path.strip("/"))
+    if not path or split.path.endswith("/"):
+        raise LoadError(
+            "the address names no file in the bucket", file=shown, hint="s3://bucket/path/to/file.csv, or a list of them"
+        )
+    who, endpoint = _who(split, given), _endpoint(given)
+    try:
+        found = fs.S3FileSystem(**who, **_where(endpoint, given, bucket, fs), **_how(fs, patience, silence))
+        stream = found.open_input_file(f"{bucket}/{path}")
+        return stream, stream.size()
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise LoadError(f"the file cannot be fetched: {s3_problem(error)}", file=shown, hint=_HINT) from None
+
+
+def _who(split: SplitResult, given: dict[str, str]) -> dict[str, Any]:
+    if split.username is not None:
+        return {"access_key": unquote(split.username), "secret_key": unquote(split.password or "")}
+    asked = given.get("anonymous", "").casefold()
+    if asked not in ("", "true", "false"):
+        raise OptionError("anonymous is true or false")
+    known = any(os.environ.get(name) for name in _LOGINS) or (Path.home() / ".aws" / "credentials").exists()
+    return {"anonymous": asked == "true" or (asked == "" and not known)}
+
+
+def _endpoint(given: dict[str, str]) -> dict[str, Any]:
+    url = given.get("endpoint") or next((url for name in _ENDPOINTS if (url := os.environ.get(name))), "")
+    if not url:
+        return {}
+    parts = _URL(url)
+    if parts is None:
+        raise OptionError("the endpoint of an s3:// address is no address", hint="endpoint=https://host:port")
+    return {"endpoint_override": parts[2], "scheme": (parts[1] or "https").lower()}
+
+
+def _where(endpoint: dict[str, Any], given: dict[str, str], bucket: str, fs: Any) -> dict[str, Any]:
+    region = given.get("region") or next((one for name in _REGIONS if (one := os.environ.get(name))), "")
+    return {**endpoint, "region": region or ("us-east-1" if endpoint else fs.resolve_s3_region(bucket))}
+
+
+def _how(fs: Any, patience: float, silence: float) -> dict[str, Any]:
+    tries = fs.AwsStandardS3RetryStrategy(max_attempts=_TRIES)
+    return {"connect_timeout": patience, "request_timeout": silence, "retry_strategy": tries}
+
+
+def s3_problem(error: Exception) -> str:
+    """What the client says, in short."""
+    text = str(error)
+    for said, meant in (
+        ("NO_SUCH_KEY", "there is no such file"),
+        ("NO_SUCH_BUCKET", "there is no such bucket"),
+        ("NoSuchKey", "there is no such file"),
+        ("NoSuchBucket", "there is no such bucket"),
+        ("Path does not exist", "there is no such file"),
+        ("RESOURCE_NOT_FOUND", "there is no such file or bucket"),
+        ("ACCESS_DENIED", "access is denied"),
+        ("INVALID_ACCESS_KEY_ID", "the server does not know who asks"),
+        ("SIGNATURE_DOES_NOT_MATCH", "the server does not take the signature"),
+        ("NETWORK_CONNECTION", "the server cannot be reached, or does not answer in time"),
+    ):
+        if said in text:
+            return meant
+    found = re.search(r"AWS Error ([A-Z_]+)", text)
+    return f"the server answers {found[1]}" if found else shortened(type(error).__name__, 60)
+
+
+# -- fetching ----------------------------------------------------------------------------------------
+
 
 #: Bytes that are fetched of an address, and seconds that it may take.
 MOST_BYTES: Final = 2 << 30
@@ -109,11 +299,11 @@ def told_by_address(report: Told, files: Any) -> Told:
     places = {str(one.path): one.location for one in (files if isinstance(files, list) else [files]) if isinstance(one, Fetched)}
     said: Any = report
 
-    def told(problems: Iterable[Problem]) -> Iterator[Problem]:
+    def s3_problem(problems: Iterable[Problem]) -> Iterator[Problem]:
         return (replace(one, file=shown_place(one.file, places)) for one in problems)
 
-    kinds = tuple(replace(one, examples=list(told(one.examples))) for one in said.kinds)
-    return cast("Told", replace(said, problems=tuple(told(said.problems)), kinds=kinds))
+    kinds = tuple(replace(one, examples=list(s3_problem(one.examples))) for one in said.kinds)
+    return cast("Told", replace(said, problems=tuple(s3_problem(said.problems)), kinds=kinds))
 
 
 def shown_place(path: str, places: Mapping[str, str]) -> str:
@@ -151,7 +341,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         scheme = split.scheme.lower()
         if scheme not in ("http", "https") or (scheme == "http" and request.type == "https"):
             raise LoadError(f"the server sends on to {scheme}://, which is not followed", file=shown_address(newurl), hint=LOCAL)
-        following = super().redirect_request(request, stream, code, message, headers, plain(split))
+        following = super().redirect_request(request, stream, code, message, headers, request_url(split))
         if following is not None and self._login is not None and origin(split) == self._origin:
             following.add_unredirected_header("Authorization", self._login)
         return following
@@ -175,7 +365,7 @@ def _fetch(text: str, folder: Path, progress: Progress | None, pages: bool) -> F
     ):
         opener.add_handler(handler)
     opener.addheaders = [("User-Agent", "condgraph"), ("Accept", "*/*"), ("Accept-Encoding", "identity")]
-    request = urllib.request.Request(plain(split))
+    request = urllib.request.Request(request_url(split))
     if login is not None:
         request.add_unredirected_header("Authorization", login)
     until = time.monotonic() + MOST_SECONDS
@@ -187,7 +377,7 @@ def _fetch(text: str, folder: Path, progress: Progress | None, pages: bool) -> F
             raise
         except (OSError, http.client.HTTPException, ValueError) as error:
             _over(wire, shown)
-            raise LoadError(f"the file cannot be fetched: {_told(error)}", file=shown, hint=_hint(error)) from None
+            raise LoadError(f"the file cannot be fetched: {_http_problem(error)}", file=shown, hint=_hint(error)) from None
     return Fetched(path, shown)
 
 
@@ -209,7 +399,7 @@ def _fetch_object(split: SplitResult, path: Path, shown: str, progress: Progress
             if out.tell() < length:
                 raise LoadError(f"the connection ended after {out.tell():,} of {length:,} bytes", file=shown)
     except OSError as error:
-        raise LoadError(f"the file cannot be fetched: {told(error)}", file=shown) from None
+        raise LoadError(f"the file cannot be fetched: {s3_problem(error)}", file=shown) from None
 
 
 def _copy(response: Any, out: Any, shown: str, progress: Progress | None, pages: bool, wire: Wire) -> None:
@@ -270,7 +460,7 @@ def _over(wire: Wire, shown: str) -> None:
         raise LoadError(f"the file took more than {MOST_SECONDS:g} seconds to fetch", file=shown, hint=LOCAL)
 
 
-def _told(error: Exception) -> str:
+def _http_problem(error: Exception) -> str:
     if isinstance(error, urllib.error.HTTPError):
         if error.code in (301, 302, 303, 307, 308):
             return "the server sends on too often, or to an address that is not followed"
@@ -306,6 +496,6 @@ def _path(split: SplitResult, folder: Path) -> Path:
 
 
 def _part(text: str) -> str:
-    plain = re.sub(r"[^\w .()+,=@~-]", "_", unquote(text)).strip(". ")
-    stem, suffix = os.path.splitext(plain)
+    request_url = re.sub(r"[^\w .()+,=@~-]", "_", unquote(text)).strip(". ")
+    stem, suffix = os.path.splitext(request_url)
     return (stem[:60] + suffix[:20]) or "_"

@@ -19,17 +19,15 @@ from typing import Any, Final, get_args
 
 from condgraph.engine.errors import FormatError, LoadError, nearest
 from condgraph.engine.facts import Item, Source
-from condgraph.loaders.addresses import refuse
+from condgraph.loaders import export, kqapro
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.documents import is_document
-from condgraph.loaders.export import read as jsonl
-from condgraph.loaders.fetch import Fetched, shown_place
+from condgraph.loaders.fetch import Fetched, refuse, shown_place
 from condgraph.loaders.files import heads_in, read_head, regular, stem_of, suffix_of
 from condgraph.loaders.folder import load as folder
 from condgraph.loaders.folder.described import described, is_description
 from condgraph.loaders.folder.load import TableFiles
-from condgraph.loaders.kqapro import load as kqapro
 from condgraph.loaders.property_graph import load as property_graph
 from condgraph.loaders.property_graph.files import GraphFiles
 from condgraph.loaders.rdf import load as rdf
@@ -60,7 +58,7 @@ FORMATS: Final[dict[str, Format]] = {
         spreadsheet.FORMAT,
         sqlite.FORMAT,
         *server.FORMATS,
-        jsonl.FORMAT,
+        export.FORMAT,
     )
 }
 

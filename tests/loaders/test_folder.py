@@ -16,7 +16,7 @@ from condgraph.engine.errors import FormatError, LoadError, OptionError
 from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Member, Members, Ref, Rows, Source, Sourced, Statement
 from condgraph.engine.values import Quantity
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.export.write import one_by_one
+from condgraph.loaders.export import one_by_one
 from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.keys import Columns, find_keys
 from condgraph.loaders.folder.load import FORMAT

@@ -37,7 +37,7 @@ from condgraph.engine.facts import (
 from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
-from condgraph.loaders.export.write import one_by_one, write
+from condgraph.loaders.export import one_by_one, write
 from condgraph.loaders.folder import items
 from condgraph.loaders.table import text
 from tests.support.lanes import by_lane

@@ -33,7 +33,7 @@ from condgraph.engine.facts import (
 )
 from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN, UNKNOWN_END, UNKNOWN_START, Precision, Quantity, Time
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.export.read import FORMAT, decode_value, encode, encode_value, write
+from condgraph.loaders.export import FORMAT, decode_value, encode, encode_value, write
 
 TEXTS = st.text(st.characters(codec="utf-8"))
 IDS = st.text(st.characters(codec="utf-8"), min_size=1)

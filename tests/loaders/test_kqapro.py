@@ -18,7 +18,7 @@ from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Statement, Subclass
 from condgraph.engine.values import Quantity, Time
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.kqapro.load import FORMAT
+from condgraph.loaders.kqapro import FORMAT
 from tests.support.pace import quick_enough
 
 

@@ -15,7 +15,7 @@ from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Batch, Entity, Item, Source, Statement
 from condgraph.engine.values import UNKNOWN, Precision, Time
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.export.write import statements_of
+from condgraph.loaders.export import statements_of
 from condgraph.loaders.statements.quintuples import FORMAT
 from condgraph.loaders.statements.times import read_bound, read_time
 

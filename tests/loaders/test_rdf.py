@@ -18,8 +18,7 @@ from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source
 from condgraph.engine.values import Quantity, Time
 from condgraph.loaders.base import OnError, Reading
 from condgraph.loaders.files import read_head
-from condgraph.loaders.rdf.load import FORMAT
-from condgraph.loaders.rdf.survey import local_name
+from condgraph.loaders.rdf.load import FORMAT, local_name
 
 PREFIXES = """@prefix : <http://x/> .
 @prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .

@@ -29,7 +29,7 @@ from condgraph.engine.facts import (
 )  # fmt: skip
 from condgraph.engine.values import Quantity
 from condgraph.loaders.base import Reading
-from condgraph.loaders.export.write import encode, one_by_one
+from condgraph.loaders.export import encode, one_by_one
 from condgraph.loaders.recognise import FORMATS, recognise, sources_of
 from tests.support.lanes import examples
 

@@ -23,7 +23,7 @@ from condgraph.engine.errors import LoadError, OptionError
 from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Ref, Rows, Source, Statement
 from condgraph.engine.values import Quantity, Time, collapse, text_of
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.export.write import statements_of
+from condgraph.loaders.export import statements_of
 from condgraph.loaders.recognise import FORMATS
 from condgraph.loaders.table.column_types import MISSING
 from condgraph.loaders.table.text import CSV, TSV

@@ -25,7 +25,7 @@ from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.facts import Batch, Entity, Item, Numbers, Ref, Source, Statement, Texts
 from condgraph.engine.values import Quantity, Time, text_of
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.export.write import statements_of
+from condgraph.loaders.export import statements_of
 from condgraph.loaders.table.arrow import DATAFRAME, PARQUET
 from condgraph.loaders.table.records import JSONL
 from condgraph.loaders.table.text import CSV

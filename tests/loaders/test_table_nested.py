@@ -15,7 +15,7 @@ from condgraph.engine.errors import CondgraphError, FormatError, LoadError, Opti
 from condgraph.engine.facts import Batch, Ref, Source, Sourced, Statement
 from condgraph.engine.values import text_of
 from condgraph.loaders.base import Reading
-from condgraph.loaders.export.write import statements_of
+from condgraph.loaders.export import statements_of
 from condgraph.loaders.recognise import recognise
 from condgraph.loaders.table.arrow import DATAFRAME
 from condgraph.loaders.table.records import JSON, JSONL

@@ -18,7 +18,7 @@ from condgraph.engine.errors import FormatError, LoadError, OptionError
 from condgraph.engine.facts import Batch, Entity, EntityKind, Ids, Item, Member, Numbers, Source, Subclass, Texts, Values
 from condgraph.engine.values import Quantity, Time
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.export.write import statements_of
+from condgraph.loaders.export import statements_of
 from condgraph.loaders.statements.triples import FORMAT
 
 FACTS = [("a", "r", "b c"), ("b c", "r", "d")]

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from condgraph.engine.errors import FormatError, LoadError, OptionError, nearest
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.files import LONGEST_LINE, file_errors, head_text, open_bytes, path_of, read_head, suffix_of
-from condgraph.loaders.rdf.context import checked_jsonld
-from condgraph.loaders.rdf.guard import MOST_TERMS, guarded_turtle, guarded_xml, too_deep
+from condgraph.loaders.rdf.bounds import MOST_TERMS, checked_jsonld, guarded_turtle, guarded_xml, too_deep
 
 if TYPE_CHECKING:
     import pyoxigraph

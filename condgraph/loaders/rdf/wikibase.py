@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Final
 from condgraph.engine.errors import numbered
 from condgraph.engine.facts import Ref
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Quantity, Time, Value, collapse, parse_number
-from condgraph.loaders.rdf.values import RDF, XSD, read_literal
+from condgraph.loaders.rdf.terms import RDF, XSD, read_literal
 
 if TYPE_CHECKING:
     from condgraph.loaders.base import Reading
-    from condgraph.loaders.rdf.nodes import Label, Object
+    from condgraph.loaders.rdf.terms import Label, Object
 
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
 _TYPE: Final = RDF + "type"

@@ -34,7 +34,7 @@ from condgraph.engine.reading.shapes import POINT
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY, basic_day
 from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, format_number, parse_number, text_of
 from condgraph.loaders.base import Format, Options, Reading
-from condgraph.loaders.export.write import statements_of
+from condgraph.loaders.export import statements_of
 from condgraph.loaders.files import (
     ENCODING_HELP,
     HEAD_BYTES,

@@ -338,7 +338,7 @@ def is_heavy(text: str) -> bool:
 # that SPARQL does not have. A parser only says what could have stood there.
 
 
-_MISTAKES_WORDS: Final = frozenset(
+_KEYWORDS: Final = frozenset(
     [
         "base",
         "prefix",
@@ -467,11 +467,11 @@ _MISTAKES_WORDS: Final = frozenset(
     ]
 )
 #: Characters of a prefix; longer ones are not looked at.
-_MISTAKES_LONGEST: Final = 200
-_DECLARED: Final = re.compile(rf"prefix\s*+([^\W\d_][\w.-]{{0,{_LONGEST - 1}}}+)?+:", re.I)
+_LONGEST_PREFIX: Final = 200
+_DECLARED: Final = re.compile(rf"prefix\s*+([^\W\d_][\w.-]{{0,{_LONGEST_PREFIX - 1}}}+)?+:", re.I)
 _LETTERS: Final = re.compile(r"\w+")
 #: Characters of a query that are looked at: errors are made in the event loop.
-_MISTAKES_MOST: Final = 50_000
+_MOST_CHARACTERS: Final = 50_000
 
 
 class Mistake(NamedTuple):
@@ -484,7 +484,7 @@ class Mistake(NamedTuple):
 
 def mistake(text: str, known: Collection[str] = tuple(PREFIXES)) -> Mistake | None:
     """The first mistake of a query that is not well formed, where it is one of these."""
-    text = text[:_MISTAKES_MOST]
+    text = text[:_MOST_CHARACTERS]
     declared = {found[1] or "" for found in _DECLARED.finditer(text)} | set(known)
     for found in TOKEN.finditer(text):
         begin, end = found.span()
@@ -493,7 +493,7 @@ def mistake(text: str, known: Collection[str] = tuple(PREFIXES)) -> Mistake | No
             if (
                 prefix not in declared
                 and prefix != "_"
-                and len(prefix) <= _MISTAKES_LONGEST
+                and len(prefix) <= _LONGEST_PREFIX
                 and text[max(0, begin - 1) : begin] != "_"
             ):
                 near = nearest(prefix, declared)
@@ -504,9 +504,9 @@ def mistake(text: str, known: Collection[str] = tuple(PREFIXES)) -> Mistake | No
             assert letters is not None
             word, end = letters[0], begin + letters.end()
             # What follows a letter is the end of a number.
-            if word.lower() in _MISTAKES_WORDS or text[max(0, begin - 1) : begin].isalnum():
+            if word.lower() in _KEYWORDS or text[max(0, begin - 1) : begin].isalnum():
                 continue
-            near = nearest(word.lower(), _MISTAKES_WORDS)
+            near = nearest(word.lower(), _KEYWORDS)
             said = f"; the nearest: {', '.join(one.upper() for one in near[:3])}" if near else ""
             return Mistake(f"{shortened(word, 60)!r} is no word of SPARQL{said}", begin, end)
     return None

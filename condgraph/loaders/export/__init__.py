@@ -1,1 +1,0 @@
-"""condgraph's own export, which holds a graph without loss."""

@@ -1,1 +1,0 @@
-"""KQA Pro's `kb.json`."""
