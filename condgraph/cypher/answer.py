@@ -9,8 +9,8 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from condgraph.cypher.compile.plan import Compiled
-from condgraph.cypher.layout.cells import value_of
-from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.layout.base import value_of
+from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.records import entity_of
 from condgraph.engine.algebra import Count, Scalar, Shown
 from condgraph.engine.bounds import cached, kept, timed

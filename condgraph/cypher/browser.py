@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from condgraph.cypher.answer import literal
-from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.layout.schema import (
     CONCEPT,
     ENTITY,
@@ -24,6 +23,7 @@ from condgraph.cypher.layout.schema import (
     STATEMENT,
     VALUE,
     index_key,
+    quote,
     type_of,
 )
 from condgraph.overview.schema import Overview

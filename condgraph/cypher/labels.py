@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.cypher.layout import schema as layout
-from condgraph.cypher.layout.quote import quote
-from condgraph.cypher.layout.schema import ENTITY, GRAPH, LONGEST_NAME
+from condgraph.cypher.layout.schema import ENTITY, GRAPH, LONGEST_NAME, quote
 from condgraph.engine.errors import StoreError
 from condgraph.engine.facts import EntityKind
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.cypher.layout.base import Layout
-from condgraph.cypher.layout.cells import KINDS, Bound, value_of
+from condgraph.cypher.layout.base import KINDS, Bound, Layout, value_of
 from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.schema import AROUND, MOST_COMPARED, Kinds

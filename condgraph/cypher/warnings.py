@@ -15,8 +15,7 @@ from condgraph.cypher.compile.compiler import Compiler
 from condgraph.cypher.compile.plan import lowered
 from condgraph.cypher.compile.sets import written
 from condgraph.cypher.compile.values import PlanCompiler, qualified
-from condgraph.cypher.layout.base import Layout
-from condgraph.cypher.layout.cells import KINDS
+from condgraph.cypher.layout.base import KINDS, Layout
 from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node, postorder

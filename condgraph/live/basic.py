@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.identity import within_labels
 from condgraph.cypher.native.ids import foreign
 from condgraph.engine.values import DAY_SECONDS, Precision

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.cypher.layout.parameters import give
+from condgraph.cypher.layout.base import give
 from condgraph.live.basic import Pattern
 from condgraph.live.expressions import Bound, Expressions, Made
 from condgraph.live.syntax import (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from condgraph.cypher.answer import literal
-from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.expressions import collapsed, spaced
 from condgraph.cypher.native.identity import within_labels
 from condgraph.cypher.native.kinds import elements, is_list

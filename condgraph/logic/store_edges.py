@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from condgraph.cypher.layout.parameters import GIVEN, give
-from condgraph.cypher.layout.quote import quote
-from condgraph.cypher.layout.schema import CONCEPT, ENTITY, index_key, type_of
+from condgraph.cypher.layout.base import GIVEN, give
+from condgraph.cypher.layout.schema import CONCEPT, ENTITY, index_key, quote, type_of
 from condgraph.cypher.load.lock import EDGES, pages
 from condgraph.cypher.store import Neo4jStore
 from condgraph.engine.bounds import check

@@ -110,7 +110,7 @@ def flat(value: Any) -> str:
 
 def test_rows_and_files_are_made_of_the_same_values() -> None:
     """Columns (for files) and rows (for Bolt) are made by different code from the same cells."""
-    from condgraph.cypher.layout.cells import value_of
+    from condgraph.cypher.layout.base import value_of
     from condgraph.cypher.layout.schema import value_properties
     from condgraph.cypher.load.batches import cells
     from condgraph.cypher.load.bulk import PoolColumns

@@ -13,8 +13,7 @@ import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.cypher.layout import indexes
-from condgraph.cypher.layout.schema import Index
+from condgraph.cypher.layout.schema import Index, prepare
 from condgraph.cypher.load import batches
 from condgraph.cypher.load import lock as loading
 from condgraph.cypher.load.batches import Batch
@@ -173,7 +172,7 @@ def test_a_taken_over_load_writes_nothing_more(neo4j_uri: str) -> None:
     remote.store.delete()
     connection = remote.store.connection
     with loading.Loading(connection, "taken over") as held:
-        indexes.prepare(connection)
+        prepare(connection)
         held.begin("one")
         connection.write("MATCH (g:CondgraphGraph {name: 'taken over'}) SET g.owner = 'somebody else'", {})
         batch = next(RowMaker(local_graph(0, 3).current).batches())

@@ -13,7 +13,7 @@ import pytest
 import condgraph
 from condgraph.cypher.compile.plan import Compiled, compile_plan, compile_sizes
 from condgraph.cypher.connection import Connection
-from condgraph.cypher.layout.cells import value_of
+from condgraph.cypher.layout.base import value_of
 from condgraph.engine import algebra as alg
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement

@@ -15,7 +15,7 @@ import pytest
 
 import condgraph
 from condgraph.cypher.connection import Connection
-from condgraph.cypher.layout.cells import value_of
+from condgraph.cypher.layout.base import value_of
 from condgraph.cypher.layout.schema import value_properties
 from condgraph.cypher.native import introspect
 from condgraph.cypher.native.expressions import each, fields

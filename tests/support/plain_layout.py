@@ -7,10 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from condgraph.cypher.layout.base import Layout
-from condgraph.cypher.layout.cells import Bound, Cell, Made
-from condgraph.cypher.layout.quote import quote
-from condgraph.cypher.layout.scan import Match, Wanted, Writing
+from condgraph.cypher.layout.base import Bound, Cell, Layout, Made, Match, Wanted, Writing
+from condgraph.cypher.layout.schema import quote
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Family, Node
 from condgraph.engine.values import Kind, Precision

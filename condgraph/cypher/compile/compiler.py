@@ -10,9 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from condgraph.cypher.layout.base import Layout
-from condgraph.cypher.layout.cells import Bound, Cell
-from condgraph.cypher.layout.parameters import give
+from condgraph.cypher.layout.base import Bound, Cell, Layout, give
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node, postorder
 from condgraph.engine.algebra.tables import ConditionTable, EntityTable, FactTable, ScalarTable, ValueTable, by_type

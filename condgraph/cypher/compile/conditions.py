@@ -6,7 +6,7 @@ from math import inf, nextafter
 from typing import Final
 
 from condgraph.cypher.compile.compiler import Compiler, ValueRows
-from condgraph.cypher.layout.cells import Bound, Cell
+from condgraph.cypher.layout.base import Bound, Cell
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition
 from condgraph.engine.algebra.tables import ConditionTable, by_type

@@ -16,9 +16,7 @@ import numpy as np
 from condgraph.cypher.compile.compiler import Compiler, arrange
 from condgraph.cypher.compile.conditions import condition
 from condgraph.cypher.compile.values import MIDDLE, PlanCompiler, middle, scalar, shown_text
-from condgraph.cypher.layout.base import Direct, Layout
-from condgraph.cypher.layout.cells import FIELDS, Listed, value_of
-from condgraph.cypher.layout.entities import TARGET
+from condgraph.cypher.layout.base import FIELDS, TARGET, Direct, Layout, Listed, value_of
 from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node, postorder

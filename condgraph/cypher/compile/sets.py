@@ -8,7 +8,7 @@ from typing import Final
 
 from condgraph.cypher.compile.compiler import OUTWARD, Compiler, FactRows, Rows, Within, asks_which, kinds_matter, share
 from condgraph.cypher.compile.conditions import condition, keys_of, most_frequent, span_condition, unit_name
-from condgraph.cypher.layout.scan import Match, Wanted
+from condgraph.cypher.layout.base import Match, Wanted
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra.tables import EntityTable, FactTable
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from condgraph.cypher.compile.compiler import Compiler, FactRows, ValueRows
 from condgraph.cypher.compile.conditions import condition, identity, most_frequent, unit_name
 from condgraph.cypher.compile.sets import ENTITIES, FACTS, times_of, written
-from condgraph.cypher.layout.cells import Bound, Cell, Field
+from condgraph.cypher.layout.base import Bound, Cell, Field
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra.tables import ScalarTable, ValueTable, by_type, given
 from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Precision

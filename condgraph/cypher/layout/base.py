@@ -11,23 +11,311 @@ raise `UnsupportedError`.
 Variables (`e` an entity, `c` a concept, `f` a statement, `o` its object, `q` a qualifier) are given
 as they are written, and tests on them as `= $p.p1` or `IN $p.p1`. An entity is a node that a variable
 holds; a statement is whatever tells it from others, a relationship or a list of an entity and a
-property, held by a variable behind its clauses. Values are cells (`cypher.layout.cells`).
+property, held by a variable behind its clauses. Values are cells (`Cell`).
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Collection, Sequence
-from typing import ClassVar, Final, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, NoReturn, Protocol, TypeAlias
 
-from condgraph.cypher.layout.cells import Bound, Cell
-from condgraph.cypher.layout.entities import EntityLayout
-from condgraph.cypher.layout.scan import Match, Wanted, Writing
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Family, Node
+from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.values import Kind
+from condgraph.engine.values import UNKNOWN, Kind, Number, Precision, Quantity, Time, Value, as_float, parse_number, text_of
 
+if TYPE_CHECKING:
+    from condgraph.engine.stored_schema import StoredSchema
+
+
+# -- Parameters --------------------------------------------------------------------------------------
+# Parameters of a Cypher query as the fields of one map: `$p.p1`.
+
+
+#: The parameter that is the map.
+GIVEN: Final = "p"
+
+
+def give(parameters: dict[str, Any], name: str, value: Any) -> str:
+    """Put a value among the parameters of a query, under a plain word; how it is written.
+
+    >>> parameters = {"graph": "films"}
+    >>> give(parameters, "p1", "Nepal"), parameters
+    ('$p.p1', {'graph': 'films', 'p': {'p1': 'Nepal'}})
+    """
+    parameters.setdefault(GIVEN, {})[name] = value
+    return f"${GIVEN}.{name}"
+
+
+# -- Cells -------------------------------------------------------------------------------------------
+# Values in the text of a query: an expression for each field of a value, whatever it is stored as.
+#
+# What compares, orders and prints values asks a `Cell` for the expressions it needs. A layout whose
+# values are nodes gives cells that read the properties of the node (`Bound`); one whose values are
+# plain properties gives cells that work each field out of the property (`Made`). Wherever a query
+# hands a value on as a whole, in a list or under a name, it hands on a node or map that has the
+# fields under their own names, and the next clause reads it as `Bound`.
+
+
+#: The fields of a value. `kind` is "text", "quantity", "time", "entity" or "unknown", `text` what a
+#: user reads, `raw` what stood in the source where that is something else. A text has `key`, by
+#: which it is equal to another; a quantity `number` and `unit` ("1": none) and, where a float does
+#: not tell all digits, `exact`; a time `start`, `end` (seconds) and `precision`. `order` and
+#: `ranks` say how a value is ordered where the text or number does not. `id` is that of the entity
+#: that the value is or names, `held` whether an answer lists this entity.
+Field: TypeAlias = Literal[
+    "kind", "text", "raw", "key", "number", "unit", "exact", "start", "end", "precision", "order", "ranks", "id", "held"
+]
+
+#: What an answer reads of a value: its fields, and what kind of entity it is and in which row it
+#: stands, which is read from the entity.
+Listed: TypeAlias = Field | Literal["of", "row"]
+#: All that it reads where nothing is known of the value, in its order.
+FIELDS: Final[tuple[Listed, ...]] = (
+    *("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw", "id", "held", "of", "row"),
+)
+
+#: Types of values by the word in `kind`.
+KINDS: Final = {kind.name.lower(): kind for kind in Kind}
+
+
+class Cell(ABC):
+    """A value in a query; `whole` is an expression for a node or map with all of its fields."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def whole(self) -> str:
+        """The value as a whole."""
+
+    @abstractmethod
+    def field(self, name: Field) -> str:
+        """A field as an expression; null where the value has none."""
+
+    @property
+    @abstractmethod
+    def ordered(self) -> str:
+        """What texts (and entities, by name) are ordered by."""
+
+    def tested(self, name: Field) -> str:
+        """A field where a value of another type makes a comparison false or null anyway: that which an
+        index has.
+        """
+        return self.field(name)
+
+    def timed(self, operator: str, value: Time, parameter: Callable[[Any], str]) -> str | None:
+        """A comparison with a time where that is none of seconds; `parameter` writes what it needs."""
+        return None
+
+    @property
+    def kind(self) -> str:
+        """The type."""
+        return self.field("kind")
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        return self.field("text")
+
+    @property
+    def raw(self) -> str:
+        """How it stood in its source."""
+        return self.field("raw")
+
+    @property
+    def key(self) -> str:
+        """What tells texts apart."""
+        return self.field("key")
+
+    @property
+    def number(self) -> str:
+        """The number of a quantity, a float."""
+        return self.field("number")
+
+    @property
+    def unit(self) -> str:
+        """The unit of a quantity."""
+        return self.field("unit")
+
+    @property
+    def start(self) -> str:
+        """The first second of a time."""
+        return self.field("start")
+
+    @property
+    def end(self) -> str:
+        """The second behind a time."""
+        return self.field("end")
+
+    @property
+    def precision(self) -> str:
+        """The precision of a time, as a number (`engine.values.Precision`)."""
+        return self.field("precision")
+
+    @property
+    def order(self) -> str:
+        """What breaks ties among values that the server takes for equal."""
+        return self.field("order")
+
+    @property
+    def ranks(self) -> str:
+        """The numbers of a text that begins with one."""
+        return self.field("ranks")
+
+    @property
+    def id(self) -> str:
+        """The id of an entity."""
+        return self.field("id")
+
+
+class Bound(Cell):
+    """A node or map that has the fields under their own names.
+
+    >>> Bound("v3").number, Bound("x1.c").whole
+    ('v3.number', 'x1.c')
+    """
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, whole: str) -> None:
+        self._whole = whole
+
+    @property
+    def whole(self) -> str:
+        """The node or map."""
+        return self._whole
+
+    def field(self, name: Field) -> str:
+        """A property."""
+        return f"{self._whole}.{name}"
+
+    @property
+    def ordered(self) -> str:
+        """By what is there for it, else the text, else the name that an entity has."""
+        whole = self._whole
+        return f"coalesce({whole}.order, {whole}.text, {whole}.name)"
+
+
+class Made(Cell):
+    """A value whose fields are expressions; those that are not given are null.
+
+    >>> height = Made({"kind": "'quantity'", "number": "toFloat(e.height)", "unit": "'1'"})
+    >>> height.number, height.start
+    ('toFloat(e.height)', 'null')
+    >>> height.whole
+    "{kind: 'quantity', number: toFloat(e.height), unit: '1'}"
+    """
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[Field, str]) -> None:
+        self._fields = fields
+
+    @property
+    def whole(self) -> str:
+        """A map of the fields."""
+        return f"{{{', '.join(f'{name}: {expression}' for name, expression in self._fields.items())}}}"
+
+    def field(self, name: Field) -> str:
+        """What was given."""
+        return self._fields.get(name, "null")
+
+    @property
+    def ordered(self) -> str:
+        """By what is there for it, else the text."""
+        return f"coalesce({self.order}, {self.text})" if "order" in self._fields else self.text
+
+
+def value_of(fields: Mapping[str, Any]) -> Value:
+    """The value, which is no entity, from what was read of its cell."""
+    kind = fields["kind"]
+    if kind == "text":
+        return str(fields["text"])
+    if kind == "quantity":
+        number = fields["number"]
+        exact = fields.get("exact")
+        if exact is not None:
+            return Quantity(parse_number(exact), fields["unit"])
+        return Quantity(int(number) if float(number).is_integer() else number, fields["unit"])
+    if kind == "time":
+        return Time(fields["start"], fields["end"], Precision(fields["precision"]))
+    return UNKNOWN
+
+
+# -- Scans -------------------------------------------------------------------------------------------
+# What the compiler and a layout say to each other about a scan of statements.
+
+
+class Writing(Protocol):
+    """What a layout asks of the compiler: fresh variables, parameters, and what the graph holds."""
+
+    schema: StoredSchema
+
+    def name(self, prefix: str) -> str:
+        """A fresh variable."""
+        ...
+
+    def parameter(self, value: Any) -> str:
+        """A parameter holding a value, as it is written."""
+        ...
+
+
+@dataclass(slots=True)
+class Wanted:
+    """The statements that a scan looks for.
+
+    `anchor` is the end it starts from, bound before or (`bound` false) any entity; `other` is the
+    other end. `outward` says that the anchor is the subject. `predicates` None stands for all.
+    `table` is the parameter of a source whose rows the anchors are, where the statements of a table
+    are looked for. `conditions` hold beside what the layout adds. `anchors` is how many bound anchors
+    there are likely to be.
+    """
+
+    fact: str
+    anchor: str
+    other: str
+    predicates: tuple[str, ...] | None
+    family: Family
+    outward: bool
+    bound: bool
+    table: str | None
+    conditions: list[str]
+    anchors: float = float("inf")
+
+
+@dataclass(slots=True)
+class Match:
+    """One MATCH that gives statements.
+
+    `cell` is the object as a value, in conditions on the MATCH and behind it. `whole` are further
+    conditions by which an index gives all statements, left out where a test is one that an index
+    answers; `hint` says which index to take. `after` are clauses behind the MATCH that bind the
+    variables of the statement and the object where no pattern can, since a value is a property: the
+    object then is a map with the fields of the cell.
+
+    Without a `pattern` the clauses `before` bind all, and the conditions follow them. `branches` are
+    patterns with a condition each in place of the one, whose rows together are wanted, and `kept` the
+    variables that these bind; given labels, they are for the members of these alone.
+    """
+
+    pattern: str | None
+    conditions: list[str]
+    cell: Cell
+    whole: list[str] = field(default_factory=list)
+    hint: str = ""
+    after: list[str] = field(default_factory=list)
+    before: list[str] = field(default_factory=list)
+    branches: Callable[[Collection[str] | None], list[tuple[str, str]]] | None = None
+    kept: tuple[str, ...] = ()
+
+
+# -- Layouts ----------------------------------------------------------------------------------------
+
+TARGET: Final = "Neo4j"
 #: What operators ask for that many databases do not have.
 _OPTIONAL: Final[dict[type[Node], str]] = {
     **dict.fromkeys((alg.WhereQualifier, alg.Qualifiers, alg.QualifierKeys), "qualifiers"),
@@ -46,7 +334,7 @@ class Direct(NamedTuple):
     cell: Cell
 
 
-class Layout(EntityLayout):
+class Layout(ABC):
     """How a database is laid out. Methods that are not abstract are about what only some databases
     have.
     """
@@ -60,6 +348,181 @@ class Layout(EntityLayout):
     floats: ClassVar[bool] = False
     #: Whether statements that are equal in all but their ids are several.
     parallel: ClassVar[bool] = False
+
+    def _lacks(self, what: str) -> NoReturn:
+        raise UnsupportedError(TARGET, [what])
+
+    @abstractmethod
+    def parameters(self, graph: str) -> dict[str, Any]:
+        """The parameters that every query of a graph has."""
+
+    def typed(self, written: str, value: Any) -> str:
+        """A value of a query (`give`) with what the planner has to know of its type, which
+        range indexes do not ask for.
+        """
+        return written
+
+    # -- values of a program -----------------------------------------------------------------------
+
+    def key(self, text: str) -> str:
+        """What a text is looked up by, and is equal by."""
+        return text
+
+    def handle(self, ident: str) -> str:
+        """What an id is looked up by."""
+        return ident
+
+    def predicate_key(self, name: str) -> str:
+        """What the values of a predicate are looked up by."""
+        return name
+
+    def text_order(self, text: str) -> str:
+        """What a text is ordered by."""
+        return text
+
+    def number_order(self, number: Number) -> str:
+        """What breaks the tie among numbers that are one float."""
+        return "1"
+
+    def number(self, value: Quantity) -> tuple[Number, bool]:
+        """What a number is compared with, and whether that is the number itself."""
+        return as_float(value)
+
+    def ranks(self, cell: Cell) -> str:
+        """The numbers of a text that begins with one, of a value that a list holds."""
+        return cell.ranks
+
+    def given(self, value: Value) -> dict[str, Any]:
+        """A value of a program as a map of the fields of a cell."""
+        if isinstance(value, str):
+            return {"kind": "text", "text": value, "key": self.key(value)}
+        if isinstance(value, Quantity):
+            return {"kind": "quantity", "text": str(value), "number": as_float(value)[0], "unit": value.unit}
+        if isinstance(value, Time):
+            precision = int(value.precision)
+            return {"kind": "time", "text": str(value), "start": value.start, "end": value.end, "precision": precision}
+        return {"kind": "unknown", "text": text_of(value)}
+
+    def one_of(self, writing: Writing, names: tuple[str, ...]) -> str:
+        """A test of a key against names."""
+        keys = [self.key(name) for name in names]
+        return f"= {writing.parameter(keys[0])}" if len(keys) == 1 else f"IN {writing.parameter(keys)}"
+
+    # -- entities ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def entity(self, e: str) -> tuple[str, str]:
+        """Any entity or concept of the graph: its pattern, and the condition under which it is one."""
+
+    @abstractmethod
+    def named(self, e: str, test: str) -> str:
+        """A condition on an entity, bound or not: a test of its name, by `key`."""
+
+    @abstractmethod
+    def identified(self, e: str, test: str) -> str:
+        """The same of its id, by `handle`."""
+
+    def every(self, e: str, kinds: str) -> list[str]:
+        """Clauses that leave all entities of the kinds of a list."""
+        pattern, inside = self.entity(e)
+        return [f"MATCH {pattern} WHERE {inside} AND {self.of_kinds(e, kinds)}"]
+
+    def by_name(self, e: str, test: str) -> list[str]:
+        """Clauses that leave the entities whose names pass a test."""
+        return [f"MATCH {self.entity(e)[0]} WHERE {self.named(e, test)}"]
+
+    def by_id(self, e: str, test: str) -> list[str]:
+        """The same of ids."""
+        return [f"MATCH {self.entity(e)[0]} WHERE {self.identified(e, test)}"]
+
+    def absent(self, k: str, e: str) -> str:
+        """Clauses that leave those of some keys `k` that are the name of nothing."""
+        pattern, inside = self.entity(e)[0], self.named(e, f"= {k}")
+        return f"OPTIONAL MATCH {pattern} WHERE {inside}\nWITH {k}, count({e}) AS {e} WHERE {e} = 0"
+
+    @abstractmethod
+    def has_id(self, e: str, ids: str) -> str:
+        """A condition on an entity that is bound: its id is one of a list."""
+
+    @abstractmethod
+    def of_kinds(self, e: str, kinds: str) -> str:
+        """A condition on an entity: its kind (`engine.facts.EntityKind`) is one of a list."""
+
+    @abstractmethod
+    def is_entity(self, o: str) -> str:
+        """A condition that tells an entity from a value."""
+
+    @abstractmethod
+    def id(self, e: str) -> str:
+        """The id of an entity."""
+
+    @abstractmethod
+    def name(self, e: str) -> str:
+        """The name of an entity."""
+
+    def name_key(self, e: str) -> str:
+        """What the name of an entity is looked up by."""
+        return self.name(e)
+
+    @abstractmethod
+    def kind(self, e: str) -> str:
+        """The kind of an entity, as a number."""
+
+    @abstractmethod
+    def entity_cell(self, e: str) -> str:
+        """An entity as a value, as a whole."""
+
+    @abstractmethod
+    def name_cell(self, e: str) -> str:
+        """The name of an entity as a value, as a whole."""
+
+    @abstractmethod
+    def listed(self, e: str) -> str:
+        """An entity as an answer lists it: id and name, and its kind and row where these say more."""
+
+    @abstractmethod
+    def described(self, e: str) -> str:
+        """An entity with all that is kept of it: `id`, `name`, `kind`, `source`, `row`."""
+
+    # -- concepts ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def members(self, writing: Writing, e: str, names: tuple[str, ...]) -> list[str]:
+        """Clauses that leave each entity once that is in a concept of these names, closed under
+        subclass.
+        """
+
+    @abstractmethod
+    def within(self, writing: Writing, e: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
+        """A condition: an entity is in a concept of these names; and clauses that give all members,
+        each once, to be joined with. No clauses where that is not worth it.
+        """
+
+    def members_of(self, writing: Writing, e: str, c: str) -> list[str]:
+        """Clauses that go on from concepts that are bound, as `members`."""
+        self._lacks("members of concepts that are worked out")
+
+    # -- tables ------------------------------------------------------------------------------------
+
+    def rows(self, e: str, source: str) -> tuple[str, str]:
+        """The rows of a table: their pattern, and the condition."""
+        self._lacks("rows of tables")
+
+    def by_row(self, e: str) -> str:
+        """The hint to look the rows of a table up."""
+        return ""
+
+    def row(self, e: str) -> str:
+        """The number of a row in its table, null where an entity is none."""
+        return "null"
+
+    def source(self, e: str) -> str:
+        """The table that a row is of."""
+        return "null"
+
+    def row_cell(self, e: str) -> str:
+        """The number of a row as a value, as a whole."""
+        self._lacks("rows of tables")
 
     def missing(self, node: Node) -> str | None:
         """What the layout lacks for an operator, in words; None where it can be asked. Here: what

@@ -1,14 +1,11 @@
-"""Paths of condgraph's own layout of Neo4j, of entities and of statements."""
+"""The layout of the graphs that condgraph writes (`cypher.layout.schema`), as the compiler asks for it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from condgraph.cypher.layout.base import Layout
-from condgraph.cypher.layout.cells import Bound, Cell
-from condgraph.cypher.layout.quote import quote
-from condgraph.cypher.layout.scan import Match, Wanted, Writing
+from condgraph.cypher.layout.base import Bound, Cell, Layout, Match, Wanted, Writing
 from condgraph.cypher.layout.schema import (
     CONCEPT,
     ENTITY,
@@ -19,6 +16,7 @@ from condgraph.cypher.layout.schema import (
     index_key,
     predicate_key,
     predicate_of,
+    quote,
     text_order,
     tie_break,
     type_of,
@@ -27,15 +25,21 @@ from condgraph.cypher.layout.schema import (
 from condgraph.engine.algebra import Family
 from condgraph.engine.values import Kind, Number, Value
 
-# -- own entities ------------------------------------------------------------------------------------
-# Entities, concepts and the rows of tables in the graphs that condgraph writes
-# (`cypher.layout.schema`), as the compiler asks for them (`cypher.layout.entities`).
+#: What is kept of a `Value` or `Qualifier` node.
+_KEPT: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw", "id", "held")
+_SUFFIX: Final = "' (predicate)'"
+#: Edges that may be read in one step where only those of some types are wanted.
+MOST_EDGES = ALL_EDGES = 5_000
+#: The properties of values that an index has side by side, by kind.
+_INDEXED: Final = {Kind.QUANTITY: ("number", "unit"), Kind.TIME: ("start", "end"), Kind.TEXT: ("key",)}
 
 
-class CondgraphEntities(Layout):
-    """Each by its label, with the graph's name, which leads every index."""
+class CondgraphLayout(Layout):
+    """The layout of this version's graphs. It has no state: `CONDGRAPH` is the one there is."""
 
     __slots__ = ()
+    complete = True
+    floats = True
 
     def parameters(self, graph: str) -> dict[str, Any]:
         """The graph's name, which leads every index."""
@@ -171,27 +175,6 @@ class CondgraphEntities(Layout):
     def row_cell(self, e: str) -> str:
         """A quantity without a unit."""
         return f"{{kind: 'quantity', number: toFloat({e}.row), unit: '1', text: toString({e}.row)}}"
-
-
-# -- paths -------------------------------------------------------------------------------------------
-
-
-#: What is kept of a `Value` or `Qualifier` node.
-_KEPT: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw", "id", "held")
-_SUFFIX: Final = "' (predicate)'"
-#: Edges that may be read in one step where only those of some types are wanted.
-MOST_EDGES = ALL_EDGES = 5_000
-#: The properties of values that an index has side by side, by kind.
-_INDEXED: Final = {Kind.QUANTITY: ("number", "unit"), Kind.TIME: ("start", "end"), Kind.TEXT: ("key",)}
-
-
-class CondgraphLayout(CondgraphEntities):
-    """The layout of this version's graphs. It has no state: `CONDGRAPH` is the one there is."""
-
-    __slots__ = ()
-
-    complete = True
-    floats = True
 
     # -- statements --------------------------------------------------------------------------------
 

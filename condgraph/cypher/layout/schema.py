@@ -39,12 +39,14 @@ of precision `span`, and `valid` in words; bounds that are open or not known as 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from condgraph.engine.errors import OptionError, StoreError
 from condgraph.engine.execute.number_texts import inner_numbers
 from condgraph.engine.values import (
     Number,
@@ -56,6 +58,31 @@ from condgraph.engine.values import (
     format_number,
     text_of,
 )
+
+if TYPE_CHECKING:
+    from condgraph.cypher.connection import Connection
+
+
+# -- Quoting -----------------------------------------------------------------------------------------
+# The one place where a name becomes part of Cypher text.
+
+
+def quote(name: str) -> str:
+    """A relationship type, label or property as a quoted identifier.
+
+    Doubling backticks is not enough: Cypher reads unicode escapes before it looks for quotes, so
+    that a backslash could write a backtick. It is written as its own escape first.
+
+    >>> quote("directed by"), quote("a`b"), quote("zz\\\\u0060) RETURN 42 //")
+    ('`directed by`', '`a``b`', '`zz\\\\u005Cu0060) RETURN 42 //`')
+    """
+    if not name:
+        raise OptionError("an empty name is no identifier in Cypher")
+    return "`" + name.replace("\\", "\\u005C").replace("`", "``") + "`"
+
+
+# -- Labels, keys and properties --------------------------------------------------------------------
+
 
 FORMAT: Final = 4
 
@@ -262,3 +289,50 @@ def value_properties(value: Value) -> dict[str, Any]:
         }
     assert isinstance(value, Unknown)
     return {"kind": "unknown", "text": text_of(value)}
+
+
+# -- Indexes on a server -----------------------------------------------------------------------------
+
+
+_NAMES: Final = [one.name for one in (*CONSTRAINTS, *INDEXES, VECTOR_KEYS)]
+_ABOUT: Final = (
+    "SHOW INDEXES YIELD name, state, labelsOrTypes, properties, owningConstraint WHERE name IN $names "
+    "RETURN name, state, labelsOrTypes AS labels, properties, owningConstraint IS NOT NULL AS unique"
+)
+
+
+def prepare(connection: Connection) -> bool:
+    """Make the constraints; whether the indexes are there as well, as they are after the first load
+    of a database.
+
+    Raises `StoreError` where a name of these belongs to something else: a server would take that
+    for the index, and make none.
+    """
+    found = {row["name"]: row for row in connection.ask(_ABOUT, {"names": _NAMES})}
+    for one in (*CONSTRAINTS, *INDEXES, VECTOR_KEYS):
+        row = found.get(one.name)
+        wanted = [one.label], list(one.properties), one.unique
+        if row is not None and (row["labels"], row["properties"], row["unique"]) != wanted:
+            on = f"{':'.join(row['labels'] or ())}({', '.join(row['properties'] or ())})"
+            raise StoreError(
+                f"the database has an index or a constraint {one.name!r} on {on}, which is not condgraph's",
+                hint=f"condgraph's is on {one.label}({', '.join(one.properties)}): give the other one another name",
+            )
+    if all(one.name in found and found[one.name]["state"] == "ONLINE" for one in (*CONSTRAINTS, *INDEXES)):
+        return True
+    connection.schema(*(one.text for one in CONSTRAINTS))
+    return False
+
+
+def make_indexes(connection: Connection) -> None:
+    """Make the indexes, and wait until they are filled."""
+    # In one transaction, for then the server fills them all in one pass over its nodes.
+    connection.schema(*(one.text for one in INDEXES))
+    pause = 0.05
+    names = [one.name for one in (*CONSTRAINTS, *INDEXES)]
+    while waiting := [row for row in connection.ask(_ABOUT, {"names": names}) if row["state"] != "ONLINE"]:
+        failed = [row["name"] for row in waiting if row["state"] == "FAILED"]
+        if failed:
+            raise StoreError(f"the server could not make the indexes {', '.join(failed)}", hint="its log says why")
+        time.sleep(pause)
+        pause = min(pause * 2, 0.5)

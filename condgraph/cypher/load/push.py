@@ -14,8 +14,7 @@ from uuid import uuid4
 import numpy as np
 
 from condgraph.cypher.labels import Labelling, begun_otherwise, first, further, is_wanted
-from condgraph.cypher.layout.cells import value_of
-from condgraph.cypher.layout.indexes import make_indexes, prepare
+from condgraph.cypher.layout.base import value_of
 from condgraph.cypher.layout.schema import (
     CONCEPT,
     DELETED,
@@ -31,7 +30,9 @@ from condgraph.cypher.layout.schema import (
     SOURCE,
     STATEMENT,
     VALUE,
+    make_indexes,
     predicate_of,
+    prepare,
     type_of,
 )
 from condgraph.cypher.load.batches import ENTITY_PROPERTIES, RENAMED

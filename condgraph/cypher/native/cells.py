@@ -10,8 +10,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
-from condgraph.cypher.layout.base import Direct
-from condgraph.cypher.layout.cells import Cell, Field
+from condgraph.cypher.layout.base import Cell, Direct, Field
 from condgraph.cypher.native.expressions import fields, number_text
 from condgraph.cypher.native.kinds import INFINITE, elements
 from condgraph.cypher.native.mapping import Property

@@ -15,7 +15,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.cypher.answer import literal
-from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.choose import LONGEST, Seen, Typing, read_as
 from condgraph.cypher.native.expressions import any_spaced, type_of
 from condgraph.cypher.native.identity import within_labels

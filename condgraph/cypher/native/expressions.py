@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from condgraph.cypher.answer import literal
-from condgraph.cypher.layout.cells import Field
+from condgraph.cypher.layout.base import Field
 from condgraph.cypher.native.kinds import BYTES, INFINITE, MONTH, NUMBER, format_of
 from condgraph.cypher.native.mapping import Property
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY

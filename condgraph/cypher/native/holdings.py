@@ -11,10 +11,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from condgraph.cypher.layout.base import Direct
-from condgraph.cypher.layout.cells import Bound
-from condgraph.cypher.layout.quote import quote
-from condgraph.cypher.layout.scan import Match, Wanted, Writing
+from condgraph.cypher.layout.base import Bound, Direct, Match, Wanted, Writing
+from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.cells import Held, direct_of, likeness, together
 from condgraph.cypher.native.expressions import each
 from condgraph.cypher.native.identity import node_of, within_labels

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from condgraph.cypher.answer import literal
-from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.ids import foreign, has_label, id_of, joined
 from condgraph.cypher.native.mapping import Mapping, NodeType
 

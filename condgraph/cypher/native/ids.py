@@ -17,7 +17,7 @@ from typing import Final
 
 from condgraph.cypher.answer import literal
 from condgraph.cypher.layout import schema as own
-from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.mapping import Mapping, NodeType
 
 #: Labels of condgraph's own nodes, by which they are left out.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from condgraph.cypher import labels as carried
-from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.choose import LONGEST, Seen, Typing, name_of, read_as
 from condgraph.cypher.native.expressions import any_spaced, type_of
 from condgraph.cypher.native.ids import OWN, own_only

@@ -12,10 +12,8 @@ from collections.abc import Collection, Sequence
 from copy import copy
 from typing import Any, ClassVar
 
-from condgraph.cypher.layout.base import Direct, Layout
-from condgraph.cypher.layout.cells import Bound, Cell
-from condgraph.cypher.layout.quote import quote
-from condgraph.cypher.layout.scan import Match, Wanted, Writing
+from condgraph.cypher.layout.base import Bound, Cell, Direct, Layout, Match, Wanted, Writing
+from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.cells import Either, Named, ranks_of
 from condgraph.cypher.native.exact import keys_of
 from condgraph.cypher.native.holdings import Holdings, apart

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.cypher.layout.cells import KINDS, value_of
+from condgraph.cypher.layout.base import KINDS, value_of
 from condgraph.cypher.native.ids import foreign
 from condgraph.cypher.native.layout import NativeLayout
 from condgraph.engine.errors import StoreError

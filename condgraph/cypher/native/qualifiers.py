@@ -11,7 +11,7 @@ from typing import Any
 
 from condgraph.cypher.answer import literal
 from condgraph.cypher.layout.base import Direct
-from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.cells import Held, direct_of, likeness, together
 from condgraph.cypher.native.expressions import each
 from condgraph.cypher.native.mapping import Mapping, Property, RelationshipType

@@ -9,7 +9,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.choose import Typing
 from condgraph.cypher.native.exact import closer, named_in, present
 from condgraph.cypher.native.file import applied, read_file

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.cypher.connection import Connection
-from condgraph.cypher.layout.entities import TARGET
+from condgraph.cypher.layout.base import TARGET
 from condgraph.cypher.native.exact import keys_of
 from condgraph.cypher.native.ids import SOURCE
 from condgraph.cypher.native.layout import NativeLayout

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from condgraph.cypher.compile.plan import restore
 from condgraph.cypher.compile.values import PlanCompiler
+from condgraph.cypher.layout.base import GIVEN
 from condgraph.cypher.layout.edges import EDGES
-from condgraph.cypher.layout.parameters import GIVEN
 from condgraph.cypher.patterns.text import keys_of, render
 from condgraph.cypher.patterns.values import statements_of
 from condgraph.engine.snapshot.snapshot import Snapshot

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from condgraph.cypher.layout.cells import Bound
+from condgraph.cypher.layout.base import Bound
 from condgraph.cypher.layout.edges import EDGES
-from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.patterns.values import MOST_TYPES, Values
 from condgraph.patterns.remote.parts import BondPlan, EdgePlan, PartPlan, StepPlan
 from condgraph.patterns.remote.values import ValuePlan

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from condgraph.cypher.compile.conditions import time_condition
-from condgraph.cypher.layout.cells import Bound
+from condgraph.cypher.layout.base import Bound, give
 from condgraph.cypher.layout.edges import EDGES
-from condgraph.cypher.layout.parameters import give
-from condgraph.cypher.layout.quote import quote
-from condgraph.cypher.layout.schema import as_float
+from condgraph.cypher.layout.schema import as_float, quote
 from condgraph.engine.values import NO_UNIT
 from condgraph.patterns.remote.values import ValuePlan
 
