@@ -229,8 +229,7 @@ def main() -> None:
     from machine import markdown, write
 
     import condgraph
-    from condgraph.cypher.shapes import Shapes
-    from condgraph.cypher.warming import TEXTS
+    from condgraph.cypher.shapes import TEXTS, Shapes
     from condgraph.remote_neo4j import Neo4jGraph
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

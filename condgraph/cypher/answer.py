@@ -1,35 +1,269 @@
-"""An answer that a server gave: the rows of one query, read as typed values in the same order as in
-process.
-"""
+"""Answers of Neo4j: rows read as typed values, groups that the server summed up, and warnings."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import date, datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from condgraph.cypher.compile.plan import Compiled
-from condgraph.cypher.layout.base import value_of
+from condgraph.cypher.compile.compiler import Compiler
+from condgraph.cypher.compile.plan import PART, Columns, Compiled, group_of, lowered, run_witness
+from condgraph.cypher.compile.sets import written
+from condgraph.cypher.compile.values import PlanCompiler, qualified
+from condgraph.cypher.layout.base import KINDS, Layout, value_of
+from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.cypher.layout.schema import quote
-from condgraph.cypher.records import entity_of
-from condgraph.engine.algebra import Count, Scalar, Shown
+from condgraph.engine import algebra as alg
+from condgraph.engine import html
+from condgraph.engine.algebra import Condition, Count, Node, Scalar, Shown, postorder
+from condgraph.engine.algebra.expressions import Way
 from condgraph.engine.bounds import cached, kept, timed
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.execute.aggregates import median_of
 from condgraph.engine.execute.bags import order_key
-from condgraph.engine.execute.grid import Grid, grid_size
-from condgraph.engine.execute.left_out import LeftOut, left_out_warnings
+from condgraph.engine.execute.conditions import compared_kinds
+from condgraph.engine.execute.grid import Cell, Grid, grid_size, order_of, text_cell
+from condgraph.engine.execute.grouped import warn_of_empty, zeros
+from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
 from condgraph.engine.execute.number_texts import summed_numbers
-from condgraph.engine.facts import Entity
+from condgraph.engine.execute.run import Run
+from condgraph.engine.execute.sums import Column
+from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
 from condgraph.engine.lowered import Step
+from condgraph.engine.operands import exact
+from condgraph.engine.pieces import places_in_order, watched
+from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_answer import StoredAnswer
-from condgraph.engine.values import NO_UNIT, Quantity, text_of
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, text_of
 
 if TYPE_CHECKING:
     from condgraph.cypher.queries import AskingStore
     from condgraph.engine.execute import Run
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import Request
+    from condgraph.engine.stored_schema import StoredSchema
+
+
+# -- Records -----------------------------------------------------------------------------------------
+
+
+class Records(list[dict[str, Any]]):
+    """The rows of a query in Cypher, each a dict by column."""
+
+    def _repr_html_(self) -> str:
+        """The first rows, for notebooks."""
+        columns = list(self[0]) if self else []
+        rows = [["" if cell is None else str(cell) for cell in record.values()] for record in self[: html.MOST_ROWS]]
+        return html.page(f"{len(self):,} rows", [html.table("rows", columns, rows, len(self) - len(rows))] if self else [])
+
+
+def entity_of(ident: str, name: str, kind: int | None = None, row: int | None = None) -> Entity:
+    """An entity of a record: its id and name, and where it is no plain one its kind and row."""
+    return Entity(ident, name, EntityKind(kind or 0), row or 0)
+
+
+# -- Groups that the server summed up ----------------------------------------------------------------
+# The table of groups that the server summed up (`compile_groups`), with what is tested,
+# ordered and cut of it in process.
+
+
+def tables_of(plan: Node, columns: Columns, rows: Sequence[list[Any]]) -> Run | None:
+    """An execution that has every table of a plan; None where some value was odd. Rows are lists as
+    `Columns` says.
+    """
+    if any(row[0] for row in watched(rows)):
+        return None
+    group = group_of(plan)
+    assert group is not None
+    run = Run(Snapshot.of(*lay_out(Builder())))
+    run.results[id(group)] = _grid(run, group, columns, rows)
+    above: list[Node] = []
+    while plan is not group:
+        above.append(plan)
+        (plan,) = plan.inputs()
+    for node in reversed(above):
+        run.results[id(node)] = run.operators[type(node)](run, node)
+    return run
+
+
+def _grid(run: Run, group: alg.Group, columns: Columns, rows: Sequence[list[Any]]) -> Grid:
+    width = len(columns.keys)
+    keys = [[_cell(kind, row[1 + at]) for row in watched(rows)] for at, kind in enumerate(columns.keys)]
+    for at, (measure, kind) in enumerate(zip(group.measures, columns.measures, strict=True), 1 + width):
+        column = Column(run, measure)
+        found = [_summed(column, kind, row[at]) for row in watched(rows)]
+        column.warn()
+        keys.append(zeros(found) if measure.function == "sum" else found)
+    ways = [*(key.of for key in group.keys), *(measure.of for measure in group.measures)]
+    for place in group.unsure if rows else ():
+        columns_of = [at for at, way in enumerate(ways, 1) if isinstance(way, Way) and way.steps[:1] == (place,)]
+        cells = [row[at] for row in watched(rows) for at in columns_of]
+        if cells and not any(cell[0] if isinstance(cell, list) else cell is not None for cell in cells):
+            warn_of_empty(run, group.facts[place])
+    names = (*(key.name for key in group.keys), *(measure.name for measure in group.measures))
+    table = list(zip(*keys, strict=True)) if keys else []
+    order = places_in_order(len(table), lambda place: [order_of(cell) for cell in table[place][:width]])
+    return Grid(names, len(names) - group.hidden, table, [()] * len(table)).take(order)
+
+
+def _cell(kind: str, value: Any) -> Cell | None:
+    """A key, or an extreme."""
+    if value is None:
+        return None
+    if kind == "entity":
+        entity = entity_of(*value)
+        return Cell(entity, entity.name)
+    if kind == "day":
+        day = Time.parse(value.removeprefix("+"))
+        return Cell(day, value if text_of(day) != value else text_of(day))
+    return text_cell(value if isinstance(value, str) else Quantity(value))
+
+
+def _summed(column: Column, kind: str, parts: list[Any]) -> Cell | None:
+    count, *more = parts
+    function = column.measure.function
+    if function in ("sum", "mean"):
+        # Integers in two parts; of other numbers all.
+        return column.of_summed(count, more[0] * PART + more[1] if kind == "integer" else _exact(more[0]))
+    return column.of_summed(count, best=_cell(kind, more[0]) if more else None)
+
+
+def _exact(numbers: list[Any]) -> Fraction:
+    """The exact sum of numbers, as they are written."""
+    return sum((exact(number) * times for number, times in watched(Counter(numbers).items())), Fraction(0))
+
+
+# -- Warnings ----------------------------------------------------------------------------------------
+# What an answer warns of, found out when somebody asks: values that a test could not compare,
+# counted by the server.
+#
+# Most questions need no query for it: the schema says which types a predicate has. What aggregates
+# warn of is found by running the plan on the statements it rests on (`compile_witness`).
+
+
+def tested(plan: Node, schema: StoredSchema) -> list[Node]:
+    """The operators whose tests may meet values that they cannot compare, but for those that the
+    client works out.
+    """
+    beyond = lowered(plan)
+    found: list[Node] = []
+    for node in postorder(plan):
+        tests = node.facets.tests
+        if tests != "nothing" and not (tests == "values" and id(node.inputs()[0]) in beyond):
+            wanted = compared_kinds(condition_of(node))
+            kinds = kinds_tested(node, schema)
+            if wanted and (kinds is None or not all_comparable(kinds, wanted)):
+                found.append(node)
+    return found
+
+
+def of_concepts(plan: Node, nodes: list[Node]) -> list[Node]:
+    """Operators whose tests look at statements of any entity, as they are of the members of concepts
+    alone, where the plan keeps none but these of what passes: what others have makes no difference.
+    """
+    members: dict[int, list[alg.Entities]] = {}
+    order = postorder(plan)
+    takers = Counter(id(child) for node in order for child in node.inputs())
+    for node in order:
+        if isinstance(node, alg.Intersect):
+            concepts = [part for part in node.parts if isinstance(part, alg.Members) and isinstance(part.concepts, alg.ByName)]
+            for part in node.parts if concepts else ():
+                below: alg.Entities | alg.Facts | None = part
+                while below is not None and takers[id(below)] == 1:
+                    members[id(below)] = [*concepts]
+                    below = (
+                        below.facts
+                        if isinstance(below, alg.Reached)
+                        else alg.passed(below)
+                        if isinstance(below, alg.Facts)
+                        else None
+                    )
+    return [_of(node, members[id(node)]) if id(node) in members and isinstance(node, alg.Facts) else node for node in nodes]
+
+
+def _of(facts: alg.Facts, concepts: list[alg.Entities]) -> alg.Facts:
+    inner = alg.passed(facts)
+    if inner is not None:
+        return alg.passing(facts, _of(inner, concepts))
+    if not isinstance(facts, alg.Scan) or facts.anchor != "subject" or facts.reach != "subject":
+        return facts
+    whole = facts.of is None or (isinstance(facts.of, alg.AllEntities) and facts.of.source is None)
+    return replace(facts, of=concepts[0] if len(concepts) == 1 else alg.Intersect(tuple(concepts))) if whole else facts
+
+
+def placed(part: Any, beyond: set[int], run: Run) -> Any:
+    """A part of a plan as the server can run it: in place of what the client works out stands what
+    that gave.
+    """
+    if isinstance(part, tuple):
+        return tuple(placed(one, beyond, run) for one in part)
+    if not isinstance(part, Node | Condition) or (isinstance(part, Node) and id(part) not in beyond):
+        return part
+    if isinstance(part, alg.Entities):
+        return alg.ById(tuple(run.snapshot.entity(number).id for number in run.entities(part).tolist()))
+    if isinstance(part, alg.Values):
+        values: list[Any] = [value.name if isinstance(value, Entity) else value for value in run.values(part).values()]
+        return alg.Constants(tuple(value for value in values if value is not UNKNOWN))
+    changed = {one.name: placed(getattr(part, one.name), beyond, run) for one in fields(part) if one.init}  # type: ignore[arg-type]
+    return replace(part, **changed)  # type: ignore[type-var]
+
+
+def values_may_warn(plan: Node, schema: StoredSchema, empty: bool, *, tables: bool = True) -> bool:
+    """Whether some operator may have something to say that only a look at its values tells; `tables`
+    says that those that give tables are among them.
+    """
+    return any(may_warn(node, schema, empty) for node in postorder(plan) if tables or not isinstance(node, alg.Table))
+
+
+def compile_tallies(nodes: list[Node], graph: str, schema: StoredSchema, *, layout: Layout = CONDGRAPH) -> Compiled:
+    """One query for how many values of each type and unit each operator looks at: `step`, `kind`,
+    `unit`, `count`.
+    """
+
+    compiler = PlanCompiler(graph, schema, [child for node in nodes for child in node.inputs()], layout)
+    branches: list[list[str]] = []
+    for step, node in enumerate(nodes):
+        for clauses, kind, unit in _looked_at(compiler, node):
+            grouped = f"RETURN {step} AS step, {kind} AS kind, {unit} AS unit, count(*) AS count"
+            branches.append([*clauses, grouped])
+    return Compiled(compiler.whole(branches, ("step", "kind", "unit", "count")), compiler.parameters, "values", layout=layout)
+
+
+def _looked_at(compiler: Compiler, node: Node) -> list[tuple[list[str], str, str]]:
+    """Clauses that leave what an operator's test looks at, and its kind and unit."""
+    if isinstance(node, (alg.FilterValues, alg.AnySatisfies)):
+        rows = compiler.values(node.values)
+        return [(rows.clauses, rows.cell.kind, rows.cell.unit)]
+    assert isinstance(node, (alg.Where, alg.WhereQualifier, alg.WhereValidity))
+    facts = compiler.facts(node.facts)
+    if isinstance(node, alg.Where):
+        if facts.family == "relation":
+            return [(facts.render(), "'entity'", "null")]
+        return [(facts.render(), compiler.layout.kind_of_object(facts.thing), facts.cell.unit)]
+    q, layout = compiler.name("q"), compiler.layout
+    if isinstance(node, alg.WhereQualifier):
+        test = f"{layout.qualifier_name(q)} = {compiler.parameter(node.key)}"
+    else:
+        test = written(compiler, facts, q, node.part)
+    return [(qualified(compiler, facts, q, test), layout.qualifier(q).kind, layout.qualifier(q).unit)]
+
+
+def counted(nodes: list[Node], rows: list[dict[str, Any]]) -> LeftOut:
+    """The values that were left out."""
+    found = LeftOut()
+    for row in rows:
+        node, kind = nodes[row["step"]], KINDS[row["kind"]]
+        left_out(found, kind, row["unit"] if kind is Kind.QUANTITY else NO_UNIT, row["count"], compared_kinds(condition_of(node)))
+    return found
+
+
+# -- Answers -----------------------------------------------------------------------------------------
 
 
 class Neo4jAnswer(StoredAnswer):
@@ -79,7 +313,6 @@ class Neo4jAnswer(StoredAnswer):
         """
         if self._compiled.columns is None:
             return None
-        from condgraph.cypher.groups import tables_of
 
         found = tables_of(self.plan, self._compiled.columns, self._rows[0]["rows"])
         if found is None:
@@ -159,7 +392,6 @@ class Neo4jAnswer(StoredAnswer):
         """
         if self._compiled.shape != "witness":
             return self._store.witness(self.plan)
-        from condgraph.cypher.compile.plan import run_witness
 
         return run_witness(self.plan, self._rows, self._store.known_sources, self._compiled.layout)
 
@@ -187,8 +419,6 @@ class Neo4jAnswer(StoredAnswer):
         )
 
     def _noticed(self) -> list[str]:
-        from condgraph.cypher.compile.plan import lowered
-        from condgraph.cypher.warnings import compile_tallies, counted, of_concepts, placed, tested, values_may_warn
 
         schema = self._store.schema
         found, left = list[str](), LeftOut()

@@ -1,33 +1,31 @@
-"""The connection to a server: sessions, deadlines kept towards the caller in any case, errors in
+"""The connection to a Neo4j server: opening a driver, sessions, deadlines that hold for the caller in any case, errors in
 condgraph's own types.
-
-Whatever waits for the server under a deadline waits in a thread (`workers`), so that its caller is
-free at the deadline even where the server says nothing at all. What the server answers at once when
-it is well (a connection, the state of a graph, a plan) has a bound of its own, `patience`, for
-calls without a deadline; writing has ten times that, a transaction at a time.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import ssl
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import uuid4
 
-from condgraph.cypher.driver import opened
-from condgraph.cypher.failures import as_own_errors, retried
-from condgraph.cypher.guard.check import check_plan, check_text
-from condgraph.cypher.interruptible import Line, Outcome, Transaction
+from condgraph.cypher.guard import check_plan, check_text
+from condgraph.engine.addresses import NEO4J_SCHEMES, parse, shown
 from condgraph.engine.bounds import LONGER, Budget, bounded_by, check_bounds, current, late, merged
 from condgraph.engine.errors import (
     CancelledError,
     DeadlineError,
     MissingExtraError,
     OptionError,
+    StoreError,
+    StoreMissingError,
     StoreVersionError,
 )
 from condgraph.engine.workers import Workers
@@ -35,7 +33,202 @@ from condgraph.engine.workers import Workers
 if TYPE_CHECKING:
     import neo4j
 
+
+# -- Sessions and transactions -----------------------------------------------------------------------
+# What a thread does with the driver while its caller waits for it: a session that can be cut off,
+# and a writing transaction.
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a text gave: its rows, and how many nodes and relationships it made or deleted."""
+
+    rows: list[dict[str, Any]]
+    nodes: int
+    edges: int
+    deleted: int
+
+
+class Transaction:
+    """A writing transaction; `Connection.transaction` commits it."""
+
+    def __init__(self, transaction: neo4j.Transaction) -> None:
+        self._transaction = transaction
+
+    def run(self, text: str, parameters: dict[str, Any]) -> Outcome:
+        """Run a text to its end."""
+        result = self._transaction.run(text, parameters)
+        rows = [record.data() for record in result]
+        counters = result.consume().counters
+        deleted = counters.nodes_deleted + counters.relationships_deleted
+        return Outcome(rows, counters.nodes_created, counters.relationships_created, deleted)
+
+    def rollback(self) -> None:
+        """Undo everything."""
+        self._transaction.rollback()
+
+
+class Line:
+    """The session of a thread that waits for the server, to be cut off by somebody else."""
+
+    __slots__ = ("over", "session")
+
+    def __init__(self) -> None:
+        self.session: neo4j.Session | None = None
+        self.over = False
+
+    def cut(self) -> None:
+        """Close the connection of the session, if it has one: a thread that reads from it gets an
+        error at once. A session that is not connected yet ends by the driver's own bounds.
+        """
+        self.over = True
+        # The driver has no public way to do this; without it the thread ends when the server says
+        # something.
+        connection = getattr(self.session, "_connection", None)
+        kill = getattr(connection, "kill", None)
+        if kill is not None:
+            with suppress(Exception):
+                kill()
+
+
+# -- Opening a driver --------------------------------------------------------------------------------
+
+
+def opened(place: Any, user: str | None, password: str | None, patience: float) -> tuple[neo4j.Driver, str, str | None]:
+    """A driver for a place, its address without passwords, and the database that the address names.
+
+    `patience` is in seconds, for making a connection. Raises `OptionError` for what names no server.
+    """
+    import neo4j
+
+    if not isinstance(place, str):
+        place, user, password = _profile(place)
+    elif place.partition("://")[2].partition("/")[0] == "":
+        place = os.environ.get("NEO4J_URI") or os.environ.get("NEO4J_URL") or place
+    address = parse(place, NEO4J_SCHEMES, example="neo4j://localhost:7687")
+    if not address.host:
+        raise OptionError(f"{shown(place)!r} names no server", hint="such as neo4j://localhost:7687, or NEO4J_URI")
+    user = user or address.user or os.environ.get("NEO4J_USERNAME") or os.environ.get("NEO4J_USER")
+    password = password or address.password or os.environ.get("NEO4J_PASSWORD")
+    if password and not user:
+        user = "neo4j"
+    plain = address._replace(path="").plain
+    try:
+        driver = neo4j.GraphDatabase.driver(
+            plain,
+            auth=(user, password) if user and password is not None else None,
+            # A connection that was idle is asked whether it is alive, so that a restarted server costs
+            # nobody a query.
+            liveness_check_timeout=5.0,
+            notifications_min_severity="OFF",
+            connection_timeout=patience,
+            connection_acquisition_timeout=patience,
+        )
+    except (ValueError, neo4j.exceptions.ConfigurationError) as error:
+        raise OptionError(f"{plain!r} is no address: {error}") from None
+    return driver, plain, address.path.strip("/") or None
+
+
+def _profile(place: Any) -> tuple[str, str | None, str | None]:
+    """Address, user and password of a `py2neo.Graph`."""
+    profile = getattr(getattr(place, "service", None), "profile", None)
+    if profile is None:
+        raise OptionError(f"what was given ({type(place).__name__}) is no address, no neo4j.Driver and no py2neo.Graph")
+    user, password = tuple(profile.auth) if getattr(profile, "auth", None) else (None, None)
+    return str(profile.uri), user or None, password or None
+
+
+# -- Failures ----------------------------------------------------------------------------------------
+# What the driver and the server raise: which of it passes and is tried again, and what else it is as
+# one of condgraph's own errors.
+
+
 T = TypeVar("T")
+#: What a server says where two make one index at the same time, whatever `IF NOT EXISTS` says. Once the
+#: other has it, it is there.
+_RACED: Final = "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
+
+
+def retried(work: Callable[[], T], patience: float, line: Line) -> T:
+    """The result of `work`, tried again for `patience` seconds after a failure that passes: at once
+    where a connection had died, later where the server says that it may work then. Not where the
+    server ran out of memory: it would again. Raises what the driver raises.
+    """
+    from neo4j import exceptions
+
+    until, lost, pause = time.monotonic() + patience, False, 0.05
+    while True:
+        try:
+            return work()
+        except (exceptions.ServiceUnavailable, exceptions.SessionExpired):
+            if lost or line.over:
+                raise
+            lost = True
+        except exceptions.Neo4jError as error:
+            passes = error.code == _RACED or (error.is_retryable() and "OutOfMemory" not in (error.code or ""))
+            again = passes and not line.over
+            if not again or time.monotonic() + pause > until:
+                raise
+            time.sleep(pause)
+            pause *= 2
+
+
+@contextmanager
+def as_own_errors(place: str, database: str | None) -> Iterator[None]:
+    """Failures of the driver within as errors of condgraph, with the place (an address) and the
+    database that they are of.
+    """
+    from neo4j import exceptions
+
+    try:
+        yield
+    except exceptions.AuthError as error:
+        raise StoreError(f"{place} refuses the user or the password", hint="NEO4J_USERNAME and NEO4J_PASSWORD say them") from error
+    except (exceptions.ServiceUnavailable, exceptions.SessionExpired) as error:
+        raise _not_there(place, error) from error
+    except exceptions.Neo4jError as error:
+        code = error.code or ""
+        if "TransactionTimedOut" in code or "Terminated" in code:
+            raise DeadlineError("the query did not end before its deadline", hint="a longer timeout= may help") from error
+        if "DatabaseNotFound" in code:
+            raise StoreMissingError(f"{place} has no database {database!r}") from error
+        if ".Security." in code:
+            raise StoreError(f"{place} refuses: {error.message}", hint="NEO4J_USERNAME and NEO4J_PASSWORD say who asks") from error
+        raise StoreError(f"the server says: {error.message}") from error
+    except exceptions.DriverError as error:
+        raise StoreError(f"{place}: {error}") from error
+
+
+def _not_there(place: str, error: Exception) -> StoreError:
+    """What to say of a server that could not be reached; of one whose TLS is the reason that."""
+    scheme, mark, rest = place.partition("://")
+    tls = next((one for one in _causes(error) if isinstance(one, ssl.SSLError)), None)
+    if tls is None or "+s" not in scheme:
+        return StoreError(f"no server answers at {place}", hint="is it running, and is the address right?")
+    if isinstance(tls, ssl.SSLCertVerificationError):
+        hint = f"{scheme.partition('+')[0]}+ssc{mark}{rest} takes one that nobody vouches for"
+        return StoreError(f"the certificate of {place} is not accepted: {tls.verify_message}", hint=hint)
+    plain = f"{scheme.partition('+')[0]}{mark}{rest}"
+    return StoreError(f"the server at {place} speaks no TLS, which +s in its address asks for", hint=f"{plain} asks without")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """A failure, and those that led to it."""
+    left: list[BaseException | None] = [error]
+    while left:
+        one = left.pop()
+        if one is not None:
+            yield one
+            left += [one.__cause__ or one.__context__, *getattr(one, "exceptions", ())]
+
+
+# -- The connection ----------------------------------------------------------------------------------
+# Whatever waits for the server under a deadline waits in a thread (`workers`), so that its caller is
+# free at the deadline even where the server says nothing at all. What the server answers at once when
+# it is well (a connection, the state of a graph, a plan) has a bound of its own, `patience`, for
+# calls without a deadline; writing has ten times that, a transaction at a time.
+
+
 #: Seconds that the server may take for what it answers at once when it is well, where `patience=`
 #: says nothing else.
 PATIENCE: Final = 30.0

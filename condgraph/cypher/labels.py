@@ -18,8 +18,7 @@ from condgraph.engine.errors import StoreError
 from condgraph.engine.facts import EntityKind
 
 if TYPE_CHECKING:
-    from condgraph.cypher.connection import Connection
-    from condgraph.cypher.interruptible import Transaction
+    from condgraph.cypher.connection import Connection, Transaction
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 

@@ -1,4 +1,8 @@
-"""Queries of a program on a Neo4j database, whatever its layout: one for the answer, others for what is looked at later."""
+"""Queries of a program on a Neo4j database, whatever its layout: one for the answer, others for what is looked at later.
+
+`cypher.store` has the graphs that condgraph writes, `cypher.native.store` existing databases; both say how they are laid
+out, what is known of them, and how names are read.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +14,36 @@ from functools import reduce
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from condgraph.cypher.answer import Neo4jAnswer, pasteable
-from condgraph.cypher.compile.plan import Compiled, compile_plan, compile_sizes
+from condgraph.cypher.answer import Neo4jAnswer, Records, pasteable
+from condgraph.cypher.compile.plan import (
+    Compiled,
+    compile_counts,
+    compile_plan,
+    compile_sizes,
+    compile_witness,
+    lowered,
+    restore,
+    run_witness,
+)
+from condgraph.cypher.compile.values import PlanCompiler
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.layout.paths import CONDGRAPH
-from condgraph.cypher.records import Records
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, carried, fields_of, postorder
+from condgraph.engine.algebra.around import around_of, named_of
+from condgraph.engine.algebra.sorts import Entities
 from condgraph.engine.errors import ParseError, PlanError, UnsupportedError
 from condgraph.engine.execute.searched import countable
 from condgraph.engine.facts import Source
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
+from condgraph.engine.values import Kind
 from condgraph.names.linking import LinkingSchema, NameReader
 
 if TYPE_CHECKING:
-    from condgraph.cypher.shapes import Shapes
-    from condgraph.cypher.warming import Warming
+    from condgraph.cypher.shapes import Shapes, Warming
     from condgraph.engine.check import KnownIds
     from condgraph.engine.execute import Run
     from condgraph.engine.store import Request, Size
@@ -36,7 +51,49 @@ if TYPE_CHECKING:
     from condgraph.names.linking import LinkingSchema
 
 
-# -- asked -------------------------------------------------------------------------------------------
+# -- Statements around entities ----------------------------------------------------------------------
+
+
+def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
+    """The entities of these ids and names with the statements at whose ends they stand, as a
+    snapshot of those alone; and of each entity in them one other that has its name, where there is
+    one. With `concepts` also the memberships that they are an end of.
+    """
+    of, scans = around_of(ids, names, values=values)
+    layout: Layout = store.layout
+    kinds = {kind for key in store.schema.qualifiers for kind, _ in store.schema.qualifier_kinds(key)}
+    parts = named_of(of, scans, qualified=Kind.ENTITY in kinds)
+    compiler = PlanCompiler(store.name, store.schema, [of, *scans, *parts], layout)
+    branches: list[list[str]] = []
+    for number, scan in enumerate(scans):
+        facts = compiler.facts(scan)
+        row = layout.statement(compiler, facts.fact, facts.subject, facts.thing, facts.family)
+        branches.append([*facts.render(), f"RETURN {number} AS unit, {row} AS row LIMIT {int(most)}"])
+    rows = compiler.entities(of)
+    described = layout.described(rows.variable)
+    branches.append([*rows.clauses, f"RETURN {len(scans)} AS unit, {{e: {described}}} AS row"])
+    for part in parts:
+        branches.append(
+            [*_namesakes(compiler, part, most), f"RETURN {len(scans)} AS unit, {{e: {layout.described('other')}}} AS row"]
+        )
+    if concepts:
+        branches += layout.memberships_of(compiler, compiler.set_of(of), most)
+    text = compiler.whole(branches, ("unit", "row"))
+    found: Snapshot = store.steady(lambda: restore(store.connection.read(text, compiler.parameters), store.known_sources, layout))
+    return found
+
+
+def _namesakes(compiler: PlanCompiler, part: Entities, most: int) -> list[str]:
+    """Clauses that leave, as `other`, one entity for each of a part whose name it has as well."""
+    rows, layout = compiler.entities(part), compiler.layout
+    n, k, e = rows.variable, compiler.name("k"), compiler.name("e")
+    found = "\n".join(layout.by_name(e, f"= {k}"))
+    look_up = f"{found}\nWITH {e}, {n} WHERE {e} <> {n}\nRETURN {e} AS other LIMIT 1"
+    bound = [f"WITH DISTINCT {n} LIMIT {int(most)}", f"WITH {n}, {layout.name_key(n)} AS {k}"]
+    return [*rows.clauses, *bound, compiler.call(look_up, n, k), "WITH DISTINCT other"]
+
+
+# -- Programs on their way to the server -----------------------------------------------------------
 # A program on its way to the server: its query, and the names of entities that the query looks up
 # as well.
 #
@@ -124,12 +181,7 @@ def _needed(nodes: list[Node]) -> frozenset[str]:
     return needs[id(nodes[-1])]
 
 
-# -- asking ------------------------------------------------------------------------------------------
-# Asking a Neo4j database, however it is laid out: one query a program, and one for each thing that its
-# answer tells later.
-#
-# `cypher.store` has the graphs that condgraph writes, `cypher.native.store` the databases of others;
-# both say how they are laid out, what is known of them, and how names are read.
+# -- The store -------------------------------------------------------------------------------------
 
 
 T = TypeVar("T")
@@ -159,13 +211,13 @@ class AskingStore(ABC):
         """Have the server plan the commonest shapes of queries over the graph, for so many seconds at
         most; how many texts it planned.
         """
-        from condgraph.cypher.warming import warm
+        from condgraph.cypher.shapes import warm
 
         return warm(self.connection, self._shapes, seconds=seconds)
 
     def warm_behind(self) -> Warming:
         """The same in the background."""
-        from condgraph.cypher.warming import Warming
+        from condgraph.cypher.shapes import Warming
 
         self._warming = Warming(self.connection, self._shapes)
         return self._warming
@@ -270,7 +322,6 @@ class AskingStore(ABC):
 
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""
-        from condgraph.cypher.compile.plan import compile_witness, run_witness
 
         layout = self._layout_for([plan])
         rows = self._fetched(compile_witness(plan, self.name, self.schema, layout=layout))
@@ -278,7 +329,6 @@ class AskingStore(ABC):
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
         """The statements around entities, for chains: one query."""
-        from condgraph.cypher.around import around
 
         return around(self, ids, names, most, values=values, concepts=concepts)
 
@@ -286,7 +336,6 @@ class AskingStore(ABC):
         """How many statements, or entities, each operator gives: one query; `known` has the ids of
         what the client works out.
         """
-        from condgraph.cypher.compile.plan import compile_counts, lowered
 
         asked = [countable(node, lambda one: id(one) in lowered(one), known) for node in nodes]
         compiled = compile_counts(asked, self.name, self.schema, layout=self._layout_for(asked))

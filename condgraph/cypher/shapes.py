@@ -1,22 +1,16 @@
-"""The commonest shapes of queries over a graph: texts that a server may plan before anybody asks
-them, since nearly all that a person or a model asks is new to it, and planning is most of what a
-first run costs.
-
-A shape is a program of a few steps with some predicates of the graph in it. Names, values,
-comparisons and, where it is no work, the types of relationships are parameters of a text, so that
-one text serves all programs of its shape. Which texts there are depends on what the graph holds:
-whether a predicate's objects are entities or values, of which kinds, how many there are. So steps
-that lead to the same texts stand for each other, with the weight of all of them: how often their
-predicates are said in the graph, and how often such a thing is asked, as the questions of KQA Pro
-show. A program is as common as its parts are together.
+"""The commonest shapes of queries over a graph: texts that a server may plan before anybody asks them, since nearly all that
+a person or a model asks is new to it, and planning is most of what a first run costs.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from condgraph.cypher.compile.plan import Compiled, compile_plan
 from condgraph.cypher.layout.base import Layout
@@ -26,7 +20,19 @@ from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.languages.kopl.lower import lower
 
 if TYPE_CHECKING:
+    from condgraph.cypher.connection import Connection
     from condgraph.engine.stored_schema import StoredSchema
+
+
+# -- Shapes ------------------------------------------------------------------------------------------
+# A shape is a program of a few steps with some predicates of the graph in it. Names, values,
+# comparisons and, where it is no work, the types of relationships are parameters of a text, so that
+# one text serves all programs of its shape. Which texts there are depends on what the graph holds:
+# whether a predicate's objects are entities or values, of which kinds, how many there are. So steps
+# that lead to the same texts stand for each other, with the weight of all of them: how often their
+# predicates are said in the graph, and how often such a thing is asked, as the questions of KQA Pro
+# show. A program is as common as its parts are together.
+
 
 #: A step of a program: a function with its inputs. Those that take two results, and those that take
 #: none, are told by their names.
@@ -284,3 +290,65 @@ def program(steps: Steps) -> list[dict[str, Any]]:
         inputs = [f"{NOBODY} {number}"] if function == "Find" else inputs
         found.append({"function": function, "dependencies": taken, "inputs": inputs})
     return found
+
+
+# -- Warming -----------------------------------------------------------------------------------------
+# It is asked to explain each text: it plans it then, and runs nothing, however large the graph is.
+
+
+#: Texts that a server plans ahead, of the thousand that it keeps the plans of.
+TEXTS: Final = 600
+#: Fewer statements are loaded more quickly than their shapes are planned.
+WORTH: Final = 10_000
+#: After a load its server plans ahead for this part of the time that the load took, and no longer
+#: than so many seconds.
+_PART, _LONGEST = 0.2, 20.0
+
+#: The shapes of queries over a graph, read when they are needed.
+ShapesOf: TypeAlias = "Callable[[], Shapes]"
+
+
+def warm(
+    connection: Connection, shapes: ShapesOf, *, texts: int = TEXTS, seconds: float | None = None, stop: Event | None = None
+) -> int:
+    """Have the server plan so many texts at most, the commonest first, for so many seconds at most;
+    how many it planned. Raises what asking raises.
+    """
+    until = None if seconds is None else time.monotonic() + seconds
+    done = 0
+    for one in shapes().texts(texts):
+        if (stop is not None and stop.is_set()) or (until is not None and time.monotonic() > until):
+            break
+        connection.read(f"EXPLAIN {one.text}", one.parameters)
+        done += 1
+    return done
+
+
+def warm_after(connection: Connection, shapes: ShapesOf, statements: int, took: float) -> None:
+    """The same after a load, which goes well whatever becomes of this."""
+    if statements >= WORTH:
+        with suppress(CondgraphError):
+            warm(connection, shapes, seconds=min(_LONGEST, took * _PART))
+
+
+class Warming:
+    """The same in the background, until `end`."""
+
+    def __init__(self, connection: Connection, shapes: ShapesOf) -> None:
+        self._connection, self._shapes, self._stop = connection, shapes, Event()
+        self._thread = Thread(target=self._run, name="condgraph-neo4j-warming", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        # Who asks is told what is wrong with a server; nobody asks here.
+        with suppress(CondgraphError):
+            warm(self._connection, self._shapes, stop=self._stop)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it is done; whether it is."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def end(self) -> None:
+        """Let it end with the text that it is at."""
+        self._stop.set()

@@ -15,7 +15,7 @@ from condgraph.cypher.load.push import LEASE, NOTHING, abandon, check_graph, che
 from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.patterns.vectors import drop
 from condgraph.cypher.queries import AskingStore
-from condgraph.cypher.warming import warm_after
+from condgraph.cypher.shapes import warm_after
 from condgraph.engine.bounds import allowed, cached
 from condgraph.engine.errors import (
     ReadOnlyError,

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from condgraph.cypher.guard.check import check_plan, check_text
+from condgraph.cypher.guard import check_plan, check_text
 from condgraph.engine.errors import CondgraphError, OptionError, ReadOnlyError
 from tests.support.cypher_attacks import HARMLESS, PLACES, attacks
 from tests.support.lanes import by_lane, sample

@@ -344,7 +344,7 @@ def test_html_says_how_many_more() -> None:
 
 
 def test_rows_of_cypher_are_a_list_with_html() -> None:
-    from condgraph.cypher.records import Records
+    from condgraph.cypher.answer import Records
 
     found = Records([{"n": SCRIPT, "m": None}] * 25)
     assert found == [{"n": SCRIPT, "m": None}] * 25

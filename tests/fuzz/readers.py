@@ -25,7 +25,7 @@ from condgraph.agents.toolbox import Toolbox, calls
 from condgraph.ask.reply import program_in
 from condgraph.chains.backends.trie import enum_value
 from condgraph.chains.text import triples_in
-from condgraph.cypher.guard.check import check_text
+from condgraph.cypher.guard import check_text
 from condgraph.cypher.native.file import read_file
 from condgraph.endpoint import formats as results
 from condgraph.endpoint import protocol

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 import condgraph
 from condgraph.cli.app import app
-from condgraph.cypher.guard.check import PROCEDURES, check_plan
+from condgraph.cypher.guard import PROCEDURES, check_plan
 from condgraph.engine.errors import CondgraphError, ReadOnlyError
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.support.cypher_attacks import CANARY, HARMLESS, Attack, attacks

@@ -27,8 +27,7 @@ from condgraph.engine.owner import Owner
 from condgraph.overview.survey import described, packed, survey
 
 if TYPE_CHECKING:
-    from condgraph.cypher.connection import Connection
-    from condgraph.cypher.interruptible import Transaction
+    from condgraph.cypher.connection import Connection, Transaction
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 

@@ -1,1 +1,0 @@
-"""The check of Cypher that a person or a model wrote: it reads, and does nothing else."""
