@@ -17,8 +17,8 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import condgraph
-from condgraph.chains.backends.sequences import parts
-from condgraph.chains.backends.trie import gbnf_of_parts
+from condgraph.chains.backends.base import gbnf_of_parts
+from condgraph.chains.chain import parts
 
 DATA = Path(os.environ.get("CONDGRAPH_DATA", "../shared")) / "data"
 

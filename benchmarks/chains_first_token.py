@@ -20,8 +20,8 @@ import xllamacpp
 
 import condgraph
 from benchmarks.chains import byte_bpe
-from condgraph.chains.backends.sequences import parts
-from condgraph.chains.backends.trie import gbnf_of_parts
+from condgraph.chains.backends.base import gbnf_of_parts
+from condgraph.chains.chain import parts
 from tests.support import local_model
 
 DATA = Path(os.environ.get("CONDGRAPH_DATA", "../shared")) / "data"

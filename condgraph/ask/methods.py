@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from condgraph.ask.demos import LearningDemos
     from condgraph.ask.prompt import Excerpt
     from condgraph.ask.records import Asked, AskStep, Host, Via
-    from condgraph.models.chat import Budget
+    from condgraph.models.budget import Budget
 
 
 class AskMethods:
@@ -70,7 +70,7 @@ class AskMethods:
         from condgraph.ask.pipeline import Asking
         from condgraph.ask.records import AskOptions
         from condgraph.models.adapters import model_of
-        from condgraph.models.chat import Budget as Bounds
+        from condgraph.models.budget import Budget as Bounds
 
         graph = cast("Host", self)
         model = model_of(llm)

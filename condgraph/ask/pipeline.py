@@ -44,7 +44,8 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.external import FunctionCall
 from condgraph.grammars.grammar import Grammar, constraint
-from condgraph.models.chat import ChatModel, Completion, Message, Metered, estimate
+from condgraph.models.budget import Metered
+from condgraph.models.chat import ChatModel, Completion, Message, estimate
 from condgraph.names.words import STOP, WORD, stem
 from condgraph.overview.schema import quoted, unmarked
 from condgraph.vectors.encoders import fold

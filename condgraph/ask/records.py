@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from condgraph.engine import html
 from condgraph.engine.errors import CondgraphError, OptionError, nearest, shortened
-from condgraph.models.chat import Budget, Usage
+from condgraph.models.budget import Budget
+from condgraph.models.chat import Usage
 
 if TYPE_CHECKING:
     from condgraph.ask.prompt import Excerpt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, Protocol
@@ -350,15 +350,34 @@ class Parts:
         return sorted((*head, *one) for head, end in self.heads for one in self.ends[end])
 
 
-def every(chain: Chain, through: Callable[[Chain], Iterator[Chain]], most: int) -> Parts | None:
-    """The sequences of all triples that may follow; None where there are more than `most`.
+def walk_through(chain: Chain) -> Iterator[Chain]:
+    """Every chain in which the triple that is being written is complete, in the order of ids."""
+    stack = [chain.copy()]
+    while stack:
+        check()
+        one = stack.pop()
+        # A triple that is complete has nothing that may follow.
+        while len(tokens := one.next()) == 1:
+            one.advance(tokens[0])
+        if one.complete:
+            yield one
+            continue
+        for token in reversed(tokens):
+            branch = one.copy()
+            branch.advance(token)
+            stack.append(branch)
+
+
+def parts(chain: Chain, most: int) -> Parts | None:
+    """The sequences of all triples that may follow, with the ids of this triple that are written
+    already; None where there are more than `most`.
 
     A head whose statements are all relations without qualifiers has sequences made of its names'.
-    Other heads, and a triple that is begun, are gone `through` token by token.
+    Other heads, and a triple that is begun, are walked through token by token.
     """
     names, place = chain._shared.names, chain.walk.place
     if names is None or chain.ids:
-        taken = _taken((one.ids for one in through(chain)), most)
+        taken = _taken((one.ids for one in walk_through(chain)), most)
         return None if taken is None else Parts([((), 0)], [taken]) if taken else Parts()
     if not len(found := chain.walk.statements):
         return Parts()
@@ -379,7 +398,7 @@ def every(chain: Chain, through: Callable[[Chain], Iterator[Chain]], most: int) 
     for head in odd.tolist():
         check()
         if (branch := _at(chain, names.heads, head)) is not None:
-            more = _taken((one.ids[len(branch.ids) :] for one in through(branch)), left)
+            more = _taken((one.ids[len(branch.ids) :] for one in walk_through(branch)), left)
             if more is None:
                 return None
             if more:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from condgraph.chains.chain import Chain
     from condgraph.chains.place import Place
     from condgraph.chains.reason import Reasoned
-    from condgraph.chains.verify import Verdict
+    from condgraph.chains.walk import Verdict
     from condgraph.engine.store import Store
     from condgraph.vectors.encoders import Encoder
 
@@ -66,7 +66,7 @@ class ChainMethods:
         """Judge any text as a chain from some entities: true where it has triples, each of them in
         the graph and touching what was visited; `wrong` is the first that is not, with its reason.
         """
-        from condgraph.chains.verify import verify
+        from condgraph.chains.walk import verify
 
         with within(self.timeout if timeout is None else timeout, cancelled):
             return verify(place_of(self, engine), text, entities, max_steps=max_steps, repeat=repeat)
@@ -105,8 +105,7 @@ class ChainMethods:
         words between triples. `method="direct"` and `"cot"` are the paper's baselines, which
         nothing keeps to the graph. `timeout` is in seconds.
         """
-        from condgraph.chains.mentions import mentions
-        from condgraph.chains.reason import Options, reason
+        from condgraph.chains.reason import Options, mentions, reason
         from condgraph.vectors.encoders import encoder_of
 
         options = Options(
@@ -123,8 +122,7 @@ class ChainMethods:
 
 def place_of(graph: ChainMethods, engine: str | None = None, *, values: bool = True, qualifiers: bool = True) -> Place:
     """Where chains of a graph are read: its snapshot, or the server that has it."""
-    from condgraph.chains.place import LocalPlace
-    from condgraph.chains.stored_place import StorePlace
+    from condgraph.chains.place import LocalPlace, StorePlace
 
     store = graph._store_of(engine)
     snapshot = getattr(store, "snapshot", None)

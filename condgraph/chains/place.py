@@ -1,5 +1,4 @@
-"""Statements around an entity, as chains read them: what they ask of a graph, and a snapshot in
-process. `stored_place` is a graph on a server.
+"""Statements around an entity, as chains read them: of a snapshot in process, and of a graph on a server.
 
 Entities and statements are numbers of the place. Nothing is read before a chain reaches it.
 """
@@ -7,17 +6,21 @@ Entities and statements are numbers of the place. Nothing is read before a chain
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.chains.text import entity_text, qualified, value_text
-from condgraph.engine.errors import UnknownNameError
+from condgraph.engine.errors import UnknownNameError, nearest
 from condgraph.engine.evidence import Evidence, EvidenceList
 from condgraph.engine.facts import Entity, Ref
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
+
+# -- in process --------------------------------------------------------------------------------------
+# Entities and statements are numbers of the place. Nothing is read before a chain reaches it.
+
 
 Numbers = NDArray[np.int64]
 
@@ -196,3 +199,185 @@ class LocalPlace:
         """A statement with its sources."""
         found: Evidence = EvidenceList.of(self.snapshot, [statement], [])[0]
         return found
+
+
+# -- on servers --------------------------------------------------------------------------------------
+# Statements around an entity of a graph on a server: one query brings what stands around the
+# entities that a triple reached (`chains.place.Place`).
+
+
+#: The most statements read around one entity, in each direction.
+MOST_FETCHED: Final = 10_000
+_NONE: Final = np.empty(0, np.int64)
+
+
+class AroundStore(Protocol):
+    """A store that gives the statements around entities."""
+
+    def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
+        """The entities of these ids or names, and the statements that have one of them at an end,
+        with qualifiers and sources: at most `most` in each direction, by one query. Where another
+        entity has the name of one of these, one such is there as well, if there are fewer than `most`.
+        """
+        ...
+
+
+class StorePlace:
+    """A graph on a server. What stands around entities comes by one query when a chain reaches
+    them, and is kept; entities and statements are numbered as they come.
+    """
+
+    def __init__(self, store: AroundStore, *, values: bool = True, qualifiers: bool = True, most: int = MOST_FETCHED) -> None:
+        self._store, self.values, self.qualifiers, self._most = store, values, qualifiers, most
+        self.warnings: list[str] = []
+        #: How many queries were asked.
+        self.queries = 0
+        self._entities: list[Entity] = []
+        self._by_id: dict[str, int] = {}
+        #: Whether others have an entity's name, by id; decided once, so that it is always written alike.
+        self._shared: dict[str, bool] = {}
+        self._facts: list[Evidence] = []
+        self._ends: list[tuple[int, int]] = []
+        self._kinds: list[int] = []
+        self._names: list[str] = []
+        self._by_name: dict[str, int] = {}
+        self._known: dict[str, int] = {}
+        self._around: dict[int, tuple[Numbers, Numbers]] = {}
+
+    def find(self, name: str, *, by_id: bool = False) -> list[int]:
+        """The entities of this name, else of this id, with all that stands around them; raises
+        `UnknownNameError`.
+        """
+        fetched = self._fetch((name,), () if by_id else (name,))
+        found = fetched if by_id else [number for number in fetched if self._entities[number].name == name] or fetched
+        if not found:
+            seen = [one.name for one in self._entities]
+            raise UnknownNameError("entity", name, candidates=nearest(name, seen))
+        return found
+
+    def present(self, names: Sequence[str]) -> dict[str, list[int]]:
+        """Of some names those that entities have exactly."""
+        found: dict[str, list[int]] = {}
+        for number in self._fetch((), list(names)) if names else ():
+            found.setdefault(self._entities[number].name, []).append(number)
+        return found
+
+    def entity(self, number: int) -> Entity:
+        """An entity as a record."""
+        return self._entities[number]
+
+    def head(self, number: int) -> str:
+        """An entity as it is written."""
+        return self._written(self._entities[number])
+
+    def _written(self, one: Entity) -> str:
+        return entity_text(one.name, one.id, not self._shared.get(one.id, True))
+
+    def reach(self, numbers: Iterable[int]) -> None:
+        """Fetch what stands around entities, by one query for all that are not known."""
+        fresh = [self._entities[number].id for number in numbers if number not in self._around]
+        if fresh:
+            self._fetch(fresh, ())
+
+    def _fetch(self, ids: Sequence[str], names: Sequence[str]) -> list[int]:
+        self.queries += 1
+        part = self._store.around(ids, names, self._most, values=self.values)
+        wanted = [number for ident in ids if (number := part.identified(ident)) >= 0]
+        for name in names:
+            wanted += part.named(name).tolist()
+        ends: dict[int, tuple[list[int], list[int]]] = {self._number(part.entity(one)): ([], []) for one in wanted}
+        every = range(part.statements if self.values else part.relations)
+        for fact in EvidenceList.of(part, list(every), []):
+            number = self._statement(fact)
+            subject, thing = self._ends[number]
+            if subject in ends:
+                ends[subject][0].append(number)
+            if thing in ends:
+                ends[thing][1].append(number)
+        for node, (out, into) in ends.items():
+            self._around[node] = np.unique(np.array(out, np.int64)), np.unique(np.array(into, np.int64))
+        # The bound is one for all the entities of a query, and for each kind of statement.
+        sent = [[self._ends[one][1] >= 0 for one in out] for out, _ in ends.values()]
+        relations, received = sum(map(sum, sent)), sum(len(into) for _, into in ends.values())
+        cut = max(relations, sum(map(len, sent)) - relations, received) >= self._most
+        # Of what may be beyond the bound nobody looked for others of its name; of statements within it,
+        # ends and qualifiers together may be more.
+        unsure = cut or part.entities >= self._most
+        for one in map(part.entity, range(part.entities)):
+            self._shared.setdefault(one.id, unsure or len(part.named(one.name)) > 1)
+        if cut:
+            several = ", ".join(repr(self._entities[node].name) for node in ends)
+            self.warnings.append(f"only the first {self._most} statements around {several} are read")
+        return list(ends)
+
+    def _number(self, entity: Entity) -> int:
+        found = self._by_id.get(entity.id)
+        if found is None:
+            found = self._by_id[entity.id] = len(self._entities)
+            self._entities.append(entity)
+        return found
+
+    def _statement(self, fact: Evidence) -> int:
+        key = f"{fact.subject.id}\x00{fact.predicate}\x00{fact.object!r}\x00{fact.qualifiers!r}"
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(self._facts)
+            self._facts.append(fact)
+            thing = self._number(fact.object) if isinstance(fact.object, Entity) else -1
+            self._ends.append((self._number(fact.subject), thing))
+            if fact.predicate not in self._by_name:
+                self._by_name[fact.predicate] = len(self._names)
+                self._names.append(fact.predicate)
+            self._kinds.append(self._by_name[fact.predicate])
+        return found
+
+    def outgoing(self, number: int) -> Numbers:
+        """The statements of an entity, sorted."""
+        self.reach((number,))
+        return self._around[number][0] if number in self._around else _NONE
+
+    def incoming(self, number: int) -> Numbers:
+        """The statements whose object an entity is, sorted."""
+        self.reach((number,))
+        return self._around[number][1] if number in self._around else _NONE
+
+    def subjects(self, statements: Numbers) -> Numbers:
+        """The subject of each statement."""
+        return np.array([self._ends[one][0] for one in statements.tolist()], np.int64)
+
+    def relations(self, statements: Numbers) -> Numbers:
+        """The predicate of each statement."""
+        return np.array([self._kinds[one] for one in statements.tolist()], np.int64)
+
+    def relation(self, number: int) -> str:
+        """The name of a predicate."""
+        return self._names[number]
+
+    def bare(self, statements: Numbers) -> Numbers:
+        """The object of each statement that is a relation without qualifiers; -1 for others."""
+        plain = (-1 if self.qualifiers and self._facts[one].qualifiers else self._ends[one][1] for one in statements.tolist())
+        return np.fromiter(plain, np.int64, len(statements))
+
+    def tail(self, statement: int) -> str:
+        """The object, and the qualifiers."""
+        fact = self._facts[statement]
+        text = self._text(fact.object)
+        if not self.qualifiers or not fact.qualifiers:
+            return text
+        return qualified(text, [(key, self._text(value)) for key, value in fact.qualifiers])
+
+    def _text(self, thing: Entity | Value) -> str:
+        return self._written(thing) if isinstance(thing, Entity) else value_text(thing)
+
+    def ends(self, statement: int) -> tuple[int, int]:
+        """Subject and object; -1 for a value."""
+        return self._ends[statement]
+
+    def same(self, statement: int) -> Hashable:
+        """Subject, predicate and object."""
+        fact = self._facts[statement]
+        return fact.subject.id, fact.predicate, repr(fact.object)
+
+    def evidence(self, statement: int) -> Evidence:
+        """A statement with its sources."""
+        return self._facts[statement]

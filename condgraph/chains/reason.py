@@ -3,23 +3,78 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 
 from condgraph.chains.backends.base import Backend, Prompt, Score, mentioned
 from condgraph.chains.place import Numbers, Place
-from condgraph.chains.verify import Verdict, verify
-from condgraph.chains.walk import MOST_STEPS, Triple, Walk, triple_of
+from condgraph.chains.walk import MOST_STEPS, Triple, Verdict, Walk, triple_of, verify
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import Value, text_of
 from condgraph.vectors.encoders import Encoder, LexicalEncoder, encode
+
+# -- entities of a question --------------------------------------------------------------------------
+# The entities that a question names, where nobody says which they are.
+
+
+#: The longest name that is looked for, in words, and the longest question, in characters.
+MOST_WORDS: Final = 9
+MOST_SIGNS: Final = 2_000
+_BRACKETED: Final = re.compile(r"\[([^\[\]]{1,200})\]")
+_WORD: Final = re.compile(r"\S+")
+#: Words that are names of things only by accident, where they stand alone.
+_COMMON: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are at be by did do does for from had has have he her his how i in is it its me my name of on or she that the "
+        "their them they this to was we were what when where which who whom whose why will with you your",
+    )
+)
+
+
+def mentions(place: Place, question: str) -> list[Entity]:
+    """The entities named in a question: those in square brackets, else the longest names that stand
+    in it, none inside another.
+    """
+    question = question[:MOST_SIGNS]
+    marked = [found[1].strip() for found in _BRACKETED.finditer(question)]
+    if marked:
+        known = place.present(marked)
+        return [place.entity(number) for name in dict.fromkeys(marked) for number in known.get(name, ())]
+    pieces = list(_pieces(question))
+    known = place.present(list(dict.fromkeys(text for text, _, _ in pieces)))
+    taken: list[tuple[int, int]] = []
+    found: dict[int, None] = {}
+    for text, begin, end in pieces:
+        if text in known and not any(begin < last and first < end for first, last in taken):
+            taken.append((begin, end))
+            found.update(dict.fromkeys(known[text]))
+    return [place.entity(number) for number in found]
+
+
+def _pieces(question: str) -> Iterator[tuple[str, int, int]]:
+    """Runs of words, longest first, as they stand and without what sentences put around them."""
+    words = [(one.start(), one.end()) for one in _WORD.finditer(question)]
+    for size in range(min(MOST_WORDS, len(words)), 0, -1):
+        for at in range(len(words) - size + 1):
+            begin, end = words[at][0], words[at + size - 1][1]
+            text = question[begin:end]
+            bare = text.strip("?!.,;:\"'“”‘’()")
+            for one in dict.fromkeys((text, bare, bare.removesuffix("'s").removesuffix("’s"))):
+                if one and one.casefold() not in _COMMON:
+                    yield one, begin, end
+
+
+# -- all of it ---------------------------------------------------------------------------------------
+
 
 # -- answer ------------------------------------------------------------------------------------------
 # What a question gives that a model reasoned about: the entity or value, the chain to it with its
@@ -272,36 +327,15 @@ def in_sight(walk: Walk, question: str, k: int, encoder: Encoder | None) -> list
     return likest(walk.place, question, walk.visited, k, encoder, hops=1)
 
 
-class Part:
+class _Part:
     """A place with some of its statements alone."""
 
     def __init__(self, place: Place, statements: Iterable[int]) -> None:
         self._place = place
         self._kept = np.array(sorted(set(statements)), np.int64)
-        self.values, self.qualifiers, self.warnings = place.values, place.qualifiers, place.warnings
 
-    def _inside(self, statements: Numbers) -> Numbers:
-        return statements[np.isin(statements, self._kept)]
-
-    def find(self, name: str, *, by_id: bool = False) -> list[int]:
-        """As of the whole place."""
-        return self._place.find(name, by_id=by_id)
-
-    def present(self, names: Sequence[str]) -> dict[str, list[int]]:
-        """As of the whole place."""
-        return self._place.present(names)
-
-    def entity(self, number: int) -> Entity:
-        """As of the whole place."""
-        return self._place.entity(number)
-
-    def head(self, number: int) -> str:
-        """As of the whole place."""
-        return self._place.head(number)
-
-    def reach(self, numbers: Iterable[int]) -> None:
-        """As of the whole place."""
-        self._place.reach(numbers)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._place, name)
 
     def outgoing(self, number: int) -> Numbers:
         """The statements of an entity that are in the part."""
@@ -311,37 +345,13 @@ class Part:
         """The statements in the part whose object an entity is."""
         return self._inside(self._place.incoming(number))
 
-    def subjects(self, statements: Numbers) -> Numbers:
-        """As of the whole place."""
-        return self._place.subjects(statements)
+    def _inside(self, statements: Numbers) -> Numbers:
+        return statements[np.isin(statements, self._kept)]
 
-    def relations(self, statements: Numbers) -> Numbers:
-        """As of the whole place."""
-        return self._place.relations(statements)
 
-    def relation(self, number: int) -> str:
-        """As of the whole place."""
-        return self._place.relation(number)
-
-    def bare(self, statements: Numbers) -> Numbers:
-        """As of the whole place."""
-        return self._place.bare(statements)
-
-    def tail(self, statement: int) -> str:
-        """As of the whole place."""
-        return self._place.tail(statement)
-
-    def ends(self, statement: int) -> tuple[int, int]:
-        """As of the whole place."""
-        return self._place.ends(statement)
-
-    def same(self, statement: int) -> Hashable:
-        """As of the whole place."""
-        return self._place.same(statement)
-
-    def evidence(self, statement: int) -> Evidence:
-        """As of the whole place."""
-        return self._place.evidence(statement)
+def part_of(place: Place, statements: Iterable[int]) -> Place:
+    """A place with some of its statements alone."""
+    return cast("Place", _Part(place, statements))
 
 
 # -- reason ------------------------------------------------------------------------------------------
@@ -416,7 +426,7 @@ def reason(
     if options.subgraph is not None or options.visibility == "full" or options.method != "chains":
         context = likest(place, question, walk.visited, options.subgraph or options.shown, encoder)
     if options.subgraph is not None:
-        walk = replace(walk, place=Part(place, context))
+        walk = replace(walk, place=part_of(place, context))
     lines = [] if options.visibility == "none" else shown(place, context[: options.shown])
     prompt = prompt_of(question, lines, options.method)
     if options.method != "chains":

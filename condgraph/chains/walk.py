@@ -1,24 +1,27 @@
-"""A chain as it grows: what it visited, and which triples may follow (the query-centred subgraph,
-Eq. 1), without a tokenizer.
-
-A `Walk` is never changed: the next triple gives a new one, so that beams share what they have in
-common.
-"""
+"""A chain as it grows, and any text judged as one (DoG, section 2.2), without a tokenizer."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final, Literal
 
 import numpy as np
 
 from condgraph.chains.place import Numbers, Place
-from condgraph.chains.text import named, triple_text
-from condgraph.engine.errors import OptionError
+from condgraph.chains.text import Written, named, triple_text, triples_in
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import OptionError, UnknownNameError, nearest, shortened
 from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import Value
+
+# -- chains ------------------------------------------------------------------------------------------
+# A `Walk` is never changed: the next triple gives a new one, so that beams share what they have in
+# common.
+
 
 #: Triples in a chain where nobody says.
 MOST_STEPS = 4
@@ -133,3 +136,199 @@ class Walk:
     def text(self) -> str:
         """The triples as they are written, one a line."""
         return "\n".join(map(str, self.triples))
+
+
+# -- judging a text ----------------------------------------------------------------------------------
+# Any text judged: which triples stand in it, and whether they are a well-formed chain (DoG, section
+# 2.2).
+#
+# It reads the text and the statements around what was visited; it knows nothing of tokens and tries.
+
+
+#: The most triples of a text that are judged.
+MOST_TRIPLES: Final = 1000
+Why = Literal["", "malformed", "unknown", "absent", "unconnected", "ambiguous", "repeated", "too long", "no triple"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One triple of a text: where it stands, and what it is in the graph, or why it is no step of
+    the chain.
+    """
+
+    text: str
+    span: tuple[int, int]
+    triple: Triple | None = None
+    why: Why = ""
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return self.triple is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a text is worth as a chain. It is true where the text has a triple, and each of them is a
+    step of a well-formed chain.
+    """
+
+    steps: tuple[Judged, ...]
+    query: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.steps) and all(self.steps)
+
+    @property
+    def wrong(self) -> Judged | None:
+        """The first triple that is no step."""
+        return next((step for step in self.steps if not step), None)
+
+    @property
+    def triples(self) -> tuple[Triple, ...]:
+        """The triples that are steps."""
+        return tuple(step.triple for step in self.steps if step.triple is not None)
+
+    @property
+    def why(self) -> Why:
+        """Why the text is no well-formed chain; empty where it is one."""
+        return "no triple" if not self.steps else self.wrong.why if self.wrong is not None else ""
+
+    def __str__(self) -> str:
+        if not self.steps:
+            return "the text has no triple"
+        wrong = self.wrong
+        if wrong is None:
+            return f"a well-formed chain of {len(self.steps)} triple{'s' if len(self.steps) > 1 else ''}"
+        return f"triple {self.steps.index(wrong) + 1}, {shortened(wrong.text, 200)}: {wrong.reason}"
+
+
+def verify(place: Place, text: str, query: Iterable[str | Entity], *, max_steps: int | None = None, repeat: bool = True) -> Verdict:
+    """Judge a text. Each triple is a step where it is in the graph and touches an entity of `query`,
+    or of a step before it; what comes behind a wrong one is judged by the steps that are right.
+
+    A triple may leave qualifiers out; those that it has must be the statement's. `max_steps` is the
+    most triples; without `repeat` none may come twice. Raises `UnknownNameError` for an entity of
+    the query.
+    """
+    query = [query] if isinstance(query, (str, Entity)) else list(query)
+    walk = Walk.of(place, query, max_steps or MOST_TRIPLES, repeat)
+    steps: list[Judged] = []
+    warnings: list[str] = []
+    for written in triples_in(text):
+        check()
+        if len(steps) >= MOST_TRIPLES:
+            warnings.append(f"only the first {MOST_TRIPLES} triples are judged")
+            break
+        found = _step(walk, written, text[slice(*written.span)])
+        steps.append(found)
+        if found.triple is not None:
+            walk = walk.commit(found.triple)
+    names = tuple(one.name if isinstance(one, Entity) else one for one in query)
+    return Verdict(tuple(steps), names, (*warnings, *dict.fromkeys(place.warnings)))
+
+
+def _step(walk: Walk, written: Written, text: str) -> Judged:
+    if written.problem:
+        return Judged(text, written.span, None, "malformed", f"it {written.problem}")
+    if walk.full:
+        return Judged(text, written.span, None, "too long", f"the chain may have {walk.max_steps} triples")
+    place = walk.place
+    relation = unquoted(written.relation)
+    around = [side for one in walk.visited for side in (place.outgoing(one), place.incoming(one))]
+    near = np.unique(np.concatenate(around)) if around else np.empty(0, np.int64)
+    same = [
+        one
+        for one, kind in zip(near.tolist(), place.relations(near).tolist(), strict=True)
+        if place.relation(kind) == relation and is_it(place, one, written)
+    ]
+    fresh = [one for one in same if one not in walk.used]
+    if same and not fresh:
+        return Judged(text, written.span, None, "repeated", "it was used before")
+    if len({place.same(one) for one in fresh}) > 1:
+        return Judged(text, written.span, None, "ambiguous", "several triples of the graph have this text")
+    if fresh:
+        return Judged(text, written.span, triple_of(place, fresh))
+    return Judged(text, written.span, None, *_reason(walk, written, relation))
+
+
+def is_it(place: Place, statement: int, written: Written) -> bool:
+    """Whether a statement is what a triple says, its relation apart."""
+    head, thing = place.ends(statement)
+    if not _means(written.head, place.entity(head), place.head(head)):
+        return False
+    tail, *bracketed = _split(place.tail(statement))
+    if not (_means(written.tail, place.entity(thing), tail) if thing >= 0 else written.tail == tail):
+        return False
+    return all(f"{key}: {value}" in bracketed for key, value in written.qualifiers)
+
+
+def _means(text: str, entity: Entity, written: str) -> bool:
+    """Whether a text is an entity: as it is written, or by its name and id."""
+    return text == written or text == f"{named(entity.name)} #{named(entity.id)}"
+
+
+def _split(tail: str) -> list[str]:
+    """A tail and its qualifiers; brackets stand nowhere else."""
+    return [part.rstrip(" ").removesuffix("]") for part in tail.split("[")]
+
+
+def unquoted(text: str) -> str:
+    """A written name as it is called."""
+    if text.startswith('"'):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return text
+        return found if isinstance(found, str) else text
+    return text
+
+
+def _reason(walk: Walk, written: Written, relation: str) -> tuple[Why, str]:
+    """Why a triple is no step: what of it the graph does not know, or that it touches nothing."""
+    place = walk.place
+    homonym: tuple[Why, str] | None = None
+    for part in (written.head, written.tail):
+        name = part.rsplit(" #", 1)[-1] if " #" in part else part
+        try:
+            entities = place.find(unquoted(name))
+        except UnknownNameError as error:
+            if part is written.head:
+                near = f"; nearest: {', '.join(map(repr, error.candidates))}" if error.candidates else ""
+                return "unknown", f"the graph has no entity {shortened(unquoted(name), 80)!r}{near}"
+            continue
+        had: dict[str, None] = {}
+        for entity in entities:
+            statements = np.unique(np.concatenate([place.outgoing(entity), place.incoming(entity)]))
+            kinds = [place.relation(kind) for kind in place.relations(statements).tolist()]
+            had |= dict.fromkeys(kinds)
+            for one, kind in zip(statements.tolist(), kinds, strict=True):
+                if kind == relation and is_it(place, one, written):
+                    return "unconnected", "it is in the graph, and touches no entity of the question or of an earlier triple"
+                if kind == relation and homonym is None:
+                    homonym = _homonym(place, one, written)
+        if part is written.head and relation not in had:
+            near_names = nearest(relation, had)
+            hint = f"; nearest: {', '.join(map(repr, near_names))}" if near_names else ""
+            return "absent", f"{place.entity(entities[0]).name!r} has no relation {shortened(relation, 80)!r}{hint}"
+    return homonym or ("absent", "the graph does not say it")
+
+
+def _homonym(place: Place, statement: int, written: Written) -> tuple[Why, str] | None:
+    """Why a triple is no statement where all that differs is a name that leaves its entity open: the
+    graph writes it with its id. None where more is amiss.
+    """
+    head, thing = place.ends(statement)
+    tail = _split(place.tail(statement))[0]
+    ends = [(written.head, head, place.head(head))]
+    if written.tail != tail:
+        ends.append((written.tail, thing, tail))
+    found = None
+    for text, entity, full in ends:
+        if entity >= 0 and _means(text, place.entity(entity), full):
+            continue
+        if entity < 0 or unquoted(text) != place.entity(entity).name:
+            return None
+        open_name = f"{shortened(unquoted(text), 80)!r} leaves open which entity it is"
+        found = found or f"{open_name}; one of that name is written {shortened(full, 200)}"
+    return None if found is None else ("ambiguous", found)

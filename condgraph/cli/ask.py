@@ -17,7 +17,7 @@ from condgraph.cli.render import json_value, printable
 
 if TYPE_CHECKING:
     from condgraph.chains.reason import Reasoned
-    from condgraph.chains.verify import Verdict
+    from condgraph.chains.walk import Verdict
 
 
 # -- ask ---------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def ask(
     chosen = _chosen(choose or [])
     # Demonstrations that are added are kept with the graph.
     with guard(), opened(store, login, read_only=demos is None) as at:
-        from condgraph.models.chat import Budget
+        from condgraph.models.budget import Budget
 
         if demos is not None:
             at.demos.load(demos)

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from condgraph.engine.errors import OptionError, UnknownNameError, nearest
 from condgraph.grammars import kopl, llm_query, logic, parts, pattern
-from condgraph.grammars.aware import surroundings
-from condgraph.grammars.cache import kept
 from condgraph.grammars.parts import Part, Ref, Rules, alt, trie
-from condgraph.grammars.vocabulary import Asking, Vocabulary, candidates, everybody, vocabulary
+from condgraph.grammars.vocabulary import Asking, Vocabulary, candidates, everybody, kept, surroundings, vocabulary
 
 if TYPE_CHECKING:
     from condgraph.models.chat import ChatModel

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from condgraph.engine.errors import OptionError, ParseError, shortened
-from condgraph.grammars.aware import Has
 from condgraph.grammars.parts import DIGIT, Alt, Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, reached, regex, seq, trie
-from condgraph.grammars.vocabulary import Vocabulary
+from condgraph.grammars.vocabulary import Has, Vocabulary
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
 
 # -- kopl --------------------------------------------------------------------------------------------

@@ -63,6 +63,8 @@ Part: TypeAlias = Text | Ref | Seq | Alt | Repeat | Chars
 Rules: TypeAlias = Mapping[str, Part]
 
 DIGIT = Chars((("0", "9"),))
+#: Branches of a trie one below the other; texts that differ further on are listed.
+MOST_BRANCHES: Final = 40
 
 
 def seq(*parts: Part | str) -> Part:
@@ -86,22 +88,24 @@ def trie(names: Iterable[str]) -> Part:
     those that differ there. At least one text is needed.
     """
     ordered = sorted(set(names))
-    return _branch(ordered, 0, len(ordered), 0)
+    return _branch(ordered, 0, len(ordered), 0, MOST_BRANCHES)
 
 
-def _branch(names: list[str], start: int, end: int, depth: int) -> Part:
+def _branch(names: list[str], start: int, end: int, depth: int, left: int) -> Part:
     if end - start == 1:
         return Text(names[start][depth:])
+    if not left:
+        return alt(*(name[depth:] for name in names[start:end]))
     shared = _shared(names[start], names[end - 1])
     ended = len(names[start]) == len(shared)
-    parts: list[Part] = [Text("")] if ended else []
-    at = start + 1 if ended else start
+    parts: list[Part] = []
+    at = start + ended
     while at < end:
         letter, first = names[at][len(shared)], at
         while at < end and names[at][len(shared)] == letter:
             at += 1
-        parts.append(_branch(names, first, at, len(shared)))
-    choice = alt(*parts)
+        parts.append(_branch(names, first, at, len(shared), left - 1))
+    choice = maybe(alt(*parts)) if ended else alt(*parts)
     return Seq((Text(shared[depth:]), choice)) if len(shared) > depth else choice
 
 
@@ -209,6 +213,7 @@ def _written(
     return f"{inner}~{part.least}..{part.most}" if tilde else f"{inner}{{{part.least},{part.most}}}"
 
 
+_SPECIAL: Final = re.compile(r"([\\.^$*+?{}\[\]|()])")
 _GBNF_SPECIAL: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -250,7 +255,7 @@ def _lark_chars(chars: Chars) -> str:
 
 def _regex(part: Part, done: dict[str, str]) -> str:
     if isinstance(part, Text):
-        return re.escape(part.text)
+        return _SPECIAL.sub(r"\\\1", part.text)
     if isinstance(part, Ref):
         return done[part.name]
     if isinstance(part, Chars):

@@ -1,24 +1,63 @@
-"""The names of a graph that a program may hold, with their types, and the entities that a question
-may mean.
-"""
+"""The names of a graph that a program may hold, with their types; the entities that a question may mean, and what these have."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
+from condgraph.engine.algebra import ByName
+from condgraph.engine.alternatives import around
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import UnknownNameError
+from condgraph.engine.errors import OptionError, UnknownNameError
+from condgraph.engine.store import plan_texts
 from condgraph.engine.values import NO_UNIT
-from condgraph.grammars.cache import kept
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.store import Store
     from condgraph.overview.survey import Survey
+
+
+# -- cache -------------------------------------------------------------------------------------------
+# Cache of what the grammars of one graph share, until the graph changes: names, and the rules over them as text.
+
+
+T = TypeVar("T")
+#: Surveys of which something is kept, and how much of each.
+_SURVEYS: Final = 4
+_EACH: Final = 48
+_KEPT: Final[OrderedDict[int, tuple[Any, dict[Hashable, Any]]]] = OrderedDict()
+_LOCK: Final = Lock()
+
+
+def kept(survey: Survey, key: Hashable, make: Callable[[], T]) -> T:
+    """What `make` gives, made once for a survey and a key. A survey is known by its identity: a graph
+    that has changed has another.
+    """
+    with _LOCK:
+        _, found = _KEPT.setdefault(id(survey), (survey, {}))
+        _KEPT.move_to_end(id(survey))
+        while len(_KEPT) > _SURVEYS:
+            _KEPT.popitem(last=False)
+        if key in found:
+            value: T = found[key]
+            return value
+    value = make()
+    with _LOCK:
+        while len(found) >= _EACH:
+            # What was made first: a graph of many tables is asked about one after the other.
+            del found[next(iter(found))]
+        found[key] = value
+    return value
+
+
+# -- names -------------------------------------------------------------------------------------------
+
 
 #: Words of the longest name that is looked for in a question, and places where one may begin.
 MOST_WORDS: Final = 8
@@ -174,3 +213,28 @@ def _alike(graph: Asking, name: str) -> list[str]:
     except UnknownNameError as error:
         return list(error.candidates[:MOST_ALIKE])
     return [name]
+
+
+# -- what entities have ------------------------------------------------------------------------------
+# What grammars that know the graph ask of it: what each entity of a question has, so that behind
+# `Find(e)` stands only that.
+
+
+#: Entities whose surroundings are looked up.
+MOST: Final = 64
+#: The names of predicates that an entity has, by way: "forward", "backward" (relations), "value"
+#: (attributes).
+Has = Mapping[str, Sequence[str]]
+
+
+def surroundings(graph: Asking, entities: Sequence[str]) -> dict[str, Has]:
+    """What each entity has, by three short queries each; entities of one name are taken together. Raises
+    `OptionError` for more than `MOST`.
+    """
+    if len(entities) > MOST:
+        raise OptionError(
+            f"a grammar that knows what {len(entities):,} entities have would be far too long",
+            hint=f"question=, or entities= with at most {MOST}",
+        )
+    store = graph._store_of(None)
+    return {one: {way: plan_texts(store, plan) for way, plan in around(ByName((one,))).items()} for one in entities}

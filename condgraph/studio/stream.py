@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[str, Any]], None], timeout: float) -> None:
     """Ask, and tell `{"step": ...}` after each step and `{"outcome": ...}` at last."""
-    from condgraph.models.chat import Budget
+    from condgraph.models.budget import Budget
 
     def step(one: AskStep) -> None:
         tell({"step": {"name": one.name, "seconds": one.seconds, "about": one.about}})

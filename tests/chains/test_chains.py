@@ -17,14 +17,12 @@ import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.chains.backends.base import Free, Prompt, mentioned
+from condgraph.chains.backends.base import Free, Prompt, best_triples, gbnf_of_parts, gbnf_of_texts, mentioned, regex_of
 from condgraph.chains.backends.hosted import ENOUGH, Hosted, Repaired
-from condgraph.chains.backends.sequences import best_triples, parts, walk_through
-from condgraph.chains.backends.trie import gbnf_of_parts, gbnf_of_texts, regex_of
 from condgraph.chains.backends.vllm import Vllm
-from condgraph.chains.chain import Parts
+from condgraph.chains.chain import Parts, parts, walk_through
 from condgraph.chains.methods import place_of
-from condgraph.chains.stored_place import StorePlace
+from condgraph.chains.place import StorePlace
 from condgraph.chains.text import triples_in
 from condgraph.chains.walk import Walk
 from condgraph.engine.errors import ModelError, OptionError

@@ -16,8 +16,7 @@ from tokenizers import Tokenizer, models, trainers
 
 import condgraph
 from condgraph import Graph
-from condgraph.chains.backends.sequences import walk_through
-from condgraph.chains.chain import Chain
+from condgraph.chains.chain import Chain, walk_through
 from condgraph.chains.tokens import Coder, coder_of, tokens_of
 from condgraph.engine.errors import ChainError, OptionError, UnknownNameError
 from condgraph.engine.facts import Entity, Ref, Statement

@@ -12,9 +12,9 @@ import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.chains.backends.sequences import walk_through
+from condgraph.chains.chain import walk_through
 from condgraph.chains.methods import place_of
-from condgraph.chains.stored_place import StorePlace
+from condgraph.chains.place import StorePlace
 from condgraph.chains.walk import Walk
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.facts import Entity, EntityKind, Ref, Statement

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from condgraph.chains.backends.sequences import parts
-from condgraph.chains.chain import Chain
+from condgraph.chains.chain import Chain, parts
 
 
 def sequences(chain: Chain, most: int) -> list[tuple[int, ...]] | None:

@@ -2,6 +2,5 @@
 server can take decides which of them runs.
 
 `local` for transformers, `llamacpp` for llama.cpp's server, `vllm` for vLLM, `hosted` for servers
-that take JSON schemas and for all others, whose text is judged and asked for again. `trie` writes
-alternatives as grammars, `sequences` finds the best by their tokens.
+that take JSON schemas and for all others, whose text is judged and asked for again.
 """

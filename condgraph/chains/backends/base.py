@@ -1,4 +1,4 @@
-"""What Algorithm 1 needs of a model: triples that may follow, free text, and a choice; and how servers of models are called."""
+"""What Algorithm 1 needs of a model, the search for the best triples, and calls of models' servers."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ import http.client
 import json
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 from urllib.parse import urlsplit
 
-from condgraph.chains.chain import Chain
-from condgraph.chains.walk import Triple, Walk
+import numpy as np
+
+from condgraph.chains.chain import Chain, Parts
+from condgraph.chains.tokens import Ids
+from condgraph.chains.walk import Triple, Walk, triple_of
 from condgraph.engine.bounds import check, left
 from condgraph.engine.errors import ModelError, OptionError, shortened
+from condgraph.grammars.parts import gbnf, regex, trie
+
+# -- models ------------------------------------------------------------------------------------------
+
 
 # -- base --------------------------------------------------------------------------------------------
 
@@ -168,3 +176,189 @@ class Server:
         if not isinstance(found, dict):
             raise ModelError(f"the model's server at {self.place} gave no object")
         return found
+
+
+# -- search for the best triples ---------------------------------------------------------------------
+# The triples that may follow as whole token sequences, and the search for the best of them by a
+# model's probabilities, token by token.
+
+
+#: Asked with token ids behind a prompt, a place among them, and the tokens that may follow: gives
+#: the logarithms of the probability of each id from that place on, and of each that may follow.
+#: Where only masked scores are asked for, the first may be empty, and the others may be among
+#: themselves.
+Scorer = Callable[[Sequence[int], int, Sequence[int]], tuple[Sequence[float], Sequence[float]]]
+_LEAST: Final = -1e30
+
+
+@dataclass(slots=True)
+class _Beam:
+    chain: Chain
+    score: float
+    done: bool = False
+
+
+def best_triples(chain: Chain, scorer: Scorer, n: int, score: Score, *, width: int | None = None) -> list[Proposal]:
+    """The n best triples that may follow, by token-level beam search of `width` beams (n by
+    default): each step keeps the beams of the largest sums of logarithms.
+
+    Tokens without an alternative cost no call where the score is masked: their probability among
+    what is allowed is one.
+    """
+    beams = [_Beam(chain.copy(), 0.0)]
+    width = max(width or n, 1)
+    while any(not beam.done for beam in beams):
+        check()
+        grown: list[_Beam] = []
+        for beam in beams:
+            if beam.done:
+                grown.append(beam)
+                continue
+            grown += _grown(beam, scorer, score)
+        grown.sort(key=lambda beam: (-beam.score, beam.chain.ids))
+        beams = grown[:width]
+    return [
+        Proposal(triple_of(beam.chain.walk.place, beam.chain.found), beam.score, len(beam.chain.ids)) for beam in beams[:n]
+    ]  # fmt: skip
+
+
+def _grown(beam: _Beam, scorer: Scorer, score: Score) -> list[_Beam]:
+    """A beam with each token that may follow its forced ones."""
+    chain, start = beam.chain, len(beam.chain.ids)
+    while len(only := chain.next()) == 1:
+        chain.advance(only[0])
+    if not only and not chain.complete:
+        # A dead end: nothing may follow.
+        return []
+    if chain.complete and score == "masked":
+        return [_Beam(chain, beam.score, True)]
+    behind, following = scorer(chain.ids, start, only)
+    base = beam.score + (sum(behind) if score == "raw" else 0.0)
+    if chain.complete:
+        return [_Beam(chain, base, True)]
+    logs = np.maximum(np.array(following, np.float64), _LEAST)
+    if score == "masked":
+        top = float(logs.max())
+        logs = logs - (top + float(np.log(np.exp(logs - top).sum())))
+    found = []
+    for token, log in zip(only, logs.tolist(), strict=True):
+        branch = chain.copy()
+        branch.advance(token)
+        found.append(_Beam(branch, base + log, branch.complete))
+    return found
+
+
+# -- alternatives as grammars ------------------------------------------------------------------------
+# Alternatives as a grammar, always factored by their beginnings: as flat alternatives ten thousand
+# of them take seconds to a first token, and some servers refuse more than 2,000.
+
+
+def gbnf_of_parts(parts: Parts) -> str:
+    """Token sequences as GBNF with token ids: what is accepted has exactly these tokens. What follows
+    several heads is one rule.
+    """
+    written = _Tokens()
+    rules: list[str] = []
+    uses = Counter(end for _, end in parts.heads)
+    behind: dict[int, str] = {}
+    for end, many in uses.items():
+        followed = _trie(parts.ends[end], [""] * len(parts.ends[end]), written.of, rules)
+        if many > 1 and " " in followed:
+            rules.append(f"e{end} ::= {followed}")
+            followed = f"e{end}"
+        behind[end] = followed
+    heads = [head for head, _ in parts.heads]
+    root = _trie(heads, [behind[end] for _, end in parts.heads], written.of, rules)
+    return "\n".join([f"root ::= {root}", *rules]) + "\n"
+
+
+def gbnf_of_texts(texts: Iterable[str]) -> str:
+    """Texts as GBNF."""
+    return gbnf({"root": trie(texts)})
+
+
+def regex_of(texts: Iterable[str]) -> str:
+    """Texts as one regular expression."""
+    return regex({"root": trie(texts)})
+
+
+class _Tokens(dict[int, str]):
+    """Token ids as they are written, each put together once."""
+
+    def __missing__(self, ident: int) -> str:
+        found = self[ident] = f"<[{ident}]>"
+        return found
+
+    def of(self, ids: Sequence[int]) -> str:
+        """Several, one behind the other."""
+        return " ".join([self[one] for one in ids])
+
+
+def _trie(sequences: Sequence[Ids], behind: Sequence[str], write: Callable[[Ids], str], rules: list[str]) -> str:
+    """Sorted sequences, each followed by something, as one alternative; a rule is added for each
+    place where they part. In one pass: what a sequence shares with the one before says which places
+    are left behind, what it shares with the next where it begins.
+    """
+    if not sequences:
+        raise ValueError("a grammar of nothing")
+    depths: list[int] = [0]
+    alternatives: list[list[str]] = [[]]
+
+    def up(depth: int, sequence: Ids) -> None:
+        """Leave the places that lie deeper: each becomes a rule, and a part of the one above."""
+        while depths[-1] > depth:
+            low = depths.pop()
+            name = f"r{len(rules)}"
+            rules.append(f"{name} ::= {' | '.join(alternatives.pop())}")
+            if depths[-1] < depth:
+                depths.append(depth)
+                alternatives.append([])
+            alternatives[-1].append(f"{write(sequence[depths[-1] : low])} {name}")
+
+    last = len(sequences) - 1
+    for at, sequence in enumerate(sequences):
+        following = _shared(sequence, sequences[at + 1]) if at < last else 0
+        if following > depths[-1]:
+            depths.append(following)
+            alternatives.append([])
+        own, then = sequence[depths[-1] :], behind[at]
+        text = write(own) if own else then or '""'
+        alternatives[-1].append(f"{text} {then}" if own and then else text)
+        if depths[-1] > following:
+            up(following, sequence)
+    found = alternatives[0]
+    if len(found) > 1:
+        name = f"r{len(rules)}"
+        rules.append(f"{name} ::= {' | '.join(found)}")
+        return name
+    return found[0]
+
+
+def _shared(one: Sequence[object], two: Sequence[object]) -> int:
+    """How many things two sequences begin with alike."""
+    found = 0
+    for mine, other in zip(one, two, strict=False):
+        if mine != other:
+            break
+        found += 1
+    return found
+
+
+def enum_schema(field: str, values: Sequence[str]) -> dict[str, object]:
+    """A JSON schema of one field with one of some values, and nothing else."""
+    return {
+        "type": "object",
+        "properties": {field: {"type": "string", "enum": list(values)}},
+        "required": [field],
+        "additionalProperties": False,
+    }
+
+
+def enum_value(text: str, field: str, values: Iterable[str]) -> str | None:
+    """The value of the field in a model's JSON; None where it is none of the values."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    value = found.get(field) if isinstance(found, dict) else None
+    return value if isinstance(value, str) and value in set(values) else None

@@ -9,12 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from condgraph.chains.backends.base import Free, Prompt, Proposal, Score, mentioned
-from condgraph.chains.backends.trie import enum_schema, enum_value
+from condgraph.chains.backends.base import Free, Prompt, Proposal, Score, enum_schema, enum_value, mentioned
 from condgraph.chains.chain import Chain
 from condgraph.chains.text import ARROW, OPEN
-from condgraph.chains.verify import verify
-from condgraph.chains.walk import Triple, Walk
+from condgraph.chains.walk import Triple, Walk, verify
 from condgraph.engine.bounds import left
 from condgraph.engine.errors import ModelError
 from condgraph.models.chat import ChatModel, Message

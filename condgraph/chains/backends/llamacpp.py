@@ -11,10 +11,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from condgraph.chains.backends.base import Free, Prompt, Proposal, Score, Server, mentioned
-from condgraph.chains.backends.sequences import best_triples, parts
-from condgraph.chains.backends.trie import gbnf_of_parts, gbnf_of_texts
-from condgraph.chains.chain import Chain, Parts
+from condgraph.chains.backends.base import (
+    Free,
+    Prompt,
+    Proposal,
+    Score,
+    Server,
+    best_triples,
+    gbnf_of_parts,
+    gbnf_of_texts,
+    mentioned,
+)
+from condgraph.chains.chain import Chain, Parts, parts
 from condgraph.chains.tokens import Coder
 from condgraph.chains.walk import Walk, triple_of
 from condgraph.engine.errors import ModelError

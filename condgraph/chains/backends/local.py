@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from condgraph.chains.backends.base import Free, Prompt, Proposal, Score
-from condgraph.chains.backends.sequences import best_triples
+from condgraph.chains.backends.base import Free, Prompt, Proposal, Score, best_triples
 from condgraph.chains.chain import Chain
 from condgraph.chains.text import OPEN
 from condgraph.chains.tokens import Coder, coder_of

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from condgraph.chains.backends.base import Free, Prompt, Proposal, Score, Server, mentioned
-from condgraph.chains.backends.trie import regex_of
+from condgraph.chains.backends.base import Free, Prompt, Proposal, Score, Server, mentioned, regex_of
 from condgraph.chains.chain import Chain
 from condgraph.chains.walk import Walk
 from condgraph.engine.errors import ModelError, OptionError
