@@ -15,8 +15,8 @@ from condgraph.cypher.load.push import is_older
 from condgraph.cypher.native.file import written
 from condgraph.cypher.native.mapping import Mapping
 from condgraph.cypher.native.refresh import Current
+from condgraph.cypher.native.schema import NOTE, counts_of, survey_of
 from condgraph.cypher.native.store import NativeStore
-from condgraph.cypher.native.survey import NOTE, counts_of, survey_of
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import DeadlineError, OptionError, ReadOnlyError, StoreMissingError, UnknownNameError
 from condgraph.engine.values import Value
@@ -49,7 +49,7 @@ def is_native(connection: Connection) -> bool:
 
 
 def native(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None = None, **options: Any) -> NativeGraph | None:
-    """A database as one of others; None where it is not known to be one, and nobody is `sure`. Raises
+    """A database that condgraph did not write; None where it is not known to be one, and nobody is `sure`. Raises
     `StoreError` where no server answers, or has no such database; one that is silent now is an error
     of the first question.
     """
@@ -74,7 +74,7 @@ def _is_native(connection: Connection) -> bool:
 
 
 class NativeGraph(Neo4jGraph):
-    """A database of others, over a connection to it. `mapping` is the place of a mapping file, which
+    """An existing database, over a connection to it. `mapping` is the place of a mapping file, which
     says what it is to be taken for where the guess is wrong.
     """
 

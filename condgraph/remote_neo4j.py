@@ -39,7 +39,7 @@ class Neo4jGraph(RemoteGraph):
     are given none; `patience` (30 seconds) is for how long the server may say nothing where it has
     little to do, whatever the call. `labels` says whether entities carry their direct concepts as
     labels after the next load: None leaves it as it is, and gives a new graph labels where nothing
-    of others is in the database.
+    else is in the database.
     """
 
     store: Neo4jStore

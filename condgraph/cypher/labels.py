@@ -132,16 +132,16 @@ def _listed(names: list[str]) -> str:
 
 
 def alone(connection: Connection) -> bool:
-    """Whether a database has nothing of others: no nodes, and no index or constraint on a label of
+    """Whether a database has nothing but condgraph's own: no nodes, and no index or constraint on a label of
     theirs.
     """
     return not connection.ask(_OTHERS, {})[0]["count"] and not _indexed(connection)
 
 
 def taken(connection: Connection, names: Collection[str]) -> set[str]:
-    """Which of some names are labels of others: of their nodes, of an index or of a constraint.
+    """Which of some names are labels of other applications: of their nodes, of an index or of a constraint.
 
-    Where there are nodes of others, those of each label are looked at until one is theirs.
+    Where there are nodes of other applications, those of each label are looked at until one is theirs.
     """
     found = _indexed(connection) & set(names)
     if connection.ask(_OTHERS, {})[0]["count"]:
@@ -178,10 +178,10 @@ def _others_have(connection: Connection, label: str) -> bool:
 
 
 def others(connection: Connection, counts: dict[str, int]) -> dict[str, int]:
-    """Of the counts of all labels of a database those of others: without the labels that only
+    """Of the counts of all labels of a database those of other applications: without the labels that only
     entities of graphs carry.
 
-    Raises `StoreError` where entities and nodes of others have a label in common, which queries for
+    Raises `StoreError` where entities and nodes of other applications have a label in common, which queries for
     that label could not tell apart.
     """
     if not counts.get(GRAPH):
@@ -254,7 +254,7 @@ class Labelling:
 def is_wanted(connection: Connection, about: dict[str, Any], asked: bool | None) -> bool:
     """Whether entities carry their concepts as labels once a load is done. `about` is what the
     graph's node says, `asked` what the caller said, None where that is nothing: then what was
-    decided for the graph stays, and a new graph has them where nothing of others is in the database.
+    decided for the graph stays, and a new graph has them where nothing else is in the database.
     """
     if "loading" in about and "content" not in about:
         # What a first load began it goes on with: its batches are known by their place.

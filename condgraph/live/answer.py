@@ -8,7 +8,7 @@ from functools import cmp_to_key
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.cypher.native.ids import concept_id
+from condgraph.cypher.native.identity import concept_id
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import StoreError, UnsupportedError
 from condgraph.engine.facts import Entity, EntityKind

@@ -13,8 +13,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.cypher.layout.schema import quote
-from condgraph.cypher.native.identity import within_labels
-from condgraph.cypher.native.ids import foreign
+from condgraph.cypher.native.identity import foreign, within_labels
 from condgraph.engine.values import DAY_SECONDS, Precision
 from condgraph.live.expressions import Bound, Sort
 from condgraph.live.syntax import Basic, Iri, Lit, Term, Triple, Var, beyond

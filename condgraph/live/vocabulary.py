@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from condgraph.cypher.answer import literal
 from condgraph.cypher.layout.schema import quote
-from condgraph.cypher.native.expressions import collapsed, spaced
 from condgraph.cypher.native.identity import within_labels
-from condgraph.cypher.native.kinds import elements, is_list
+from condgraph.cypher.native.values import collapsed, elements, is_list, spaced
 from condgraph.engine.errors import nearest
 from condgraph.live.syntax import Iri, beyond
 from condgraph.sparql.layout import PRED, TYPE, GraphIris

@@ -18,12 +18,11 @@ from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import value_of
 from condgraph.cypher.layout.schema import value_properties
 from condgraph.cypher.native import introspect
-from condgraph.cypher.native.expressions import each, fields
-from condgraph.cypher.native.ids import foreign
+from condgraph.cypher.native.identity import foreign
 from condgraph.cypher.native.introspect import counts, look
 from condgraph.cypher.native.mapping import Mapping, Property
 from condgraph.cypher.native.refresh import Current
-from condgraph.cypher.native.values import sent, values_in
+from condgraph.cypher.native.values import each, fields, sent, values_in
 from condgraph.engine.errors import CondgraphError, OptionError, ReadOnlyError, UnknownNameError
 from condgraph.engine.values import collapse, text_of
 from condgraph.graph import Graph

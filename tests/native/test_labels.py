@@ -10,7 +10,7 @@ import pytest
 import condgraph
 from condgraph.cypher import labels
 from condgraph.cypher.labels import alone
-from condgraph.cypher.native.ids import OWN, own_only
+from condgraph.cypher.native.identity import OWN, own_only
 from condgraph.engine.errors import StoreError, UnknownNameError
 from condgraph.engine.facts import Item, Member, Ref, Statement
 from condgraph.remote_neo4j import Neo4jGraph

@@ -12,13 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condgraph.cypher.native.choose import LONGEST, Seen, name_of, read_as
 from condgraph.cypher.native.file import applied, read_file, written
-from condgraph.cypher.native.formats import ISO_DATETIME, time_format
-from condgraph.cypher.native.kinds import kinds_of
+from condgraph.cypher.native.introspect import LONGEST, Seen, name_of, read_as
 from condgraph.cypher.native.mapping import Mapping, NodeType, Property, RelationshipType
-from condgraph.cypher.native.survey import counts_of, survey_of
-from condgraph.cypher.native.values import values_in
+from condgraph.cypher.native.schema import counts_of, survey_of
+from condgraph.cypher.native.values import ISO_DATETIME, kinds_of, time_format, values_in
 from condgraph.engine.errors import CondgraphError, OptionError, SourceError
 from condgraph.engine.values import UNKNOWN, Kind, Quantity, Time
 from condgraph.overview.schema import describe

@@ -1,6 +1,6 @@
 """Neo4j databases that condgraph did not write, asked where they are. Nothing is ever written there.
 
-In order of control flow: `mapping` says what the database is taken for; what reads it from the
-server (`introspect`), guesses names, ids and types, and reads and writes mapping files makes one;
-the layout, the schema, evidence and patterns read it.
+In order of control flow: `mapping` says what the database is taken for; `introspect` makes one from
+a look at the server, `file` reads and writes it as a file, `refresh` keeps it up to date; `layout`
+(with `identity`, `properties` and `values`) and `schema` read it; `store` asks the database.
 """

@@ -1,4 +1,4 @@
-"""The mapping file: what a database of others is to be taken for where the guess is wrong, in TOML.
+"""The mapping file: what an existing database is to be taken for where the guess is wrong, in TOML.
 Every key is optional; what a file does not say stays as it was guessed.
 
     [node.Person]
@@ -30,11 +30,9 @@ from collections.abc import Mapping as Map
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast, get_args
 
-from condgraph.cypher.native.choose import check_reading
-from condgraph.cypher.native.formats import ISO_DATE, ISO_DATETIME
-from condgraph.cypher.native.introspect import Texts
-from condgraph.cypher.native.kinds import elements
+from condgraph.cypher.native.introspect import Texts, check_reading
 from condgraph.cypher.native.mapping import Mapping, NodeType, Property, Reading, RelationshipType
+from condgraph.cypher.native.values import ISO_DATE, ISO_DATETIME, elements
 from condgraph.engine.errors import OptionError, SourceError, nearest
 from condgraph.engine.facts import END_TIME, START_TIME
 from condgraph.engine.toml import read_toml

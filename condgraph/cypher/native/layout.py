@@ -1,8 +1,8 @@
-"""A database of others as the compiler asks it (`cypher.layout.base`): nodes are entities, labels
+"""An existing database as the compiler asks it (`cypher.layout.base`): nodes are entities, labels
 concepts, properties attributes, relationships relations, their properties qualifiers.
 
 A statement of a relation is its relationship. That of an attribute is a list of node, predicate and
-value behind the clauses that look at the property (`native.holdings`). What is looked for in the
+value behind the clauses that look at the property (`native.properties`). What is looked for in the
 whole database is looked for label by label, since that is what the server's indexes are by.
 """
 
@@ -14,13 +14,10 @@ from typing import Any, ClassVar
 
 from condgraph.cypher.layout.base import Bound, Cell, Direct, Layout, Match, Wanted, Writing
 from condgraph.cypher.layout.schema import quote
-from condgraph.cypher.native.cells import Either, Named, ranks_of
-from condgraph.cypher.native.exact import keys_of
-from condgraph.cypher.native.holdings import Holdings, apart
-from condgraph.cypher.native.identity import Identity, found_ids, node_of, within_labels
-from condgraph.cypher.native.ids import SOURCE, concept_id, foreign
+from condgraph.cypher.native.identity import SOURCE, Identity, concept_id, foreign, found_ids, node_of, within_labels
 from condgraph.cypher.native.mapping import Mapping
-from condgraph.cypher.native.qualifiers import Qualifiers
+from condgraph.cypher.native.properties import Either, Holdings, Named, Qualifiers, apart, ranks_of
+from condgraph.cypher.native.refresh import keys_of
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Family, Node, postorder
 from condgraph.engine.facts import EntityKind

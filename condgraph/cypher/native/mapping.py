@@ -1,4 +1,4 @@
-"""What a database of others is taken for: which nodes are entities of which concepts, by what they
+"""What an existing database is taken for: which nodes are entities of which concepts, by what they
 are called and identified, which properties are attributes, which relationships relations.
 
 It is made by looking at the server, or from a mapping file, and is all that the layout and the
@@ -101,7 +101,7 @@ class Mapping:
     reasons: dict[str, str] = field(default_factory=dict)
     #: What could not be looked at, and why (a right that is missing, say).
     warnings: tuple[str, ...] = ()
-    #: Keys of properties that are counted over all nodes and relationships (`native.exact`), and keys
+    #: Keys of properties that are counted over all nodes and relationships (`native.refresh`), and keys
     #: that the server lists and no sample has.
     exact: frozenset[str] = frozenset()
     unseen: tuple[str, ...] = ()

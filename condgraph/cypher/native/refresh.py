@@ -1,25 +1,305 @@
-"""The mapping of an existing database, read again when its counts change."""
+"""The mapping of an existing database: counted where a sample says too little, and read again when its counts change."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import fields, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from condgraph.cypher.answer import literal
 from condgraph.cypher.layout.schema import quote
-from condgraph.cypher.native.choose import Typing
-from condgraph.cypher.native.exact import closer, named_in, present
 from condgraph.cypher.native.file import applied, read_file
-from condgraph.cypher.native.introspect import SAMPLE, Counts, Texts, counts, look
-from condgraph.cypher.native.mapping import Mapping, NodeType, RelationshipType
+from condgraph.cypher.native.identity import within_labels
+from condgraph.cypher.native.introspect import (
+    LONGEST,
+    SAMPLE,
+    Counts,
+    Groups,
+    Seen,
+    Texts,
+    Typing,
+    counts,
+    is_vector,
+    look,
+    read_as,
+)
+from condgraph.cypher.native.mapping import Mapping, NodeType, Property, RelationshipType
+from condgraph.cypher.native.properties import named
+from condgraph.cypher.native.values import BYTES, INTEGERS, NUMBER, any_spaced, format_of, type_of
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.bounds import check, left, wait_for, within
 from condgraph.engine.errors import DeadlineError, OptionError
+from condgraph.engine.facts import END_TIME, START_TIME
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
+
+
+# -- Counts beyond the sample ------------------------------------------------------------------------
+# What the nodes and relationships beyond a sample have of some properties: counted by the server, for
+# the properties that a program asks about.
+#
+# A sample of the first nodes of a label says nothing of the others. Which types the values of a
+# property have, whether its texts are numbers or dates, and whether they have white space to fold, is
+# counted over all nodes of the labels that are larger than their sample. It costs one look at each of
+# these nodes, once for each property, and an index of the property makes it shorter.
+
+
+#: Databases in which all properties are counted for a program that asks for any of them: so many nodes
+#: and relationships beyond the samples.
+_ALL_COUNTED: Final = 200_000
+#: Labels that are looked through one by one, so that an index of each can be used.
+_APART: Final = 4
+#: Texts that are looked for because a reading does not read them, before the reading is given up.
+_TRIES: Final = 6
+#: What is counted of a value `v`, by the labels or the type `of` what has it.
+_COUNTED: Final = (
+    f"RETURN of, {type_of('v')} AS type, count(*) AS count, {any_spaced('v')} AS spaced, "
+    "max(CASE WHEN v IS :: LIST<ANY> THEN size(v) ELSE 0 END) AS longest, "
+    f"min(CASE WHEN v IS :: STRING THEN left(v, {LONGEST}) END) AS least, "
+    f"max(CASE WHEN v IS :: STRING THEN left(v, {LONGEST}) END) AS most"
+)
+
+
+def keys_of(plan: Node, mapping: Mapping) -> frozenset[str]:
+    """The keys of the properties that a plan may look at: those that its operators name, or all where
+    one of them names none.
+    """
+    called: dict[str, list[str]] = {}
+    for node in mapping.nodes:
+        for one in node.properties:
+            called.setdefault(one.predicate, []).append(one.key)
+    for of in mapping.relationships:
+        for one in of.qualifiers:
+            called.setdefault(named(of, one), []).append(one.key)
+    found = set[str]()
+    for operator in postorder(plan):
+        said = [getattr(operator, field.name) for field in fields(operator) if field.init]  # type: ignore[arg-type]
+        if isinstance(operator, alg.Scan) and operator.predicates is None and operator.family != "relation":
+            found.update(mapping.unseen, *(called.values() if mapping.beyond <= _ALL_COUNTED else ()))
+        if isinstance(operator, alg.During | alg.DuringAny | alg.WhereValidity | alg.Validity):
+            said.append((START_TIME, END_TIME))
+        for one in said:
+            for name in one if isinstance(one, tuple) else (one,):
+                if isinstance(name, str):
+                    found.update(called.get(name, ()))
+    return frozenset(found)
+
+
+def present(connection: Connection, mapping: Mapping, keys: Sequence[str]) -> list[str]:
+    """Those of some keys that anything beyond a sample has; one query for each kind of thing."""
+    found = set[str]()
+    for match, thing in _everything(mapping):
+        text = f"{match} UNWIND [k IN $keys WHERE {thing}[k] IS NOT NULL] AS key RETURN DISTINCT key"
+        found |= {row["key"] for row in connection.read(text, {"keys": list(keys)})}
+    return [key for key in keys if key in found]
+
+
+def _everything(mapping: Mapping) -> Iterable[tuple[str, str]]:
+    labels = [node.label for node in mapping.nodes if node.beyond]
+    if named := [label for label in labels if label]:
+        yield f"MATCH (n:{'|'.join(map(quote, named))})", "n"
+    if "" in labels:
+        yield "MATCH (n) WHERE size(labels(n)) = 0 WITH n", "n"
+    if types := [one.type for one in mapping.relationships if one.beyond]:
+        yield f"MATCH ()-[r:{'|'.join(map(quote, types))}]->()", "r"
+
+
+def closer(connection: Connection, mapping: Mapping, keys: Iterable[str], texts: Texts, typing: Typing) -> Mapping:
+    """The mapping with the properties of some keys counted over all nodes and relationships. `texts`
+    are those that were sampled, to which others are added that decide how texts are read.
+    """
+    for key in keys:
+        check()
+        mapping = _Key(connection, mapping, key, texts, typing).counted()
+    return mapping
+
+
+class _Key:
+    """One key of properties, in one mapping."""
+
+    def __init__(self, connection: Connection, mapping: Mapping, key: str, texts: Texts, typing: Typing) -> None:
+        self._connection, self._mapping, self._key, self._texts, self._typing = connection, mapping, key, texts, typing
+        self._reasons: dict[str, str] = {}
+        #: The longest list of each label or type.
+        self._longest: dict[str, int] = {}
+
+    def counted(self) -> Mapping:
+        """The mapping, with this key counted."""
+        mapping, key = self._mapping, self._key
+        return replace(
+            mapping,
+            nodes=self._nodes(),
+            relationships=tuple(self._relationship(one) if one.beyond else one for one in mapping.relationships),
+            exact=mapping.exact | {key},
+            unseen=tuple(one for one in mapping.unseen if one != key),
+            reasons=mapping.reasons | self._reasons,
+        )
+
+    def _rows(self, match: str, of: str, thing: str) -> list[dict[str, Any]]:
+        held = f"{thing}.{quote(self._key)}"
+        return self._connection.read(f"{match} WHERE {held} IS NOT NULL WITH {of} AS of, {held} AS v {_COUNTED}", {})
+
+    def _matches(self, labels: Sequence[str]) -> list[str]:
+        """A MATCH of the nodes of some labels, some of them in more than one."""
+        named = [label for label in labels if label]
+        some = [[label] for label in named] if len(named) <= _APART else [named]
+        found = [f"MATCH (n:{'|'.join(map(quote, one))})" for one in some]
+        return [*found, *(["MATCH (n) WITH n WHERE size(labels(n)) = 0 WITH n"] if "" in labels else [])]
+
+    # -- nodes -------------------------------------------------------------------------------------
+
+    def _nodes(self) -> tuple[NodeType, ...]:
+        beyond = [node.label for node in self._mapping.nodes if node.beyond]
+        known = {node.label: node for node in self._mapping.nodes}
+        rows, groups = dict[tuple[tuple[str, ...], str], dict[str, Any]](), Groups()
+        for match in self._matches(beyond):
+            for row in self._rows(match, "labels(n)", "n"):
+                labels = [label for label in row["of"] or [""] if label in known]
+                # Nodes of two of the labels are met under each.
+                rows[tuple(labels), row["type"]] = row
+                for label in labels:
+                    groups.join(labels[0], [label])
+        found = dict[str, Property]()
+        for label in beyond:
+            if own := [row for (labels, _), row in rows.items() if label in labels]:
+                found[label] = self._property(self._property_of(known[label]), own, known[label].count, label)
+        for node in known.values():
+            # What is whole in its sample is read like what occurs together with it.
+            if node.label not in found and groups.of(node.label) in {groups.of(label) for label in found}:
+                found.update((node.label, one) for one in node.properties if one.key == self._key)
+        together: dict[str, list[str]] = {}
+        for label in found:
+            together.setdefault(groups.of(label), []).append(label)
+        for labels in together.values():
+            texts = {text for label in labels for text in self._texts.get(("node", label, self._key), ())}
+            first = replace(found[labels[0]], types=tuple(kind for label in labels for kind in found[label].types))
+            read, reason = self._read(replace(first, untidy=any(found[label].untidy for label in labels)), texts, labels)
+            for label in labels:
+                found[label] = replace(found[label], reading=read.reading, format=read.format, untidy=read.untidy)
+                self._reason(f"node.{label}", reason)
+        return tuple(self._with(node, found[node.label]) if node.label in found else node for node in self._mapping.nodes)
+
+    def _property_of(self, of: NodeType | RelationshipType) -> Property:
+        properties = of.properties if isinstance(of, NodeType) else of.qualifiers
+        known = next((one for one in properties if one.key == self._key), None)
+        # That no index has it is not known of a property that was not looked for.
+        return Property(self._key, self._key, (), 0) if known is None else known
+
+    def _with(self, node: NodeType, one: Property) -> NodeType:
+        longest = self._longest.get(node.label, 0)
+        vector = is_vector(Seen(one.key, one.sampled, one.types, longest=longest)) and one.key not in node.hidden
+        hidden = (*node.hidden, one.key) if vector else node.hidden
+        return replace(node, properties=_put(node.properties, one), hidden=hidden)
+
+    # -- relationships -----------------------------------------------------------------------------
+
+    def _relationship(self, of: RelationshipType) -> RelationshipType:
+        rows = self._rows(f"MATCH ()-[r:{quote(of.type)}]->()", "type(r)", "r")
+        if not rows:
+            return of
+        found = self._property(self._property_of(of), rows, of.count, of.type, node=False)
+        texts = set(self._texts.get(("relationship", of.type, self._key), ()))
+        found, reason = self._read(found, texts, [of.type], node=False)
+        self._reason(f"relationship.{of.type}", reason)
+        return replace(of, qualifiers=_put(of.qualifiers, found))
+
+    # -- what a property is ------------------------------------------------------------------------
+
+    def _property(self, known: Property, rows: list[dict[str, Any]], count: int, of: str, *, node: bool = True) -> Property:
+        types: Counter[str] = Counter()
+        for row in rows:
+            types[row["type"].removesuffix(" NOT NULL")] += row["count"]
+        if INTEGERS in types and self._opaque(known, of, node=node):
+            types[BYTES] += types.pop(INTEGERS)
+        self._longest[of] = max(row["longest"] for row in rows)
+        sampled = ("node" if node else "relationship", of, self._key)
+        more = [text for row in rows for text in (row["least"], row["most"]) if text is not None]
+        self._texts[sampled] = tuple(dict.fromkeys([*self._texts.get(sampled, ()), *more]))
+        ordered = tuple(sorted(types.items(), key=lambda one: (-one[1], one[0])))
+        spaced = known.untidy or any(row["spaced"] for row in rows)
+        return replace(known, types=ordered, sampled=max(count, sum(types.values())), untidy=spaced)
+
+    def _opaque(self, known: Property, of: str, *, node: bool) -> bool:
+        """Whether lists of integers are byte arrays, which the server does not tell apart."""
+        if known.types:
+            return any(kind == BYTES for kind, _ in known.types)
+        match, thing = self._things([of], node=node)
+        held = f"{thing}.{quote(self._key)}"
+        rows = self._connection.values(f"{match} WHERE {held} IS :: {INTEGERS} NOT NULL RETURN {held} LIMIT 1", {})
+        return any(isinstance(value, (bytes, bytearray)) for (value,) in rows)
+
+    def _things(self, names: Sequence[str], *, node: bool) -> tuple[str, str]:
+        """A MATCH of the nodes of some labels, or of the relationships of some types."""
+        if not node:
+            return f"MATCH ()-[r:{'|'.join(map(quote, names))}]->()", "r"
+        if "" in names:
+            return f"MATCH (n) WITH n WHERE {within_labels('n', names)} WITH n", "n"
+        return f"MATCH (n:{'|'.join(map(quote, names))})", "n"
+
+    def _read(self, prop: Property, texts: set[str], names: Sequence[str], *, node: bool = True) -> tuple[Property, str | None]:
+        """How the texts of a property are read: by a reading that reads every one of them."""
+        itself = replace(prop, reading="itself", format=None)
+        if prop.untidy or not texts or not any("STRING" in kind for kind, _ in prop.types):
+            return itself, None
+        match, thing = self._things(names, node=node)
+        for _ in range(_TRIES):
+            read, reason = read_as(itself, sorted(texts), self._typing)
+            if reason is None:
+                return read, None
+            odd = self._odd(read, match, f"{thing}.{quote(self._key)}")
+            if odd is None:
+                return read, reason.replace(f"all {len(texts)} different texts of the sample", "all texts")
+            texts.add(odd)
+        return itself, None
+
+    def _odd(self, prop: Property, match: str, held: str) -> str | None:
+        """A text that a reading does not read; None where there is none."""
+        form = format_of(prop)
+        read = f"x =~ {literal(NUMBER)}" if form is None else f"({form.start('x')}) IS NOT NULL"
+        each = f"CASE WHEN {held} IS :: LIST<ANY> THEN [y IN {held} WHERE y IS :: STRING NOT NULL] ELSE [{held}] END"
+        text = f"{match} WHERE {held} IS :: STRING NOT NULL | LIST<STRING NOT NULL> NOT NULL UNWIND {each} AS x"
+        (row,) = self._connection.read(f"{text} WITH x WHERE NOT ({read}) RETURN min(left(x, {LONGEST})) AS odd", {})
+        return None if row["odd"] is None else str(row["odd"])
+
+    def _reason(self, about: str, reason: str | None) -> None:
+        if reason is not None:
+            self._reasons[f"{about}.property.{self._key}"] = reason
+
+
+def _put(properties: Sequence[Property], one: Property) -> tuple[Property, ...]:
+    """Properties with one in the place of that with its key, or added where its key belongs."""
+    others = [known for known in properties if known.key != one.key]
+    return tuple(sorted([*others, one], key=lambda known: known.key))
+
+
+def named_in(said: dict[str, Any], mapping: Mapping) -> list[str]:
+    """The keys that a mapping file names of labels and types in whose samples they are not."""
+    every = mapping.keys | set(mapping.unseen)
+    seen = {("node", node.label): {one.key for one in node.properties} for node in mapping.nodes if node.beyond}
+    seen |= {("relationship", of.type): {one.key for one in of.qualifiers} for of in mapping.relationships if of.beyond}
+    found: list[str] = []
+    for sort, tables in said.items():
+        for name, table in tables.items() if isinstance(tables, dict) else ():
+            if (known := seen.get((sort, name))) is not None:
+                found += [text for text in _texts_in(table) if text in every and text not in known]
+    return list(dict.fromkeys(found))
+
+
+def _texts_in(part: Any) -> Iterable[str]:
+    """All keys and texts in a part of a file."""
+    if isinstance(part, str):
+        yield part
+    for one in (*part, *part.values()) if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from _texts_in(one)
+
+
+# -- The current mapping -----------------------------------------------------------------------------
 
 
 T = TypeVar("T", NodeType, RelationshipType)
@@ -32,7 +312,7 @@ PAUSE: Final = 50
 #: left.
 MOST_COUNTING: Final = 20.0
 #: Nodes of a label that are looked through for two with one id.
-_COUNTED: Final = 200_000
+_COUNTED_AT_ONCE: Final = 200_000
 
 
 class Current:
@@ -176,7 +456,7 @@ class Current:
         return self._known[label, key]
 
     def _doubled(self, label: str, key: str) -> bool:
-        most = _COUNTED if (self._known_count(label)) <= _COUNTED else SAMPLE
+        most = _COUNTED_AT_ONCE if (self._known_count(label)) <= _COUNTED_AT_ONCE else SAMPLE
         text = (
             f"MATCH (n:{quote(label)}) WITH n LIMIT {most} WITH toStringOrNull(n.{quote(key)}) AS v WHERE v IS NOT NULL "
             "WITH v, count(*) AS times WHERE times > 1 RETURN v LIMIT 1"

@@ -1,38 +1,323 @@
-"""A database of others as a store: asked where it is, with one query a program. Nothing is written.
-
-What it is taken for is a `Mapping`. Values are always those of the database; the mapping is read
-again by what made it (`remap`), as its owner sees fit.
+"""An existing database as a store: asked where it is, with one query a program, its names read, or pulled as a whole.
+Nothing is written.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.cypher.connection import Connection
-from condgraph.cypher.layout.base import TARGET
-from condgraph.cypher.native.exact import keys_of
-from condgraph.cypher.native.ids import SOURCE
+from condgraph.cypher.layout.base import KINDS, TARGET, value_of
+from condgraph.cypher.native.identity import SOURCE, concept_id, foreign, id_of, name_of
 from condgraph.cypher.native.layout import NativeLayout
-from condgraph.cypher.native.mapping import Mapping
+from condgraph.cypher.native.mapping import Mapping, NodeType, Property, RelationshipType
+from condgraph.cypher.native.properties import named
+from condgraph.cypher.native.refresh import keys_of
 from condgraph.cypher.native.schema import NativeSchema
+from condgraph.cypher.native.values import sent, values_in
 from condgraph.cypher.queries import AskingStore
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.errors import UnsupportedError
-from condgraph.engine.facts import Source
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import StoreError, UnsupportedError
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Statement
+from condgraph.engine.schema import AROUND, MOST_COMPARED, Kinds
+from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import NO_UNIT, Kind, Value
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from condgraph.cypher.compile.plan import Compiled
-    from condgraph.cypher.native.names import NativeNames
+    from condgraph.cypher.connection import Connection
+    from condgraph.cypher.native.schema import NativeSchema
     from condgraph.cypher.queries import Asked
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.store import Request
+    from condgraph.engine.stored_schema import StoredSchema
     from condgraph.patterns.matches import Matches
+
+
+# -- Names -------------------------------------------------------------------------------------------
+# Nodes by the properties that name them, and concepts, which are labels and have no nodes.
+
+
+#: Nodes of the names of a program that are looked up before its other queries; more are found there.
+MOST_FOUND: Final = 10_000
+
+
+class NativeNames:
+    """The names of one database: what `names.remote.NameReader` asks."""
+
+    def __init__(self, connection: Connection, schema: NativeSchema, layout: NativeLayout) -> None:
+        self._connection, self._schema, self._layout = connection, schema, layout
+
+    def _rows(self, text: str, **parameters: Any) -> list[dict[str, Any]]:
+        return self._connection.read(text, {**self._layout.parameters(""), **parameters})
+
+    def _relations(self, predicates: tuple[str, ...] | None) -> str | None:
+        """A MATCH of the objects `o` of relations; None where there are none."""
+        if not self._layout.types_of(predicates):
+            return None
+        return self._layout.relations_to(predicates, None, table=False)
+
+    def _values(self, predicates: tuple[str, ...] | None) -> str | None:
+        """Clauses that leave the values `v` of attributes with their `p`."""
+        writing = _Writing(self._schema)
+        found = self._layout.holdings.whole(writing, "s", "v", "f", predicates)
+        self._given = writing.parameters
+        return found
+
+    def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
+        """How many objects there are of each type and unit."""
+        found: Kinds = {}
+        if match := self._relations(predicates):
+            for row in self._rows(f"{match}RETURN count(*) AS count"):
+                if row["count"]:
+                    found[Kind.ENTITY, NO_UNIT] = row["count"]
+        if match := self._values(predicates):
+            grouped = "v.kind AS kind, CASE v.kind WHEN 'quantity' THEN v.unit END AS unit"
+            for row in self._rows(f"{match} RETURN {grouped}, count(*) AS count", **self._given):
+                kind = KINDS[row["kind"]]
+                key = kind, row["unit"] if kind is Kind.QUANTITY else NO_UNIT
+                found[key] = found.get(key, 0) + row["count"]
+        return found
+
+    def refers(self, predicates: tuple[str, ...] | None, source: str | None, table: str) -> bool:
+        """There are no tables."""
+        return False
+
+    def objects(self, predicates: tuple[str, ...] | None, source: str | None) -> Iterator[tuple[str, Value | str, str | None]]:
+        """Every distinct object: its predicate, its value (an entity by its name, without a
+        predicate), and its raw text.
+        """
+        if match := self._relations(predicates):
+            for row in self._rows(f"{match}RETURN DISTINCT {self._layout.name('o')} AS name"):
+                yield "", row["name"], None
+        if match := self._values(predicates):
+            for row in self._rows(f"{match} RETURN DISTINCT f[1] AS predicate, v AS value", **self._given):
+                yield row["predicate"], value_of(row["value"]), row["value"].get("raw")
+
+    def heads(self, predicates: tuple[str, ...]) -> Iterator[str]:
+        """The names of subjects."""
+        if not predicates:
+            return iter(())
+        text = f"{self._layout.subjects_of(predicates)} RETURN DISTINCT {self._layout.name('s')} AS name"
+        return (row["name"] for row in self._rows(text))
+
+    def names(self) -> Iterable[str]:
+        """The names of all nodes and concepts."""
+        text = f"MATCH (e) WHERE {foreign('e')} RETURN DISTINCT {self._layout.name('e')} AS name"
+        return chain(self._schema.concepts, (row["name"] for row in self._rows(text)))
+
+    def _is_there(self, found: list[str]) -> str:
+        return f"{' '.join(found)} RETURN count(e) > 0 AS found"
+
+    def has_name(self, name: str) -> bool:
+        """Some node or concept has exactly this name."""
+        if self._schema.has_concept(name):
+            return True
+        return bool(self._rows(self._is_there(self._layout.by_name("e", "= $key")), key=name)[0]["found"])
+
+    def name_of(self, ident: str) -> str | None:
+        """The name of the node or concept that has this id; None where none has."""
+        concept = next((name for name, known in self._schema.concept_ids().items() if known == ident), None)
+        if concept is not None:
+            return concept
+        found = " ".join(self._layout.by_id("e", "= $key"))
+        rows = self._rows(f"{found} RETURN {self._layout.name('e')} AS name LIMIT 1", key=ident)
+        return rows[0]["name"] if rows else None
+
+    def has_text(self, text: str) -> bool:
+        """Some node has this name or id, or some attribute this text."""
+        if self.has_name(text) or self.name_of(text) is not None:
+            return True
+        writing = _Writing(self._schema)
+        queries = "\nUNION ALL\n".join(self._layout.holdings.with_text(writing, "s", "$key"))
+        if not queries:
+            return False
+        return bool(self._rows(f"CALL () {{\n{queries}\n}} RETURN 1 AS found LIMIT 1", key=text, **writing.parameters))
+
+    def without(self, names: Sequence[str]) -> list[str]:
+        """Those of the names that no node or concept has: one query."""
+        asked = [name for name in names if not self._schema.has_concept(name)]
+        if not asked:
+            return []
+        return [row["k"] for row in self._rows(f"UNWIND $keys AS k {self._layout.absent('k', 'e')} RETURN k", keys=asked)]
+
+    def found(self, names: Sequence[str]) -> dict[str, list[str]] | None:
+        """The server's ids of the nodes of some names: one query, whose text is always the same. None
+        where they are more than `MOST_FOUND`.
+        """
+        found: dict[str, list[str]] = {name: [] for name in names}
+        nodes = "\n".join(self._layout.by_name("e", "= k"))
+        text = f"UNWIND $keys AS k CALL (k) {{\n{nodes}\nRETURN e\n}}\nRETURN k, elementId(e) AS id LIMIT $most"
+        rows = self._rows(text, keys=list(found), most=MOST_FOUND + 1)
+        for row in rows:
+            found[row["k"]].append(row["id"])
+        return found if len(rows) <= MOST_FOUND else None
+
+    def described(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Rows of what an answer rests on, with what there is to say of each node in the place of the
+        server's id; raises `StoreError` where a node went meanwhile.
+        """
+        places = [
+            (part, key)
+            for record in rows
+            for part in (record["row"], record["row"].get("m"))
+            if part is not None
+            for key in ("e", "s", "o", "a", "b")
+            if isinstance(part.get(key), str)
+        ]
+        ids = list(dict.fromkeys(part[key] for part, key in places))
+        text = f"UNWIND $ids AS i MATCH (e) WHERE elementId(e) = i RETURN i, {self._layout.described('e')} AS about"
+        about = {row["i"]: row["about"] for row in self._rows(text, ids=ids)} if ids else {}
+        for part, key in places:
+            if part[key] not in about:
+                raise StoreError("the database changed while it was read", hint="ask again")
+            part[key] = about[part[key]]
+        return rows
+
+    def all_names(self, around: Sequence[str]) -> list[str]:
+        """The names of all nodes and concepts; of a large database those that stand around some texts,
+        by the properties that name them.
+        """
+        found = list(self._schema.concepts)
+        if self._schema.mapping.node_count <= MOST_COMPARED:
+            return list(dict.fromkeys(chain(found, self.names())))
+        for pattern, key in self._layout.identity.naming("e"):
+            for text in around:
+                for side, way in ((">=", ""), ("<", " DESC")):
+                    near = f"MATCH {pattern} WHERE {key} {side} $near RETURN DISTINCT {key} AS name ORDER BY name{way} LIMIT $most"
+                    found += [row["name"] for row in self._rows(near, near=text, most=AROUND)]
+        return list(dict.fromkeys(found))
+
+
+class _Writing:
+    """Fresh variables and parameters of one query."""
+
+    def __init__(self, schema: NativeSchema) -> None:
+        self.schema: StoredSchema = schema
+        self.parameters: dict[str, Any] = {}
+        self._names = 0
+
+    def name(self, prefix: str) -> str:
+        """A fresh variable."""
+        self._names += 1
+        return f"{prefix}{self._names}"
+
+    def parameter(self, value: Any) -> str:
+        """A parameter."""
+        self.parameters[f"p{len(self.parameters)}"] = value
+        return f"$p{len(self.parameters) - 1}"
+
+
+# -- The whole database as a snapshot ----------------------------------------------------------------
+# Streamed, through the mapping that programs go by: the reference that their answers are compared with.
+#
+# Nodes are entities and members of their labels, properties statements (a list one for each of its
+# values), relationships statements with their properties as qualifiers. Relationships that are equal
+# in all of these are one statement.
+
+
+#: Properties as `values_in` takes them, each behind its key.
+_HELD: Final = f"[k IN keys(%s) WHERE NOT k IN $hidden | head([v IN [%s[k]] | [k] + {sent('v')}])]"
+#: Rows between two looks at the deadline.
+_ROWS: Final = 1_000
+
+
+def pull(connection: Connection, mapping: Mapping) -> tuple[Snapshot, int]:
+    """The database as a snapshot in memory; and how many relationships it holds that are equal to
+    others, which the snapshot has not.
+    """
+    builder, read = Builder(), 0
+
+    def items() -> Iterator[Item]:
+        nonlocal read
+        for item in _items(connection, mapping):
+            read += isinstance(item, Statement) and isinstance(item.object, Ref)
+            yield item
+
+    builder.begin(Source(SOURCE, connection.place, "neo4j"))
+    builder.add(items())
+    snapshot = Snapshot.of(*lay_out(builder))
+    return snapshot, read - snapshot.relations
+
+
+def _items(connection: Connection, mapping: Mapping) -> Iterator[Item]:
+    for node in mapping.nodes:
+        if node.label:
+            yield Entity(concept_id(node.label), node.concept, EntityKind.CONCEPT)
+    yield from _nodes(connection, mapping)
+    yield from _relationships(connection, mapping)
+
+
+def _nodes(connection: Connection, mapping: Mapping) -> Iterator[Item]:
+    by_label = {node.label: (place, node, {one.key: one for one in node.properties}) for place, node in enumerate(mapping.nodes)}
+    text = f"MATCH (n) WHERE {foreign('n')} RETURN {id_of('n', mapping)}, {name_of('n', mapping)}, labels(n), {_HELD % ('n', 'n')}"
+    for number, (ident, name, labels, held) in enumerate(connection.stream(text, {"hidden": _hidden(mapping)})):
+        if not number % _ROWS:
+            check()
+        yield Entity(ident, name)
+        for label in labels:
+            yield Member(ident, concept_id(label))
+        # The first label that has a property says how it is read.
+        known = sorted((by_label[label] for label in labels or [""] if label in by_label), key=lambda one: one[0])
+        for key, *found in held:
+            prop = _property(key, known)
+            if prop is None:
+                continue
+            for value, raw in values_in(found, prop):
+                yield Statement(ident, prop.predicate, value, raw=raw)
+
+
+def _hidden(mapping: Mapping) -> list[str]:
+    """Keys that are hidden wherever they are: they are not sent at all."""
+    shown = {one.key for node in mapping.nodes for one in node.properties if one.key not in node.hidden}
+    shown |= {one.key for relationship in mapping.relationships for one in relationship.qualifiers}
+    return sorted({key for node in mapping.nodes for key in node.hidden} - shown)
+
+
+def _property(key: str, known: list[tuple[int, NodeType, dict[str, Property]]]) -> Property | None:
+    """How a property of a node is read; None where it is hidden. One that no sample had is read as
+    its own type says.
+    """
+    for _, node, properties in known:
+        if key in node.hidden:
+            return None
+        if key in properties:
+            return properties[key]
+    return Property(key, key, (), 0)
+
+
+def _relationships(connection: Connection, mapping: Mapping) -> Iterator[Item]:
+    by_type = {one.type: (one, {prop.key: prop for prop in one.qualifiers}) for one in mapping.relationships}
+    text = (
+        f"MATCH (a)-[r]->(b) WHERE {foreign('a')} AND {foreign('b')} "
+        f"RETURN {id_of('a', mapping)}, type(r), {id_of('b', mapping)}, {_HELD % ('r', 'r')}"
+    )
+    for number, (subject, name, thing, held) in enumerate(connection.stream(text, {"hidden": _hidden(mapping)})):
+        if not number % _ROWS:
+            check()
+        one, properties = by_type.get(name) or (RelationshipType(name, name, 0), {})
+        qualifiers: list[tuple[str, Ref | Value]] = []
+        for key, *found in held:
+            prop = properties.get(key) or Property(key, key, (), 0)
+            called = named(one, prop)
+            qualifiers.extend((called, value) for value, _ in values_in(found, prop))
+        yield Statement(subject, one.predicate, Ref(thing), tuple(qualifiers))
+
+
+# -- The store ---------------------------------------------------------------------------------------
+# What it is taken for is a `Mapping`. Values are always those of the database; the mapping is read
+# again by what made it (`remap`), as its owner sees fit.
+
 
 T = TypeVar("T")
 #: Patterns are searched for in process, in databases of at most so many nodes and relationships.
@@ -43,7 +328,7 @@ KEPT: Final = 10.0
 
 class NativeStore(AskingStore):
     """A database that condgraph did not write. `remap` gives the mapping of now, the same one as long
-    as nothing speaks for another; `closer` the same with some properties counted (`native.exact`).
+    as nothing speaks for another; `closer` the same with some properties counted (`native.refresh`).
     """
 
     read_only = True
@@ -99,7 +384,6 @@ class NativeStore(AskingStore):
 
     def names(self) -> NativeNames:
         """Names read from the database."""
-        from condgraph.cypher.native.names import NativeNames
 
         return NativeNames(self.connection, self._schema, self._layout)  # type: ignore[arg-type]
 
@@ -180,7 +464,6 @@ class NativeStore(AskingStore):
         return snapshot
 
     def _read(self) -> tuple[Snapshot, int]:
-        from condgraph.cypher.native.pull import pull
 
         # All of it is read: what texts are read as is counted over all of it, too.
         self.closer(lambda mapping: {*mapping.unseen, *mapping.keys})

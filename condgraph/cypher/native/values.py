@@ -1,17 +1,314 @@
-"""Properties of Neo4j as values of the engine, in Python: how a query sends them, and what they are
-by the table of `kinds`. `expressions` says the same in Cypher.
+"""Properties of Neo4j as values of the engine: one table from the types of the server, worked out in Python and in Cypher,
+and formats of dates that stand as text.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
-from condgraph.cypher.native.kinds import BYTES, MONTH, NUMBER, elements, format_of
+from condgraph.cypher.answer import literal
+from condgraph.cypher.layout.base import Field
 from condgraph.cypher.native.mapping import Property
+from condgraph.engine.errors import OptionError
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
-from condgraph.engine.values import DAY_SECONDS, UNKNOWN, Precision, Quantity, Time, Value, parse_number, text_of
+from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, parse_number, text_of
+
+# -- Formats of dates --------------------------------------------------------------------------------
+# Dates that stand as text: a format such as "%d/%m/%Y", as a regular expression that Python and
+# the server both take, and how the parts are taken out, in Python and in Cypher.
+#
+# What does not match, or is a day that no calendar has, is no date, and never a failure: the server
+# only meets numbers that the expression has let through.
+
+
+ISO_DATE: Final = "%Y-%m-%d"
+#: The form of text that is read as a moment where no format is given; it may have a fraction of a
+#: second and a zone.
+ISO_DATETIME: Final = "%Y-%m-%dT%H:%M:%S"
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_FULL: Final = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
+)
+#: What a directive matches: where something stands between it and the next, and where nothing does.
+_LOOSE: Final = {
+    "Y": "[0-9]{4}",
+    "m": "(?:0?[1-9]|1[0-2])",
+    "d": "(?:0?[1-9]|[12][0-9]|3[01])",
+    "H": "(?:[01]?[0-9]|2[0-3])",
+    "M": "[0-5]?[0-9]",
+    "S": "[0-5]?[0-9]",
+    "b": f"(?:{'|'.join(_MONTHS)})",
+    "B": f"(?:{'|'.join(_FULL)})",
+}
+_STRICT: Final = {"Y": "[0-9]{4}", "m": "(?:0[1-9]|1[0-2])", "d": "(?:0[1-9]|[12][0-9]|3[01])"} | {
+    "H": "(?:[01][0-9]|2[0-3])",
+    "M": "[0-5][0-9]",
+    "S": "[0-5][0-9]",
+}
+_WIDTH: Final = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2}
+_ISO_MOMENT: Final = (
+    "[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]"
+    r"(?::[0-5][0-9](?:\.[0-9]{1,9})?)?(?:Z|[+-](?:0[0-9]|1[0-8]):?[0-5][0-9])?"
+)
+_HINT: Final = "it has %Y and may have %m (or %b, %B), %d, %H, %M and %S, as in %d/%m/%Y"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeFormat:
+    """How a text is read as a time: `pattern` is what all of it has to match."""
+
+    format: str
+    #: Directives ("Y") in their order.
+    directives: tuple[str, ...]
+    pattern: str
+    #: Characters that stand between the directives; none where `places` tell them apart.
+    between: tuple[str, ...]
+    places: tuple[int, ...]
+    precision: Precision
+    iso: bool = False
+
+    # -- in Python ---------------------------------------------------------------------------------
+
+    def read(self, text: str) -> Time | None:
+        """The time that a text is; None where it is none."""
+        if not re.fullmatch(self.pattern, text):
+            return None
+        try:
+            return self._iso(text) if self.iso else self._parts(text)
+        except ValueError:
+            # A day that the month does not have.
+            return None
+
+    def _iso(self, text: str) -> Time:
+        day, clock = Time.day(int(text[:4]), int(text[5:7]), int(text[8:10])), text[11:]
+        seconds = int(clock[6:8]) if clock[5:6] == ":" else 0
+        start = day.start + int(clock[:2]) * 3600 + int(clock[3:5]) * 60 + seconds - _shift(text)
+        return Time(start, start + 1, Precision.SECOND)
+
+    def _parts(self, text: str) -> Time:
+        found = dict(zip(self.directives, self._split(text), strict=True))
+        month = next((_number(name, found[name]) for name in "mbB" if name in found), 1)
+        year, day = int(found["Y"]), int(found.get("d", 1))
+        if self.precision is Precision.YEAR:
+            return Time.year(year)
+        if self.precision is Precision.MONTH:
+            return Time.month(year, month)
+        if self.precision is Precision.DAY:
+            return Time.day(year, month, day)
+        hour, minute, second = (int(found.get(name, 0)) for name in "HMS")
+        return Time.second(year, month, day, hour, minute, second)
+
+    def _split(self, text: str) -> list[str]:
+        if self.between:
+            return [part for part in re.split(f"[{re.escape(''.join(self.between))}]", text) if part]
+        return [text[at : at + _WIDTH[name]] for at, name in zip(self.places, self.directives, strict=True)]
+
+    # -- in Cypher ---------------------------------------------------------------------------------
+
+    def start(self, text: str) -> str:
+        """The first second of the time that a text expression is; null where it is none."""
+        if self.iso:
+            parts = {name: f"toInteger(substring(x, {at}, {width}))" for name, at, width in _PLACES}
+            parts["S"] = "CASE WHEN substring(x, 16, 1) = ':' THEN toInteger(substring(x, 17, 2)) ELSE 0 END"
+        elif self.between:
+            parts = {name: _as_number(name, f"x[{at}]") for at, name in enumerate(self.directives)}
+        else:
+            placed = zip(self.places, self.directives, strict=True)
+            parts = {name: f"toInteger(substring(x, {at}, {_WIDTH[name]}))" for at, name in placed}
+        split = f"[x IN split({text}, [{', '.join(map(literal, self.between))}]) WHERE x <> '']" if self.between else text
+        month = next((parts[name] for name in "mbB" if name in parts), "1")
+        day = parts.get("d", "1")
+        # Days are added to the first of the month, which never fails; what is then another month
+        # was no day of this one.
+        days = f"date({{year: {parts['Y']}, month: {month}}}) + duration({{days: {day} - 1}})"
+        clock = "".join(f" + {seconds} * ({parts[name]})" for name, seconds in (("H", 3600), ("M", 60), ("S", 1)) if name in parts)
+        shift = f" - ({_SHIFT})" if self.iso else ""
+        return (
+            f"CASE WHEN {text} =~ {literal(self.pattern)} THEN head([x IN [{split}] | head([d IN [{days}] "
+            f"WHERE d.month = {month} | datetime({{date: d, timezone: 'Z'}}).epochSeconds{clock}{shift}])]) END"
+        )
+
+    def end(self, start: str) -> str:
+        """The second behind the time that begins at a second, given as an expression."""
+        if self.precision is Precision.SECOND:
+            return f"{start} + 1"
+        if self.precision is Precision.DAY:
+            return f"{start} + 86400"
+        unit = "years" if self.precision is Precision.YEAR else "months"
+        return f"(datetime({{epochSeconds: {start}}}) + duration({{{unit}: 1}})).epochSeconds"
+
+
+_PLACES: Final = (("Y", 0, 4), ("m", 5, 2), ("d", 8, 2), ("H", 11, 2), ("M", 14, 2))
+#: Seconds that the zone at the end of `x` is ahead.
+_SHIFT: Final = (
+    "CASE WHEN x =~ '.{16,}[+-][0-9]{2}:?[0-9]{2}' THEN head([z IN [replace(substring(x, 16), ':', '')] | "
+    "CASE WHEN z CONTAINS '-' THEN -60 ELSE 60 END * (60 * toInteger(left(right(z, 4), 2)) + toInteger(right(z, 2)))]) "
+    "ELSE 0 END"
+)
+
+
+def _shift(text: str) -> int:
+    if not re.fullmatch(".{16,}[+-][0-9]{2}:?[0-9]{2}", text):
+        return 0
+    zone = text[16:].replace(":", "")
+    return (-60 if "-" in zone else 60) * (60 * int(zone[-4:-2]) + int(zone[-2:]))
+
+
+def _number(name: str, part: str) -> int:
+    if name == "m":
+        return int(part)
+    return (_MONTHS if name == "b" else _FULL).index(part) + 1
+
+
+def _as_number(name: str, part: str) -> str:
+    if name not in "bB":
+        return f"toInteger({part})"
+    names = _MONTHS if name == "b" else _FULL
+    return f"{{{', '.join(f'{month}: {number}' for number, month in enumerate(names, 1))}}}[{part}]"
+
+
+@lru_cache(maxsize=256)
+def time_format(text: str, *, moment: bool = False) -> TimeFormat:
+    """A format of `strptime`, of those directives that are the same in every language; raises
+    `OptionError` for another one. `moment` says that it is that of a datetime.
+
+    >>> str(time_format("%d/%m/%Y").read("7/08/2017")), time_format("%d/%m/%Y").read("31/02/2017")
+    ('2017-08-07', None)
+    """
+    if moment and text == ISO_DATETIME:
+        return TimeFormat(text, ("Y", "m", "d", "H", "M", "S"), _ISO_MOMENT, (), (), Precision.SECOND, iso=True)
+    found = re.split(r"%(.)", text, flags=re.DOTALL)
+    literals, directives = found[::2], tuple(found[1::2])
+    wrong = next((name for name in directives if name not in _LOOSE), None)
+    if wrong is not None:
+        raise OptionError(f"the format {text!r} has %{wrong}, which is not read", hint=_HINT)
+    if "Y" not in directives or len(set(directives)) < len(directives) or len(set(directives) & set("mbB")) > 1:
+        raise OptionError(f"the format {text!r} needs each part once, and the year %Y", hint=_HINT)
+    month = any(name in directives for name in "mbB")
+    for part, before in (("S", "M"), ("M", "H"), ("H", "d")):
+        if part in directives and before not in directives:
+            raise OptionError(f"the format {text!r} has %{part} and no %{before}", hint=_HINT)
+    if "d" in directives and not month:
+        raise OptionError(f"the format {text!r} has %d and no month", hint=_HINT)
+    named = any(name in directives for name in "bB")
+    between = tuple(sorted(set("".join(literals))))
+    if any(not 32 <= ord(c) < 127 for c in between):
+        raise OptionError(f"the format {text!r} has a character that dates are not written with", hint=_HINT)
+    loose = all(literals[1:-1]) and not any(c.isdigit() or (named and c.isalpha()) for c in between) and len(directives) > 1
+    if named and not loose:
+        raise OptionError(f"the format {text!r} has a month in words next to letters, digits or nothing", hint=_HINT)
+    taken = _LOOSE if loose else _STRICT
+    pattern = "".join(re.escape(one) + taken[name] for one, name in zip(literals, directives, strict=False)) + re.escape(
+        literals[-1]
+    )
+    precision = Precision.SECOND if "H" in directives else Precision.DAY if "d" in directives else Precision.MONTH
+    if not month:
+        precision = Precision.YEAR
+    places = tuple(
+        len("".join(literals[: at + 1])) + sum(_WIDTH.get(name, 0) for name in directives[:at]) for at in range(len(directives))
+    )
+    return TimeFormat(text, directives, pattern, between if loose else (), places, precision)
+
+
+# -- Types of the server -----------------------------------------------------------------------------
+# | type of the server | value |
+# |---|---|
+# | STRING | text; a number or a time where the mapping reads it so and this text can be |
+# | INTEGER, FLOAT | quantity without unit; NaN and the infinite ones are texts, as the server prints them |
+# | BOOLEAN | text: "true", "false" |
+# | DATE | time of a day |
+# | LOCAL DATETIME, ZONED DATETIME | time of a second, in UTC; a local one is taken for UTC. Fraction and zone are in the raw text |
+# | LOCAL TIME, ZONED TIME | quantity in "second of the day", in UTC where it has a zone |
+# | DURATION | quantity: in "month" where it has nothing but months, in "second" where it has none; else text |
+# | POINT | text, as the server prints it |
+# | LIST of these | several values, each once; an empty one is none |
+# | byte array, VECTOR | unknown: it is there, and cannot be compared |
+#
+# The server says of a byte array that it is a list of integers. A property of which the sample has a
+# byte array (`BYTES` among its types) is taken for one wherever it is a list of integers; another one
+# for the numbers.
+#
+# Texts are equal by white space made single. A property with texts that have other white space is
+# `untidy`; elsewhere the text of the database is compared as it stands.
+
+
+#: A byte array, which `valueType` calls a list of integers.
+BYTES: Final = "BYTES"
+#: A float that is no number, or infinite.
+INFINITE: Final = "INFINITE FLOAT"
+#: What a list that a byte array looks like is called.
+INTEGERS: Final = "LIST<INTEGER NOT NULL>"
+MONTH: Final = "month"
+#: Text that is a number where the mapping says so: as a float it keeps all of its digits. Numbers
+#: with zeros in front are codes.
+NUMBER: Final = "(?=.{1,16}$)-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?"
+#: The kinds and units that values of a type can have.
+_KINDS: Final[dict[str, tuple[tuple[Kind, str], ...]]] = {
+    "STRING": ((Kind.TEXT, NO_UNIT),),
+    "INTEGER": ((Kind.QUANTITY, NO_UNIT),),
+    "FLOAT": ((Kind.QUANTITY, NO_UNIT),),
+    INFINITE: ((Kind.TEXT, NO_UNIT),),
+    "BOOLEAN": ((Kind.TEXT, NO_UNIT),),
+    "DATE": ((Kind.TIME, NO_UNIT),),
+    "LOCAL DATETIME": ((Kind.TIME, NO_UNIT),),
+    "ZONED DATETIME": ((Kind.TIME, NO_UNIT),),
+    "LOCAL TIME": ((Kind.QUANTITY, SECOND_OF_DAY),),
+    "ZONED TIME": ((Kind.QUANTITY, SECOND_OF_DAY),),
+    "DURATION": ((Kind.QUANTITY, SECOND), (Kind.QUANTITY, MONTH), (Kind.TEXT, NO_UNIT)),
+    "POINT": ((Kind.TEXT, NO_UNIT),),
+}
+
+
+def elements(type_name: str) -> tuple[str, ...]:
+    """The types of single values that a type has: of a list those in it.
+
+    >>> elements("LIST<STRING NOT NULL>"), elements("ZONED DATETIME"), elements("LIST<NOTHING>")
+    (('STRING',), ('ZONED DATETIME',), ())
+    """
+    inner = re.fullmatch(r"LIST<(.*)>", type_name)
+    found = [part.strip().removesuffix(" NOT NULL") for part in (inner[1] if inner else type_name).split(" | ")]
+    return tuple(one for one in found if one != "NOTHING")
+
+
+def is_list(type_name: str) -> bool:
+    """Whether a type is a list, whose elements are several values."""
+    return type_name.startswith("LIST<")
+
+
+def kinds_of(prop: Property) -> dict[tuple[Kind, str], int]:
+    """The kinds and units of the values of a property, with how many of the sample may have each."""
+    found: dict[tuple[Kind, str], int] = {}
+    opaque = any(name == BYTES for name, _ in prop.types)
+    for name, count in prop.types:
+        for one in elements(name):
+            kinds = _KINDS.get(one, ((Kind.UNKNOWN, NO_UNIT),))
+            if one == BYTES or (opaque and name == INTEGERS):
+                kinds = ((Kind.UNKNOWN, NO_UNIT),)
+            elif one == "STRING" and prop.reading == "number":
+                kinds = ((Kind.QUANTITY, NO_UNIT),)
+            elif one in ("STRING", "INTEGER") and prop.reading in ("date", "datetime"):
+                kinds = ((Kind.TIME, NO_UNIT),)
+            for kind in kinds:
+                found[kind] = found.get(kind, 0) + count
+    return found
+
+
+def format_of(prop: Property) -> TimeFormat | None:
+    """How the text of a property is read as a time; None where it is not."""
+    if prop.reading == "date":
+        return time_format(prop.format or ISO_DATE)
+    if prop.reading == "datetime":
+        return time_format(prop.format or ISO_DATETIME, moment=True)
+    return None
+
+
+# -- In Python ---------------------------------------------------------------------------------------
+
 
 _NUMBER: Final = re.compile(NUMBER).fullmatch
 _PLAIN: Final = " | ".join(
@@ -138,3 +435,242 @@ def _ahead(zone: str | None) -> int:
 def _seconds(whole: int, nanoseconds: int, unit: str) -> Quantity:
     number = float(whole) + nanoseconds / 1e9
     return Quantity(int(number) if number.is_integer() else number, unit)
+
+
+# -- In Cypher ---------------------------------------------------------------------------------------
+# Expressions that give the fields of a value, by the same table.
+
+
+#: Types whose raw text is what the server prints.
+PRINTED: Final = ("DATE", "LOCAL DATETIME", "ZONED DATETIME", "LOCAL TIME", "ZONED TIME", "DURATION", "POINT")
+_PRINTED: Final = " | ".join(PRINTED)
+_MOMENTS: Final = "LOCAL DATETIME | ZONED DATETIME"
+_CLOCKS: Final = "LOCAL TIME | ZONED TIME"
+#: White space as Python has it, as escapes of Cypher.
+_SPACES: Final = (
+    *(" ", "\\t", "\\n", "\\r", "\\f", "\\u000B", "\\u001C", "\\u001D", "\\u001E", "\\u001F", "\\u0085", "\\u00A0", "\\u1680"),
+    *(f"\\u{code:04X}" for code in (*range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)),
+)
+#: A text that has one of these, or a blank at its ends, is not equal to itself with white space made single.
+_SPACED: Final = ", ".join(f"'{escape}'" for escape in ("  ", *_SPACES[1:]))
+
+
+def type_of(v: str) -> str:
+    """The type of a value that is not null, as the server says it; of a float that is none of the numbers
+    `INFINITE`.
+    """
+    return f"CASE WHEN {v} IS :: FLOAT NOT NULL AND NOT {v} - {v} = 0 THEN '{INFINITE}' ELSE valueType({v}) END"
+
+
+def spaced(text: str) -> str:
+    """A condition: a text has white space to fold. A regular expression takes the server several times as
+    long.
+    """
+    return f"(size(split({text}, [{_SPACED}])) > 1 OR trim({text}) <> {text})"
+
+
+def any_spaced(v: str, longer: int = -1) -> str:
+    """An aggregate: whether some text of more than `longer` characters, or some text in a list, is equal
+    to what it is not written like.
+    """
+
+    return (
+        f"any(x IN collect(DISTINCT CASE WHEN {v} IS :: STRING NOT NULL AND size({v}) > {longer} THEN {spaced(v)} "
+        f"WHEN {v} IS :: LIST<STRING NOT NULL> NOT NULL THEN any(x IN {v} WHERE {spaced('x')}) END) WHERE x)"
+    )
+
+
+def each(p: str, prop: Property) -> str:
+    """An expression for the list of the single values of a property expression, which is not null.
+    The same value may stand in it twice.
+    """
+    if any(name == BYTES for name, _ in prop.types):
+        # A list within a list stays what it is: `fields` finds it unknown.
+        return f"CASE WHEN {p} IS :: LIST<INTEGER NOT NULL> THEN [{p}] WHEN {p} IS :: LIST<ANY> THEN {p} ELSE [{p}] END"
+    return f"CASE WHEN {p} IS :: LIST<ANY> THEN {p} ELSE [{p}] END"
+
+
+def collapsed(p: str) -> str:
+    """A text expression with white space made single, for what is `untidy`."""
+    spaces = ", ".join(f"'{escape}'" for escape in _SPACES)
+    return f"reduce(t = '', w IN [w IN split({p}, [{spaces}]) WHERE w <> ''] | CASE WHEN t = '' THEN w ELSE t + ' ' + w END)"
+
+
+def fields(p: str, prop: Property, types: frozenset[str] | None = None) -> dict[Field, str]:
+    """The fields of a single value as expressions of `p`, which should be a variable: it stands in
+    them often. They hold whatever type the value has, also one that the sample has not; with `types`, of
+    these alone, which is far shorter: a value of another type is what the server prints.
+    """
+    return _Fields(p, prop, types).all()
+
+
+class _Fields:
+    """What `fields` gives, a method for each kind of field."""
+
+    def __init__(self, p: str, prop: Property, types: frozenset[str] | None) -> None:
+        self._p, self._prop, self._types = p, prop, types
+        self._form = form = format_of(prop)
+        self._read = None if form is None else form.start(f"toString({p})")
+        self._is_number = f"{p} IS :: STRING AND {p} =~ {literal(NUMBER)}" if prop.reading == "number" else None
+        self._is_time = None if self._read is None else f"{p} IS :: STRING | INTEGER AND {self._read} IS NOT NULL"
+        self._dated = None if form is None else f"{p} IS :: STRING | INTEGER"
+        self._only_months = f"{p}.days = 0 AND {p}.seconds = 0 AND {p}.nanosecondsOfSecond = 0"
+
+    def all(self) -> dict[Field, str]:
+        number, (start, end) = self._number(), self._bounds()
+        text, p = self._text(number, start), self._p
+        return {
+            "kind": self._kind(),
+            "text": text,
+            "key": text,
+            "raw": self._raw(),
+            "number": number,
+            "unit": self._unit(),
+            "exact": f"CASE WHEN {p} IS :: INTEGER AND {_inexact(p)} THEN toString({p}) END",
+            "order": f"CASE WHEN {p} IS :: INTEGER AND {_inexact(p)} THEN {_order(p)} END",
+            "start": start,
+            "end": end,
+            "precision": self._precision(),
+        }
+
+    def _case(self, *pairs: tuple[str | None, str], otherwise: str = "null") -> str:
+        types = self._types
+        return _case(*((test, found) for test, found in pairs if types is None or _meets(test, types)), otherwise=otherwise)
+
+    def _number(self) -> str:
+        p = self._p
+        clock = f"{p}.hour * 3600 + {p}.minute * 60 + {p}.second"
+        return self._case(
+            (self._is_number, f"toFloat({p})"),
+            (f"{p} IS :: INTEGER", f"toFloat({p})"),
+            (f"{p} IS :: FLOAT AND {p} - {p} = 0", p),
+            (f"{p} IS :: LOCAL TIME", f"toFloat({clock}) + {p}.nanosecond / 1e9"),
+            (
+                f"{p} IS :: ZONED TIME",
+                f"toFloat(({clock} - {p}.offsetSeconds + {2 * DAY_SECONDS}) % {DAY_SECONDS}) + {p}.nanosecond / 1e9",
+            ),
+            (
+                f"{p} IS :: DURATION AND {p}.months = 0",
+                f"toFloat({p}.days * {DAY_SECONDS} + {p}.seconds) + {p}.nanosecondsOfSecond / 1e9",
+            ),
+            (f"{p} IS :: DURATION AND {self._only_months}", f"toFloat({p}.months)"),
+        )
+
+    def _bounds(self) -> tuple[str, str]:
+        """Where a time begins, and where it ends."""
+        p, form, read = self._p, self._form, self._read
+        moment = f"localdatetime.truncate('second', {p})"
+        start = self._case(
+            (f"{p} IS :: DATE", f"datetime({{date: {p}, timezone: 'Z'}}).epochSeconds"),
+            # Before 1970 the server rounds a part of a second up.
+            (f"{p} IS :: LOCAL DATETIME", f"datetime({{datetime: {moment}, timezone: 'Z'}}).epochSeconds"),
+            (f"{p} IS :: ZONED DATETIME", f"datetime.truncate('second', {p}).epochSeconds"),
+            (self._dated, read or ""),
+        )
+        end = self._case(
+            (f"{p} IS :: DATE", f"datetime({{date: {p}, timezone: 'Z'}}).epochSeconds + {DAY_SECONDS}"),
+            (f"{p} IS :: {_MOMENTS}", f"{start} + 1"),
+            (self._dated, f"head([s IN [{read}] WHERE s IS NOT NULL | {form.end('s')}])" if form is not None else ""),
+        )
+        return start, end
+
+    def _text(self, number: str, start: str) -> str:
+        p, prop = self._p, self._prop
+        with_unit = f"head([x IN [{number}] | {number_text('x')}]) + ' '"
+        in_seconds, in_months = f"{with_unit} + '{SECOND}'", f"{with_unit} + '{MONTH}'"
+        months = f"WHEN {self._only_months} THEN {in_months}"
+        duration = f"CASE WHEN {p}.months = 0 THEN {in_seconds} {months} ELSE toString({p}) END"
+        return self._case(
+            (self._is_time or self._is_number, p if prop.reading == "number" else f"toString({p})"),
+            (f"{p} IS :: STRING", collapsed(p) if prop.untidy else p),
+            (f"{p} IS :: FLOAT AND {p} - {p} = 0", number_text(p)),
+            (f"{p} IS :: {_CLOCKS}", f"{with_unit} + '{SECOND_OF_DAY}'"),
+            (f"{p} IS :: DURATION", duration),
+            (f"{p} IS :: DATE", f"ltrim(toString({p}), '+')"),
+            (f"{p} IS :: {_MOMENTS}", f"replace(toString(datetime({{epochSeconds: {start}}})), 'Z', '')"),
+            (f"{p} IS :: LIST<ANY>", "'unknown'"),
+            otherwise=f"coalesce(toStringOrNull({p}), 'unknown')",
+        )
+
+    def _kind(self) -> str:
+        p = self._p
+        return self._case(
+            (self._is_time, "'time'"),
+            (self._is_number, "'quantity'"),
+            (f"{p} IS :: STRING | BOOLEAN | POINT", "'text'"),
+            (f"{p} IS :: INTEGER | {_CLOCKS}", "'quantity'"),
+            (f"{p} IS :: FLOAT", f"CASE WHEN {p} - {p} = 0 THEN 'quantity' ELSE 'text' END"),
+            *((f"{p} IS :: {one}", "'time'") for one in ("DATE", *_MOMENTS.split(" | "))),
+            (f"{p} IS :: DURATION", f"CASE WHEN {p}.months = 0 OR ({self._only_months}) THEN 'quantity' ELSE 'text' END"),
+            # What has come since the types were looked at is what the server prints.
+            otherwise="'unknown'"
+            if self._types is None
+            else f"CASE WHEN toStringOrNull({p}) IS NULL THEN 'unknown' ELSE 'text' END",
+        )
+
+    def _raw(self) -> str:
+        p = self._p
+        return self._case(
+            (self._is_time or self._is_number, f"toString({p})"),
+            (f"{p} IS :: {_PRINTED}", f"toString({p})"),
+            (f"{p} IS :: STRING" if self._prop.untidy else None, p),
+        )
+
+    def _unit(self) -> str:
+        p = self._p
+        return self._case(
+            (f"{p} IS :: {_CLOCKS}", f"'{SECOND_OF_DAY}'"),
+            (f"{p} IS :: DURATION", f"CASE WHEN {p}.months = 0 THEN '{SECOND}' ELSE '{MONTH}' END"),
+            otherwise=f"'{NO_UNIT}'",
+        )
+
+    def _precision(self) -> str:
+        p, form = self._p, self._form
+        return self._case(
+            (f"{p} IS :: DATE", str(int(Precision.DAY))),
+            (f"{p} IS :: {_MOMENTS}", str(int(Precision.SECOND))),
+            (self._dated, str(int(form.precision)) if form is not None else ""),
+        )
+
+
+def _case(*pairs: tuple[str | None, str], otherwise: str = "null") -> str:
+    """The first expression whose condition holds; pairs without a condition are left out."""
+    cases = " ".join(f"WHEN {test} THEN {found}" for test, found in pairs if test)
+    return f"CASE {cases} ELSE {otherwise} END" if cases else otherwise
+
+
+def _meets(test: str | None, types: frozenset[str]) -> bool:
+    """Whether a test of types can hold of a value of some of these."""
+    found = re.search(r" IS :: ([A-Z |]+?)(?: AND |$)", test or "")
+    return found is None or not types.isdisjoint(found[1].split(" | "))
+
+
+def number_text(number: str) -> str:
+    """A float as it prints, mostly: whole ones without a point."""
+    whole = f"abs({number}) < 1e15 AND {number} = toInteger({number})"
+    return f"CASE WHEN {whole} THEN toString(toInteger({number})) ELSE toString({number}) END"
+
+
+#: The float behind the largest integer.
+_BEYOND: Final = "9.223372036854775807e18"
+
+
+def _inexact(p: str) -> str:
+    """Whether an integer is none that a float can be. The float of the largest ones is no integer
+    of the server.
+    """
+    return f"abs({p} / 2) >= {2**52} AND (toFloat({p}) >= {_BEYOND} OR toInteger(toFloat({p})) <> {p})"
+
+
+def _order(p: str) -> str:
+    """What breaks the tie of an integer among numbers of its float, as `layout.schema.tie_break` has
+    it: whether it is above the float, its number of digits, and the digits.
+    """
+    above = f"CASE WHEN toFloat({p}) >= {_BEYOND} OR {p} < toInteger(toFloat({p})) THEN '0' ELSE '2' END"
+    digits = f"ltrim(toString({p}), '-')"
+    # A negative number is the greater the smaller its digits are: each is taken from nine.
+    nines = "reduce(t = '', i IN range(0, size(d) - 1) | t + toString(9 - toInteger(substring(d, i, 1))))"
+    negative = f"head([d IN [rtrim({digits}, '0')] | '0' + toString({999_999 - 50_000} - size({digits}) + 1) + {nines} + '~'])"
+    return (
+        f"{above} + CASE WHEN {p} > 0 THEN '20' + toString(50000 + size({digits}) - 1) + rtrim({digits}, '0') ELSE {negative} END"
+    )

@@ -1,0 +1,577 @@
+"""Properties in the text of a query on an existing database: as cells, as attributes of nodes, as qualifiers of
+relationships.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+from condgraph.cypher.answer import literal
+from condgraph.cypher.layout.base import Bound, Cell, Direct, Field, Match, Wanted, Writing
+from condgraph.cypher.layout.schema import quote
+from condgraph.cypher.native.identity import foreign, node_of, within_labels
+from condgraph.cypher.native.mapping import Mapping, Property, RelationshipType
+from condgraph.cypher.native.values import INFINITE, each, elements, fields, is_list, number_text
+from condgraph.engine.facts import END_TIME, START_TIME
+from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Time
+
+# -- Properties as cells -----------------------------------------------------------------------------
+# Tests ask the property as it is wherever the sample says its type, so that an index of the server
+# answers; what is shown asks each value for its type (`native.values`), since a sample has not seen all
+# of them.
+
+
+NUMBERS: Final = frozenset(("INTEGER", "FLOAT"))
+#: Types of times that the server compares with each other as values are.
+TIMES: Final = frozenset(("DATE", "LOCAL DATETIME", "ZONED DATETIME"))
+
+
+def together(properties: Iterable[Property]) -> Property:
+    """Several properties that are read alike as one, with the types of all."""
+    several = list(properties)
+    types: dict[str, int] = {}
+    for one in several:
+        for name, count in one.types:
+            types[name] = types.get(name, 0) + count
+    untidy = any(one.untidy for one in several)
+    return replace(several[0], types=tuple(types.items()), sampled=sum(one.sampled for one in several), untidy=untidy)
+
+
+#: Types of the server that are plain (`layout.base.Direct`).
+_PLAIN: Final = {"STRING": "text", "BOOLEAN": "boolean", "INTEGER": "integer", "FLOAT": "float", "DATE": "day"}
+
+
+def direct_of(held: str, one: Property) -> Direct | None:
+    """A property as it is, where all of its values are of one plain type."""
+    if one.reading != "itself" or one.untidy or not one.types:
+        return None
+    types = {kind for kind, _ in one.types}
+    kind = "FLOAT" if types <= NUMBERS and "FLOAT" in types else next(iter(types)) if len(types) == 1 else ""
+    return Direct(held, _PLAIN[kind], Held(held, one)) if kind in _PLAIN else None
+
+
+def likeness(one: Property) -> tuple[str, str | None, bool, frozenset[str]]:
+    """What properties have in common that one expression reads."""
+    types = frozenset(name for kind, _ in one.types for name in elements(kind))
+    for alike in (frozenset(("STRING", "BOOLEAN", "POINT")), NUMBERS):
+        types = alike if types <= alike else types
+    return one.reading, one.format, one.untidy, types
+
+
+class Named(Cell):
+    """A node as a value: its name, by which it is equal to a text, and its id."""
+
+    __slots__ = ("_id", "_kind", "_name")
+
+    def __init__(self, name: str, ident: str, kind: str) -> None:
+        self._name, self._id, self._kind = name, ident, kind
+
+    @property
+    def whole(self) -> str:
+        """A map; the name, which may be long to say, is said once."""
+        return f"head([n IN [{self._name}] | {{kind: '{self._kind}', key: n, text: n, id: {self._id}, held: true}}])"
+
+    def field(self, name: Field) -> str:
+        """What an entity has."""
+        return {"kind": f"'{self._kind}'", "key": self._name, "text": self._name, "id": self._id, "held": "true"}.get(name, "null")
+
+    @property
+    def ordered(self) -> str:
+        """By name."""
+        return self._name
+
+
+class Held(Cell):
+    """A value that is not null: an element of a property, or the property itself, which tests ask.
+    Qualifiers keep no `raw` texts.
+    """
+
+    __slots__ = ("_fields", "_held", "_infinite", "_property", "_types")
+
+    def __init__(self, held: str, one: Property, *, raw: bool = True) -> None:
+        self._held, self._property = held, one
+        types = frozenset(name for kind, _ in one.types for name in elements(kind))
+        #: Whether a float of it may be infinite, which is no number.
+        self._infinite = INFINITE in types
+        self._types = types - {INFINITE} | {"FLOAT"} if self._infinite else types
+        self._fields = lean(held, one, self._types) or full(held, one, self._types)
+        if not raw and self._fields.pop("raw", None) is not None and one.reading == "number":
+            # Without how it stood, a number is what it prints as.
+            self._fields["text"] = f"coalesce(head([v IN [{self._fields['number']}] | {number_text('v')}]), {self._fields['text']})"
+
+    def field(self, name: Field) -> str:
+        """An expression that holds of whatever type the value is."""
+        return self._fields.get(name, "null")
+
+    @property
+    def whole(self) -> str:
+        """A map of all fields that are not null for sure."""
+        return f"{{{', '.join(f'{name}: {expression}' for name, expression in self._fields.items())}}}"
+
+    @property
+    def ordered(self) -> str:
+        """The text."""
+        return self.text
+
+    @property
+    def _own(self) -> frozenset[str]:
+        """The types of a property that is compared as it is; none where it is read as something."""
+        return self._types if self._property.reading == "itself" else frozenset()
+
+    def tested(self, name: Field) -> str:
+        """The property itself, where it is of one type: a comparison with another is null."""
+        own = self._own
+        if own and own <= NUMBERS and not self._infinite and name in ("number", "unit"):
+            return self._held if name == "number" else "'1'"
+        if own == {"STRING"} and name == "key" and not self._property.untidy:
+            return self._held
+        return self.field(name)
+
+    def timed(self, operator: str, value: Time, parameter: Callable[[Any], str]) -> str | None:
+        """A test of a time by the property itself; None where values are of several types, or the
+        bounds too far away for the driver.
+        """
+        own = self._own
+        if len(own) != 1 or not own <= TIMES:
+            return None
+        sides = {
+            "=": ((">=", value.start, True), ("<", value.end, False)),
+            "!=": (("<", value.start, False), (">=", value.end, True)),
+            "<": (("<", value.start, False),),
+            ">": ((">=", value.end, True),),
+            "<=": (("<", value.end, False),),
+            ">=": ((">=", value.start, True),),
+        }[operator]
+        try:
+            bounds = [(sign, _bound(seconds, up, next(iter(own)))) for sign, seconds, up in sides]
+        except OverflowError:
+            return None
+        tests = [f"{self._held} {sign} {parameter(bound)}" for sign, bound in bounds]
+        return f"({(' OR ' if operator == '!=' else ' AND ').join(tests)})"
+
+
+def _bound(seconds: int, up: bool, kind: str) -> date | datetime:
+    """A bound in seconds as a parameter; of days the next one (`up`) or the one it lies in."""
+    if kind == "DATE":
+        return date(1970, 1, 1) + timedelta(days=-(-seconds // DAY_SECONDS) if up else seconds // DAY_SECONDS)
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    return moment if kind == "ZONED DATETIME" else moment.replace(tzinfo=None)
+
+
+def lean(held: str, one: Property, types: frozenset[str]) -> dict[Field, str] | None:
+    """The fields where the sample has one type of texts or numbers, which is short to say, and quick
+    for the server to plan: a value of another type is then what the server prints. None for others.
+    """
+    if one.reading not in ("itself", "text"):
+        return None
+    text = f"coalesce(toStringOrNull({held}), 'unknown')"
+    if types <= {"STRING", "BOOLEAN", "POINT"} and not one.untidy:
+        return {"kind": "'text'", "text": text, "key": text}
+    if types <= NUMBERS and one.reading == "itself":
+        test = f"{held} IS :: INTEGER NOT NULL" if types == {"INTEGER"} else f"{held} IS :: INTEGER NOT NULL | FLOAT NOT NULL"
+        number = test
+        if "FLOAT" in types:
+            test = f"CASE WHEN {number} THEN {held} - {held} = 0 ELSE false END"
+            whole = f"CASE WHEN {number} THEN abs({held}) < 1e15 AND {held} = toInteger({held}) ELSE false END"
+            text = f"CASE WHEN {whole} THEN toString(toInteger({held})) ELSE {text} END"
+        return {
+            "kind": f"CASE WHEN {test} THEN 'quantity' ELSE 'text' END",
+            "text": text,
+            "key": f"CASE WHEN {test} THEN null ELSE {text} END",
+            "number": f"CASE WHEN {test} THEN {held} END",
+            "unit": f"CASE WHEN {test} THEN '1' END",
+        }
+    return None
+
+
+def full(held: str, one: Property, types: frozenset[str]) -> dict[Field, str]:
+    """The fields of a value of several types, or that is read as something."""
+    found = {name: text for name, text in fields(held, one, types).items() if text != "null"}
+    # Integers stay what they are, which tells all their digits.
+    found.pop("exact", None)
+    found.pop("order", None)
+    if "number" in found:
+        found["number"] = found["number"].replace(f"{held} IS :: INTEGER THEN toFloat({held})", f"{held} IS :: INTEGER THEN {held}")
+    kind = found["kind"]
+    found["key"] = found["text"] if kind == "'text'" else f"CASE WHEN {kind} = 'text' THEN {found['text']} END"
+    return found
+
+
+class Either(Cell):
+    """The object of a statement of any family: a node, or a map with the fields of a cell. Nothing
+    of an application's node is taken for a field.
+    """
+
+    __slots__ = ("_entity", "_whole")
+
+    def __init__(self, whole: str, entity: Cell) -> None:
+        self._whole, self._entity = whole, entity
+
+    def _chosen(self, of_node: str, of_value: str) -> str:
+        return f"CASE WHEN {self._whole} IS :: NODE NOT NULL THEN {of_node} ELSE {of_value} END"
+
+    @property
+    def whole(self) -> str:
+        """The map of either."""
+        return self._chosen(self._entity.whole, self._whole)
+
+    def field(self, name: Field) -> str:
+        """What the map has, or what the node is as a value."""
+        return self._chosen(self._entity.field(name), f"{self._whole}.{name}")
+
+    @property
+    def ordered(self) -> str:
+        """The name, or the text."""
+        return self._chosen(self._entity.text, f"coalesce({self._whole}.order, {self._whole}.text)")
+
+
+#: The numbers of a text that begins with one, as `engine.execute.aggregates` has them; of texts of
+#: at most so many characters.
+_RANKED: Final = 300
+_LEADING: Final = r"(?s)[^\\w+\\-−]{0,3}[-+−]?(\\d{1,3}(,\\d{3})+|\\d+)(\\.\\d+)?(?![\\d:]).*"
+
+
+def ranks_of(text: str) -> str:
+    """The numbers of a text that begins with one; else null."""
+    digits = "['0','1','2','3','4','5','6','7','8','9','.',',']"
+    spaced = f"reduce(t = '', c IN split({text}, '') | t + CASE WHEN c IN {digits} THEN c ELSE ' ' END)"
+    whole = r"x =~ '\\d{1,3}(,\\d{3})+(\\.\\d+)?[.,]?'"
+    words = f"reduce(ws = [], x IN split({spaced}, ' ') | ws + CASE WHEN {whole} THEN [replace(x, ',', '')] ELSE split(x, ',') END)"
+    return (
+        f"CASE WHEN size({text}) <= {_RANKED} AND {text} =~ '{_LEADING}' "
+        f"THEN [w IN {words} WHERE toFloatOrNull(w) IS NOT NULL | toFloat(w)] END"
+    )
+
+
+# -- Qualifiers --------------------------------------------------------------------------------------
+# Properties of relationships, and the times at which these hold where the mapping says which
+# properties these are.
+#
+# Which keys a type has stands in a parameter, since one clause serves relationships of any type.
+
+
+def named(of: RelationshipType, one: Property) -> str:
+    """The key of a qualifier: of the times at which a relationship holds the usual one."""
+    return START_TIME if one.key == of.start else END_TIME if one.key == of.end else one.predicate
+
+
+class Qualifiers:
+    """The properties of the relationships of one mapping."""
+
+    __slots__ = ("_all", "_predicates", "_readings", "_times", "parameters")
+
+    def __init__(self, mapping: Mapping) -> None:
+        self.parameters: dict[str, Any] = {}
+        readings: dict[Any, list[Property]] = {}
+        keys, times = dict[str, list[list[Any]]](), dict[str, list[Any]]()
+        for of in mapping.relationships:
+            for one in of.qualifiers:
+                readings.setdefault(likeness(one), []).append(one)
+                place = list(readings).index(likeness(one))
+                keys.setdefault(of.type, []).append([one.key, named(of, one), place])
+            if of.start is not None or of.end is not None:
+                times[of.type] = [of.start, of.end]
+        self._readings, self._times = [together(several) for several in readings.values()], times
+        self._all = mapping.relationships
+        self._predicates = {of.type: of.predicate for of in mapping.relationships if of.type != of.predicate}
+        if keys:
+            self.parameters["qualifiers"] = keys
+        if self._predicates:
+            self.parameters["relations"] = self._predicates
+
+    def direct(self, f: str, predicates: Sequence[str], key: str) -> Direct | None:
+        """A qualifier of the relationships of some predicates that is one property, of one plain type."""
+        found = [(of, one) for of in self._all if of.predicate in predicates for one in of.qualifiers if named(of, one) == key]
+        keys, alike = {one.key for _, one in found}, {likeness(one) for _, one in found}
+        if len(keys) != 1 or len(alike) != 1:
+            return None
+        held = f"{f}.{quote(keys.pop())}"
+        others = [of.type for of in self._all if of.predicate in predicates and of not in [of for of, _ in found]]
+        if others:
+            held = f"CASE WHEN type({f}) IN {literal([of.type for of, _ in found])} THEN {held} END"
+        return direct_of(held, together(one for _, one in found))
+
+    def predicate(self, f: str) -> str:
+        """What the type of a relationship is called."""
+        return f"coalesce($relations[type({f})], type({f}))" if self._predicates else f"type({f})"
+
+    def clause(self, f: str, q: str) -> str:
+        """A clause that leaves each qualifier of a statement, as a map with the fields of a cell and its
+        `name`.
+        """
+        if "qualifiers" not in self.parameters:
+            return f"UNWIND [] AS {q} WITH *"
+        k, x, y = f"{q}k", f"{q}x", f"{q}y"
+        keys = f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN $qualifiers[type({f})] ELSE [] END"
+        cells = [Held(x, one, raw=False).whole[:-1] + f", name: {k}[1]}}" for one in self._readings]
+        cell = (
+            cells[0] if len(cells) == 1 else f"CASE {k}[2] {' '.join(f'WHEN {at} THEN {one}' for at, one in enumerate(cells))} END"
+        )
+        held = each(f"{f}[{k}[0]]", together(self._readings))
+        found = f"COLLECT {{ WITH {f}, {k} WHERE {f}[{k}[0]] IS NOT NULL UNWIND {held} AS {y} RETURN DISTINCT {y} }}"
+        return f"UNWIND {keys} AS {k} UNWIND {found} AS {x} WITH *, {cell} AS {q}"
+
+    def validity(self, f: str) -> tuple[str, str]:
+        """From when until when a statement holds, in seconds: null where nothing says it."""
+        if not self._times:
+            return "null", "null"
+        found = []
+        for side, name in ((0, "start"), (1, "end")):
+            cases = []
+            for at, reading in enumerate(self._readings):
+                held = f"{f}[[k IN $qualifiers[type({f})] WHERE k[1] = '{(START_TIME, END_TIME)[side]}' AND k[2] = {at}][0][0]]"
+                cell = Held(held, reading)
+                cases.append(cell.start if name == "start" else cell.end)
+            found.append(f"coalesce({', '.join(cases)})" if len(cases) > 1 else cases[0])
+        since, until = (f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {one} END" for one in found)
+        return (
+            f"coalesce({since}, CASE WHEN {until} IS NOT NULL THEN {OPEN_START} END)",
+            f"coalesce({until}, CASE WHEN {since} IS NOT NULL THEN {OPEN_END} END)",
+        )
+
+
+# -- Attributes --------------------------------------------------------------------------------------
+# Which properties of which labels a predicate stands for, and the clauses that read them.
+#
+# A property of one type is asked as it is, one query a label. One that has lists, that is read from
+# texts, or a predicate that stands for several properties is read first and tested then.
+
+
+#: Queries that stand one after the other, of a label or a property each. Of more the server's planner takes
+#: seconds: then labels that no index tells apart are looked through together, and the keys of each node.
+MOST_BRANCHES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A property that a predicate stands for, on the nodes of some labels (`everywhere`: of all), of
+    which some are known to have no index of it.
+    """
+
+    predicate: str
+    held: Property
+    labels: tuple[str, ...]
+    everywhere: bool
+    unindexed: frozenset[str]
+
+    def value(self, e: str) -> str:
+        """The property."""
+        return f"{e}.{quote(self.held.key)}"
+
+    def there(self, e: str) -> str:
+        """A condition: a node has it."""
+        return f"{self.value(e)} IS NOT NULL"
+
+    @property
+    def lists(self) -> bool:
+        """Whether it can have several values."""
+        return any(is_list(kind) for kind, _ in self.held.types)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is one value, which is what it is."""
+        return not self.lists and self.held.reading == "itself"
+
+
+class Holdings:
+    """The attributes of one mapping."""
+
+    __slots__ = ("_all", "_by_predicate")
+
+    def __init__(self, mapping: Mapping) -> None:
+        found: dict[tuple[str, str, str, str | None], list[tuple[str, Property]]] = {}
+        for node in mapping.nodes:
+            for one in filter(lambda one: one.key not in node.hidden, node.properties):
+                found.setdefault((one.predicate, one.key, one.reading, one.format), []).append((node.label, one))
+        every = {node.label for node in mapping.nodes}
+        self._by_predicate: dict[str, list[Holding]] = {}
+        for (predicate, *_), places in found.items():
+            labels = tuple(dict.fromkeys(label for label, _ in places))
+            unindexed = frozenset(labels) - {label for label, one in places if not one.unindexed}
+            everywhere = not mapping.unlabelled and every <= set(labels)
+            holding = Holding(predicate, together(one for _, one in places), labels, everywhere, unindexed)
+            self._by_predicate.setdefault(predicate, []).append(holding)
+        self._all = [one for several in self._by_predicate.values() for one in several]
+
+    def of(self, predicates: Sequence[str] | None) -> list[Holding]:
+        """The properties of some predicates, or of all."""
+        if predicates is None:
+            return self._all
+        return [one for name in dict.fromkeys(predicates) for one in self._by_predicate.get(name, ())]
+
+    def direct(self, e: str, predicate: str, labels: Collection[str]) -> Direct | None:
+        """A predicate that is one property, of one plain type; of nodes that have one of some labels."""
+        found = self.of((predicate,))
+        if len(found) != 1:
+            return None
+        (one,) = found
+        sure = one.everywhere or (labels and set(labels) <= set(one.labels))
+        value = one.value(e) if sure else f"CASE WHEN {within_labels(e, one.labels)} THEN {one.value(e)} END"
+        return direct_of(value, one.held)
+
+    def match(self, writing: Writing, wanted: Wanted, labels_of: Callable[[Collection[str]], list[str]]) -> Match:
+        """What gives the statements of a scan of attributes; `labels_of` says the labels of concepts."""
+        e, v, f = wanted.anchor, wanted.other, wanted.fact
+        found = self.of(wanted.predicates)
+        if len(found) != 1 or not found[0].plain:
+            return self._read_first(writing, wanted)
+        (one,) = found
+        cell = Held(one.value(e), one.held)
+        fact = _fact(e, writing.parameter(one.predicate), one.value(e))
+        after = [f"WITH *, {cell.whole} AS {v}, {fact} AS {f}"]
+        if wanted.bound:
+            labels = [] if one.everywhere else [within_labels(e, one.labels)]
+            return Match(f"({e})", [one.there(e), *labels, *wanted.conditions], cell, after=after)
+
+        def branches(concepts: Collection[str] | None) -> list[tuple[str, str]]:
+            own = "" if one.everywhere else within_labels(e, one.labels)
+            labels = one.labels if concepts is None else labels_of(concepts) or one.labels
+            return [
+                (pattern, " AND ".join(filter(None, (test, "" if set(some) <= set(one.labels) else own))))
+                for some, pattern, test in apart(e, labels, one.unindexed)
+            ]
+
+        return Match(None, [one.there(e), *wanted.conditions], cell, after=after, branches=branches, kept=(e,))
+
+    def _read_first(self, writing: Writing, wanted: Wanted) -> Match:
+        e, v, f = wanted.anchor, wanted.other, wanted.fact
+        if wanted.bound or wanted.predicates is None:
+            start = [] if wanted.bound else [f"MATCH ({e}) WHERE {foreign(e)}"]
+            queries = [f"{text} RETURN {v}, {f}" for text in self.queries(writing, e, v, f, wanted.predicates)]
+            nothing = f"UNWIND [] AS {v} RETURN {v}, null AS {f}"
+            text = "\nUNION ALL\n".join(queries) or nothing
+            return Match(None, wanted.conditions, Bound(v), before=[*start, f"CALL ({e}) {{\n{text}\n}}"])
+        found = self.of(wanted.predicates)
+        return Match(None, wanted.conditions, Bound(v), before=[self._whole(writing, e, v, f, found)])
+
+    def _whole(self, writing: Writing, e: str, v: str, f: str, some: Sequence[Holding]) -> str:
+        """All values of some properties, label by label, or of more than a few node by node."""
+        nothing = f"UNWIND [] AS {e} RETURN {e}, null AS {v}, null AS {f}"
+        if sum(len(one.labels) for one in some) <= MOST_BRANCHES:
+            queries = []
+            for one in some:
+                for _, pattern, own in apart(e, one.labels):
+                    where = " AND ".join(filter(None, (own, one.there(e))))
+                    queries.append(f"MATCH {pattern} WHERE {where} {self._read(writing, one, e, v, f)} RETURN {e}, {v}, {f}")
+            text = "\nUNION ALL\n".join(queries) or nothing
+        else:
+            queries = [f"{text} RETURN {v}, {f}" for text in self._by_keys(writing, some, e, v, f)]
+            each_node = "\nUNION ALL\n".join(queries)
+            text = f"{self._nodes(e, some)} CALL ({e}) {{\n{each_node}\n}} RETURN {e}, {v}, {f}"
+        return f"CALL () {{\n{text}\n}}"
+
+    def _nodes(self, e: str, some: Sequence[Holding]) -> str:
+        """A MATCH of the nodes that may have some properties."""
+        labels = dict.fromkeys(label for one in some for label in one.labels)
+        if "" in labels or any(one.everywhere for one in some):
+            return f"MATCH ({e}) WHERE {foreign(e)}"
+        return f"MATCH ({e}:{'|'.join(map(quote, labels))})"
+
+    def whole(self, writing: Writing, e: str, v: str, f: str, predicates: Sequence[str] | None) -> str | None:
+        """Clauses that leave all values of some predicates, or of all; None where there are none."""
+        some = self.of(predicates)
+        return self._whole(writing, e, v, f, some) if some else None
+
+    def with_text(self, writing: Writing, e: str, text: str) -> list[str]:
+        """Queries that find the nodes one of whose values is a text: those that an index answers, and
+        one of all others.
+        """
+        plain = [one for one in self._all if one.plain and {kind for kind, _ in one.held.types} == {"STRING"}]
+        plain = [one for one in plain if not one.held.untidy]
+        found = [
+            f"MATCH {node_of(e, label)} WHERE {one.value(e)} = {text} RETURN {e}"
+            for one in plain
+            for label in one.labels
+            if label not in one.unindexed
+        ]
+        scanned = [one for one in plain if one.unindexed]
+        if scanned:
+            known = f"any(a IN coalesce({writing.parameter(_keyed(scanned))}[k], []) WHERE {_has_labels(e, 'a', scanned)})"
+            same = f"any(k IN keys({e}) WHERE {e}[k] = {text} AND {known})"
+            found.append(f"{self._nodes(e, scanned)} WITH {e} WHERE {same} RETURN {e}")
+        read = [one for one in self._all if one not in plain]
+        if read:
+            v, f = writing.name("v"), writing.name("f")
+            found.append(f"{self._whole(writing, e, v, f, read)} WITH {e}, {v} WHERE {Bound(v).key} = {text} RETURN {e}")
+        return found
+
+    def queries(self, writing: Writing, e: str, v: str, f: str, predicates: Sequence[str] | None) -> list[str]:
+        """Queries that go on from a node and bind values `v` and statements `f`; a RETURN follows."""
+        some = self.of(predicates)
+        if predicates is None or len(some) > MOST_BRANCHES:
+            return self._by_keys(writing, some, e, v, f)
+        return [
+            f"WITH {e} WHERE {' AND '.join([one.there(e), *([] if one.everywhere else [within_labels(e, one.labels)])])} "
+            f"{self._read(writing, one, e, v, f)}"
+            for one in some
+        ]
+
+    def _by_keys(self, writing: Writing, some: Sequence[Holding], e: str, v: str, f: str) -> list[str]:
+        """The same by the keys of the node, a query for properties that are read alike."""
+        alike: dict[Any, list[Holding]] = {}
+        for one in some:
+            alike.setdefault(likeness(one.held), []).append(one)
+        found = []
+        for several in alike.values():
+            k, a = writing.name("k"), writing.name("a")
+            found.append(
+                f"WITH {e} UNWIND keys({e}) AS {k} UNWIND {writing.parameter(_keyed(several))}[{k}] AS {a} "
+                f"WITH {e}, {a} WHERE {_has_labels(e, a, several)} "
+                + _each(writing, together(one.held for one in several), f"{e}[{a}[0]]", e, f"{a}[1]", v, f)
+            )
+        return found
+
+    def _read(self, writing: Writing, one: Holding, e: str, v: str, f: str) -> str:
+        return _each(writing, one.held, one.value(e), e, writing.parameter(one.predicate), v, f)
+
+
+def _keyed(some: Sequence[Holding]) -> dict[str, list[list[Any]]]:
+    """By the key of a property its key, what its predicate is called, and the labels of the nodes (none: of
+    any) that have it.
+    """
+    found: dict[str, list[list[Any]]] = {}
+    for one in some:
+        found.setdefault(one.held.key, []).append([one.held.key, one.predicate, None if one.everywhere else list(one.labels)])
+    return found
+
+
+def _has_labels(e: str, a: str, some: Sequence[Holding]) -> str:
+    """A condition: a node has one of the labels that such a list says."""
+    if all(one.everywhere for one in some):
+        return "true"
+    none = f" OR (size(labels({e})) = 0 AND '' IN {a}[2])" if any("" in one.labels for one in some) else ""
+    return f"({a}[2] IS NULL OR any(l IN labels({e}) WHERE l IN {a}[2]){none})"
+
+
+def apart(e: str, labels: Sequence[str], unindexed: Collection[str] = ()) -> list[tuple[list[str], str, str]]:
+    """Some labels one by one, each with a pattern and a condition that leaves out the nodes of those
+    before. Where they are many, those that are said to have no index come first, together.
+    """
+    scanned = [label for label in labels if label and label in unindexed] if len(labels) > MOST_BRANCHES else []
+    found = [(scanned, f"({e}:{'|'.join(map(quote, scanned))})", "")] if scanned else []
+    before = list(scanned)
+    for label in labels:
+        if label not in before:
+            found.append(([label], node_of(e, label), f"NOT {within_labels(e, before)}" if before else ""))
+            before.append(label)
+    return found
+
+
+def _fact(e: str, predicate: str, value: str) -> str:
+    """What tells a statement from others: as the field of a map, so that the server takes it for
+    anything that it may be.
+    """
+    return f"{{f: [{e}, {predicate}, {value}]}}.f"
+
+
+def _each(writing: Writing, one: Property, held: str, e: str, predicate: str, v: str, f: str) -> str:
+    """Clauses that bind each value of a property once, with its statement."""
+    x, y = writing.name("x"), writing.name("y")
+    several = any(is_list(kind) for kind, _ in one.types)
+    found = f"COLLECT {{ UNWIND {each(held, one)} AS {y} RETURN DISTINCT {y} }}" if several else f"[{held}]"
+    # As the field of a map, since the server refuses what it takes for no node where one may stand.
+    cell = f"{{v: {Held(x, one).whole}}}.v"
+    return f"UNWIND {found} AS {x} WITH {e}, {cell} AS {v}, {_fact(e, predicate, x)} AS {f}"
