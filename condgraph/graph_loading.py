@@ -185,8 +185,7 @@ class GraphLoading(Changes, GraphBase):
         append: bool,
     ) -> LoadReport:
         from condgraph.loaders.fetch import fetched, is_elsewhere, told_by_address
-        from condgraph.loaders.fingerprint import known_by
-        from condgraph.loaders.recognise import recognise
+        from condgraph.loaders.recognise import known_by, recognise
 
         if is_elsewhere(source):
             with fetched(source, progress, pages=format is not None) as files:

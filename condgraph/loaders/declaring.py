@@ -12,6 +12,7 @@ from typing import Any
 
 from condgraph.engine.errors import FormatError
 from condgraph.engine.facts import Source
+from condgraph.loaders import spreadsheet
 from condgraph.loaders.archive import is_archive
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.database import server, sqlite
@@ -22,7 +23,6 @@ from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.guess import guess as guessed
 from condgraph.loaders.folder.tab import Tab
 from condgraph.loaders.recognise import location_of, recognise
-from condgraph.loaders.spreadsheet import load as spreadsheet
 
 
 def guess(place: str | os.PathLike[str], **options: Any) -> str:

@@ -3,6 +3,8 @@ blocks of lines for speed.
 
 Whatever goes wrong underneath (no such file, damaged compression, bytes that are no text) is a
 `LoadError` with the file.
+
+Also: the encodings of text, and which files of a folder are about the data and not data.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import gc
 import gzip
 import io
 import os
+import re
 import stat
 import zlib
 from collections.abc import Iterator
@@ -20,9 +23,91 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO, cast
 
-from condgraph.engine.errors import FormatError, LoadError
+from condgraph.engine.errors import FormatError, LoadError, OptionError
 from condgraph.loaders.base import Reading
-from condgraph.loaders.encodings import guessed_encoding, known_encoding, marked_encoding
+
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+def known_encoding(encoding: str) -> str:
+    """The canonical name of a text encoding; raises `OptionError` when there is none of this name."""
+    try:
+        info = codecs.lookup(encoding)
+    except (LookupError, ValueError, TypeError):
+        raise OptionError(f"{encoding!r} is not a text encoding", hint="utf-8, utf-16, latin-1 and cp1252 are common") from None
+    # Codecs such as base64 turn bytes into bytes; only text encodings will do.
+    if not getattr(info, "_is_text_encoding", True):
+        raise OptionError(f"{encoding!r} is not a text encoding", hint="utf-8, utf-16, latin-1 and cp1252 are common")
+    return info.name
+
+
+def marked_encoding(head: bytes) -> str | None:
+    """The encoding that a byte order mark at the start of a file says, or None."""
+    return next((name for mark, name in _MARKS if head.startswith(mark)), None)
+
+
+#: Bytes that cp1252 has no character for, and that no text of it has.
+_NOT_CP1252: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\x81\x8d\x8f\x90\x9d]")
+_BEYOND_ASCII: Final = re.compile(rb"[\x80-\xff]")
+_UTF8_SEQUENCE: Final = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+
+
+def guessed_encoding(data: bytes) -> str | None:
+    """The encoding of a text that is no UTF-8 and has no byte order mark, from its first bytes: a
+    kind of UTF-16, or cp1252. None where it is UTF-8, damaged UTF-8, or no text.
+    """
+    if marked_encoding(data) is not None or not data:
+        return None
+    even, odd = data[0:4096:2].count(0), data[1:4096:2].count(0)
+    half = max(1, min(len(data), 4096) // 2)
+    for zeros, others, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
+        if zeros * 2 > half and others * 20 < half and len(data) > 7:
+            try:
+                codecs.getincrementaldecoder(name)().decode(data)
+            except UnicodeError:
+                return None
+            return name
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data)
+    except UnicodeError:
+        pass
+    else:
+        return None
+    if _NOT_CP1252.search(data):
+        return None
+    # A text with a damaged character here and there has many that are whole.
+    whole = len(_UTF8_SEQUENCE.findall(data))
+    beyond = len(_BEYOND_ASCII.findall(data))
+    return "cp1252" if whole * 4 <= beyond else None
+
+
+_TEXTS: Final = (".md", ".rst", ".html", ".htm", ".pdf", ".tex", ".bib", ".png", ".jpg", ".jpeg", ".gif", ".svg")
+_ARCHIVES: Final = (".zip", ".tar", ".tgz", ".7z", ".bz2", ".xz")
+_PROGRAMS: Final = (".py", ".pyc", ".ipynb", ".sh", ".cypher", ".rq", ".sql", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log")
+_SUFFIXES: Final = frozenset(_TEXTS + _ARCHIVES + _PROGRAMS)
+_NAMES: Final = ("license", "licence", "readme", "copying", "notice", "provenance", "citation", "changelog")
+#: A file called like a document may be one only with an extension that data does not have.
+_MAYBE: Final = ("", ".txt")
+
+
+def is_document(path: Path) -> bool:
+    """Whether a file is about the data: by its extension, its name (LICENSE.txt, README), or a
+    leading point.
+    """
+    name = path.name.casefold()
+    if name.startswith(".") or path.suffix.casefold() in _SUFFIXES:
+        return True
+    stem = name.partition(".")[0]
+    called = any(stem == one or stem.startswith((one + "-", one + "_")) for one in _NAMES)
+    return called and (path.suffix.casefold() in _MAYBE or stem.startswith(("license", "licence")))
+
 
 #: How much of a file recognition looks at, in bytes.
 HEAD_BYTES: Final = 65_536

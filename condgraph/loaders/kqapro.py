@@ -19,7 +19,7 @@ from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statem
 from condgraph.engine.values import NO_UNIT, Quantity, Time, Value, collapse, parse_number, text_of
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, file_errors, open_text, path_of, uncollected
-from condgraph.loaders.statements.times import read_time
+from condgraph.loaders.statements.quintuples import read_time
 
 # -- parse -------------------------------------------------------------------------------------------
 # Reading the JSON of a `kb.json`, with numbers exact, and its mistakes with file and line.

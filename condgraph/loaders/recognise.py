@@ -6,37 +6,149 @@ and the best one reads it. Where two score the same, the source is not read and 
 `format=`. A folder of tables with keys between them is one source, any other folder is its files,
 each by its own content; files about the data (README, LICENSE, archives) are left out, with a
 warning.
+
+A source that is loaded again is known by a fingerprint of its data and of the options it is read
+with: files by their bytes, folders by those of all their files, frames by their columns, other
+objects by what they print. Two fingerprints that differ may still stand for equal data (a column of
+another width, say); two that are equal do not stand for two.
 """
 
 from __future__ import annotations
 
 import glob
+import json
 import os
+import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from condgraph.engine.errors import FormatError, LoadError, nearest
+from condgraph.engine.errors import FormatError, LoadError, nearest, shortened
 from condgraph.engine.facts import Item, Source
-from condgraph.loaders import export, kqapro
+from condgraph.engine.origins import PARTS
+from condgraph.loaders import export, kqapro, property_graph, spreadsheet
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import server, sqlite
-from condgraph.loaders.documents import is_document
+from condgraph.loaders.database.server import DatabaseUrl
 from condgraph.loaders.fetch import Fetched, refuse, shown_place
-from condgraph.loaders.files import heads_in, read_head, regular, stem_of, suffix_of
+from condgraph.loaders.files import HEAD_BYTES, head_lines, head_text, heads_in, is_document, read_head, regular, stem_of, suffix_of
 from condgraph.loaders.folder import load as folder
-from condgraph.loaders.folder.described import described, is_description
+from condgraph.loaders.folder.declared import described, is_description
 from condgraph.loaders.folder.load import TableFiles
-from condgraph.loaders.property_graph import load as property_graph
-from condgraph.loaders.property_graph.files import GraphFiles
+from condgraph.loaders.property_graph import GraphFiles
 from condgraph.loaders.rdf import load as rdf
-from condgraph.loaders.spreadsheet import load as spreadsheet
 from condgraph.loaders.statements import quintuples, triples, wikidata
-from condgraph.loaders.table.arrow import DATAFRAME, PARQUET
+from condgraph.loaders.statements.lines import MARKS, split
+from condgraph.loaders.table.arrow import DATAFRAME, PARQUET, is_frame
+from condgraph.loaders.table.dialect import Layout, is_page, rows_of
 from condgraph.loaders.table.records import JSON, JSONL
 from condgraph.loaders.table.text import CSV, TSV
-from condgraph.loaders.unrecognised import why_not
+
+#: How files begin that hold no data for a graph, or that a program has to unpack.
+_MAGIC: Final = (
+    (b"%PDF", "a PDF"),
+    (b"\x89PNG", "a picture (PNG)"),
+    (b"\xff\xd8\xff", "a picture (JPEG)"),
+    (b"GIF8", "a picture (GIF)"),
+    (b"PK\x03\x04", "a zip archive, which only its own path loads, or a damaged one"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"BZh", "packed with bzip2"),
+    (b"\xfd7zXZ\x00", "packed with xz"),
+    (b"\x28\xb5\x2f\xfd", "packed with zstandard"),
+    (b"ARROW1", "an Arrow file, which pyarrow opens as a table"),
+    (b"\x93NUMPY", "an array of NumPy"),
+    (b"\x80\x04\x95", "a pickle of Python"),
+)
+_NAMES: Final = {"\t": "tabs", "": "white space"}
+#: Lines that are looked at.
+_MOST: Final = 200
+
+
+def why_not(path: Path, head: bytes) -> str:
+    """What a file with this head was tried as, and why it is none of these, as one text."""
+    known = next((what for magic, what in _MAGIC if head.startswith(magic)), None)
+    if known is None and is_page(head):
+        known = "a page of HTML, as servers send in place of data"
+    if known is not None:
+        return f"it looks like {known}"
+    text = head_text(head, damaged=True)
+    if text is None:
+        zero = head.find(0)
+        what = f"it has the byte 0x00 at {zero + 1}" if zero >= 0 else "most of its bytes are no UTF-8"
+        return f"it is no text: {what} (encoding= names another encoding)"
+    reasons = []
+    if head_text(head) is None:
+        reasons.append(_bad_byte(head))
+    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
+        reasons.append(_as_json(text, len(head) >= HEAD_BYTES))
+    reasons.append(_as_table(text, len(head) < HEAD_BYTES))
+    reasons.append(_as_facts(head_lines(text.encode(), _MOST)))
+    return "; ".join(reasons)
+
+
+def _bad_byte(head: bytes) -> str:
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        line = head.count(b"\n", 0, error.start) + 1
+        return f"byte 0x{head[error.start]:02x} in line {line} is no UTF-8 (encoding= names another encoding)"
+    return "it is no UTF-8 (encoding= names another encoding)"
+
+
+def _as_json(text: str, cut: bool) -> str:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        if cut:
+            return "as JSON, its first 64 KiB hold no object or list of objects"
+        return f"as JSON, line {error.lineno} is wrong ({error.msg})"
+    except RecursionError:
+        return "as JSON, it is nested too deeply"
+    return "as JSON, it is no object, no list of objects and no list of rows with a header"
+
+
+def _as_table(text: str, complete: bool) -> str:
+    """The mark that comes nearest to a table, and the first records that do not fit."""
+    best: tuple[float, str] | None = None
+    for mark in ",;\t|":
+        rows = rows_of(text, Layout(mark, "excel"), complete) if mark in text else None
+        if not rows or max(map(len, rows)) < 2:
+            continue
+        usual, times = Counter(map(len, rows)).most_common(1)[0]
+        share = times / len(rows) if usual > 1 else 0.0
+        if best is None or share > best[0]:
+            widths = [len(row) for row in rows]
+            other = next((at for at, width in enumerate(widths) if width != widths[0]), None)
+            between = _NAMES.get(mark, repr(mark))
+            what = f"as a table with {between} between fields, record 1 has {_fields(widths[0])}"
+            if other is not None:
+                what += f" and record {other + 1} has {_fields(widths[other])}"
+            elif len(rows) == 1:
+                what += " and there is no other"
+            else:
+                what += f" as all {len(rows)} have, and nothing shows that it is a header"
+            best = share, what
+    return "as a table, no line has two fields" if best is None else best[1]
+
+
+def _fields(count: int) -> str:
+    return "1 field" if count == 1 else f"{count} fields"
+
+
+def _as_facts(lines: list[str]) -> str:
+    best, name = 0, ""
+    for mark in MARKS:
+        fitting = sum(len(split(line, mark)) in (3, 4, 5) for line in lines)
+        if fitting > best:
+            best, name = fitting, _NAMES.get(mark, repr(mark))
+    if not best:
+        return "as facts, no line has three fields"
+    first = shortened(lines[0], 60)
+    return f"as facts, {best} of {len(lines)} lines have three to five fields with {name} between them; the first line is {first!r}"
+
 
 #: Every format, by the name that `format=` takes.
 FORMATS: Final[dict[str, Format]] = {
@@ -419,3 +531,117 @@ def _with_warning(form: Format, said: str, column: str | None = None, file: str 
         yield from form.read(data, reading, options)
 
     return replace(form, read=read)
+
+
+def known_by(
+    found: Iterable[Recognised], options: Mapping[str, Any], known: Iterable[Source], *, named: bool, changes: bool = False
+) -> list[Recognised]:
+    """What is to be loaded, each source with its fingerprint.
+
+    Unless it was `named` by its caller, an object that is no file gets a name that no source of the
+    graph has (`known`), or that of the source with the very same content. So do several files that
+    are one source, and are called like their folder, but for a load that `changes` what is there.
+    """
+    taken = {source.name: source for source in known}
+    # Several tables in one place are sources of their own, with the fingerprint of the whole.
+    places = {name.rpartition("/")[0]: source for name, source in taken.items() if "/" in name}
+    fingerprinted: list[Recognised] = []
+    for one in found:
+        source = replace(one.source, content=_content(one, options))
+        own = isinstance(one.data, (Path, DatabaseUrl, GraphFiles)) or (changes and isinstance(one.data, TableFiles))
+        if not named and not own:
+            source = replace(source, name=_free(source, places | taken if isinstance(one.data, TableFiles) else taken))
+        taken[source.name] = source
+        fingerprinted.append(replace(one, source=source))
+    return fingerprinted
+
+
+def _free(source: Source, taken: Mapping[str, Source]) -> str:
+    name, count = source.name, 1
+    while name in taken and taken[name].content != source.content:
+        count += 1
+        name = f"{source.name} {count}"
+    return name
+
+
+def _content(one: Recognised, options: Mapping[str, Any]) -> str:
+    """The fingerprint of a source: of its data, and of how it is read; empty where its data can be
+    read only once.
+    """
+    if isinstance(one.data, DatabaseUrl):
+        data = one.data.content(options)
+    elif isinstance(one.data, GraphFiles | TableFiles):
+        data = "".join(map(_of_path, one.data.paths))
+    else:
+        # A file that describes tables stands for those beside it.
+        described = one.format.name == folder.FORMAT.name and isinstance(one.data, Path) and one.data.is_file()
+        data = _of_path(one.data.parent if described else one.data) if isinstance(one.data, Path) else _of_object(one.data)
+    if not data:
+        return ""
+    given = {name: value for name, value in options.items() if value is not None}
+    how = json.dumps([one.format.name, given], sort_keys=True, default=str)
+    return data + PARTS + blake2b(how.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+
+
+def _of_path(path: Path) -> str:
+    digest = blake2b(digest_size=12)
+    try:
+        for one in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if path.is_dir():
+                digest.update(f"\0{one.relative_to(path)}\0".encode("utf-8", "surrogateescape"))
+            mode = one.stat().st_mode
+            if stat.S_ISREG(mode):
+                with one.open("rb") as stream:
+                    digest.update(file_digest(stream, lambda: blake2b(digest_size=12)).digest())
+            elif not stat.S_ISDIR(mode):
+                # A pipe gives its bytes once, to the loader.
+                return ""
+    except OSError:
+        # The loader says what is wrong with it.
+        return ""
+    return digest.hexdigest()
+
+
+def _of_object(data: Any) -> str:
+    digest = blake2b(digest_size=12)
+    if type(data).__name__ in ("RecordBatchReader", "LazyFrame") or hasattr(data, "__next__"):
+        # Reading it here would leave nothing for the loader, or compute it twice.
+        return ""
+    if is_frame(data):
+        _frame(data, digest)
+    else:
+        pieces: Any = data
+        if not isinstance(data, (Mapping, Sequence)):
+            # A graph of RDF has no order of its own.
+            pieces = sorted(map(str, data)) if hasattr(data, "__iter__") else [repr(data)]
+        for piece in pieces.items() if isinstance(pieces, Mapping) else pieces:
+            digest.update(repr(piece).encode("utf-8", "surrogatepass"))
+            digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def _frame(frame: Any, digest: blake2b) -> None:
+    """The columns of a frame: their names, types and values."""
+    import pyarrow as pa
+
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        digest.update(repr((list(frame.columns), frame.index.names)).encode("utf-8", "surrogatepass"))
+        columns = [frame.iloc[:, at] for at in range(frame.shape[1])]
+        columns += [frame.index.get_level_values(at) for at in range(frame.index.nlevels)]
+    else:
+        table = pa.table(frame) if not isinstance(frame, pa.RecordBatch) else pa.Table.from_batches([frame])
+        digest.update(repr(table.column_names).encode("utf-8", "surrogatepass"))
+        columns = list(table.columns)
+    for column in columns:
+        try:
+            array = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([pa.array(column, from_pandas=True)])
+            values = pa.table({"": array.combine_chunks()})
+            digest.update(str(array.type).encode())
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, values.schema) as writer:
+                writer.write_table(values)
+            digest.update(sink.getvalue())
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            # Columns that only Python objects hold.
+            listed = column.to_numpy() if hasattr(column, "to_numpy") else column
+            digest.update(repr(listed.tolist() if hasattr(listed, "tolist") else list(listed)).encode("utf-8", "surrogatepass"))

@@ -16,8 +16,7 @@ from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Batch, E
 from condgraph.engine.values import UNKNOWN, Precision, Time
 from condgraph.loaders.base import OnError, Reading
 from condgraph.loaders.export import statements_of
-from condgraph.loaders.statements.quintuples import FORMAT
-from condgraph.loaders.statements.times import read_bound, read_time
+from condgraph.loaders.statements.quintuples import FORMAT, read_bound, read_time
 
 
 def read(source: Any, on_error: OnError = "raise", **options: Any) -> tuple[list[Item], Reading]:

@@ -16,8 +16,7 @@ import pytest
 import condgraph
 from condgraph.engine.errors import SourceError
 from condgraph.engine.facts import Statement
-from condgraph.loaders.fingerprint import known_by
-from condgraph.loaders.recognise import recognise
+from condgraph.loaders.recognise import known_by, recognise
 from tests.support import same_sources
 
 

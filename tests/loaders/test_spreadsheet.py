@@ -17,8 +17,8 @@ import pytest
 import condgraph
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import CondgraphError, DeadlineError, LoadError
-from condgraph.loaders.spreadsheet import load
-from condgraph.loaders.spreadsheet.reader import parts
+from condgraph.loaders import spreadsheet
+from condgraph.loaders.spreadsheet_reader import parts
 
 openpyxl = pytest.importorskip("openpyxl")
 pytest.importorskip("python_calamine")
@@ -176,7 +176,7 @@ HOSTILE: dict[str, dict[str, str]] = {
 def test_a_workbook_that_asks_for_more_memory_than_it_may_have(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read where it may end a process, if at all, with little memory: a typed error, or what it holds."""
     here: list[str] = []
-    monkeypatch.setattr(load, "parts", lambda path, wanted: here.append(path) or parts(path, wanted))
+    monkeypatch.setattr(spreadsheet, "parts", lambda path, wanted: here.append(path) or parts(path, wanted))
     assert condgraph.open("memory:").load(packed(tmp_path / "plain.xlsx", _ROWS.format(""))).entities == 2
     assert len(here) == 1
     here.clear()
@@ -192,7 +192,7 @@ def test_the_error_says_what_there_is_not_enough_of(tmp_path: Path, monkeypatch:
     path = packed(tmp_path / "book.xlsx", _ROWS.format(_LAST))
     with pytest.raises(LoadError, match="more than 1024 MiB of memory"):
         condgraph.open("memory:").load(path)
-    monkeypatch.setattr(load, "_SECONDS", 1)
+    monkeypatch.setattr(spreadsheet, "_SECONDS", 1)
     path = packed(tmp_path / "long.xlsx", _ROWS.format('<row r="1048576"><c r="Z1048576"><v>1</v></c></row>'))
     with pytest.raises(LoadError, match="more than 1 seconds"):
         condgraph.open("memory:").load(path)
@@ -215,14 +215,14 @@ def test_a_usual_workbook_is_read_here_and_apart_alike(tmp_path: Path, monkeypat
     book["hidden"].sheet_state = "hidden"
     book.create_chartsheet("chart")
     book.save(path)
-    apart = list(load._parts_apart(path, [], 1 << 20))
+    apart = list(spreadsheet._parts_apart(path, [], 1 << 20))
     here = list(parts(str(path), []))
     assert json.dumps(here, default=str) == json.dumps(apart, default=str)
     rows = [row for kind, *what in here if kind == "rows" for row in what[0]]
     assert rows == [row for kind, *what in apart if kind == "rows" for row in what[0]]
     assert {type(cell) for row in rows for cell in row} >= {date, time, timedelta, float, bool, str}
     used: list[str] = []
-    monkeypatch.setattr(load, "parts", lambda path, wanted: used.append(path) or parts(path, wanted))
+    monkeypatch.setattr(spreadsheet, "parts", lambda path, wanted: used.append(path) or parts(path, wanted))
     condgraph.open("memory:").load(path)
     assert used == [str(path)]
 

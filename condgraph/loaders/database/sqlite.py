@@ -17,7 +17,7 @@ from condgraph.engine.facts import Item
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database.tables import DATABASE_OPTIONS, ROWS, SqlTable, ordered_by, quoted, read_database, told
 from condgraph.loaders.files import LONGEST_LINE, MOST_GROWTH, file_errors, path_of, regular
-from condgraph.loaders.folder.texts import cell_text
+from condgraph.loaders.folder.tab import cell_text
 
 MAGIC: Final = b"SQLite format 3\0"
 #: Steps of SQLite's machine between two looks at the deadline.

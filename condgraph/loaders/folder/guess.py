@@ -183,9 +183,6 @@ def _called_key(tab: Tab, at: int) -> bool:
     return name == "id" or name in key_names(tab.name) or bool(_KEY_NAME.search(name))
 
 
-# -- while tables are loaded -----------------------------------------------------------------------
-
-
 def _look_of(cell: str) -> str:
     """A text with a sign for each run of digits, and one for each run of letters.
 

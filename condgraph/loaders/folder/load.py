@@ -1,5 +1,5 @@
 """A folder of table files (CSV, TSV, Parquet) with keys between them, with a declaration file, or one
-that describes its tables itself (`described`, `gtfs`).
+that describes its tables itself (`declared`).
 
 `items` says what becomes what, `keys` how keys are found, `declared` how they are said. Each table
 is a source of its own, `{folder}/{table}`, so that rows are rows of its file. A folder inside such
@@ -17,16 +17,23 @@ from typing import Any, Final
 from condgraph.engine.errors import CondgraphError, FormatError, LoadError
 from condgraph.engine.facts import Item, Source
 from condgraph.loaders.base import Format, Options, Reading
-from condgraph.loaders.documents import is_document
-from condgraph.loaders.files import ENCODING_HELP, head_text, path_of, read_head, stem_of, suffix_of
-from condgraph.loaders.folder import gtfs
-from condgraph.loaders.folder.arrow import ArrowCells
-from condgraph.loaders.folder.declared import FILE, JOIN_OPTIONS, Declared
-from condgraph.loaders.folder.described import PACKAGE, DescribedTable, described, is_description
+from condgraph.loaders.files import ENCODING_HELP, head_text, is_document, path_of, read_head, stem_of, suffix_of
+from condgraph.loaders.folder.declared import (
+    FILE,
+    JOIN_OPTIONS,
+    PACKAGE,
+    Declared,
+    DescribedTable,
+    described,
+    gtfs_declared,
+    gtfs_files,
+    gtfs_groups,
+    is_description,
+)
 from condgraph.loaders.folder.guess import MOST_TABLES, linked
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
-from condgraph.loaders.folder.tab import Cells, Tab
-from condgraph.loaders.spreadsheet.sheet import SheetCells
+from condgraph.loaders.folder.tab import ArrowCells, Cells, Tab
+from condgraph.loaders.spreadsheet import SheetCells
 from condgraph.loaders.table.arrow import is_pieces
 from condgraph.loaders.table.dialect import sample_rows
 from condgraph.loaders.table.joins import key_names, plain
@@ -81,7 +88,7 @@ def opened(place: Path | TableFiles, reading: Reading, options: Options) -> tupl
         raise FormatError("this is not a folder, and describes none", file=str(place))
     folder = place if place.is_dir() else place.parent
     found = described(place)
-    feed = gtfs.files_of(place) if found is None else {}
+    feed = gtfs_files(place) if found is None else {}
     tables = [] if found is None else [*found.tables]
     tables += [DescribedTable(name, path) for name, path in feed.items()]
     if place.is_dir():
@@ -99,14 +106,14 @@ def opened(place: Path | TableFiles, reading: Reading, options: Options) -> tupl
         if left:
             reading.warn(f"files that are no tables of the folder are left out: {', '.join(left[:10])}", file=str(folder))
     tabs = by_name([tab for table in tables for tab in _tab(table, place, reading, options)])
-    for name, cells in gtfs.groups_of(feed, lambda path: TextTable.open(path, _quiet(reading), options, ",;\t|")).items():
+    for name, cells in gtfs_groups(feed, lambda path: TextTable.open(path, _quiet(reading), options, ",;\t|")).items():
         if name not in tabs:
             tabs[name] = Tab(name, str(place), "csv", reading, partial(_given, cells))
     headers = {name: tab.names for name, tab in tabs.items()}
     said = Declared() if found is None else found.declared(headers)
     if found is not None:
         found.warn(reading)
-    return tabs, gtfs.declared(headers) if feed else said
+    return tabs, gtfs_declared(headers) if feed else said
 
 
 def _given(cells: Cells, reading: Reading) -> Cells:
@@ -125,9 +132,7 @@ def _is_metadata(path: Path) -> bool:
 def _further(folder: Path, tables: Sequence[DescribedTable], described: bool) -> list[DescribedTable]:
     """The tables of a folder that its description does not name."""
     taken, names = {table.path for table in tables}, {table.name for table in tables}
-    paths = [
-        path for path in files_of(folder, further=(".txt",) if described and gtfs.files_of(folder) else ()) if path not in taken
-    ]
+    paths = [path for path in files_of(folder, further=(".txt",) if described and gtfs_files(folder) else ()) if path not in taken]
     if not described:
         return [DescribedTable(stem_of(path), path) for path in paths]
     return [DescribedTable(path.name if stem_of(path) in names else stem_of(path), path) for path in paths if not is_document(path)]
@@ -202,7 +207,7 @@ def _sniff(path: Path, head: bytes) -> int:
     if not path.is_dir():
         return 99 if is_description(path, head) else 0
     files = files_of(path)
-    if (files and (path / FILE).is_file()) or (path / PACKAGE).is_file() or gtfs.files_of(path):
+    if (files and (path / FILE).is_file()) or (path / PACKAGE).is_file() or gtfs_files(path):
         return 95
     if any(map(_is_metadata, path.iterdir())):
         return 95

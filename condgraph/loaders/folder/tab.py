@@ -1,27 +1,146 @@
 """One of several tables while they are read: how it is opened, what its columns are, its keys, and
 the reading that its problems go to.
+
+Typed values (of databases, spreadsheets, Parquet) as the texts of cells, without loss: what is
+typed over the whole column afterwards, as in every table.
+
+Whole floats are whole numbers, decimals keep their zeros, moments with a zone are in UTC, bytes are
+hexadecimal (`0x...`), and what has parts (lists, mappings) is JSON.
+
+Parquet as one of several tables: a file, or a folder with the pieces of a table (`part-0.parquet`,
+`year=2020/part-0.parquet`), whose names are columns then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import datetime
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import chain
-from typing import Final, Protocol
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from condgraph.engine.bounds import check
 from condgraph.engine.facts import Source
-from condgraph.engine.values import collapse
+from condgraph.engine.values import collapse, format_number
 from condgraph.loaders.base import Options, Reading
-from condgraph.loaders.folder.arrow import ArrowCells
 from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.keys import Columns, Key
+from condgraph.loaders.table.arrow import ROWS, arrow_errors, flattened, leaves_of
 from condgraph.loaders.table.column_types import Profile
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.joins import joined, plain, singular
 from condgraph.loaders.table.rows import CELL_OPTIONS, Table, TableOptions, column_names, texts_option
 from condgraph.loaders.table.text import Chunk, TextTable, warn_of_totals
+
+
+def _float(value: float) -> str:
+    return (
+        ""
+        if math.isnan(value)
+        else str(value)
+        if math.isinf(value)
+        else format_number(int(value) if value.is_integer() and abs(value) < 2**63 else value)
+    )
+
+
+def _decimal(value: Decimal) -> str:
+    return "" if value.is_nan() else str(value) if value.is_infinite() else format(value, "f")
+
+
+def _moment(value: datetime.datetime) -> str:
+    if value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return value.isoformat(sep=" ")
+
+
+def _length(value: datetime.timedelta) -> str:
+    seconds = value.days * 86_400 + value.seconds
+    sign, seconds = ("-", -seconds) if seconds < 0 and not value.microseconds else ("", seconds)
+    if seconds < 0:
+        return f"{value.total_seconds()} seconds"
+    part = f".{value.microseconds:06d}".rstrip("0") if value.microseconds else ""
+    return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{part}"
+
+
+_PRINT: Final[dict[type, Callable[[Any], str]]] = {
+    type(None): lambda value: "",
+    str: lambda value: value,
+    bool: lambda value: "true" if value else "false",
+    int: str,
+    float: _float,
+    Decimal: _decimal,
+    datetime.datetime: _moment,
+    datetime.date: datetime.date.isoformat,
+    datetime.time: lambda value: value.isoformat(),
+    datetime.timedelta: _length,
+    bytes: lambda value: "0x" + value.hex().upper(),
+    bytearray: lambda value: "0x" + value.hex().upper(),
+    memoryview: lambda value: "0x" + value.hex().upper(),
+}
+
+
+def cell_text(value: Any) -> str:
+    """A value as the text of a cell; "" where it is missing.
+
+    >>> [cell_text(one) for one in (10248.0, Decimal("14.00"), True, None, b"\\x15", datetime.date(1996, 7, 4))]
+    ['10248', '14.00', 'true', '', '0x15', '1996-07-04']
+    """
+    known = _PRINT.get(type(value))
+    if known is not None:
+        return known(value)
+    if isinstance(value, (Mapping, list, tuple, set, frozenset)):
+        if isinstance(value, (set, frozenset)):
+            value = sorted(value, key=str)
+        return json.dumps(value, ensure_ascii=False, default=cell_text)
+    return str(value)
+
+
+def columns_of(rows: Sequence[Sequence[Any]], width: int) -> list[list[str]]:
+    """Rows of values as columns of texts."""
+    if not rows:
+        return [[] for _ in range(width)]
+    return [[_PRINT.get(type(value), cell_text)(value) for value in column] for column in zip(*rows, strict=True)]
+
+
+def dataset_of(path: Path) -> Any:
+    """The Parquet at a place as an Arrow data set, columns of folders' names included."""
+    import pyarrow.dataset as ds
+
+    return ds.dataset(str(path), format="parquet", partitioning="hive" if path.is_dir() else None)
+
+
+class ArrowCells:
+    """A table in Parquet as rows of texts."""
+
+    def __init__(self, path: Path, reading: Reading | None) -> None:
+        self.path = path
+        with arrow_errors(str(path)):
+            self.dataset = dataset_of(path)
+            self.headers = [name for field in self.dataset.schema for name, _ in leaves_of(field.name, field.type)]
+            kinds = [(name, kind) for field in self.dataset.schema for name, kind in leaves_of(field.name, field.type)]
+        import pyarrow as pa
+
+        for name, kind in kinds:
+            if reading is not None and pa.types.is_nested(kind):
+                reading.warn(f"a column of type {kind} is read as JSON text", field=name)
+
+    def chunks(self, report: Reading | None, names: Sequence[str]) -> Iterator[tuple[Chunk, float]]:
+        """The rows, a batch at a time."""
+        first = 1
+        with arrow_errors(str(self.path)):
+            total = max(1, self.dataset.count_rows())
+            for batch in self.dataset.to_batches(batch_size=ROWS):
+                if batch.num_rows:
+                    columns = [array.to_pylist() for one in batch.columns for array in flattened(one)]
+                    numbers = range(first, first + batch.num_rows)
+                    first += batch.num_rows
+                    yield Chunk(numbers, [list(map(cell_text, column)) for column in columns]), first / total
+
 
 #: The part of a name column's cells that have to be there, and to be different.
 _THERE: Final = 0.9

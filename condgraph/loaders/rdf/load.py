@@ -32,7 +32,7 @@ from condgraph.loaders.rdf.parse import SYNTAXES, is_graph_object, open_source, 
 from condgraph.loaders.rdf.structures import CHOICES, FIRST, REST, VALUE, Collapsed, Intermediate, Lists
 from condgraph.loaders.rdf.terms import RDF, XSD, Label, Nodes, Object, Reified, Written, datatype_told, key_of, read_literal
 from condgraph.loaders.rdf.wikibase import Wikibase
-from condgraph.loaders.statements.names import PredicateNames, option_choice, option_names, option_text
+from condgraph.loaders.statements.lines import PredicateNames, option_choice, option_names, option_text
 
 if TYPE_CHECKING:
     import pyoxigraph

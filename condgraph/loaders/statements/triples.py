@@ -15,9 +15,22 @@ from condgraph.engine.facts import Batch, Column, Ids, Item, Member, Numbers, Re
 from condgraph.engine.values import Quantity, Time, Value, collapse, parse_number, text_of
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.files import head_lines, path_of, suffix_of
-from condgraph.loaders.statements.delimited import columns_of
-from condgraph.loaders.statements.names import NAME_OPTIONS, EntityNames, PredicateNames, option_choice, option_names, read_table
-from condgraph.loaders.statements.shape import HEAD, RELATION, SHAPE_OPTIONS, TAIL, find_shape, likeness, shape_of
+from condgraph.loaders.statements.lines import (
+    HEAD,
+    NAME_OPTIONS,
+    RELATION,
+    SHAPE_OPTIONS,
+    TAIL,
+    EntityNames,
+    PredicateNames,
+    columns_of,
+    find_shape,
+    likeness,
+    option_choice,
+    option_names,
+    read_table,
+    shape_of,
+)
 
 ROLES: Final = ((HEAD, RELATION, TAIL),)
 #: How many lines `objects="auto"` looks at.

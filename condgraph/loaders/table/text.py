@@ -35,8 +35,17 @@ from condgraph.engine.errors import LoadError, OptionError, nearest, numbered, s
 from condgraph.engine.facts import Item
 from condgraph.engine.values import collapse
 from condgraph.loaders.base import Format, Options, Reading
-from condgraph.loaders.encodings import guessed_encoding, known_encoding, marked_encoding
-from condgraph.loaders.files import ENCODING_HELP, file_errors, open_bytes, open_text, path_of, raw_position
+from condgraph.loaders.files import (
+    ENCODING_HELP,
+    file_errors,
+    guessed_encoding,
+    known_encoding,
+    marked_encoding,
+    open_bytes,
+    open_text,
+    path_of,
+    raw_position,
+)
 from condgraph.loaders.table.column_types import undecodable
 from condgraph.loaders.table.dialect import (
     DIALECTS,

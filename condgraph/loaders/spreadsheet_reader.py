@@ -4,7 +4,7 @@ Run as a program, it writes these parts to standard output, a line of JSON each,
 time: calamine takes memory for what a workbook says of itself, and ends its process where there is
 none. So this imports nothing of the package.
 
-    python reader.py '["sys.path", ...]' PATH '["sheet", ...]' BYTES SECONDS
+    python spreadsheet_reader.py '["sys.path", ...]' PATH '["sheet", ...]' BYTES SECONDS
 """
 
 from __future__ import annotations

@@ -1,34 +1,220 @@
 """Property graphs as CSV: exports of Neo4j (APOC), files of its import tool, files of Neptune and
-Gremlin (`headers`).
+Gremlin.
 
 A node becomes an entity with the id `source/id` (`source/space/id`), named by its property `name`,
 `title` or `label`, or one that ends so; its labels are concepts, its properties statements. A
 relationship becomes a statement with its properties as qualifiers; several equal ones are one, with
 a warning. Properties are typed over all files, as the columns of a table; lists are several
 statements. Only an empty cell is missing.
+
+The headers of property graphs as CSV: what each column is, in the three ways in which they are
+written.
+
+- **Neo4j's import tool**: `personId:ID(Person)`, `name`, `born:int`, `:LABEL` for nodes,
+  `:START_ID(Person)`, `:END_ID`, `:TYPE`, `roles:string[]` for relationships.
+- **Neptune, Gremlin**: `~id`, `~label`, `name:String`, and `~id`, `~from`, `~to`, `~label`.
+- **APOC** (`apoc.export.csv`): `_id`, `_labels`, properties, `_start`, `_end`, `_type`, nodes and
+  relationships in one file.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import LoadError, OptionError
-from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Sourced, Statement
+from condgraph.engine.errors import FormatError, LoadError, OptionError
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement
 from condgraph.engine.values import Value, collapse
 from condgraph.loaders.base import Format, Options, Reading
-from condgraph.loaders.documents import is_document
-from condgraph.loaders.files import ENCODING_HELP, head_text, path_of, read_head, stem_of, suffix_of
-from condgraph.loaders.property_graph.files import DELIMITERS, GraphFile, GraphFiles, base_of, files_of, header_of, opened
-from condgraph.loaders.property_graph.headers import Column, kind_of
-from condgraph.loaders.property_graph.model import is_model, refuse_models
+from condgraph.loaders.files import ENCODING_HELP, head_text, is_document, path_of, read_head, stem_of, suffix_of
 from condgraph.loaders.table.column_types import Cell, Declared, Profile
 from condgraph.loaders.table.dialect import sample_rows
 from condgraph.loaders.table.joins import plain
 from condgraph.loaders.table.rows import truth_option
+from condgraph.loaders.table.text import TextTable
+
+#: What a column is, by its special name.
+_ROLES: Final = {
+    ":id": "id", ":label": "label", ":start_id": "start", ":end_id": "end", ":type": "type", ":ignore": "ignore",
+    "~id": "id", "~label": "label", "~from": "start", "~to": "end",
+    "_id": "id", "_labels": "label", "_start": "start", "_end": "end", "_type": "type",
+}  # fmt: skip
+_NEO4J: Final = re.compile(
+    r"(?P<name>[^:]*):(?P<role>ID|LABEL|START_ID|END_ID|TYPE|IGNORE)(?:\((?P<space>[^()]*)\))?(?:\{[^{}]*\})?", re.IGNORECASE
+)
+_TYPED: Final = re.compile(
+    r"(?P<name>.+):(?P<type>[A-Za-z]+)(?:\((?P<single>single|set)\))?(?:\{[^{}]*\})?(?P<array>\[\])?(?:\{[^{}]*\})?", re.IGNORECASE
+)
+#: How cells of a declared type are read; others as their column says.
+_TYPES: Final[dict[str, Declared]] = {
+    **dict.fromkeys(("int", "integer", "long", "short", "byte", "float", "double", "number"), "number"),
+    **dict.fromkeys(("string", "char", "boolean", "bool", "point", "vector"), "text"),
+    **dict.fromkeys(("date", "datetime", "localdatetime", "zoneddatetime"), "time"),
+    **dict.fromkeys(("time", "localtime", "zonedtime", "duration"), "auto"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its role ("property" where it is none of the special ones), the name of its
+    property, how its cells are read, whether they are lists, and the space of its ids.
+    """
+
+    role: str
+    name: str = ""
+    declared: Declared = "auto"
+    array: bool = False
+    space: str = ""
+
+
+def column_of(header: str) -> Column:
+    """What a header says."""
+    header = collapse(header)
+    role = _ROLES.get(header.casefold())
+    if role is not None:
+        return Column(role)
+    special = _NEO4J.fullmatch(header)
+    if special:
+        return Column(_ROLES[f":{special['role'].casefold()}"], special["name"].strip(), space=special["space"] or "")
+    typed = _TYPED.fullmatch(header)
+    if typed and typed["type"].casefold() in _TYPES:
+        array = bool(typed["array"] or typed["single"] == "set")
+        return Column("property", typed["name"].strip(), _TYPES[typed["type"].casefold()], array)
+    return Column("property", header)
+
+
+def kind_of(headers: Sequence[str]) -> str:
+    """What a file with these headers holds: "nodes", "edges", "both" (APOC), or "" where it is no
+    property graph.
+    """
+    roles = {column.role for column in map(column_of, headers)}
+    apoc = {"_id", "_start", "_end"} <= {collapse(header).casefold() for header in headers}
+    if apoc:
+        return "both"
+    if {"start", "end"} <= roles:
+        return "edges"
+    neptune_edge = any(header.startswith("~") for header in headers) and bool(roles & {"start", "end"})
+    # A column called _id alone is an id of anything.
+    marked = any(header.startswith("~") or ":" in header for header in map(collapse, headers) if column_of(header).role == "id")
+    return "nodes" if "id" in roles and marked and not neptune_edge else ""
+
+
+#: What such a file holds, in the versions that there are.
+_PARTS: Final = re.compile(r'"(?:graphModel|mappingModel|graphSchemaRepresentation|graphMappingRepresentation)"\s*:')
+
+
+def is_model(head: bytes) -> bool:
+    """Whether a file that begins so is such a model."""
+    text = head_text(head)
+    return text is not None and text.lstrip()[:1] == "{" and '"dataModel"' in text and _PARTS.search(text) is not None
+
+
+def refuse_models(paths: Iterable[Path]) -> None:
+    """Raise `FormatError` for the first of some files that is a model, with what can be loaded."""
+    for path in paths:
+        if path.is_file() and is_model(read_head(path)):
+            raise FormatError(
+                "this is a model of Neo4j's importer: it says which CSV files become which nodes, and holds no data",
+                file=str(path),
+                hint="load the folder of these CSV files without it (join= says what refers to what; condgraph guess writes "
+                "that down), or open the database that it was imported into: condgraph.open('bolt://...')",
+            )
+
+
+#: What may stand between two columns.
+DELIMITERS: Final = ",;\t|"
+_HEADER: Final = re.compile(r"[-_ .]?headers?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class GraphFiles:
+    """Several files that are one property graph."""
+
+    paths: tuple[Path, ...]
+
+    @property
+    def called(self) -> str:
+        """What the source is called: the folder of its files."""
+        return self.paths[0].resolve().parent.name or "graph"
+
+
+class GraphFile:
+    """One file: its columns, and the reading that its problems go to."""
+
+    def __init__(self, path: Path, header: Sequence[str] | None, reading: Reading, options: Options, alone: bool) -> None:
+        self.path = path
+        stem = stem_of(path)
+        self.source = (
+            reading.source
+            if alone
+            else Source(f"{reading.source.name}/{stem}", str(path), "property-graph", reading.source.content)
+        )
+        self.reading = Reading(replace(self.source, location=str(path)), reading.on_error, None, reading.problems)
+        given = {name: options[name] for name in ("delimiter", "encoding") if name in options}
+        self.text = TextTable.open(path, self.reading, {**given, "header": header is None}, DELIMITERS)
+        self.headers = list(self.text.headers if header is None else header)
+        if header is not None and len(self.headers) != len(self.text.headers):
+            raise LoadError(f"the file has {len(self.text.headers)} columns, and its header {len(self.headers)}", file=str(path))
+        self.columns = [column_of(one) for one in self.headers]
+        for at, column in enumerate(self.columns, 1):
+            if column.role == "property" and not column.name:
+                # As tables name them; a predicate has a name.
+                self.columns[at - 1] = replace(column, name=f"column {at}")
+                self.reading.warn(f"column {at} has no header and is named 'column {at}'", field=f"column {at}")
+        self.kind = kind_of(self.headers)
+
+    def at(self, role: str) -> list[int]:
+        """The positions of columns of a role."""
+        return [at for at, column in enumerate(self.columns) if column.role == role]
+
+
+def opened(paths: Sequence[Path], reading: Reading, options: Options) -> list[GraphFile]:
+    """The files with their headers, which may stand in files of their own."""
+    headers = {path: header_of(path) for path in paths}
+    own = {base_of(path): rows[0] for path, rows in headers.items() if len(rows) == 1 and kind_of(rows[0])}
+    files = []
+    for path, rows in headers.items():
+        if rows and kind_of(rows[0]):
+            if len(rows) > 1 or _HEADER.search(stem_of(path)) is None:
+                files.append(GraphFile(path, None, reading, options, len(paths) == 1))
+            continue
+        stem = stem_of(path)
+        base = max((one for one in own if stem.startswith(one)), key=len, default=None)
+        if base is None:
+            raise FormatError(
+                "the header says neither nodes nor relationships", file=str(path), hint="columns are :ID, ~id or _id and the like"
+            )
+        files.append(GraphFile(path, own[base], reading, options, False))
+    return files
+
+
+def header_of(path: Path) -> list[list[str]]:
+    """The first two records of a file."""
+    return sample_rows(read_head(path), DELIMITERS)[1][:2]
+
+
+def base_of(path: Path) -> str:
+    """A file's name without what says that it is a header: "films" for films-header.csv."""
+    return _HEADER.sub("", stem_of(path))
+
+
+def files_of(source: Any) -> list[Path]:
+    """The files that a source is; raises `FormatError` for a folder without any."""
+    if isinstance(source, GraphFiles):
+        return list(source.paths)
+    path = path_of(source)
+    if not path.is_dir():
+        return [path]
+    found = [one for one in sorted(path.iterdir()) if one.is_file() and not is_document(one)]
+    if not found:
+        raise FormatError("the folder has no CSV files", file=str(path))
+    return found
+
 
 _NONE: Final = frozenset(("",))
 _SUFFIXES: Final = (".csv", ".tsv", ".txt", "")

@@ -1,1 +1,0 @@
-"""Property graphs as CSV files."""

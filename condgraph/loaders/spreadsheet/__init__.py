@@ -1,1 +1,0 @@
-"""Spreadsheets: Excel and OpenDocument."""
