@@ -22,12 +22,9 @@ from condgraph.engine.errors import OptionError, UnsupportedError
 from condgraph.engine.snapshot.directory import graph_directory
 
 if TYPE_CHECKING:
-    from condgraph.endpoint.backend import OxigraphBackend
-    from condgraph.endpoint.clients import Bounds
-    from condgraph.endpoint.guard import Guard
-    from condgraph.endpoint.live import LiveBackend
-    from condgraph.endpoint.replica import Replica
-    from condgraph.endpoint.service import Backend
+    from condgraph.endpoint.app import Backend
+    from condgraph.endpoint.backend import LiveBackend, OxigraphBackend, Replica
+    from condgraph.endpoint.guard import Bounds, Guard
     from condgraph.graph import Graph
     from condgraph.sparql.embedded import EmbeddedStore
     from condgraph.studio.api import Api
@@ -98,7 +95,7 @@ class ClientOptions:
 
     def bounds(self) -> Bounds:
         """These as bounds of the server."""
-        from condgraph.endpoint.clients import Bounds
+        from condgraph.endpoint.guard import Bounds
 
         return Bounds(
             connections=self.connections,
@@ -219,10 +216,9 @@ def serve(
     folder or in Neo4j; a graph that is loaded anew is served anew.
     """
     with guard(), opened(store, login) as at:
-        from condgraph.endpoint.app import application
-        from condgraph.endpoint.clients import Proxies
+        from condgraph.endpoint.app import Limits, application
+        from condgraph.endpoint.guard import Proxies
         from condgraph.endpoint.server import listen, log_to_stderr, server
-        from condgraph.endpoint.service import Limits
         from condgraph.studio.app import KINDS, routes
 
         bounds, proxies = clients.bounds(), Proxies(clients.trusted_proxy or ())
@@ -301,7 +297,7 @@ def _api(at: Graph, store: str, login: LoginOptions, queries: QueryOptions, stud
 
 def _replica(at: Graph, base: str | None, options: ReplicaOptions) -> Replica | None:
     """A graph in Neo4j as RDF in process; None where it has no SPARQL, which is said."""
-    from condgraph.endpoint.replica import Replica
+    from condgraph.endpoint.backend import Replica
     from condgraph.remote_native import NativeGraph
     from condgraph.remote_neo4j import Neo4jGraph
 
@@ -322,7 +318,7 @@ def _live(at: Graph, base: str | None, queries: QueryOptions, *, asked: bool) ->
     """SPARQL on a database that condgraph did not write, where it is; raises `OptionError` where it is
     `asked` for and the graph is none.
     """
-    from condgraph.endpoint.live import LiveBackend
+    from condgraph.endpoint.backend import LiveBackend
     from condgraph.live.answer import Live
     from condgraph.remote_native import NativeGraph
 
@@ -387,7 +383,7 @@ def _served(embedded: EmbeddedStore) -> dict[str, Any]:
 
 def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api, directory: Path, stop: Event) -> None:
     """Serve the generation that a load makes, as soon as its RDF is there, and let go of the one before."""
-    from condgraph.endpoint.replica import let_go
+    from condgraph.endpoint.backend import free_unused
 
     # A load may have come while the server started.
     seen, served, said = None, opened.current, ""
@@ -395,7 +391,7 @@ def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api,
     while not stop.wait(_LOOK):
         if looks and left() is not None:
             looks -= 1
-            let_go()
+            free_unused()
         now = _written(directory)
         if now == seen:
             continue

@@ -1,3 +1,1 @@
-"""The SPARQL endpoint: an application for HTTP servers, and the server that keeps slow clients
-apart from good ones.
-"""
+"""`condgraph serve`: the SPARQL endpoint as an ASGI application, and the HTTP server with its bounds."""

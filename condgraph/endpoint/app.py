@@ -1,49 +1,136 @@
 """The SPARQL 1.1 endpoint: an ASGI application over a backend that answers queries.
 
-    /sparql         queries (SPARQL 1.1 Protocol); asked without a query, the description of the service, or the page for browsers
+    /sparql         queries (SPARQL 1.1 Protocol); without a query, the description of the service, or the page for browsers
     /data           graphs (SPARQL 1.1 Graph Store HTTP Protocol, reading)
     /description    the description of the service, for browsers too
     /health         whether the server runs
     /               the page
-    /default/NAME   what the graph says of an IRI that begins with its base (`iris`)
+    /default/NAME   what the graph states about an IRI that begins with its base
 
-Every query has a deadline and a limit of results. What is found out before the first megabytes are
-there is a status: 400 for a query that is not well formed, 503 at the deadline. Results behind that
-are sent as they come, and where they cannot be sent to their end (the deadline, the limit), the
-connection is closed in the middle, so that nobody takes them for whole. Results that the limit cut,
-and that are sent at once, have the header `X-SPARQL-MaxRows` and a warning.
+Every query has a deadline and a limit of results. An error before the first megabytes of results has
+a status: 400 for a query that is not well formed, 503 at the deadline. Longer results are sent as
+they come, and where they cannot be sent to their end (the deadline, the limit), the connection is
+closed in the middle, so that nobody takes them for complete. Complete results that the limit cut have
+the header `X-SPARQL-MaxRows` and a warning.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
-from condgraph.endpoint import description as protocol_description
-from condgraph.endpoint import iris, page
-from condgraph.endpoint.clients import Application
-from condgraph.endpoint.exchange import READING, BrokenOffError, Exchange, Receive, Send
-from condgraph.endpoint.formats import DATASETS, GRAPHS, HTML, SOLUTIONS, Chosen, choose, require, wanted
-from condgraph.endpoint.guard import Guard, Guarded
-from condgraph.endpoint.protocol import ProtocolError, Request, read, read_graph
-from condgraph.endpoint.service import Backend, Limits
-from condgraph.endpoint.streams import Streams
+from condgraph.endpoint.exchange import HOLD, READING, BrokenOffError, Exchange, Handler, Streams
+from condgraph.endpoint.guard import Application, Guard, Guarded
+from condgraph.endpoint.protocol import (
+    DATASETS,
+    GRAPHS,
+    HTML,
+    MOST_BYTES,
+    SOLUTIONS,
+    Chosen,
+    Format,
+    ProtocolError,
+    Request,
+    choose,
+    read,
+    read_graph,
+    require,
+    wanted,
+)
 from condgraph.engine.errors import MissingExtraError
+from condgraph.sparql.layout import PLAIN
 from condgraph.sparql.text.scan import aside, survey
-from condgraph.sparql.workers.pool import Query
+from condgraph.sparql.workers.pool import Head, Query
 
 if TYPE_CHECKING:
+    import pyoxigraph as ox
     from starlette.applications import Starlette
 
-
-#: Bytes of results that are held back, so that what goes wrong early has a status.
-HOLD: Final = 4 << 20
-#: And for clients of HTTP/1.0, who are sent whole results only.
+#: Bytes of results that clients of HTTP/1.0 get at most: they cannot tell results that broke off.
 MOST_HELD: Final = 64 << 20
+
+
+class Results(Protocol):
+    """Results of a query from a backend: what they are, and their serialised parts."""
+
+    head: Head
+
+    @property
+    def cut(self) -> bool:
+        """Whether the limit cut them; known after the last part."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    def close(self) -> None:
+        """End the query."""
+
+
+class Backend(Protocol):
+    """What an endpoint answers from; another store plugs in by being one."""
+
+    @property
+    def base(self) -> str | None:
+        """What relative IRIs of queries are relative to; None for the address of the endpoint."""
+
+    @property
+    def prefixes(self) -> Mapping[str, str]:
+        """Prefixes for Turtle, and for the first query of the page."""
+
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        """The named graphs."""
+
+    @property
+    def default(self) -> Sequence[str] | None:
+        """The named graphs whose union is the default graph; None for all of them."""
+
+    @property
+    def predeclared(self) -> Mapping[str, str]:
+        """Prefixes that queries need not declare."""
+
+    @property
+    def examples(self) -> Sequence[tuple[str, str]]:
+        """Queries that the page offers: the title and the text of each."""
+
+    @property
+    def about(self) -> str:
+        """The query of the page about an IRI, which it has as `{iri}`."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of every answer."""
+
+    async def query(self, query: Query, timeout: float) -> Results:
+        """Run a query; raises what is wrong with it as a `CondgraphError`."""
+
+    def status(self) -> Mapping[str, Any]:
+        """More fields for /health."""
+
+    def close(self) -> None:
+        """Release everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of every query: seconds, and solutions or triples (None for any number).
+
+    Whole graphs have `data_timeout` seconds. A body has `body` bytes at most; `streams` results may
+    be sent at once while their queries run (those of more than 4 MiB).
+    """
+
+    timeout: float = 30.0
+    rows: int | None = 10_000
+    data_timeout: float = 600.0
+    body: int = MOST_BYTES
+    streams: int = 8
 
 
 class Endpoint:
@@ -57,112 +144,103 @@ class Endpoint:
 
     async def sparql(self, exchange: Exchange) -> None:
         """A request to /sparql."""
-        if exchange.method not in ("GET", "HEAD", "POST"):
-            raise _not_allowed(READING)
         body = await exchange.body(self.limits.body) if exchange.method == "POST" else b""
         kind = exchange.header("content-type")
-        asked = await aside(len(body) + len(exchange.address), read, exchange.method, exchange.address, kind, body)
-        if asked.query is None:
-            await self._about(exchange)
+        request = await aside(len(body) + len(exchange.address), read, exchange.method, exchange.address, kind, body)
+        if request.query is not None:
+            await self._query(exchange, request, request.query)
+            return
+        chosen = require(exchange.header("accept"), (*GRAPHS, HTML))
+        if chosen.format is HTML:
+            await self.page(exchange)
         else:
-            await self._answer(exchange, asked, asked.query)
+            await self._describe(exchange, chosen)
 
     async def data(self, exchange: Exchange) -> None:
         """A request to /data."""
-        if exchange.method not in ("GET", "HEAD"):
-            raise _not_allowed("GET, HEAD, OPTIONS")
-        asked = read_graph(exchange.address)
-        chosen = wanted(asked.formats, exchange.header("accept"), DATASETS if asked.whole else (*GRAPHS, *DATASETS))
+        request = read_graph(exchange.address)
+        chosen = wanted(request.formats, exchange.header("accept"), DATASETS if request.whole else (*GRAPHS, *DATASETS))
         default = self.backend.default
         query = Query(
             "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }",
             triples=chosen.format.name,  # type: ignore[arg-type]
             output_prefixes=self.backend.prefixes,
             # The default graph may be the union of several.
-            dataset=asked.whole,
-            graph=asked.graph or (default[0] if default is not None and len(default) == 1 else None),
-            default_graphs=None if asked.graph or default is None or len(default) == 1 else default,
+            dataset=request.whole,
+            graph=request.graph or (default[0] if default is not None and len(default) == 1 else None),
+            default_graphs=None if request.graph or default is None or len(default) == 1 else default,
         )
-        # A graph is wanted whole: there is no limit but a deadline, which is its own.
+        # Graphs are sent whole: they have a deadline of their own, and no limit.
         await self._send(exchange, query, chosen, self.limits.data_timeout)
 
     async def page(self, exchange: Exchange) -> None:
         """The page for people."""
-        if exchange.method not in ("GET", "HEAD"):
-            raise _not_allowed("GET, HEAD, OPTIONS")
-        await exchange.reply(200, page.render(self.backend, self.limits, exchange.root, studio=self._studio), page.HEADERS)
+        await exchange.reply(200, page(self.backend, self.limits, exchange.root, studio=self._studio), PAGE_HEADERS)
 
-    async def thing(self, exchange: Exchange) -> None:
-        """An IRI of the graph itself: what the graph says of it, or the page that asks for that."""
-        if exchange.method not in ("GET", "HEAD"):
-            raise _not_allowed("GET, HEAD, OPTIONS")
+    async def iri(self, exchange: Exchange) -> None:
+        """An IRI of the graph: what the graph states about it, or the page with that query."""
         base = self.backend.base or ""
-        # The path of the base may have been sent in more than one spelling; its slashes are the same.
-        iri = iris.iri_of(base, exchange.behind(urlsplit(base).path.count("/")))
+        # The path of the base may have been sent in more than one spelling, with the same slashes.
+        iri = iri_of(base, exchange.after(urlsplit(base).path.count("/")))
         if iri is None:
             raise ProtocolError(404, "no IRI is written so")
-        found = await iris.described(self.backend, iri, exchange.header("accept"), self.limits.timeout)
-        if found is None:
-            await exchange.reply(303, b"", {"Location": iris.address_of_page(exchange, iri), "Vary": "Accept"})
+        chosen = require(exchange.header("accept"), (*GRAPHS, HTML))
+        query = Query(f"DESCRIBE <{iri}>", triples="ntriples", limit=1)
+        results = await self.backend.query(query, self.limits.timeout)
+        try:
+            known = any([bool(part.strip()) async for part in results])
+        finally:
+            results.close()
+        if not known:
+            raise ProtocolError(404, f"the graph says nothing of <{iri}>")
+        if chosen.format is HTML:
+            about = f"{exchange.root}?about={quote(iri, safe='')}"
+            await exchange.reply(303, b"", {"Location": about, "Vary": "Accept"})
             return
-        query, chosen = found
-        await self._send(exchange, replace(query, limit=self.limits.rows), chosen, self.limits.timeout)
+        form: Any = chosen.format.name
+        query = replace(query, triples=form, output_prefixes=self.backend.prefixes, limit=self.limits.rows)
+        await self._send(exchange, query, chosen, self.limits.timeout)
 
     async def health(self, exchange: Exchange) -> None:
-        """Whether the server runs; and with what, where anybody may know."""
-        await exchange.reply(
-            200,
-            page.health(None if self._discreet else self.backend),
-            {"Content-Type": "application/json", "Cache-Control": "no-store"},
-        )
+        """Whether the server runs; and what it runs, where anybody may know."""
+        status = {"status": "ok", **({} if self._discreet else self.backend.status())}
+        body = json.dumps(status, ensure_ascii=False).encode()
+        await exchange.reply(200, body, {"Content-Type": "application/json", "Cache-Control": "no-store"})
 
     async def description(self, exchange: Exchange) -> None:
-        """The description of the service, for those too who accept nothing that it can be written
-        in.
-        """
-        if exchange.method not in ("GET", "HEAD"):
-            raise _not_allowed("GET, HEAD, OPTIONS")
-        await self._described(exchange, choose(exchange.header("accept"), GRAPHS) or Chosen(GRAPHS[0], GRAPHS[0].media_type))
+        """The description of the service, also for clients that accept none of its formats."""
+        await self._describe(exchange, choose(exchange.header("accept"), GRAPHS) or Chosen(GRAPHS[0], GRAPHS[0].media_type))
 
-    async def _about(self, exchange: Exchange) -> None:
-        """The service itself: its description, or the page for those who like that better."""
-        chosen = require(exchange.header("accept"), (*GRAPHS, HTML))
-        if chosen.format is HTML:
-            await self.page(exchange)
-            return
-        await self._described(exchange, chosen)
+    async def _describe(self, exchange: Exchange, chosen: Chosen) -> None:
+        body = describe(exchange.url("sparql"), self.backend.graphs, chosen.format)
+        await exchange.reply(200, body, {"Content-Type": chosen.content_type, "Vary": "Accept"})
 
-    async def _described(self, exchange: Exchange, chosen: Chosen) -> None:
-        about = protocol_description.describe(exchange.at("sparql"), self.backend.graphs, chosen.format)
-        await exchange.reply(200, about, {"Content-Type": chosen.content_type, "Vary": "Accept"})
-
-    async def _answer(self, exchange: Exchange, asked: Request, text: str) -> None:
-        found = await aside(len(text), survey, text)
-        if found.form == "update":
+    async def _query(self, exchange: Exchange, request: Request, text: str) -> None:
+        seen = await aside(len(text), survey, text)
+        if seen.form == "update":
             raise ProtocolError(400, "this is an update and no query; the endpoint is for reading")
-        if found.service:
+        if seen.service:
             raise ProtocolError(403, "SERVICE is refused: this endpoint asks no other one")
-        formats = (*GRAPHS, *DATASETS) if found.form in ("construct", "describe") else SOLUTIONS
-        chosen = wanted(asked.formats, exchange.header("accept"), formats)
-        dataset = asked.dataset
+        formats = (*GRAPHS, *DATASETS) if seen.form in ("construct", "describe") else SOLUTIONS
+        chosen = wanted(request.formats, exchange.header("accept"), formats)
         query = Query(
             text,
             solutions=chosen.format.name if chosen.format in SOLUTIONS else "json",  # type: ignore[arg-type]
             triples="turtle" if chosen.format in SOLUTIONS else chosen.format.name,  # type: ignore[arg-type]
-            base=self.backend.base or exchange.at("sparql"),
-            default_graphs=asked.default_graphs if dataset else None,
-            named_graphs=asked.named_graphs if dataset else None,
+            base=self.backend.base or exchange.url("sparql"),
+            default_graphs=request.default_graphs if request.dataset else None,
+            named_graphs=request.named_graphs if request.dataset else None,
             limit=self.limits.rows,
             output_prefixes=self.backend.prefixes,
         )
-        timeout = self.limits.timeout if asked.timeout is None else min(asked.timeout, self.limits.timeout)
+        timeout = self.limits.timeout if request.timeout is None else min(request.timeout, self.limits.timeout)
         await self._send(exchange, query, chosen, timeout)
 
     # -- results -----------------------------------------------------------------------------------
 
     async def _send(self, exchange: Exchange, query: Query, chosen: Chosen, timeout: float) -> None:
-        """Run a query and send its results; ends the query when the other side goes away."""
-        await exchange.while_there(self._results(exchange, query, chosen, timeout))
+        """Run a query and send its results; ends the query when the client disconnects."""
+        await exchange.while_connected(self._results(exchange, query, chosen, timeout))
 
     async def _results(self, exchange: Exchange, query: Query, chosen: Chosen, timeout: float) -> None:
         headers = {"Content-Type": chosen.content_type, "Vary": "Accept, Accept-Encoding"} | dict(self.backend.headers)
@@ -174,8 +252,7 @@ class Endpoint:
             async for part in results:
                 parts.append(part)
                 size += len(part)
-                # A client of HTTP/1.0 cannot tell results that broke off from whole ones: it is
-                # sent whole ones only.
+                # A client of HTTP/1.0 cannot tell results that broke off from complete ones.
                 if size > HOLD and exchange.chunked:
                     whole = False
                     break
@@ -185,12 +262,12 @@ class Endpoint:
                 if results.cut:
                     exchange.outcome = "cut"
                     headers |= {"X-SPARQL-MaxRows": str(query.limit), "Warning": f'299 - "cut after {query.limit} results"'}
-                await exchange.reply(200, b"".join(parts), headers, packs=True)
+                await exchange.reply(200, b"".join(parts), headers, compress=True)
                 return
-            # Who reads slowly does not keep the query longer than its deadline.
+            # A slow reader does not keep the query longer than its deadline.
             async with asyncio.timeout_at(until) as deadline:
                 stream = self._streams.enter(deadline)
-                await exchange.start(200, headers, packs=True)
+                await exchange.start(200, headers, compress=True)
                 if exchange.method == "HEAD":
                     await exchange.end()
                     return
@@ -203,26 +280,12 @@ class Endpoint:
                     raise BrokenOffError(f"cut after {query.limit} results")
                 await exchange.end()
         except TimeoutError:
-            slow = stream is not None and stream.gives_way
+            slow = stream is not None and stream.ended
             raise BrokenOffError("read more slowly than others, and too many are read" if slow else "deadline") from None
         finally:
             if stream is not None:
                 self._streams.leave(stream)
             results.close()
-
-
-def _not_allowed(methods: str) -> ProtocolError:
-    return ProtocolError(405, f"this is for {methods}", {"Allow": methods})
-
-
-class _Route:
-    """A handler as an application of its own."""
-
-    def __init__(self, handler: Callable[[Exchange], Awaitable[None]]) -> None:
-        self._handler = handler
-
-    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        await Exchange(scope, receive, send).run(self._handler)
 
 
 def application(
@@ -235,9 +298,9 @@ def application(
     kinds: Mapping[str, type[Exchange]] | None = None,
 ) -> Application:
     """The ASGI application: the endpoint over a backend (None: without one), and other `routes`. It
-    closes the backend, and calls `closing`, when it ends. `guard` says who may ask (None: whoever the
-    application is mounted by sees to that), `kinds` how refusals are written (`Guarded`). Raises
-    `MissingExtraError`.
+    closes the backend, and calls `closing`, when it ends. `guard` decides who may ask (None: the
+    application that this one is mounted in does), `kinds` how refusals are written (`Guarded`).
+    Raises `MissingExtraError`.
     """
     try:
         from starlette.applications import Starlette
@@ -258,37 +321,198 @@ def application(
 
     own: list[Any] = []
     last: list[Any] = []
-    at_once: dict[str, _Route] = {}
+    direct: dict[str, Handler] = {}
 
     class Site(Starlette):
-        """The application: what is asked again and again is answered without looking through all routes, and
-        without their layers, which would do nothing.
+        """The application. The frequent paths are answered without going through all routes and
+        through Starlette's layers, which would do nothing.
         """
 
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            if scope["type"] == "http" and not scope.get("root_path") and (known := at_once.get(scope["path"])) is not None:
-                await known(scope, receive, send)
+            if scope["type"] == "http" and not scope.get("root_path") and (handler := direct.get(scope["path"])) is not None:
+                await handler(scope, receive, send)
             else:
                 await super().__call__(scope, receive, send)
 
     if backend is not None:
         endpoint = Endpoint(backend, limits or Limits(), studio=bool(routes), discreet=guard is not None and bool(guard.tokens))
-        paths = {
-            "/": endpoint.page,
-            "/sparql": endpoint.sparql,
-            "/sparql/": endpoint.sparql,
-            "/data": endpoint.data,
-            "/description": endpoint.description,
-            "/health": endpoint.health,
-        }
-        at_once |= {path: _Route(handler) for path, handler in paths.items()}
-        own += [Route(path, handler) for path, handler in at_once.items()]
-        own.append(Mount("/static/vendor", StaticFiles(directory=page.VENDOR)))
-        own.append(Mount("/static", StaticFiles(directory=page.STATIC)))
-        if (path := iris.path_of(backend.base)) is not None:
-            # Behind all others: a base may be the root of a server.
-            last.append(Route(f"{path}{{rest:path}}", _Route(endpoint.thing)))
+        sparql = Handler(endpoint.sparql, (*READING, "POST"))
+        direct |= {"/": Handler(endpoint.page), "/sparql": sparql, "/sparql/": sparql, "/data": Handler(endpoint.data)}
+        direct |= {"/description": Handler(endpoint.description), "/health": Handler(endpoint.health, (*READING, "POST"))}
+        own += [Route(path, handler) for path, handler in direct.items()]
+        own.append(Mount("/static/vendor", StaticFiles(directory=VENDOR)))
+        own.append(Mount("/static", StaticFiles(directory=STATIC)))
+        if (path := path_of(backend.base)) is not None:
+            # After all others: a base may be the root of a server.
+            last.append(Route(f"{path}{{rest:path}}", Handler(endpoint.iri)))
     site = Site(routes=[*own, *routes, *last], lifespan=lifespan)
     # The first page names concepts of the graph in its examples; the others hold nothing of it.
     public = frozenset({"/health", "/studio", "/studio/", *(() if backend is not None else ("/",))})
     return site if guard is None else Guarded(site, guard, kinds=kinds, public=public)
+
+
+# -- IRIs of the graph as addresses ------------------------------------------------------------------
+
+#: What clients write otherwise than IRIs have it: letters beyond ASCII, and characters that need no escape.
+_ESCAPES: Final = re.compile(rb"(?:%[0-9A-Fa-f]{2})++")
+#: These stay percent-encoded: they are steps of a path that is resolved, and an underscore is a space.
+_KEPT: Final = frozenset("./_")
+
+
+def path_of(base: str | None) -> str | None:
+    """The path of the IRIs of a base, decoded; None where they are no addresses of HTTP, or have braces,
+    which the routes of an application take for something else.
+
+    >>> path_of("http://condgraph.example/my%5Ffilms/"), path_of("https://example.org/"), path_of("neo4j://films/")
+    ('/my_films/', '/', None)
+    """
+    if base is None:
+        return None
+    parts = urlsplit(base)
+    path = unquote(parts.path)
+    return path if parts.scheme.lower() in ("http", "https") and not set("{}") & set(path) else None
+
+
+def iri_of(base: str, path: bytes) -> str | None:
+    """The IRI that a path addresses (as it was sent, after the path of the base); None for one that no
+    IRI has.
+
+    >>> iri_of("http://example.org/", b"Erd%C5%91s_number"), iri_of("http://example.org/", b"a%5fb_%25")
+    ('http://example.org/Erdős_number', 'http://example.org/a%5Fb_%25')
+    """
+    try:
+        text = _ESCAPES.sub(_unescaped, path).decode()
+    except UnicodeDecodeError:
+        return None
+    return None if any(c in '<>"{}|^`\\' or c <= " " for c in text) else base + text
+
+
+def _unescaped(escapes: re.Match[bytes]) -> bytes:
+    """Percent-encoded bytes as the IRIs of a graph have them."""
+    return "".join(map(_character, unquote_to_bytes(escapes[0]).decode())).encode()
+
+
+def _character(c: str) -> str:
+    if c in _KEPT:
+        return f"%{ord(c):02X}"
+    return c if c in PLAIN or (not c.isascii() and c.isalnum() and c < "\U00010000") else quote(c, safe="")
+
+
+# -- the description of the service ------------------------------------------------------------------
+
+
+def describe(url: str, graphs: Sequence[str], form: Format) -> bytes:
+    """The SPARQL 1.1 Service Description of the endpoint at `url`, whose default graph is the union of
+    `graphs`, in one of the formats `GRAPHS`.
+    """
+    import pyoxigraph as ox
+
+    formats = {
+        "turtle": ox.RdfFormat.TURTLE,
+        "ntriples": ox.RdfFormat.N_TRIPLES,
+        "jsonld": ox.RdfFormat.JSON_LD,
+        "rdfxml": ox.RdfFormat.RDF_XML,
+    }
+    prefixes = {"sd": _SD, "formats": "http://www.w3.org/ns/formats/"} if form.name == "turtle" else None
+    written = ox.serialize(_description(url, graphs), format=formats[form.name], prefixes=prefixes)
+    assert written is not None
+    return written
+
+
+_SD: Final = "http://www.w3.org/ns/sparql-service-description#"
+
+
+def _description(url: str, graphs: Sequence[str]) -> Iterator[ox.Triple]:
+    import pyoxigraph as ox
+
+    kind = ox.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+
+    def sd(name: str) -> ox.NamedNode:
+        return ox.NamedNode(_SD + name)
+
+    service, dataset, default = ox.BlankNode("service"), ox.BlankNode("dataset"), ox.BlankNode("default")
+    yield ox.Triple(service, kind, sd("Service"))
+    yield ox.Triple(service, sd("endpoint"), ox.NamedNode(url))
+    yield ox.Triple(service, sd("supportedLanguage"), sd("SPARQL11Query"))
+    yield ox.Triple(service, sd("feature"), sd("UnionDefaultGraph"))
+    for form in (*SOLUTIONS, *GRAPHS):
+        yield ox.Triple(service, sd("resultFormat"), ox.NamedNode(form.iri))
+    yield ox.Triple(service, sd("defaultDataset"), dataset)
+    yield ox.Triple(dataset, kind, sd("Dataset"))
+    yield ox.Triple(dataset, sd("defaultGraph"), default)
+    yield ox.Triple(default, kind, sd("Graph"))
+    for number, graph in enumerate(graphs):
+        named, content = ox.BlankNode(f"named{number}"), ox.BlankNode(f"graph{number}")
+        yield ox.Triple(dataset, sd("namedGraph"), named)
+        yield ox.Triple(named, kind, sd("NamedGraph"))
+        yield ox.Triple(named, sd("name"), ox.NamedNode(graph))
+        yield ox.Triple(named, sd("graph"), content)
+        yield ox.Triple(content, kind, sd("Graph"))
+
+
+# -- the page ----------------------------------------------------------------------------------------
+# YASGUI, served from the package.
+
+#: Scripts and styles, from `tools/yasgui.py`.
+STATIC: Final = Path(__file__).with_name("static")
+#: The libraries of the studio draw charts and graphs.
+VENDOR: Final = Path(__file__).parents[1] / "studio" / "static"
+#: The page loads from its own server only: names and literals of the data cannot bring scripts or
+#: images of others. YASGUI parses HTML that has data in it, all of which `trusted.js` cleans.
+PAGE_HEADERS: Final = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Vary": "Accept",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
+    "object-src 'none'; frame-src 'none'; form-action 'none'; base-uri 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types default dompurify",
+}
+_PAGE: Final = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>condgraph: SPARQL</title>
+<base href="{root}">
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="static/yasgui.min.css">
+<link rel="stylesheet" href="static/page.css">
+</head>
+<body>
+<header>
+<h1>condgraph</h1>
+<p>SPARQL 1.1 endpoint at <code>/sparql</code>, graphs at <code>/data</code>. Queries end after {timeout:g} s; {rows}.
+<a href="description">Description of the service</a>{studio}</p>
+<label id="examples" hidden>Examples: <select><option value="">choose a query</option></select></label>
+</header>
+<main id="yasgui"></main>
+<noscript>The query editor needs JavaScript; the endpoint does not.</noscript>
+<script type="application/json" id="settings">{settings}</script>
+<script src="static/trusted.js"></script>
+<script src="static/yasgui.min.js"></script>
+<script src="static/pictures.js"></script>
+<script src="static/page.js"></script>
+</body>
+</html>
+"""
+
+
+def page(backend: Backend, limits: Limits, root: str, *, studio: bool = False) -> bytes:
+    """The page as HTML; `root` is the path of the application, `studio` is whether the server has one."""
+    first = "".join(f"PREFIX {prefix}: <{iri}>\n" for prefix, iri in backend.prefixes.items())
+    first += "\nSELECT ?subject ?predicate ?object WHERE {\n  ?subject ?predicate ?object\n} LIMIT 10\n"
+    # Within a script element nothing is unescaped, and `<` alone could end it.
+    examples = [{"about": about, "query": query} for about, query in backend.examples]
+    settings = {
+        "query": first.lstrip(),
+        "prefixes": {**backend.predeclared, **backend.prefixes},
+        "examples": examples,
+        "base": backend.base,
+        "about": backend.about,
+        "most": limits.rows,
+        "studio": studio,
+    }
+    written = json.dumps(settings).replace("<", "\\u003c")
+    rows = "as many results as there are" if limits.rows is None else f"at most {limits.rows:,} results are given"
+    link = ' <a href="studio/">Studio</a>' if studio else ""
+    return _PAGE.format(timeout=limits.timeout, rows=escape(rows), settings=written, root=escape(root), studio=link).encode()

@@ -1,33 +1,48 @@
-"""The backend of an endpoint over stores of Oxigraph on disk, whose queries run in worker
-processes.
+"""Backends of an endpoint: stores of Oxigraph on disk, whose queries run in worker processes
+(`OxigraphBackend`); a replica in process of a graph in Neo4j (`Replica`); and a Neo4j database that
+condgraph did not write, queried where it is (`LiveBackend`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import gc
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 from types import TracebackType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from condgraph.engine.errors import DeadlineError, ParseError
+from condgraph.endpoint.protocol import ProtocolError
+from condgraph.engine.errors import CondgraphError, DeadlineError, ParseError, UnsupportedError
 from condgraph.engine.workers import Once
 from condgraph.sparql.embedded import BUILDERS
-from condgraph.sparql.text.scan import aside, survey, underscored
+from condgraph.sparql.layout import PRED
+from condgraph.sparql.text.scan import PREFIXES, aside, survey, underscored
 from condgraph.sparql.workers.pool import AsyncResults, File, Query, UnopenedError, WorkerPool
 
-#: What the page asks about an IRI.
+if TYPE_CHECKING:
+    from condgraph.graph import Graph
+    from condgraph.live.answer import Live, Solutions
+    from condgraph.reports import Status
+    from condgraph.sparql.embedded import EmbeddedStore
+
+
+#: The query of the page about an IRI.
 ABOUT: Final = """\
 SELECT ?predicate ?object ?subject WHERE {
   { <{iri}> ?predicate ?object } UNION { ?subject ?predicate <{iri}> }
 } LIMIT 200"""
 
 
-#: Seconds that a query waits for a newer source, where its own cannot be opened, and between two looks.
-_NEWER, _LOOK = 3.0, 0.05
+#: Seconds that a query waits for a newer source, where its own cannot be opened, and between two checks.
+_NEWER, _NEWER_INTERVAL = 3.0, 0.05
 #: A store on disk, files, or what a worker opens.
 Source: TypeAlias = Path | Sequence[File] | Mapping[str, Any]
 
@@ -36,13 +51,13 @@ class OxigraphBackend:
     """Answers from a store (a folder), or from files that every worker loads into memory.
 
     Where a store has the triples of a graph in its default graph (`Stored.source`), `naming` gives
-    the store with the named graph, for queries that name graphs: it is called when the first of
-    them comes, in a thread, and once.
+    the store with the named graph, for queries that name graphs: it is called once, in a thread, for
+    the first of them.
 
     The default graph of a query that names none is the union of those of `default`, or of all graphs
     where that is None. `predeclared` are prefixes that queries need not declare; `is_name` says
-    whether the graph has a name (`prologue.underscored`). A store of at most `held` quads is held in
-    memory by the processes that answer. `workers`, `memory` and the like are those of `WorkerPool`.
+    whether the graph has a name (`prologue.underscored`). The workers load a store of at most `held`
+    quads into memory. `workers`, `memory` and the like are those of `WorkerPool`.
     """
 
     def __init__(
@@ -65,12 +80,12 @@ class OxigraphBackend:
         self.default = (default,) if isinstance(default, str) else None if default is None else tuple(default)
         self.predeclared, self.examples = dict(predeclared or {}), tuple(examples)
         self._is_name, self.about = is_name, ABOUT
-        #: Headers of every answer: of which state of the graph it is.
+        #: Headers of every answer: the state of the graph.
         self.headers: Mapping[str, str] = dict(headers or {})
         self._held = held
-        self._pool, self._options = WorkerPool(self._told(source), **options), options
+        self._pool, self._options = WorkerPool(self._with_held(source), **options), options
         self._named = self._naming(naming)
-        #: How often the source was replaced.
+        #: Number of times the source was replaced.
         self._uses = 0
 
     def use(
@@ -83,9 +98,9 @@ class OxigraphBackend:
         is_name: Callable[[str], bool] | None = None,
         examples: Sequence[tuple[str, str]] | None = None,
     ) -> None:
-        """Answer from another source from now on; what is not given stays."""
-        self._pool.use(self._told(source))
-        # Queries that run keep the pool of before until they have ended.
+        """Answer from another source from now on; the rest stays as it is where it is None."""
+        self._pool.use(self._with_held(source))
+        # Running queries keep the old pool until they end.
         self._named = self._naming(naming)
         self._uses += 1
         self.graphs = self.graphs if graphs is None else tuple(graphs)
@@ -94,16 +109,15 @@ class OxigraphBackend:
         self.examples = self.examples if examples is None else tuple(examples)
 
     def _naming(self, naming: Callable[[], Source] | None) -> Once[WorkerPool] | None:
-        return None if naming is None else Once(BUILDERS, lambda: WorkerPool(self._told(naming()), **self._options))
+        return None if naming is None else Once(BUILDERS, lambda: WorkerPool(self._with_held(naming()), **self._options))
 
-    def _told(self, source: Source) -> Source:
-        """What processes are told to open."""
+    def _with_held(self, source: Source) -> Source:
         if isinstance(source, Path):
             source = {"store": str(source)}
         return {**source, "held": self._held} if isinstance(source, Mapping) and self._held else source
 
     def prepare(self) -> None:
-        """Open the source now, so that the first query need not wait for that."""
+        """Open the source now, so that the first query need not wait for it."""
         self._pool.prepare()
 
     async def query(self, query: Query, timeout: float) -> AsyncResults:
@@ -120,20 +134,20 @@ class OxigraphBackend:
                 while self._uses == uses:
                     if time.monotonic() >= min(until, newer):
                         raise
-                    await asyncio.sleep(_LOOK)
+                    await asyncio.sleep(_NEWER_INTERVAL)
 
     async def _query(self, query: Query, timeout: float) -> AsyncResults:
         pool, named, default = self._pool, self._named, self.default
         changed: dict[str, Any] = {}
         if query.graph is None and not query.dataset:
             about = await aside(len(query.text), survey, query.text)
-            says = query.default_graphs is not None or query.named_graphs is not None
-            # What a request says of the data set counts, and not what the query says.
-            if named is not None and (about.graph or (about.dataset and not says)):
+            in_request = query.default_graphs is not None or query.named_graphs is not None
+            # The data set of the request counts, not the one of the query.
+            if named is not None and (about.graph or (about.dataset and not in_request)):
                 begin = time.monotonic()
-                pool = await _made(named, timeout)
+                pool = await _naming_pool(named, timeout)
                 timeout = max(0.001, round(timeout - (time.monotonic() - begin), 3))
-            if not about.dataset and not says:
+            if not about.dataset and not in_request:
                 changed |= {"union": True} if default is None else {"default_graphs": default}
         if self.predeclared:
             changed["prefixes"] = self.predeclared
@@ -152,7 +166,7 @@ class OxigraphBackend:
             yield named
 
     def status(self) -> Mapping[str, Any]:
-        """How many processes there are."""
+        """The number of processes."""
         return {"graphs": list(self.graphs), "processes": sum(len(pool.pids()) for pool in self._pools())}
 
     def close(self) -> None:
@@ -167,12 +181,212 @@ class OxigraphBackend:
         self.close()
 
 
-async def _made(named: Once[WorkerPool], timeout: float) -> WorkerPool:
-    """The workers for queries that name graphs, as soon as their store is there."""
+async def _naming_pool(named: Once[WorkerPool], timeout: float) -> WorkerPool:
+    """The workers for queries that name graphs, as soon as their store is built."""
     made = asyncio.wrap_future(named.begun())
-    # Whoever goes away takes nothing from others who wait.
+    # A query that is cancelled does not cancel the building, for which others wait.
     if not (await asyncio.wait([made], timeout=timeout))[0]:
         raise DeadlineError(
             f"the store for queries that name graphs was not built in {timeout:g} s", hint="it is built once: ask again later"
         )
     return made.result()
+
+
+# -- replicas ----------------------------------------------------------------------------------------
+# SPARQL over a graph in Neo4j: an RDF copy of it in process, read again when the graph changes. The whole
+# graph is read and laid out like any graph in process, so that queries, results and bounds are the same.
+# The old replica answers until the new one is ready, and the headers of every answer name its state.
+
+
+#: The default for the most statements of a replicated graph: about five million triples.
+MOST_STATEMENTS: Final = 1_000_000
+#: Seconds between two checks of the graph.
+_INTERVAL: Final = 0.5
+
+
+def free_unused() -> None:
+    """Collect graphs and stores that are no longer used: they refer to themselves, have files open and much
+    memory, which goes back to the system where the C library can return it (glibc).
+    """
+    gc.collect()
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+class Copied(Protocol):
+    """A graph on a server that can be read as a whole."""
+
+    @property
+    def content(self) -> str:
+        """A mark of the content of the graph, which changes with it."""
+        ...
+
+    def status(self, *, verify: bool = False, timeout: float | None = None) -> Status:
+        """The counts of the graph."""
+        ...
+
+    def snapshot(self) -> Graph:
+        """The whole graph in process."""
+        ...
+
+
+class Replica:
+    """The RDF of a graph on a server. `base` is the base of its IRIs; a graph of more than `most`
+    statements is refused; with `refresh` it is also read again when it is so many seconds old, for
+    databases whose counts do not show every change.
+    """
+
+    def __init__(
+        self, graph: Copied, *, base: str | None = None, most: int = MOST_STATEMENTS, refresh: float | None = None
+    ) -> None:
+        self._graph, self._base, self._most, self._refresh = graph, base, most, refresh
+        self._newer = False
+        self._read()
+
+    def _read(self) -> None:
+        """Read the graph; raises `UnsupportedError` for one that is too large."""
+        content = self._graph.content
+        statements = self._graph.status().statements
+        if statements > self._most:
+            raise UnsupportedError(
+                "SPARQL over Neo4j",
+                [f"a graph of {statements:,} statements"],
+                hint=f"{self._most:,} are read into process at most; --replica-size N allows more, where the memory does",
+            )
+        begin = datetime.now(UTC)
+        self._local = self._graph.snapshot()
+        #: Its queries may still run: it stays until the one after this is ready.
+        self._before: EmbeddedStore | None = getattr(self, "embedded", None)
+        self.embedded: EmbeddedStore = self._local.rdf(self._base)
+        self._content, self._at, self._since = content, begin, time.monotonic()
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The state of the graph: its mark, when it was read, and whether a newer one is being read."""
+        headers = {"X-Condgraph-Content": self._content, "X-Condgraph-Read": self._at.isoformat(timespec="milliseconds")}
+        return headers | ({"X-Condgraph-Newer": "being read"} if self._newer else {})
+
+    def stale(self) -> bool:
+        """Whether the graph has changed, or the replica is too old."""
+        old = self._refresh is not None and time.monotonic() - self._since > self._refresh
+        return old or self._graph.content != self._content
+
+    def follow(self, use: Callable[[Replica, bool], None], complain: Callable[[str], None], stop: Event) -> None:
+        """Read the graph again whenever it changes, until `stop` is set. `use` is called whenever the headers
+        change, with whether the store changed, too. A problem is reported once, and the old replica goes on.
+        """
+        problem = ""
+        while not stop.wait(_INTERVAL):
+            try:
+                if self.stale():
+                    self._newer = True
+                    use(self, False)
+                    self._read()
+                    self._newer, problem = False, ""
+                    use(self, True)
+                    free_unused()
+            except (CondgraphError, OSError) as error:
+                if str(error) != problem:
+                    problem = str(error)
+                    complain(
+                        f"warning: the graph changed, or cannot be reached, and is not served again: {problem}; the old one goes on"
+                    )
+
+
+# -- live --------------------------------------------------------------------------------------------
+# A Neo4j database that condgraph did not write, without a copy: each query is one query of Cypher there
+# (`condgraph.live`), or is refused with the reason. The workers that answer queries of other graphs
+# write the results, as the rows of a VALUES: so formats, limits and deadlines are theirs, and so is the
+# decision what is SPARQL, before the database is queried.
+
+#: Seconds for reading a query, before the database is queried.
+_READING: Final = 5.0
+#: A query about one IRI.
+_DESCRIBE: Final = re.compile(r"\s*+DESCRIBE\s*+<([^<>\s]*+)>\s*+", re.IGNORECASE)
+
+
+class LiveBackend:
+    """Answers from the database itself; `options` are those of `WorkerPool`."""
+
+    def __init__(self, live: Live, **options: Any) -> None:
+        self._live, self.base = live, live.names.base
+        self.prefixes, self.predeclared = {"pred": PRED}, dict(PREFIXES)
+        self.graphs: tuple[str, ...] = (self.base,)
+        self.default = (self.base,)
+        self.examples, self.about = _examples(live), "DESCRIBE <{iri}>"
+        # Workers without a store: their queries have all the data.
+        self._pool = WorkerPool([], **options)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Answers are of this moment."""
+        return {"X-Condgraph-Live": "asked", "X-Condgraph-Read": datetime.now(UTC).isoformat(timespec="milliseconds")}
+
+    async def query(self, query: Query, timeout: float) -> AsyncResults:
+        """Query the database; raises what is wrong with a query, and status 501 for one that is not
+        answered live.
+        """
+        from condgraph.live.compiled import MOST
+
+        until = time.monotonic() + timeout
+        if query.graph is not None or query.dataset:
+            raise ProtocolError(501, "whole graphs are not given live: serve a replica (without --live)")
+        if any(set(graphs or ()) - {self.base} for graphs in (query.default_graphs, query.named_graphs)):
+            raise ProtocolError(404, f"there is one graph, {self.base}")
+        empty = replace(query, prefixes=self.predeclared, default_graphs=None, named_graphs=None)
+        read = await self._pool.query_async(replace(empty, limit=1), timeout=min(timeout, _READING))
+        read.close()
+        most = MOST if query.limit is None else query.limit + 1
+        if (about := _DESCRIBE.fullmatch(query.text)) is not None:
+            left = max(0.001, until - time.monotonic())
+            try:
+                triples = await asyncio.to_thread(self._live.describe, about[1], most=most, timeout=left)
+            except UnsupportedError as error:
+                raise ProtocolError(501, str(error)) from None
+            written = replace(empty, text=f"CONSTRUCT {{\n{triples}}} WHERE {{}}", prefixes=None)
+            return await self._pool.query_async(written, timeout=max(0.001, until - time.monotonic()))
+        try:
+            found = await asyncio.to_thread(self._live.ask, query.text, most=most, timeout=max(0.001, until - time.monotonic()))
+        except UnsupportedError as error:
+            raise ProtocolError(501, str(error)) from None
+        if query.limit is None and not isinstance(found, bool) and found.more:
+            raise ProtocolError(501, f"more than {MOST:,} rows are not given live; LIMIT says how many are wanted")
+        written = replace(empty, text=as_query(found), prefixes=None)
+        return await self._pool.query_async(written, timeout=max(0.001, until - time.monotonic()))
+
+    def status(self) -> Mapping[str, Any]:
+        """The number of processes."""
+        return {"graphs": list(self.graphs), "processes": len(self._pool.pids()), "live": True}
+
+    def close(self) -> None:
+        """End all processes."""
+        self._pool.close()
+
+
+def as_query(found: Solutions | bool) -> str:
+    """A query over no data that has these results.
+
+    >>> from condgraph.live.answer import Solutions
+    >>> as_query(True)
+    'ASK { FILTER(true) }'
+    >>> as_query(Solutions(("name",), (('"Nepal"',), (None,))))
+    'SELECT ?name { VALUES (?name) { ("Nepal") (UNDEF) } }'
+    """
+    if isinstance(found, bool):
+        return f"ASK {{ FILTER({'true' if found else 'false'}) }}"
+    names = " ".join(f"?{name}" for name in found.names)
+    rows = " ".join(f"({' '.join('UNDEF' if term is None else term for term in row)})" for row in found.rows)
+    return f"SELECT {names} {{ VALUES ({names}) {{ {rows} }} }}"
+
+
+def _examples(live: Live) -> tuple[tuple[str, str], ...]:
+    """Queries that the page offers."""
+    vocabulary, names = live.vocabulary, live.names
+    found = [("the concepts, with how many members each has",
+              "SELECT ?concept (COUNT(?x) AS ?members) {\n  ?x <pred:instance_of>/<pred:name> ?concept\n}\n"
+              "GROUP BY ?concept ORDER BY DESC(?members)")]  # fmt: skip
+    largest = sorted(vocabulary.mapping.relationships, key=lambda one: -one.count)[:2]
+    for one in largest:
+        text = f"SELECT ?a ?b {{\n  ?x {names.predicate(one.predicate)} ?y ; <pred:name> ?a .\n  ?y <pred:name> ?b\n}} LIMIT 20"
+        found.append((f"what {one.predicate} leads to", text))
+    return tuple(found)

@@ -1,34 +1,41 @@
-"""Connections of the endpoint, each of which may keep the server waiting for so long and no longer.
+"""Connections of the server, and how long each may keep it waiting.
 
-Somebody who sends half a request, or reads an answer a byte at a time, costs a descriptor and the
-answer's memory for as long as he likes, unless somebody looks at the clock. Here a connection knows
-what it waits for (the head of a request, its body, the next request, its reader); `Door` looks at
-all of them a few times a second, and lets no more in than there may be.
+A client that sends half a request, or reads its results a byte at a time, would hold a descriptor
+and the results for as long as it likes. So a connection knows what it waits for (the head of a
+request, its body, the next request, its reader). `Connections` checks all of them a few times a
+second, and accepts no more than there may be. uvicorn, which parses the requests, has a timeout for
+idle connections only.
 
-The server's own work is never counted as the client's: while a query runs, or the server does not
-read, the clock stands still.
+The server's own work never counts: while a query runs, or the server does not read, no clock runs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 import time
+from collections import Counter
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from condgraph.endpoint.clients import RETRY
-from condgraph.endpoint.door import TICK, Door
-from condgraph.endpoint.exchange import LEAVING, REASON
+from condgraph.endpoint.exchange import DISCONNECT, REASON
+from condgraph.endpoint.guard import RETRY, Bounds, Proxies, client_of
 from condgraph.endpoint.protocol import DRAIN
-from condgraph.endpoint.transports import Counted, Joining, Leaving
 
-#: Requests of a connection that may wait behind the one that is answered.
-PIPELINE: Final = 16
-#: A connection that is refused is told so, and closed when that was read, or after so many seconds.
+_log: Final = logging.getLogger("condgraph.endpoint")
+#: Seconds between two checks of all connections, and between two lines in the log about the same problem.
+_INTERVAL: Final = 0.25
+_LOG_INTERVAL: Final = 5.0
+#: Refused connections that may still be open, and seconds after which each is closed.
+_MOST_REFUSED: Final = 64
 _LINGER: Final = 1.0
-#: Bytes of a body beyond which the connection is closed, whatever the application makes of it; and
-#: of what is not body within it.
+#: Requests of a connection that may wait for the one that is answered.
+PIPELINE: Final = 16
+#: Bytes of a body after which the connection is closed, whatever the application does with it; and of
+#: chunk headers and the like within it.
 _DRAIN: Final = 2 * DRAIN
 _OVERHEAD: Final = 1 << 20
 #: What a connection waits for.
@@ -40,50 +47,138 @@ _PHRASES: Final = {
     431: "Request Header Fields Too Large",
     503: "Service Unavailable",
 }
+#: The status line of an error, up to its code, and how long that is.
+_ERROR: Final = re.compile(rb"HTTP/1\.1 [45]\d\d ")
+_CODE: Final = len("HTTP/1.1 500 ")
+#: Characters of a reason, and those that a status line cannot have.
+_MOST_REASON: Final = 200
+_NO_REASON: Final = re.compile(r"[^\x20-\x7e]")
+#: Bytes of a body from which it is not copied to the head.
+_JOINED: Final = 64 << 10
 
 
-class TooMuchError(Exception):
+class TooLargeError(Exception):
     """A request is larger than it may be; the parser stops at it."""
 
 
-class Connection(HttpToolsProtocol):
-    """One connection. `door` is set by a subclass for each server."""
+class Disconnected:
+    """Reports to whoever answers a request that its client is gone (`exchange.Disconnect`)."""
 
-    door: Door
+    def __init__(self, request: Any) -> None:
+        self._request = request
+        self._callback: Callable[[], None] | None = None
+
+    def notify(self, callback: Callable[[], None] | None) -> bool:
+        """Call this when the client disconnects; False where it is gone."""
+        self._callback = callback
+        if callback is not None and not self._request.disconnected:
+            # A connection that is not read does not notice that its client is gone.
+            self._request.flow.resume_reading()
+        return not self._request.disconnected
+
+    def fire(self) -> None:
+        """The client is gone."""
+        callback, self._callback = self._callback, None
+        if callback is not None:
+            callback()
+
+
+class Writer:
+    """The transport of one response: its head and the first part of its body are one write where they
+    come at once, so that a client wakes once. `reason` replaces the phrase in the status line of an
+    error.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
+        self._loop, self._transport = loop, transport
+        self._head: bytes | None = None
+        self._begun = False
+        self._reason = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def reason(self, text: str) -> None:
+        """Set the reason of an error: its first characters, without those that a status line cannot have."""
+        self._reason = _NO_REASON.sub("?", text)[:_MOST_REASON].encode()
+
+    def write(self, data: bytes) -> None:
+        """Write; the first write waits for the end of the loop's current step."""
+        if self._reason and _ERROR.match(data):
+            rest = data.partition(b"\r\n")[2]
+            data, self._reason = b"%s%s\r\n%s" % (data[:_CODE], self._reason, rest), b""
+        if not self._begun:
+            self._begun, self._head = True, data
+            self._loop.call_soon(self._flush)
+            return
+        if self._head is not None and len(data) <= _JOINED:
+            data, self._head = self._head + data, None
+        self._flush()
+        self._transport.write(data)
+
+    def _flush(self) -> None:
+        head, self._head = self._head, None
+        if head is not None and not self._transport.is_closing():
+            self._transport.write(head)
+
+    def close(self) -> None:
+        """Close after what was written."""
+        self._flush()
+        self._transport.close()
+
+
+class _Counted:
+    """A transport that counts the bytes that are written to it."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport, self.size = transport, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        self.size += len(data)
+        self._transport.write(data)
+
+
+class Connection(HttpToolsProtocol):
+    """One connection. A subclass for each server has its `registry`."""
+
+    registry: Connections
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.client_key = ""
-        #: What is waited for, and since when; whether the connection was refused, or ends.
+        #: What is waited for, and since when; whether the connection was refused, or is being ended.
         self.phase, self.began = _HEAD, 0.0
         self.refused = self.ending = False
         #: Bytes of the head, of the body, and of everything since the body began.
         self._head = self._body = self._raw = 0
         self._requests: list[Any] = []
-        #: When the reader was looked at last, and what he had taken.
+        #: When the reader was checked last, and how many bytes it had taken.
         self._since, self._taken = 0.0, 0
 
-    # -- what the event loop says ------------------------------------------------------------------
+    # -- from the event loop -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client is there."""
-        self.counted = Counted(cast(asyncio.Transport, transport))
+        """A client connects."""
+        self.counted = _Counted(cast(asyncio.Transport, transport))
         self.began = time.monotonic()
         peer = transport.get_extra_info("peername")
-        problem = self.door.enter(self, str(peer[0]) if isinstance(peer, tuple) else "")
+        problem = self.registry.accept(self, str(peer[0]) if isinstance(peer, tuple) else "")
         if problem is None:
             super().connection_made(cast(asyncio.Transport, self.counted))
             return
         self.transport = cast(asyncio.Transport, self.counted)
         self.refused = True
-        if self.door.lingers(self):
+        if self.registry.linger(self):
             self.transport.write(_response(*problem))
             self.transport.write_eof()
         else:
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """A client sends."""
+        """The client sends."""
         if self.refused or self.ending:
             return
         phase, begun = self.phase, self._head
@@ -93,27 +188,27 @@ class Connection(HttpToolsProtocol):
         if phase == _BODY:
             self._raw += len(data)
             if self._raw - self._body > _OVERHEAD + 8 * self._body:
-                self._end(413, "more is said around the body than in it")
+                self._end(413, "more is sent around the body than in it")
         elif phase == _HEAD == self.phase and self._head == begun:
-            # A header that has no end yet.
+            # A header without an end yet.
             self._raw += len(data)
-            if self._raw > self.door.bounds.head_bytes:
-                self._too_long()
+            if self._raw > self.registry.bounds.head_bytes:
+                self._end_long_head()
 
     def connection_lost(self, error: Exception | None) -> None:
         """The connection is closed."""
-        self.door.leave(self)
+        self.registry.remove(self)
         if self.refused:
             return
         for request in self._requests:  # also those that are not the newest
             request.disconnected = True
             request.message_event.set()
             if not request.response_complete:
-                request.scope["extensions"][LEAVING].tell()
+                request.scope["extensions"][DISCONNECT].fire()
         self._requests.clear()
         super().connection_lost(error)
 
-    # -- what the parser says ----------------------------------------------------------------------
+    # -- from the parser ---------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         """The first byte of a request."""
@@ -122,36 +217,36 @@ class Connection(HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         """The address of a request, or a part of it."""
-        self._measure(len(url))
+        self._add_to_head(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; one behind the body says nothing here."""
-        self._measure(len(name) + len(value) + 4)
+        """A header; those that follow a body are ignored."""
+        self._add_to_head(len(name) + len(value) + 4)
         if self.phase == _HEAD:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The head of a request."""
-        self._requests = [one for one in self._requests if not one.response_complete]
+        """The end of a head."""
+        self._requests = [request for request in self._requests if not request.response_complete]
         super().on_headers_complete()
         cycle: Any = self.cycle
-        cycle.transport = joining = Joining(self.loop, self.transport)
-        cycle.scope["extensions"] = {LEAVING: Leaving(cycle), REASON: joining.say}
+        cycle.transport = writer = Writer(self.loop, self.transport)
+        cycle.scope["extensions"] = {DISCONNECT: Disconnected(cycle), REASON: writer.reason}
         self._requests.append(cycle)
         self.phase, self.began, self._body, self._raw = _BODY, time.monotonic(), 0, 0
         if len(self.pipeline) > PIPELINE:
-            self.door.say(f"more than {PIPELINE} requests sent ahead", self.client_key)
+            self.registry.log(f"more than {PIPELINE} requests sent ahead", self.client_key)
             self.ending = True
             self.transport.abort()
-            raise TooMuchError
+            raise TooLargeError
 
     def on_body(self, body: bytes) -> None:
         """A part of a body."""
         self._body += len(body)
         if self._body > _DRAIN:
             self._end(413, f"a body of more than {_DRAIN:,} bytes")
-            raise TooMuchError
+            raise TooLargeError
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -160,80 +255,167 @@ class Connection(HttpToolsProtocol):
         self.phase, self.began = _NEXT, time.monotonic()
 
     def on_response_complete(self) -> None:
-        """The answer to a request is written."""
+        """The response is written."""
         if self.phase != _BODY:
             self.began = time.monotonic()
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """The parser found no HTTP, or stopped."""
+        """What came is not HTTP, or the parser was stopped."""
         if not self.ending:
             self.ending = True
-            self.door.say("what came was no HTTP", self.client_key)
+            self.registry.log("what came was no HTTP", self.client_key)
             super().send_400_response(msg)
 
-    def _measure(self, size: int) -> None:
+    def _add_to_head(self, size: int) -> None:
         self._head += size
-        if self._head > self.door.bounds.head_bytes:
-            self._too_long()
-            raise TooMuchError
+        if self._head > self.registry.bounds.head_bytes:
+            self._end_long_head()
+            raise TooLargeError
 
-    # -- the end of patience -----------------------------------------------------------------------
+    # -- timeouts ----------------------------------------------------------------------------------
 
-    def _too_long(self) -> None:
-        self._end(431, f"a head of more than {self.door.bounds.head_bytes:,} bytes")
+    def _end_long_head(self) -> None:
+        self._end(431, f"a head of more than {self.registry.bounds.head_bytes:,} bytes")
 
     def _end(self, status: int, message: str) -> None:
-        """Say why, where nothing else was said, and close."""
-        self.door.say(message, self.client_key)
+        """Send why, where no response is being sent, and close."""
+        self.registry.log(message, self.client_key)
         self.ending = True
-        if not any(one.response_started and not one.response_complete for one in self._requests):
+        if not any(request.response_started and not request.response_complete for request in self._requests):
             self.transport.write(_response(status, message))
         self.transport.close()
 
-    def look(self, now: float) -> None:
-        """End the connection where its client has had his time."""
+    def check(self, now: float) -> None:
+        """Close the connection if its client has timed out."""
         if self.refused:
             if now - self.began > _LINGER:
                 self.transport.abort()
             return
         if self._reads_too_slowly(now):
-            self.door.say("results read too slowly", self.client_key)
+            self.registry.log("results read too slowly", self.client_key)
             self.transport.abort()
             return
         if self.transport.is_closing():
             return
-        busy = any(not one.response_complete for one in self._requests)
+        busy = any(not request.response_complete for request in self._requests)
         if self.flow.read_paused or (busy and self.phase != _BODY):
             self.began = now
             return
-        bounds = self.door.bounds
-        allowed = {_HEAD: bounds.head_timeout, _BODY: bounds.body_timeout, _NEXT: bounds.idle_timeout}[self.phase]
-        if now - self.began <= allowed:
+        bounds = self.registry.bounds
+        timeout = {_HEAD: bounds.head_timeout, _BODY: bounds.body_timeout, _NEXT: bounds.idle_timeout}[self.phase]
+        if now - self.began <= timeout:
             return
         if self.phase == _NEXT or not (self._head or self._raw):
-            self.transport.close()  # nobody asked anything
+            self.transport.close()  # nothing was requested
         else:
-            self._end(408, f"{self.phase} took more than {allowed:g} s")
+            self._end(408, f"{self.phase} took more than {timeout:g} s")
 
     @property
     def unread(self) -> int:
-        """Bytes of results that wait here for being read."""
+        """Bytes of results that the client has not read."""
         return int(self.transport.get_write_buffer_size())
 
-    def taken(self) -> float:
-        """Bytes a second that the reader took since he was looked at."""
-        return (self.counted.size - self.unread - self._taken) / max(time.monotonic() - self._since, TICK)
+    def rate(self) -> float:
+        """Bytes a second that the client took since it was checked."""
+        return (self.counted.size - self.unread - self._taken) / max(time.monotonic() - self._since, _INTERVAL)
 
     def _reads_too_slowly(self, now: float) -> bool:
         if not self.unread:
             self._since = 0.0
             return False
-        if self._since and now - self._since < self.door.bounds.write_timeout:
+        if self._since and now - self._since < self.registry.bounds.write_timeout:
             return False
-        slow = bool(self._since) and self.taken() < self.door.bounds.rate
+        slow = bool(self._since) and self.rate() < self.registry.bounds.rate
         self._since, self._taken = now, self.counted.size - self.unread
         return slow
+
+
+class Connections:
+    """All connections of a server: how many there are, of which clients, and whether one has timed out."""
+
+    def __init__(self, bounds: Bounds, proxies: Proxies) -> None:
+        self.bounds, self._proxies = bounds, proxies
+        self._open: set[Connection] = set()
+        self._refused: set[Connection] = set()
+        self._clients: Counter[str] = Counter()
+        self._problems: Counter[tuple[str, str]] = Counter()
+        self._log_at = self._checked = 0.0
+        self._late = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def accept(self, connection: Connection, host: str) -> tuple[int, str] | None:
+        """Add a connection, or return the status and message with which it is refused."""
+        if self._timer is None:
+            self._schedule(time.monotonic())
+        connection.client_key = client = client_of(host)
+        if not self._proxies.trusts(host) and self._clients[client] >= self.bounds.per_client:
+            self.log("too many connections", client)
+            return 429, f"{client} has {self.bounds.per_client} connections open; try again later"
+        if len(self._open) >= self.bounds.connections:
+            self.log("too many connections of all clients", client)
+            return 503, f"{self.bounds.connections} connections are open; try again later"
+        self._open.add(connection)
+        self._clients[client] += 1
+        return None
+
+    def linger(self, connection: Connection) -> bool:
+        """Whether a refused connection may stay until its client has read why."""
+        if len(self._refused) >= _MOST_REFUSED:
+            return False
+        self._refused.add(connection)
+        return True
+
+    def remove(self, connection: Connection) -> None:
+        """Remove a connection that is closed."""
+        self._refused.discard(connection)
+        if connection in self._open:
+            self._open.discard(connection)
+            self._clients[connection.client_key] -= 1
+            if not self._clients[connection.client_key]:
+                del self._clients[connection.client_key]
+
+    def log(self, problem: str, client: str) -> None:
+        """Note a problem for the log, which has one line for many of one kind."""
+        if len(self._problems) < 100 or (problem, client) in self._problems:
+            self._problems[problem, client] += 1
+
+    def _schedule(self, now: float) -> None:
+        self._checked = now
+        self._timer = asyncio.get_running_loop().call_later(_INTERVAL, self._check)
+
+    def _check(self) -> None:
+        """Check every connection."""
+        self._timer, now = None, time.monotonic()
+        self._late = now - self._checked > 2 * _INTERVAL and not self._late
+        try:
+            # Where the loop is late, what clients have sent may not have been read: the next check
+            # counts.
+            if not self._late:
+                for connection in [*self._open, *self._refused]:
+                    connection.check(now)
+                self._make_room()
+            if self._problems and now >= self._log_at:
+                for (problem, client), number in self._problems.items():
+                    _log.warning("%s: %s%s", client or "-", problem, f" ({number} times)" if number > 1 else "")
+                self._problems.clear()
+                self._log_at = now + _LOG_INTERVAL
+        finally:
+            if self._open or self._refused or self._problems:
+                self._schedule(now)
+
+    def _make_room(self) -> None:
+        """Close the slowest readers while more results are unread than may be."""
+        waiting = [connection for connection in self._open if connection.unread]
+        total = sum(connection.unread for connection in waiting)
+        if total <= self.bounds.unread_bytes:
+            return
+        for connection in sorted(waiting, key=Connection.rate):
+            total -= connection.unread
+            self.log("results read more slowly than by others, and too many wait", connection.client_key)
+            connection.transport.abort()
+            if total <= self.bounds.unread_bytes:
+                return
 
 
 def _response(status: int, message: str) -> bytes:

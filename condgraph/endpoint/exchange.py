@@ -1,5 +1,5 @@
-"""One request of the endpoint and its response: the body, the parts, errors as statuses, the line
-in the log.
+"""One request of the server and its response: the body, the parts, errors as statuses, the line in
+the log; and the streams of results that are sent while their queries run.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import gzip
 import logging
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, ClassVar, Final, Protocol
 from urllib.parse import quote
 
@@ -23,32 +23,29 @@ Send = Callable[[Message], Awaitable[None]]
 Headers = dict[str, str]
 
 _log: Final = logging.getLogger("condgraph.endpoint")
-READING: Final = "GET, HEAD, POST, OPTIONS"
+READING: Final = ("GET", "HEAD")
 #: Headers of every response; and of all but pages, which have a policy of their own: whatever a result
 #: holds, a browser that shows it runs and loads nothing.
 _ALWAYS: Final = ((b"x-content-type-options", b"nosniff"), (b"cross-origin-resource-policy", b"same-origin"))
 _POLICY: Final = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
-
-
-#: How results are packed: quickly, and from how many bytes on.
+#: How results are compressed: quickly, and from which size in bytes.
 _LEVEL, _GZIP, _WORTH = 1, 31, 1_400
 #: Characters of `Accept-Encoding` that are read.
 _MOST_ENCODINGS: Final = 1_000
+#: Bytes of results that are held back, so that an error that comes early has a status.
+HOLD: Final = 4 << 20
 
-
-#: Under this name an extension of a request's scope says when the other side goes away.
-LEAVING: Final = "condgraph.leaving"
-#: And under this one it takes the reason of an error, for the status line: many clients show nothing else of it.
+#: The extension of a request's scope that reports when the client disconnects (`Disconnect`).
+DISCONNECT: Final = "condgraph.disconnect"
+#: The extension that takes the reason of an error for the status line: many clients show nothing else of it.
 REASON: Final = "condgraph.reason"
 
 
-class Leaving(Protocol):
-    """Says when the other side goes away, without a task that waits for it."""
+class Disconnect(Protocol):
+    """Reports that the client is gone, without a task that waits for it."""
 
-    def call(self, what: Callable[[], None] | None) -> bool:
-        """Call this when it goes away, and nothing else that was given before; False where it is gone
-        already.
-        """
+    def notify(self, callback: Callable[[], None] | None) -> bool:
+        """Call this when the client disconnects, in place of what was set before; False where it is gone."""
         ...
 
 
@@ -56,26 +53,19 @@ class BrokenOffError(Exception):
     """Results could not be sent to their end."""
 
 
-def _problem(error: Exception, text: str | None = None) -> ProtocolError:
+def _problem(error: ProtocolError | CondgraphError) -> ProtocolError:
     """An error as a status and a message."""
     if isinstance(error, ProtocolError):
         return error
     if isinstance(error, BusyError):
         return ProtocolError(503, str(error), {"Retry-After": "1"})
-    if isinstance(error, DeadlineError):
-        return ProtocolError(503, str(error))
-    if isinstance(error, ParseError | OptionError):
-        return ProtocolError(400, str(error))
-    if isinstance(error, UnknownNameError):
-        return ProtocolError(404, str(error))
-    if isinstance(error, UnwritableError):
-        return ProtocolError(406, str(error))
-    return ProtocolError(500, str(error))
+    statuses = ((DeadlineError, 503), (ParseError, 400), (OptionError, 400), (UnknownNameError, 404), (UnwritableError, 406))
+    return ProtocolError(next((status for kind, status in statuses if isinstance(error, kind)), 500), str(error))
 
 
 class Exchange:
-    """One request and its response. `challenge` is how a client without a token is asked for one, `rated`
-    says whether requests of a client are counted (`guard`).
+    """One request and its response. `challenge` is how a client without a token is asked for one,
+    `rated` whether the requests of a client are counted (`guard`).
     """
 
     challenge: ClassVar[str] = "Basic"
@@ -84,36 +74,46 @@ class Exchange:
     def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
         self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        #: The query string of the address.
         self.address: bytes = scope["query_string"]
         self.chunked = scope["http_version"] != "1.0"
+        #: What the log says of the request; the status and bytes that were sent.
         self.outcome, self.status, self.sent = "", 0, 0
         self._begin = time.perf_counter()
-        self._packer: Any = None
+        self._compressor: Any = None
+
+    # -- the request -------------------------------------------------------------------------------
 
     def header(self, name: str) -> str | None:
-        """A header of the request; several of one name are one list."""
+        """A header of the request; several with one name are one list."""
         wanted = name.encode()
-        found = [value for key, value in self._scope["headers"] if key == wanted]
-        return b", ".join(found).decode("latin-1") if found else None
+        values = [value for key, value in self._scope["headers"] if key == wanted]
+        return b", ".join(values).decode("latin-1") if values else None
+
+    @property
+    def media_type(self) -> str:
+        """The media type of the body, without its parameters, in lower case."""
+        return (self.header("content-type") or "").partition(";")[0].strip().lower()
 
     @property
     def client(self) -> str:
-        """The address of who asks."""
+        """The address of the client."""
         return str((self._scope.get("client") or ("",))[0])
 
     @property
     def root(self) -> str:
-        """The path that the application is at, which ends with a slash."""
+        """The path of the application, which ends with a slash."""
         return f"{self._scope.get('root_path', '').rstrip('/')}/"
 
-    def behind(self, steps: int) -> bytes:
-        """What stands behind so many slashes of the application's path, as it was sent."""
-        sent: bytes = self._scope.get("raw_path") or quote(self._scope["path"]).encode()
-        steps += self.root.count("/") - 1
-        return b"".join(sent.partition(b"?")[0].split(b"/", steps)[steps:])
+    def after(self, slashes: int) -> bytes:
+        """What follows so many slashes of the application's path, as it was sent."""
+        sent: bytes = self._scope.get("raw_path") or quote(self.path).encode()
+        slashes += self.root.count("/") - 1
+        return b"".join(sent.partition(b"?")[0].split(b"/", slashes)[slashes:])
 
-    def at(self, path: str) -> str:
-        """The address of a path of the application."""
+    def url(self, path: str) -> str:
+        """The whole address of a path of the application."""
         host = self.header("host")
         if host is None:
             server = self._scope.get("server") or ("localhost", None)
@@ -122,25 +122,20 @@ class Exchange:
 
     async def body(self, most: int) -> bytes:
         """The body; raises status 413 where it has more than `most` bytes."""
-        too_long = f"more than {most:,} bytes"
+        too_long = ProtocolError(413, f"more than {most:,} bytes", {"Connection": "close"})
         length = self.header("content-length")
         if length and length.isdigit() and int(length) > most and self.header("expect"):
-            raise ProtocolError(413, too_long, {"Connection": "close"})
-        parts, size, more = [], 0, True
-        while more:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise BrokenOffError("gone")
-            part = message.get("body", b"")
+            raise too_long
+        parts, size = [], 0
+        async for part in self.arriving():
             size += len(part)
-            # Those who send without asking read the answer when they have sent it all.
+            # Clients that send without asking first read the response when they have sent everything.
             if size > max(DRAIN, most):
                 break
             if size <= most:
                 parts.append(part)
-            more = message.get("more_body", False)
         if size > most:
-            raise ProtocolError(413, too_long, {"Connection": "close"})
+            raise too_long
         return b"".join(parts)
 
     async def arriving(self) -> AsyncIterator[bytes]:
@@ -153,71 +148,59 @@ class Exchange:
             yield message.get("body", b"")
             more = message.get("more_body", False)
 
-    async def gone(self) -> None:
-        """Wait until the other side goes away."""
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-
-    async def while_there(self, answer: Coroutine[Any, Any, None]) -> None:
-        """Answer, unless the other side goes away before: that ends the work."""
-        leaving: Leaving | None = (self._scope.get("extensions") or {}).get(LEAVING)
-        if leaving is None:
-            await self._while_not_told(answer)
-            return
-        task = asyncio.current_task()
+    async def while_connected(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that ends early when the client disconnects."""
+        task, gone = asyncio.current_task(), False
         assert task is not None
-        before, told = task.cancelling(), False
+        cancelled = task.cancelling()
 
-        def leave() -> None:
-            nonlocal told
-            told = True
+        def disconnected(*_: Any) -> None:
+            nonlocal gone
+            gone = True
             task.cancel()
 
-        if not leaving.call(leave):
-            answer.close()
+        disconnect: Disconnect | None = (self._scope.get("extensions") or {}).get(DISCONNECT)
+        watcher: asyncio.Future[None] | None = None
+        if disconnect is None:
+            # Another server reports it only to those who wait for it.
+            watcher = asyncio.ensure_future(self._gone())
+            watcher.add_done_callback(disconnected)
+        elif not disconnect.notify(disconnected):
+            work.close()
             self.outcome = "gone"
             return
         try:
-            await answer
+            await work
         except asyncio.CancelledError:
-            if not told or task.uncancel() > before:
+            if not gone or task.uncancel() > cancelled:
                 raise
             self.outcome = "gone"
         finally:
-            leaving.call(None)
+            if disconnect is not None:
+                disconnect.notify(None)
+            if watcher is not None:
+                watcher.remove_done_callback(disconnected)
+                watcher.cancel()
 
-    async def _while_not_told(self, answer: Coroutine[Any, Any, None]) -> None:
-        """The same on a server that says it to those only who wait for it."""
-        work, gone = asyncio.ensure_future(answer), asyncio.ensure_future(self.gone())
-        try:
-            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                self.outcome = "gone"
-                return
-            await work
-        finally:
-            for task in (work, gone):
-                task.cancel()
-            await asyncio.gather(work, gone, return_exceptions=True)
+    async def _gone(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    # -- the response ------------------------------------------------------------------------------
 
     @property
-    def packed(self) -> bool:
+    def takes_gzip(self) -> bool:
         """Whether the client takes gzip."""
-        for one in (self.header("accept-encoding") or "")[:_MOST_ENCODINGS].lower().split(","):
-            name, _, quality = one.partition(";")
+        for part in (self.header("accept-encoding") or "")[:_MOST_ENCODINGS].lower().split(","):
+            name, _, quality = part.partition(";")
             if name.strip() in ("gzip", "x-gzip"):
                 return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
         return False
 
-    async def options(self) -> None:
-        """Which methods there are."""
-        allow = "GET, HEAD, OPTIONS" if self._scope["path"].startswith("/data") else READING
-        await self.reply(204, b"", {"Allow": allow})
-
-    async def start(self, status: int, headers: Headers, *, packs: bool = False) -> None:
-        """Send the head of the response; `packs`: with the body packed, where the client takes that."""
-        if packs and self.packed:
-            self._packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
+    async def start(self, status: int, headers: Headers, *, compress: bool = False) -> None:
+        """Send the head of the response; `compress`: with a compressed body, where the client takes that."""
+        if compress and self.takes_gzip:
+            self._compressor = zlib.compressobj(_LEVEL, wbits=_GZIP)
             headers = headers | {"Content-Encoding": "gzip"}
         self.status = status
         raw = [(key.lower().encode(), value.encode("latin-1", "replace")) for key, value in headers.items()]
@@ -226,32 +209,37 @@ class Exchange:
 
     async def part(self, data: bytes) -> None:
         """Send a part of the body."""
-        if self._packer is not None:
-            # What was packed is sent at once: who reads results as they come need not wait.
-            data = self._packer.compress(data) + self._packer.flush(zlib.Z_SYNC_FLUSH)
+        if self._compressor is not None:
+            # Flushed at once: a client that reads results as they come need not wait.
+            data = self._compressor.compress(data) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
         self.sent += len(data)
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:
         """Send the last part of the body."""
-        if self._packer is not None:
-            data = self._packer.compress(data) + self._packer.flush()
+        if self._compressor is not None:
+            data = self._compressor.compress(data) + self._compressor.flush()
         self.sent += len(data)
         await self._send({"type": "http.response.body", "body": data})
 
-    async def reply(self, status: int, body: bytes, headers: Headers, *, packs: bool = False) -> None:
-        """Send a whole response; `packs`: packed, where that is worth it and the client takes it."""
-        if packs and len(body) >= _WORTH and self.packed:
+    async def reply(self, status: int, body: bytes, headers: Headers, *, compress: bool = False) -> None:
+        """Send a whole response; `compress`: compressed, where that is worth it and the client takes it."""
+        if compress and len(body) >= _WORTH and self.takes_gzip:
             body = await asyncio.to_thread(gzip.compress, body, _LEVEL, mtime=0)
             headers = headers | {"Content-Encoding": "gzip"}
         await self.start(status, headers | {"Content-Length": str(len(body))} if status != 204 else headers)
         await self.end(body)
 
-    async def run(self, handler: Callable[[Any], Awaitable[None]]) -> None:
-        """Answer the request, whatever happens, and write its line to the log."""
+    async def run(self, handler: Callable[[Any], Awaitable[None]], methods: Sequence[str] = ()) -> None:
+        """Answer the request, whatever happens, and write its line to the log. `methods` are those that the
+        path has, besides OPTIONS; without any, all.
+        """
+        allow = {"Allow": ", ".join([*(methods or ("GET", "HEAD", "POST", "DELETE")), "OPTIONS"])}
         try:
             if self.method == "OPTIONS":
-                await self.options()
+                await self.reply(204, b"", allow)
+            elif methods and self.method not in methods:
+                raise ProtocolError(405, f"this path takes {allow['Allow']}, not {self.method}", allow)
             else:
                 await handler(self)
         except BrokenOffError as error:
@@ -262,38 +250,127 @@ class Exchange:
             self.outcome = "shutdown"
             raise
         finally:
-            self._logged()
+            self._write_log()
 
     async def refuse(self, problem: ProtocolError) -> None:
-        """Say why the request is not answered, and write its line to the log."""
+        """Send why the request is refused, and write its line to the log."""
         try:
             await self.failed(problem)
         finally:
-            self._logged()
-
-    def reason(self, problem: ProtocolError) -> bool:
-        """Put what is wrong into the log and the status line; False where that is out already, and the
-        response stays without its end.
-        """
-        self.outcome = problem.message.partition("\n")[0]
-        if self.status:
-            return False
-        if say := (self._scope.get("extensions") or {}).get(REASON):
-            say(self.outcome)
-        return True
+            self._write_log()
 
     async def failed(self, problem: ProtocolError) -> None:
-        """Say what is wrong."""
-        if not self.reason(problem):
+        """Send what is wrong. Where a part of the response is sent, it stays without its end."""
+        self.outcome = problem.message.partition("\n")[0]
+        if self.status:
             return
+        if reason := (self._scope.get("extensions") or {}).get(REASON):
+            reason(self.outcome)
+        await self.send_problem(problem)
+
+    async def send_problem(self, problem: ProtocolError) -> None:
+        """Send an error as text."""
         headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"} | problem.headers
         await self.reply(problem.status, (problem.message + "\n").encode("utf-8", "replace"), headers)
 
-    def _logged(self) -> None:
-        client = self._scope.get("client") or ("-",)
+    def _write_log(self) -> None:
         milliseconds = (time.perf_counter() - self._begin) * 1000
-        said = f" ({self.outcome})" if self.outcome else ""
+        outcome = f" ({self.outcome})" if self.outcome else ""
         _log.info(
             '%s "%s %s" %s %d bytes %.1f ms%s',
-            client[0], self.method, self._scope["path"], self.status or "-", self.sent, milliseconds, said,
+            self.client or "-", self.method, self.path, self.status or "-", self.sent, milliseconds, outcome,
         )  # fmt: skip
+
+
+class Handler:
+    """A function that answers an exchange, as an ASGI application with the methods of its path."""
+
+    def __init__(
+        self, answer: Callable[[Any], Awaitable[None]], methods: Sequence[str] = READING, kind: type[Exchange] = Exchange
+    ) -> None:
+        self._answer, self._methods, self._kind = answer, methods, kind
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self._kind(scope, receive, send).run(self._answer, self._methods)
+
+
+# -- streams -----------------------------------------------------------------------------------------
+# Results that are sent while their query runs occupy a process for as long as their client reads. There
+# is room for so many. Where there are more, the slowest readers are ended, so that a few of them never
+# keep everybody else from asking; a client that reads as fast as results come is never among them,
+# however long its query takes.
+
+#: Seconds of waiting for a client before it can count as slow, and bytes a second from which it does not.
+_PATIENCE: Final = 1.0
+_FAST: Final = 1 << 20
+#: Seconds between two checks while there are too many.
+_INTERVAL: Final = 0.25
+
+
+class Stream:
+    """Results that are being sent, with how long their client was waited for."""
+
+    def __init__(self, deadline: asyncio.Timeout) -> None:
+        self._deadline = deadline
+        self._sent, self._waited, self._since = 0, 0.0, 0.0
+        #: Whether it was ended to make room for others.
+        self.ended = False
+
+    async def send(self, size: int, sending: Awaitable[None]) -> None:
+        """Send so many bytes, as soon as the client takes them."""
+        clock = asyncio.get_running_loop().time
+        self._since = clock()
+        try:
+            await sending
+        finally:
+            self._waited += clock() - self._since
+            self._since = 0.0
+            self._sent += size
+
+    def rate(self, now: float) -> float | None:
+        """Bytes a second that the client took while it was waited for; None where it is too early to
+        tell, or the client is fast.
+        """
+        waited = self._waited + (now - self._since if self._since else 0.0)
+        if waited < _PATIENCE or self._sent > waited * _FAST:
+            return None
+        return self._sent / waited
+
+    def end(self, now: float) -> None:
+        """End it, to make room."""
+        self.ended = True
+        if not self._deadline.expired():
+            self._deadline.reschedule(now)
+
+
+class Streams:
+    """All streams of a server; there is room for `most`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._running: set[Stream] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def enter(self, deadline: asyncio.Timeout) -> Stream:
+        """Begin a stream, which is ended by way of its deadline."""
+        stream = Stream(deadline)
+        self._running.add(stream)
+        if self._timer is None:
+            self._check()
+        return stream
+
+    def leave(self, stream: Stream) -> None:
+        """End a stream."""
+        self._running.discard(stream)
+
+    def _check(self) -> None:
+        """End the slowest, while there are too many."""
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        now, staying = loop.time(), [stream for stream in self._running if not stream.ended]
+        if len(staying) > self._most:
+            slow = sorted((rate, id(stream), stream) for stream in staying if (rate := stream.rate(now)) is not None)
+            for _, _, stream in slow[: len(staying) - self._most]:
+                stream.end(now)
+            self._timer = loop.call_later(_INTERVAL, self._check)

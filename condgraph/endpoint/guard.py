@@ -1,10 +1,11 @@
-"""One guard for every door of a server (SPARQL, graphs, IRIs, pages, the API, MCP): tokens, hosts, web
-pages that a request may come from, and how often one client asks.
+"""Who may send requests to a server, and how much each client may take of it.
 
-On a loopback address without tokens, everybody on the machine may ask; the host of each request
-must then be a name of this machine (or an allowed one), so that no web page reaches the server by a
-name that its owner points here (DNS rebinding). Beyond the machine nothing is served without
-tokens. Requests that a browser sends for another page are refused, unless its origin is allowed.
+One guard checks every request, whatever its path (SPARQL, graphs, IRIs, pages, the API, MCP): tokens,
+the host, the web page that it comes from, and the rate of its client. On a loopback address without
+tokens, everybody on the machine may ask; the host of each request must then be a name of this machine
+(or an allowed one), so that no web page reaches the server by a name that its owner points here (DNS
+rebinding). Beyond the machine nothing is served without tokens. Requests that a browser sends for
+another page are refused, unless its origin is allowed.
 """
 
 from __future__ import annotations
@@ -13,24 +14,186 @@ import base64
 import binascii
 import hmac
 import ipaddress
+import math
 import re
 import time
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from condgraph.endpoint.clients import Application, client_of
 from condgraph.endpoint.exchange import Exchange, Receive, Send
 from condgraph.endpoint.protocol import ProtocolError
 from condgraph.engine.errors import OptionError
 
-#: Characters of the shortest token that is taken.
+# -- clients -----------------------------------------------------------------------------------------
+# A client is an IPv4 address, or a network of 64 bits of IPv6, which is what one subscriber has. Behind a
+# proxy all clients have the address of the proxy; where that proxy is trusted, `X-Forwarded-For` names the
+# client, and its requests are counted in place of connections. (uvicorn's own middleware does not trust
+# IPv4 addresses that a socket of IPv6 maps, and takes any text for a client.)
+
+
+Application = Callable[[Any, Receive, Send], Awaitable[None]]
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+#: Seconds after which a refused client may try again.
+RETRY: Final = b"1"
+#: Bits of an address of IPv6 that are the client.
+_SUBSCRIBER: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What clients may take of a server. Times are in seconds, sizes in bytes.
+
+    `connections` may be open at once, `per_client` of them from one client. `head_timeout` is how
+    long the head of a request may take, `body_timeout` its body, `idle_timeout` how long a
+    connection may wait for the next request. A client has to read `rate` bytes a
+    second of the results that wait for it, checked once every `write_timeout`.
+    """
+
+    connections: int = 2_000
+    per_client: int = 256
+    head_timeout: float = 10.0
+    body_timeout: float = 30.0
+    idle_timeout: float = 15.0
+    write_timeout: float = 30.0
+    rate: float = 8 << 10
+    head_bytes: int = 64 << 10
+    #: Unread results of all clients together.
+    unread_bytes: int = 256 << 20
+
+    def __post_init__(self) -> None:
+        for field_ in fields(self):
+            value = getattr(self, field_.name)
+            if not 0 < value < math.inf:
+                raise OptionError(f"{field_.name.replace('_', ' ')} is a number above 0, not {value!r}")
+
+
+def client_of(host: str) -> str:
+    """The client of an address; text that is no address stays as it is.
+
+    >>> client_of("127.0.0.2"), client_of("::ffff:127.0.0.2"), client_of("2001:db8::1:2:3:4")
+    ('127.0.0.2', '127.0.0.2', '2001:db8::/64')
+    """
+    address = _address(host)
+    if address is None:
+        return host
+    if address.version == 4:
+        return str(address)
+    return str(ipaddress.ip_network((address, _SUBSCRIBER), strict=False))
+
+
+def _address(host: str) -> _Address | None:
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+class Proxies:
+    """Addresses and networks whose `X-Forwarded-For` is trusted. Raises `OptionError` for other text."""
+
+    def __init__(self, trusted: Sequence[str] = ()) -> None:
+        self._networks: list[_Network] = []
+        for text in trusted:
+            try:
+                self._networks.append(ipaddress.ip_network(text.strip(), strict=False))
+            except ValueError:
+                raise OptionError(f"a trusted proxy is an address or a network (10.0.0.0/8), not {text!r}") from None
+
+    def __bool__(self) -> bool:
+        return bool(self._networks)
+
+    def trusts(self, host: str) -> bool:
+        """Whether an address is one of them."""
+        if not self._networks:
+            return False
+        address = _address(host)
+        return address is not None and any(address in network for network in self._networks)
+
+    def client(self, proxy: str, headers: Sequence[tuple[bytes, bytes]]) -> str:
+        """The address of the client of a proxy: the last one of `X-Forwarded-For` that is no trusted proxy
+        itself.
+
+        >>> proxies = Proxies(["10.0.0.0/8"])
+        >>> proxies.client("10.0.0.1", [(b"x-forwarded-for", b"6.6.6.6, 1.2.3.4:99, 10.0.0.2")])
+        '1.2.3.4'
+        >>> proxies.client("10.0.0.1", [(b"x-forwarded-for", b"1.2.3.4, nobody")])
+        '10.0.0.1'
+        """
+        forwarded = b",".join(value for name, value in headers if name == b"x-forwarded-for").decode("latin-1")
+        client = proxy
+        for text in reversed(forwarded.split(",")):
+            host = _without_port(text.strip())
+            if _address(host) is None:
+                break
+            client = host
+            if not self.trusts(host):
+                break
+        return client
+
+
+def _without_port(text: str) -> str:
+    """The host of `host`, `host:port` (IPv4) or `[host]:port`."""
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0] if text.count(":") == 1 else text
+
+
+class Forwarded:
+    """An application behind trusted proxies: the scope has the real client, which may have `most` requests
+    running.
+    """
+
+    def __init__(self, application: Application, proxies: Proxies, most: int) -> None:
+        self._application, self._proxies, self._most = application, proxies, most
+        self._running: Counter[str] = Counter()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        peer = scope.get("client")
+        if scope["type"] != "http" or not peer or not self._proxies.trusts(peer[0]):
+            await self._application(scope, receive, send)
+            return
+        address = self._proxies.client(peer[0], scope["headers"])
+        scope = {**scope, "client": (address, 0), "scheme": _scheme(scope)}
+        client = client_of(address)
+        if self._running[client] >= self._most:
+            await _refuse(send, client, self._most)
+            return
+        self._running[client] += 1
+        try:
+            await self._application(scope, receive, send)
+        finally:
+            self._running[client] -= 1
+            if not self._running[client]:
+                del self._running[client]
+
+
+def _scheme(scope: Mapping[str, Any]) -> str:
+    schemes = [value.strip().lower() for name, value in scope["headers"] if name == b"x-forwarded-proto"]
+    return str(schemes[0].decode() if schemes and schemes[0] in (b"http", b"https") else scope.get("scheme", "http"))
+
+
+async def _refuse(send: Send, client: str, most: int) -> None:
+    body = f"{client} has {most} requests running; try again later\n".encode()
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body)), (b"retry-after", RETRY)]
+    await send({"type": "http.response.start", "status": 429, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+# -- tokens, hosts, origins and rates ----------------------------------------------------------------
+
+
+#: The least characters of a token.
 SHORTEST: Final = 16
-#: What a request with a wrong token costs, in requests.
+#: The cost of a request with a wrong token, in requests.
 _WRONG: Final = 20.0
 #: Clients that are remembered.
 _CLIENTS: Final = 10_000
@@ -63,7 +226,7 @@ _EXPOSED: Final = (b"access-control-expose-headers", b"Mcp-Session-Id, Retry-Aft
 
 
 class Tokens:
-    """The tokens of users; only their digests are kept."""
+    """The tokens of users, as digests only."""
 
     def __init__(self, tokens: Mapping[str, str] | None = None) -> None:
         self._digests = [(name, sha256(token.encode()).digest()) for name, token in (tokens or {}).items()]
@@ -76,7 +239,7 @@ class Tokens:
         """From a file: a line for each user, `NAME:TOKEN`; `#` begins a comment. Raises
         `OptionError`, which repeats no token.
         """
-        found: dict[str, str] = {}
+        tokens: dict[str, str] = {}
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
@@ -93,34 +256,32 @@ class Tokens:
                     f"line {number} of the file of tokens is not NAME:TOKEN",
                     hint=f"a token is printable ASCII without spaces, of {SHORTEST} characters or more",
                 )
-            if name in found:
+            if name in tokens:
                 raise OptionError(f"line {number} of the file of tokens names a user again")
-            found[name] = token
-        if not found:
+            tokens[name] = token
+        if not tokens:
             raise OptionError("the file of tokens has none", hint="a line for each user, NAME:TOKEN")
-        return cls(found)
+        return cls(tokens)
 
     def user(self, token: str) -> str | None:
-        """Whose token it is. Every token is compared, each in constant time."""
+        """The user of a token. Every token is compared, each in constant time."""
         digest = sha256(token.encode("utf-8", "surrogatepass")).digest()
-        found = None
+        user = None
         for name, known in self._digests:
             if hmac.compare_digest(digest, known):
-                found = name
-        return found
+                user = name
+        return user
 
 
 class Rates:
-    """How often clients ask: `rate` requests a second, and `burst` of them at once (0: as often as
-    they like).
-    """
+    """Limits the requests of each client: `rate` a second, and `burst` of them at once (0: no limit)."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self.rate, self.burst = rate, max(burst, 1.0)
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, client: str, cost: float = 1.0) -> float:
-        """Take requests of a client; seconds to wait where it has none left, else 0."""
+        """Count requests of a client; returns the seconds to wait where it has none left, else 0."""
         if not self.rate:
             return 0.0
         now = time.monotonic()
@@ -129,7 +290,7 @@ class Rates:
         wait = 0.0 if left >= min(cost, 1.0) else (1.0 - left) / self.rate
         if cost > 1.0:
             wait = 0.0
-        # What costs more than there is leaves a debt, of a minute at most.
+        # A cost above what is left leaves a debt, of a minute at most.
         self._left[client] = (max(left - (cost if not wait else 0.0), -60.0 * self.rate), now)
         while len(self._left) > _CLIENTS:
             self._left.popitem(last=False)
@@ -137,21 +298,20 @@ class Rates:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is one that only this machine reaches."""
+    """Whether only this machine reaches an address."""
     if host.lower() in ("localhost", "localhost."):
         return True
     try:
-        found = ipaddress.ip_address(host.strip("[]").partition("%")[0])
+        address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
     except ValueError:
         return False
-    return found.is_loopback or bool((mapped := getattr(found, "ipv4_mapped", None)) and mapped.is_loopback)
+    return address.is_loopback or bool((mapped := getattr(address, "ipv4_mapped", None)) and mapped.is_loopback)
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What is asked of every request. `loopback` says whether the server listens on this machine alone;
-    `origins` are those of other web pages that may ask ("*": all), `hosts` names of the server beyond
-    those of the machine.
+    """What every request has to satisfy. `loopback` is whether the server listens on this machine alone;
+    `origins` are those of other web pages that may ask ("*": all), `hosts` further names of the server.
     """
 
     tokens: Tokens = field(default_factory=Tokens)
@@ -162,7 +322,7 @@ class Guard:
 
     @property
     def closed(self) -> str:
-        """Why nothing is served at all; empty where something is."""
+        """Why nothing is served at all; empty where requests are."""
         if self.loopback or self.tokens:
             return ""
         return (
@@ -171,9 +331,7 @@ class Guard:
         )
 
     def enter(self, method: str, headers: Mapping[str, str]) -> None:
-        """Let a request in by what its headers (names in lower case) say of where it goes and comes from;
-        raises the status that says why not.
-        """
+        """Check the host and the origin of a request by its headers (names in lower case); raises status 403."""
         if closed := self.closed:
             raise ProtocolError(403, closed)
         host, origin = headers.get("host", ""), headers.get("origin")
@@ -182,25 +340,25 @@ class Guard:
                 403, "this server answers to names of its own machine only (localhost, 127.0.0.1); --allow-host NAME adds one"
             )
         if origin is not None:
-            # The server's own pages are of this host; a browser names every other one.
-            strange = not self.allows(origin) and _place(origin) != host.lower()
+            # The server's own pages have this host; a browser names the origin of all others.
+            foreign = not self.allows(origin) and _netloc(origin) != host.lower()
         else:
-            # Browsers name no origin where a page embeds something; a link that is followed is no such thing.
+            # Browsers name no origin where a page embeds something. A link that is followed is allowed.
             link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-            strange = headers.get("sec-fetch-site") in ("cross-site", "same-site") and not (link and method in ("GET", "HEAD"))
-        if strange:
+            foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site") and not (link and method in ("GET", "HEAD"))
+        if foreign:
             raise ProtocolError(403, "web pages of other servers may not ask; --cors ORIGIN allows one")
 
     def known(self, client: str, authorization: str | None, *, challenge: str = "Bearer") -> str:
         """The user whose token was sent ("" where there are no tokens), as a bearer or as the password of
-        Basic; raises status 401 with a challenge, 429 for a client that sent many wrong ones.
+        Basic; raises status 401 with a challenge, or 429 for a client that sent many wrong ones.
         """
         if not self.tokens:
             return ""
         user = None if authorization is None else self.tokens.user(_token(authorization))
         if user is not None:
             return user
-        # Wrong tokens cost their senders something, and nobody else: a right one is never asked to wait.
+        # Wrong tokens slow down their senders only: a right one never has to wait.
         if authorization is not None:
             self._take(f"wrong {client_of(client)}", 0.0)
             self.rates.take(f"wrong {client_of(client)}", _WRONG)
@@ -221,16 +379,16 @@ class Guard:
 
 
 class BearerExchange(Exchange):
-    """A request of a program that is no browser: it is asked for a bearer."""
+    """A request of a program, which is asked for a bearer token."""
 
     challenge = "Bearer"
 
 
 class Guarded:
-    """An application behind a guard, and what pages of other origins need to read its answers (CORS).
+    """An application behind a guard, with the headers that pages of allowed origins need (CORS).
 
-    `kinds` says by the beginning of a path how refusals are written; `public` are paths that need no
-    token.
+    `kinds` are the exchanges that write refusals, by the start of the path; `public` are paths that
+    need no token.
     """
 
     def __init__(
@@ -253,12 +411,12 @@ class Guarded:
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             if name in _READ:
-                # A header that is there twice is nobody's.
+                # A header that occurs twice matches nothing.
                 key = name.decode()
                 headers[key] = f"{headers[key]}, {value.decode('latin-1')}" if key in headers else value.decode("latin-1")
         origin = headers.get("origin")
         if guard.origins:
-            send = _answering(send, origin if origin is not None and guard.allows(origin) else None, any_=_ANY in guard.origins)
+            send = _with_cors(send, origin if origin is not None and guard.allows(origin) else None, any_=_ANY in guard.origins)
         path = scope["path"].removeprefix(scope.get("root_path", "").rstrip("/"))
         kind = next((kind for begin, kind in self._kinds.items() if path.startswith(begin)), Exchange)
         try:
@@ -278,8 +436,8 @@ class Guarded:
         await self._application(scope, receive, send)
 
 
-def _answering(send: Send, origin: str | None, *, any_: bool) -> Send:
-    """Send answers that a page of an origin may read, and that are kept apart from those of others."""
+def _with_cors(send: Send, origin: str | None, *, any_: bool) -> Send:
+    """Sends responses that a page of an origin may read, and that caches keep apart from those of others."""
     more: list[tuple[bytes, bytes]] = [] if any_ else [(b"vary", b"Origin")]
     if origin is not None:
         more += [(b"access-control-allow-origin", _ANY.encode() if any_ else origin.encode("latin-1", "replace")), _EXPOSED]
@@ -293,13 +451,13 @@ def _answering(send: Send, origin: str | None, *, any_: bool) -> Send:
 
 
 def _hostname(host: str) -> str:
-    """The name or address of a `Host` header, in lower case; empty for what is no such header."""
-    found = _HOST.fullmatch(host)
-    return "" if found is None else (found[1] or found[2]).lower()
+    """The name or address of a `Host` header, in lower case; empty if it is malformed."""
+    match = _HOST.fullmatch(host)
+    return "" if match is None else (match[1] or match[2]).lower()
 
 
-def _place(origin: str) -> str:
-    """The host and port of an origin; empty for what is none."""
+def _netloc(origin: str) -> str:
+    """The host and port of an origin; empty if it is malformed."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:
@@ -318,26 +476,26 @@ def _token(authorization: str) -> str:
     return ""
 
 
-def origins_of(given: Sequence[str]) -> tuple[str, ...]:
-    """Origins of pages that may ask; raises `OptionError` for what is none."""
-    found = []
-    for one in given:
+def origins_of(texts: Sequence[str]) -> tuple[str, ...]:
+    """Origins of pages that may ask; raises `OptionError` for text that is no origin."""
+    origins = []
+    for text in texts:
         try:
-            parts = urlsplit(one)
+            parts = urlsplit(text)
             whole = f"{parts.scheme}://{parts.netloc}"
-            right = parts.scheme in ("http", "https") and bool(parts.hostname) and one in (whole, f"{whole}/") and "@" not in whole
-            right = right and parts.port != 0
+            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and text in (whole, f"{whole}/") and "@" not in whole
+            valid = valid and parts.port != 0
         except ValueError:
-            right = False
-        if one != _ANY and not right:
-            raise OptionError(f"an origin is like https://example.org, not {one!r}", hint="* is every one")
-        found.append(one.rstrip("/").lower())
-    return tuple(found)
+            valid = False
+        if text != _ANY and not valid:
+            raise OptionError(f"an origin is like https://example.org, not {text!r}", hint="* is every one")
+        origins.append(text.rstrip("/").lower())
+    return tuple(origins)
 
 
-def hosts_of(given: Sequence[str]) -> tuple[str, ...]:
-    """Names of the server; raises `OptionError` for what is no host."""
-    for one in given:
-        if not one or not one.isascii() or not one.isprintable() or set(one) & set("/@ ,*?#") or one.count(":") == 1:
-            raise OptionError(f"a host is a name or an address, such as data.example.org, not {one!r}", hint="without its port")
-    return tuple(one.strip("[]").lower() for one in given)
+def hosts_of(texts: Sequence[str]) -> tuple[str, ...]:
+    """Names of the server; raises `OptionError` for text that is no host."""
+    for text in texts:
+        if not text or not text.isascii() or not text.isprintable() or set(text) & set("/@ ,*?#") or text.count(":") == 1:
+            raise OptionError(f"a host is a name or an address, such as data.example.org, not {text!r}", hint="without its port")
+    return tuple(text.strip("[]").lower() for text in texts)

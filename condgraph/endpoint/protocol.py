@@ -1,11 +1,11 @@
-"""Requests of the SPARQL 1.1 Protocol: what a request asks for, or the status that says what is
-wrong with it.
+"""Requests of the SPARQL 1.1 Protocol, or the status for what is wrong with one; and the formats of
+results that a request accepts.
 
     GET      query, default-graph-uri, named-graph-uri in the address
-    POST     application/x-www-form-urlencoded: the same in the body (the data set may stand in the address)
-    POST     application/sparql-query: the query is the body, the rest stands in the address
+    POST     application/x-www-form-urlencoded: the same in the body (the data set may be in the address)
+    POST     application/sparql-query: the query is the body, the rest is in the address
 
-`timeout` (seconds) is ours. Updates are refused: an endpoint is for reading.
+`timeout` (seconds) is an extension. Updates are refused: an endpoint is for reading.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from condgraph.engine.errors import shortened
 
-#: Bytes of a request that are read, unless the server is told otherwise; and characters of a query.
+#: The default for the most bytes of a body; and characters of a query.
 MOST_BYTES: Final = 4 << 20
 MOST_CHARACTERS: Final = 1 << 20
-#: Bytes of a body that is too long that are read, and thrown away, before that is said.
+#: Bytes of a body that is too long that are read, and discarded, before the response.
 DRAIN: Final = 64 << 20
 _MOST_FIELDS: Final = 1000
 _FORM, _QUERY, _UPDATE = "application/x-www-form-urlencoded", "application/sparql-query", "application/sparql-update"
@@ -43,18 +44,18 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked; `query` is None where the request asks about the service."""
+    """A request of the protocol; `query` is None for the service itself."""
 
     query: str | None
     default_graphs: tuple[str, ...] = ()
     named_graphs: tuple[str, ...] = ()
     timeout: float | None = None
-    #: Formats that the request names beside `Accept`, the first that is known goes before it.
+    #: Formats that the request names; the first that is known goes before `Accept`.
     formats: tuple[str, ...] = ()
 
     @property
     def dataset(self) -> bool:
-        """Whether the request says what data set the query is about."""
+        """Whether the request names the data set of the query."""
         return bool(self.default_graphs or self.named_graphs)
 
 
@@ -64,9 +65,9 @@ def _unquoted(data: bytes) -> str:
     if b"%" not in data:
         return data.decode()
     try:
-        # Hexadecimal numbers of bytes are what escapes of strings are, too, and those are read at once.
+        # Escapes of strings are hexadecimal numbers of bytes, too, and are decoded in one call.
         return data.replace(b"\\", b"\\\\").replace(b"%", b"\\x").decode("unicode_escape").encode("latin-1").decode()
-    except UnicodeDecodeError:  # a percent sign that stands for itself, or no UTF-8
+    except UnicodeDecodeError:  # a percent sign by itself, or no UTF-8
         return unquote_to_bytes(data).decode()
 
 
@@ -91,10 +92,10 @@ class _Parameters:
         return self.values.get(name, [])
 
     def one(self, name: str) -> str | None:
-        found = self.all(name)
-        if len(found) > 1:
-            raise ProtocolError(400, f"{len(found)} values of '{name}', there may be one")
-        return found[0] if found else None
+        values = self.all(name)
+        if len(values) > 1:
+            raise ProtocolError(400, f"{len(values)} values of '{name}', there may be one")
+        return values[0] if values else None
 
     def graphs(self, name: str) -> tuple[str, ...]:
         for iri in self.all(name):
@@ -116,8 +117,8 @@ class _Parameters:
 
 
 def read(method: str, address: bytes, content_type: str | None, body: bytes) -> Request:
-    """Read a request: its method (GET, HEAD or POST), the part of its address behind `?`, its media
-    type and its body.
+    """Read a request: its method (GET, HEAD or POST), the query string of its address, its media type and
+    its body.
     """
     parameters = _Parameters()
     parameters.add(address, "address")
@@ -134,8 +135,8 @@ def read(method: str, address: bytes, content_type: str | None, body: bytes) -> 
             except UnicodeDecodeError as error:
                 raise ProtocolError(400, f"the query is not UTF-8: {error.reason} at byte {error.start}") from None
         else:
-            said = f"no media type {kind}" if kind else "a body without a media type"
-            raise ProtocolError(415, f"{said}: send {_QUERY} or {_FORM}", {"Accept-Post": f"{_QUERY}, {_FORM}"})
+            problem = f"unknown media type {kind}" if kind else "a body without a media type"
+            raise ProtocolError(415, f"{problem}: send {_QUERY} or {_FORM}", {"Accept-Post": f"{_QUERY}, {_FORM}"})
     if parameters.all("update"):
         raise ProtocolError(403 if method == "POST" else 400, _READ_ONLY)
     query = parameters.one("query")
@@ -187,3 +188,176 @@ def _media_type(content_type: str | None) -> str | None:
     if charset is not None and charset[1].lower() not in ("utf-8", "utf8", "us-ascii"):
         raise ProtocolError(415, f"charset {charset[1]}: the protocol is UTF-8")
     return kind.strip().lower()
+
+
+# -- formats -----------------------------------------------------------------------------------------
+# Content negotiation as in RFC 9110, section 12.5.1.
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format: its name in a worker's queries, its media types (the first is its own), and its IRI."""
+
+    name: str
+    media_types: tuple[str, ...]
+    iri: str
+
+    @property
+    def media_type(self) -> str:
+        """Its own media type."""
+        return self.media_types[0]
+
+
+_W3: Final = "http://www.w3.org/ns/formats/"
+#: For SELECT and ASK; the first is for clients that accept anything.
+SOLUTIONS: Final = (
+    Format("json", ("application/sparql-results+json", "application/json"), _W3 + "SPARQL_Results_JSON"),
+    Format("xml", ("application/sparql-results+xml", "application/xml", "text/xml"), _W3 + "SPARQL_Results_XML"),
+    Format("csv", ("text/csv",), _W3 + "SPARQL_Results_CSV"),
+    Format("tsv", ("text/tab-separated-values",), _W3 + "SPARQL_Results_TSV"),
+)
+#: For CONSTRUCT and DESCRIBE, for graphs, and for the description of the service.
+GRAPHS: Final = (
+    Format("turtle", ("text/turtle", "application/x-turtle"), _W3 + "Turtle"),
+    Format("ntriples", ("application/n-triples", "text/plain"), _W3 + "N-Triples"),
+    Format("jsonld", ("application/ld+json", "application/json"), _W3 + "JSON-LD"),
+    Format("rdfxml", ("application/rdf+xml", "application/xml", "text/xml"), _W3 + "RDF_XML"),
+)
+#: For all graphs together, each with its name.
+DATASETS: Final = (
+    Format("trig", ("application/trig", "application/x-trig"), _W3 + "TriG"),
+    Format("nquads", ("application/n-quads", "text/x-nquads"), _W3 + "N-Quads"),
+)
+#: More names for `format=`.
+_ALSO: Final = {"nt": "ntriples", "ttl": "turtle", "json-ld": "jsonld", "rdf": "rdfxml", "rdf+xml": "rdfxml", "nq": "nquads"}
+HTML: Final = Format("html", ("text/html", "application/xhtml+xml"), "")
+#: With a charset, since clients guess it where there is none.
+_TEXTS: Final = frozenset({"text/csv", "text/tab-separated-values", "text/turtle", "text/plain", "text/html", "text/xml"})
+
+#: Characters of a header that an error repeats, and up to which results are cached.
+_SHOWN: Final = 200
+_NAME: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_RANGE: Final = re.compile(rf"\s*({_NAME})/({_NAME})\s*")
+#: Separators, but for those within quotes. A quote that is not closed reaches to the end: one pass is
+#: enough.
+_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|(,)')
+_SEMICOLON: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|(;)')
+_QUALITY: Final = re.compile(r"\s*q\s*=\s*(\"?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\1\s*", re.I | re.A)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A format, and which of its media types was requested."""
+
+    format: Format
+    media_type: str
+
+    @property
+    def content_type(self) -> str:
+        """The header."""
+        return self.media_type + ("; charset=utf-8" if self.media_type in _TEXTS else "")
+
+
+def choose(accept: str | None, formats: tuple[Format, ...]) -> Chosen | None:
+    """The format of the highest quality, the earlier of equals; None where none is acceptable.
+
+    >>> choose("text/csv;q=0.5, application/*;q=0.9", SOLUTIONS).media_type
+    'application/sparql-results+json'
+    >>> choose("application/xml, */*;q=0.1", GRAPHS).media_type
+    'application/xml'
+    >>> choose("image/png", GRAPHS)
+    """
+    return (_choose_cached if accept is None or len(accept) <= _SHOWN else _choose)(accept, formats)
+
+
+def _choose(accept: str | None, formats: tuple[Format, ...]) -> Chosen | None:
+    ranges = _ranges(accept)
+    best: tuple[float, Chosen] | None = None
+    for form in formats:
+        for media_type in form.media_types:
+            quality = _quality(media_type, ranges, own=media_type == form.media_type)
+            if quality > 0 and (best is None or quality > best[0]):
+                best = quality, Chosen(form, media_type)
+    return None if best is None else best[1]
+
+
+#: Clients send the same few again and again.
+_choose_cached: Final = lru_cache(maxsize=256)(_choose)
+
+
+def wanted(names: tuple[str, ...], accept: str | None, formats: tuple[Format, ...]) -> Chosen:
+    """The format that `format=` names, by its name or a media type, else the best for `Accept`. Some
+    clients send several names, and not all are known here.
+
+    Raises status 406 with a list of what there is, where no name is known and `Accept` takes
+    anything.
+
+    >>> wanted(("CSV",), None, SOLUTIONS).media_type, wanted(("odd", "application/json"), None, SOLUTIONS).format.name
+    ('text/csv', 'json')
+    """
+    for name in names:
+        known = _ALSO.get(name.strip().lower(), name.strip().lower())
+        for form in formats:
+            if known == form.name or known in form.media_types:
+                return Chosen(form, known if known in form.media_types else form.media_type)
+    if names and ("*", "*") in _ranges(accept):
+        there = ", ".join(form.name for form in formats)
+        raise ProtocolError(406, f"format={names[0][:_SHOWN]!r} cannot be given here; there is: {there}")
+    return require(accept, formats)
+
+
+def require(accept: str | None, formats: tuple[Format, ...]) -> Chosen:
+    """The best format for `Accept`; raises status 406 with a list of what there is."""
+    chosen = choose(accept, formats)
+    if chosen is None:
+        there = ", ".join(form.media_type for form in formats)
+        shown = accept if accept is None or len(accept) <= _SHOWN else accept[:_SHOWN] + "..."
+        raise ProtocolError(406, f"nothing that is accepted ({shown}) can be given here; there is: {there}")
+    return chosen
+
+
+def _ranges(accept: str | None) -> dict[tuple[str, str], float]:
+    """The qualities of media ranges. What cannot be read is left out; if nothing is left,
+    everything is accepted.
+
+    >>> _ranges("text/html, *; q=.2, image, text/csv;q=much, text/turtle;charset=utf-8;q=0.5")
+    {('text', 'html'): 1.0, ('*', '*'): 0.2, ('text', 'turtle'): 0.5}
+    >>> _ranges("image, ,")
+    {('*', '*'): 1.0}
+    """
+    qualities: dict[tuple[str, str], float] = {}
+    for item in _split(accept or "", _COMMA):
+        if not item:
+            continue
+        name, *parameters = _split(item, _SEMICOLON)
+        # Java's own client writes `*` where `*/*` is meant.
+        types = _RANGE.fullmatch("*/*" if name.strip() == "*" else name)
+        quality = _QUALITY.fullmatch(next((text for text in parameters if text.partition("=")[0].strip().lower() == "q"), "q=1"))
+        if types is None or quality is None:
+            continue
+        key = types[1].lower(), types[2].lower()
+        qualities[key] = max(qualities.get(key, 0.0), min(1.0, float(quality[2])))
+    return qualities or {("*", "*"): 1.0}
+
+
+def _split(text: str, separator: re.Pattern[str]) -> list[str]:
+    """The parts between separators outside quotes."""
+    parts, last = [], 0
+    for match in separator.finditer(text):
+        if match[1]:
+            parts.append(text[last : match.start()])
+            last = match.end()
+    return [*parts, text[last:]]
+
+
+def _quality(media_type: str, ranges: dict[tuple[str, str], float], *, own: bool) -> float:
+    """The quality of a media type: the most specific range counts. Wildcards match only the own media type
+    of a format.
+    """
+    kind, _, subtype = media_type.partition("/")
+    for key in ((kind, subtype), (kind, "*"), ("*", "*")):
+        if key[1] == "*" and not own:
+            return 0.0
+        if key in ranges:
+            return ranges[key]
+    return 0.0

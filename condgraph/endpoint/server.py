@@ -1,4 +1,6 @@
-"""Serve an endpoint over HTTP until it is told to stop; running queries then have some time to end."""
+"""The HTTP server: uvicorn, with bounds for its clients. When it is stopped, running queries have some
+time to end.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.endpoint.clients import Bounds, Forwarded, Proxies
+from condgraph.endpoint.guard import Bounds, Forwarded, Proxies
 from condgraph.engine.errors import MissingExtraError, OptionError
 
 if TYPE_CHECKING:
@@ -17,24 +19,24 @@ if TYPE_CHECKING:
 
     import uvicorn
 
-#: Connections that wait to be accepted: a storm of them keeps nobody from being heard.
+#: Connections that may wait to be accepted: a burst of them locks out nobody.
 BACKLOG: Final = 2048
-#: Descriptors that are kept for files, pipes and worker processes.
+#: Descriptors for files, pipes and worker processes.
 _RESERVE: Final = 256
-#: Bytes of results that the system keeps for a reader beyond those on their way: what he does not
-#: take is seen here soon.
+#: Bytes of results that the system buffers for a client beyond those in flight: a client that does not
+#: read is noticed soon.
 _AHEAD: Final = 128 << 10
 _log: Final = logging.getLogger("condgraph.endpoint")
 
 
 class _Known(logging.Filter):
-    """Leaves out what uvicorn says of responses that were broken off on purpose; of what is no
-    HTTP, `Door` tells.
+    """Leaves out uvicorn's messages about responses that were broken off on purpose, and about requests
+    that are not HTTP, which `Connections` logs.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        return "without completing response" not in said and not said.startswith("Invalid HTTP request")
+        message = record.getMessage()
+        return "without completing response" not in message and not message.startswith("Invalid HTTP request")
 
 
 def server(
@@ -49,31 +51,29 @@ def server(
     """A server of an application; `grace` is how many seconds queries have to end when it is
     stopped (SIGTERM, SIGINT).
 
-    `bounds` is what clients may take, `proxies` are those that are believed when they say who asks.
-    Raises `MissingExtraError`.
+    `bounds` is what clients may take, `proxies` are those that are trusted to name their clients. Raises
+    `MissingExtraError`.
     """
     try:
         import httptools  # noqa: F401 - without it uvicorn would take another parser, and none of the bounds
         import uvicorn
     except ImportError as error:
         raise MissingExtraError(error.name or "uvicorn", "serve") from None
-    from condgraph.endpoint.connections import Connection
-    from condgraph.endpoint.door import Door
+    from condgraph.endpoint.connections import Connection, Connections
 
     proxies = proxies or Proxies()
     bounds, backlog = _descriptors(bounds or Bounds())
-    door = Door(bounds, proxies)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets=sockets)
-            for one in sockets or []:
-                started(address(one))
+            for sock in sockets or []:
+                started(address(sock))
 
     logging.getLogger("uvicorn.error").addFilter(_Known())
     config = uvicorn.Config(
         Forwarded(application, proxies, bounds.per_client) if proxies else application,
-        http=type("Connection", (Connection,), {"door": door}),
+        http=type("Connection", (Connection,), {"registry": Connections(bounds, proxies)}),
         ws="none",
         proxy_headers=False,
         log_config=None,
@@ -89,22 +89,22 @@ def server(
 
 
 def _descriptors(bounds: Bounds) -> tuple[Bounds, int]:
-    """Ask the system for as many descriptors as there may be connections; fewer connections, with a
-    warning, where it has fewer.
+    """Ask the system for as many descriptors as there may be connections; where it has fewer, there are fewer
+    connections, with a warning.
     """
     wanted = bounds.connections + BACKLOG + _RESERVE
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    soft, hard = (wanted if one == resource.RLIM_INFINITY else one for one in limits)
-    there = max(soft, min(wanted, hard))
-    if there > soft:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (there, limits[1]))
-    if there >= wanted:
+    soft, hard = (wanted if limit == resource.RLIM_INFINITY else limit for limit in limits)
+    given = max(soft, min(wanted, hard))
+    if given > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (given, limits[1]))
+    if given >= wanted:
         return bounds, BACKLOG
-    backlog = min(BACKLOG, there // 4)
-    most = max(1, there - backlog - _RESERVE)
+    backlog = min(BACKLOG, given // 4)
+    most = max(1, given - backlog - _RESERVE)
     if most >= bounds.connections:
         return bounds, backlog
-    _log.warning("the system gives %d descriptors: there are at most %d connections, not %d", there, most, bounds.connections)
+    _log.warning("the system gives %d descriptors: there are at most %d connections, not %d", given, most, bounds.connections)
     return replace(bounds, connections=most), backlog
 
 
@@ -112,31 +112,31 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 is any that is free. Raises `OptionError`."""
     try:
         family, kind, number, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        found = socket.socket(family, kind, number)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock = socket.socket(family, kind, number)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _AHEAD)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _AHEAD)
         try:
-            found.bind(place)
-            found.listen(BACKLOG)
+            sock.bind(place)
+            sock.listen(BACKLOG)
         except OSError:
-            found.close()
+            sock.close()
             raise
     except (OSError, OverflowError) as error:
         raise OptionError(f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}") from None
-    return found
+    return sock
 
 
-def address(one: socket.socket) -> str:
+def address(sock: socket.socket) -> str:
     """The address of a listening socket."""
-    host, port = one.getsockname()[:2]
-    return f"http://[{host}]:{port}" if one.family == socket.AF_INET6 else f"http://{host}:{port}"
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if sock.family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
 def log_to_stderr(*, requests: bool = True) -> None:
-    """Write a line for every request, and what goes wrong, to standard error."""
-    # A line says nothing of where in the program it was written, nor in which thread: to find that out
-    # is half of what it costs (Python's logging HOWTO, "Optimization").
+    """Write a line for every request, and problems, to standard error."""
+    # Lines leave out the place in the program and the thread, which are half of the cost (Python's
+    # logging HOWTO, "Optimization").
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)

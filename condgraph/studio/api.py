@@ -14,21 +14,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from condgraph.endpoint.clients import client_of
-from condgraph.endpoint.exchange import BrokenOffError, Exchange, Headers, Receive, Send
+from condgraph.endpoint.exchange import HOLD, READING, BrokenOffError, Exchange, Handler, Headers, Streams
+from condgraph.endpoint.guard import client_of
 from condgraph.endpoint.protocol import ProtocolError
-from condgraph.endpoint.streams import Streams
 from condgraph.engine.errors import CondgraphError
 from condgraph.studio.openapi import document
 from condgraph.studio.pools import Call, Given, Workers
-from condgraph.studio.requests import from_address, only, read_json, saved
+from condgraph.studio.requests import from_address, read_json, saved
 from condgraph.studio.scratch import ScratchGraphs
 from condgraph.studio.spec import DROP, OPERATIONS, Operation, read_fields
 from condgraph.studio.work import said, status_of
 
 _log: Final = logging.getLogger("condgraph.endpoint")
-#: Bytes of an answer that are held back, so that what goes wrong has a status.
-_HOLD: Final = 4 << 20
 #: Files that are taken at once, of all clients and of one.
 _DROPS, _DROPS_OF_ONE = 16, 2
 _CODES: Final = {
@@ -60,18 +57,8 @@ class ApiExchange(Exchange):
     challenge = "Bearer"
     rated = True
 
-    def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        super().__init__(scope, receive, send)
-        self.path: str = scope["path"]
-
-    async def options(self) -> None:
-        """Which methods the path has."""
-        await self.reply(204, b"", {"Allow": ", ".join((*_methods(self.path), "OPTIONS"))})
-
-    async def failed(self, problem: ProtocolError) -> None:
-        """Say what is wrong."""
-        if not self.reason(problem):
-            return
+    async def send_problem(self, problem: ProtocolError) -> None:
+        """Send an error as JSON."""
         told = {"error": {"code": _CODES.get(problem.status, "error"), "message": problem.message}}
         await self.tell(problem.status, told, problem.headers)
 
@@ -96,18 +83,21 @@ class Api:
         self.workers.close()
         self.scratch.close()
 
-    def handlers(self) -> dict[str, Callable[[ApiExchange], Awaitable[None]]]:
-        """What answers, by path."""
-        found: dict[str, Callable[[ApiExchange], Awaitable[None]]] = {"/api/v1/openapi.json": self.openapi}
-        for one in OPERATIONS:
-            found[f"/api/v1/{one.name}"] = self._handler(one)
-        return found | {"/api/v1/graphs": self.drop, "/api/v1/graphs/{graph}": self.forget, "/api/v1/{rest:path}": self.missing}
+    def handlers(self) -> dict[str, Handler]:
+        """The handlers, by path."""
+        handlers: dict[str, tuple[Callable[[ApiExchange], Awaitable[None]], tuple[str, ...]]] = {
+            "/api/v1/openapi.json": (self.openapi, READING),
+            **{f"/api/v1/{operation.name}": (self._handler(operation), operation.methods) for operation in OPERATIONS},
+            "/api/v1/graphs": (self.drop, ("POST",)),
+            "/api/v1/graphs/{graph}": (self.forget, ("DELETE",)),
+            "/api/v1/{rest:path}": (self.missing, ()),
+        }
+        return {path: Handler(answer, methods, ApiExchange) for path, (answer, methods) in handlers.items()}
 
     # -- handlers ----------------------------------------------------------------------------------
 
     async def openapi(self, exchange: ApiExchange) -> None:
         """The document that describes the API."""
-        only(exchange, "GET", "HEAD")
         await exchange.tell(200, document())
 
     async def missing(self, exchange: ApiExchange) -> None:
@@ -116,7 +106,6 @@ class Api:
 
     def _handler(self, operation: Operation) -> Callable[[ApiExchange], Awaitable[None]]:
         async def handle(exchange: ApiExchange) -> None:
-            only(exchange, *operation.methods)
             if exchange.method != "POST":
                 arguments = read_fields(from_address(exchange.address, operation.fields), operation.fields)
             else:
@@ -135,7 +124,7 @@ class Api:
         if operation.name == "ask" and self.model is None:
             raise ProtocolError(404, "no language model is configured: condgraph serve --llm openai:MODEL")
         call = Call(operation.name, arguments, timeout, place)
-        await exchange.while_there(self._answer(exchange, operation, call))
+        await exchange.while_connected(self._answer(exchange, operation, call))
 
     async def _answer(self, exchange: ApiExchange, operation: Operation, call: Call) -> None:
         try:
@@ -167,7 +156,7 @@ class Api:
             async for part in parts:
                 held.append(part)
                 size += len(part)
-                if size > _HOLD:
+                if size > HOLD:
                     break
             else:
                 await exchange.reply(given.status, b"".join(held), headers)
@@ -194,7 +183,6 @@ class Api:
 
     async def drop(self, exchange: ApiExchange) -> None:
         """Load a file into a scratch graph."""
-        only(exchange, "POST")
         if (exchange.header("content-type") or "").partition(";")[0].strip().lower() != "application/octet-stream":
             raise ProtocolError(
                 415, "send the file itself, as application/octet-stream", {"Accept-Post": "application/octet-stream"}
@@ -248,7 +236,7 @@ class Api:
                     one.tables.append(str(path))
                 await exchange.tell(given.status, found | {"graph": name} if kept else found)
 
-            await exchange.while_there(load())
+            await exchange.while_connected(load())
             if str(path) not in one.tables:
                 path.unlink(missing_ok=True)
         finally:
@@ -257,19 +245,10 @@ class Api:
 
     async def forget(self, exchange: ApiExchange) -> None:
         """Remove a scratch graph."""
-        only(exchange, "DELETE")
         name = exchange.path.rsplit("/", 1)[-1]
         self.scratch.find(name)
         self.scratch.remove(name)
         await exchange.reply(204, b"", {})
-
-
-def _methods(path: str) -> tuple[str, ...]:
-    """The methods of a path of the API; all where there is no such path."""
-    name = path.partition("/api/v1/")[2]
-    own = {one.name: one.methods for one in OPERATIONS}
-    own |= {"openapi.json": ("GET", "HEAD"), "graphs": ("POST",)}
-    return ("DELETE",) if name.startswith("graphs/") else own.get(name, ("GET", "HEAD", "POST", "DELETE"))
 
 
 async def _told(exchange: ApiExchange, error: CondgraphError) -> None:

@@ -18,12 +18,6 @@ MOST_JSON: Final = 2 << 20
 _MOST_FIELDS: Final = 100
 
 
-def only(exchange: Exchange, *methods: str) -> None:
-    """Raises status 405 for other methods."""
-    if exchange.method not in methods:
-        raise ProtocolError(405, f"this is for {' and '.join(methods)}", {"Allow": ", ".join([*methods, "OPTIONS"])})
-
-
 async def read_json(exchange: Exchange) -> dict[str, Any]:
     """The body as an object; raises status 400, 413 or 415."""
     kind = (exchange.header("content-type") or "").partition(";")[0].strip().lower()

@@ -141,7 +141,7 @@ def test_names_are_completed(browser: Any, served: str) -> None:
 
 
 def test_the_licences_are_there() -> None:
-    from condgraph.endpoint.page import STATIC
+    from condgraph.endpoint.app import STATIC
 
     text = (STATIC / "yasgui.LICENSES.txt").read_text(encoding="utf-8")
     for package in ("@zazuko/yasgui ", "codemirror ", "datatables.net", "jquery "):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
+from condgraph.endpoint.app import Limits
 from condgraph.endpoint.backend import OxigraphBackend
-from condgraph.endpoint.service import Limits
 from tests.support.serving import serving
 
 GRAPH = "http://example.org/g/"

@@ -19,8 +19,8 @@ from urllib.parse import parse_qsl
 import pyoxigraph as ox
 import pytest
 
+from condgraph.endpoint.connections import Disconnected, Writer
 from condgraph.endpoint.protocol import ProtocolError, read
-from condgraph.endpoint.transports import Joining, Leaving
 from condgraph.engine.errors import DeadlineError, ParseError
 from condgraph.sparql.text.scan import PREFIXES, occurring
 from condgraph.sparql.workers.pool import Query, WorkerPool
@@ -149,8 +149,8 @@ def test_head_and_body_are_one_write() -> None:
     async def main() -> None:
         loop, written = asyncio.get_running_loop(), Written()
 
-        def new() -> Joining:
-            return Joining(loop, written)  # type: ignore[arg-type]
+        def new() -> Writer:
+            return Writer(loop, written)  # type: ignore[arg-type]
 
         one = new()
         one.write(b"head ")
@@ -177,7 +177,7 @@ def test_head_and_body_are_one_write() -> None:
     asyncio.run(main())
 
 
-def test_who_leaves_is_told_of_once() -> None:
+def test_a_disconnect_is_reported_once() -> None:
     class Request:
         disconnected = False
 
@@ -188,17 +188,17 @@ def test_who_leaves_is_told_of_once() -> None:
 
     told: list[str] = []
     request = Request()
-    leaving = Leaving(request)
-    assert leaving.call(lambda: told.append("left"))
-    leaving.tell()
-    leaving.tell()
+    disconnected = Disconnected(request)
+    assert disconnected.notify(lambda: told.append("left"))
+    disconnected.fire()
+    disconnected.fire()
     assert told == ["reads", "left"]
-    assert leaving.call(lambda: told.append("again"))
-    leaving.call(None)
-    leaving.tell()
+    assert disconnected.notify(lambda: told.append("again"))
+    disconnected.notify(None)
+    disconnected.fire()
     assert "again" not in told
     request.disconnected = True
-    assert not leaving.call(lambda: None)
+    assert not disconnected.notify(lambda: None)
 
 
 def test_prefixes_that_a_text_may_use() -> None:
@@ -251,20 +251,20 @@ def test_the_reason_of_an_error_stands_in_its_status_line() -> None:
     transport: Any = SimpleNamespace(write=written.append, is_closing=lambda: False, close=lambda: None)
     loop: Any = SimpleNamespace(call_soon=lambda call: None)
     for first in (b"HTTP/1.1 100 Continue\r\n\r\n", b""):
-        joining = Joining(loop, transport)
-        joining.say("no \r\nSet-Cookie: a=b\x00 \u20ac" + "x" * 1000)
+        writer = Writer(loop, transport)
+        writer.reason("no \r\nSet-Cookie: a=b\x00 \u20ac" + "x" * 1000)
         if first:
-            joining.write(first)
-        joining.write(b"HTTP/1.1 501 Not Implemented\r\nA: HTTP/1.1 400 b\r\n\r\n")
-        joining.write(b"HTTP/1.1 400 Body")
+            writer.write(first)
+        writer.write(b"HTTP/1.1 501 Not Implemented\r\nA: HTTP/1.1 400 b\r\n\r\n")
+        writer.write(b"HTTP/1.1 400 Body")
         head, _, body = b"".join(written).removeprefix(first).partition(b"\r\n")
         assert head.startswith(b"HTTP/1.1 501 no ??Set-Cookie: a=b? ?xxx")
         assert len(head) == 213
         assert body == b"A: HTTP/1.1 400 b\r\n\r\nHTTP/1.1 400 Body"
         written.clear()
     # A result says what it always says.
-    joining = Joining(loop, transport)
-    joining.say("why")
-    joining.write(b"HTTP/1.1 200 OK\r\n\r\n")
-    joining.close()
+    writer = Writer(loop, transport)
+    writer.reason("why")
+    writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    writer.close()
     assert written == [b"HTTP/1.1 200 OK\r\n\r\n"]

@@ -14,11 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from condgraph.endpoint.app import application
+from condgraph.endpoint.app import Limits, application
 from condgraph.endpoint.backend import OxigraphBackend
-from condgraph.endpoint.formats import GRAPHS, SOLUTIONS, Format, choose
-from condgraph.endpoint.protocol import MOST_BYTES
-from condgraph.endpoint.service import Limits
+from condgraph.endpoint.protocol import GRAPHS, MOST_BYTES, SOLUTIONS, Format, choose
 from condgraph.engine.errors import MissingExtraError
 from condgraph.sparql.text.scan import survey
 from tests.endpoint.conftest import DATA, GRAPH, RUNAWAY

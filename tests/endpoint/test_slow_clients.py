@@ -22,9 +22,9 @@ import pyoxigraph as ox
 import pytest
 
 import condgraph
+from condgraph.endpoint.app import Limits
 from condgraph.endpoint.backend import OxigraphBackend
-from condgraph.endpoint.clients import Bounds, Proxies, client_of
-from condgraph.endpoint.service import Limits
+from condgraph.endpoint.guard import Bounds, Proxies, client_of
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Statement
 from tests.endpoint.conftest import GRAPH
@@ -507,8 +507,8 @@ def test_what_clients_are() -> None:
     assert not proxies.trusts("11.0.0.1")
     assert not Proxies()
     header = [(b"x-forwarded-for", b"1.1.1.1"), (b"x-forwarded-for", b"[2001:db8::1]:443, 10.0.0.1")]
-    assert proxies.asking("10.0.0.9", header) == "2001:db8::1"
-    assert proxies.asking("10.0.0.9", []) == "10.0.0.9"
+    assert proxies.client("10.0.0.9", header) == "2001:db8::1"
+    assert proxies.client("10.0.0.9", []) == "10.0.0.9"
     for wrong in ("proxy.example", "10.0.0.0/99", ""):
         with pytest.raises(OptionError, match="trusted proxy"):
             Proxies([wrong])

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import condgraph
-from condgraph.endpoint.iris import iri_of, path_of
+from condgraph.endpoint.app import iri_of, path_of
 from condgraph.engine.facts import Entity, Member, Ref, Statement
 from condgraph.sparql.layout import base_iri, encode
 from tests.endpoint.test_serve import command

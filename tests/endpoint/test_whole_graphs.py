@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pyoxigraph as ox
 import pytest
 
+from condgraph.endpoint.app import Limits
 from condgraph.endpoint.backend import OxigraphBackend
-from condgraph.endpoint.service import Limits
 from tests.endpoint.conftest import GRAPH
 from tests.endpoint.test_slow_clients import connect, eventually
 from tests.support.pace import quick_enough

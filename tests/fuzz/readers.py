@@ -27,7 +27,6 @@ from condgraph.chains.backends.base import enum_value
 from condgraph.chains.text import triples_in
 from condgraph.cypher.guard import check_text
 from condgraph.cypher.native.file import read_file
-from condgraph.endpoint import formats as results
 from condgraph.endpoint import protocol
 from condgraph.engine.errors import CondgraphError, nearest
 from condgraph.evaluate import FORMATS as QUESTIONS
@@ -151,8 +150,8 @@ def _protocol(content: bytes) -> None:
 
 
 def _accept(text: str) -> None:
-    for formats in (results.SOLUTIONS, results.GRAPHS):
-        results.require(text, formats)
+    for formats in (protocol.SOLUTIONS, protocol.GRAPHS):
+        protocol.require(text, formats)
 
 
 def _cells(text: str) -> None:

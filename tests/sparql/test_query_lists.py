@@ -15,8 +15,8 @@ import pyoxigraph as ox
 import pytest
 
 import condgraph
+from condgraph.endpoint.app import Limits
 from condgraph.endpoint.backend import OxigraphBackend
-from condgraph.endpoint.service import Limits
 from condgraph.engine.facts import Entity
 from condgraph.sparql.text.lists import rewrite
 from tests.support.lanes import by_lane, sample, shared_graph

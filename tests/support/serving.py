@@ -10,10 +10,9 @@ from queue import Queue
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from condgraph.endpoint.app import application
-from condgraph.endpoint.clients import Bounds, Proxies
+from condgraph.endpoint.app import Limits, application
+from condgraph.endpoint.guard import Bounds, Proxies
 from condgraph.endpoint.server import listen, server
-from condgraph.endpoint.service import Limits
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from condgraph.endpoint.service import Limits
+from condgraph.endpoint.app import Limits
 from condgraph.sparql.workers.pool import AsyncResults, File, Query, WorkerPool
 from tests.support.serving import serving
 
