@@ -29,7 +29,7 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
-from condgraph.engine.passes.rewrite import rebuild
+from condgraph.engine.passes import rebuild
 from condgraph.engine.store import Request
 from condgraph.languages.fences import unfenced
 from condgraph.languages.pattern.pattern import Pattern

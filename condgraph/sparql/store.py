@@ -24,7 +24,7 @@ from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnin
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity
 from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
 from condgraph.engine.lowered import Step
-from condgraph.engine.passes.rewrite import mark, rewrite
+from condgraph.engine.passes import mark, rewrite
 from condgraph.engine.pieces import watched
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of

@@ -65,7 +65,7 @@ def _kopl(graph: Graph, program: str) -> list[dict[str, Any]]:
 
 def _knows(graph: Graph, program: str) -> Knows | None:
     """Which names there are, where commas inside names leave a doubt."""
-    from condgraph.languages.kopl.context import Lowering
+    from condgraph.languages.kopl.lower import Lowering
 
     with suppress(CondgraphError):
         knows: Knows = Lowering(schema_of(graph), False, program).knows

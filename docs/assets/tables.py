@@ -125,11 +125,8 @@ def facets() -> str:
 
 
 def passes() -> str:
-    """The passes, in order, each by the first sentence of its module."""
-    rows = [
-        (code(sys.modules[rewrite.__module__].__name__.rpartition(".")[2]), first_sentence(sys.modules[rewrite.__module__]))
-        for _, rewrite in PASSES
-    ]
+    """The passes, in order, each by the first sentence of its docstring."""
+    rows = [(code(rewrite.__name__), first_sentence(rewrite)) for _, rewrite in PASSES]
     return table(("pass", "does"), rows)
 
 

@@ -21,14 +21,13 @@ from condgraph.engine.execute.conditions import Cell, as_places, holds
 from condgraph.engine.execute.facts import comparable, object_cells, sorted_matches
 from condgraph.engine.execute.sets import distinct
 from condgraph.engine.facts import Ref, Statement
-from condgraph.engine.passes import optimise
-from condgraph.engine.passes.common_subplans import share
+from condgraph.engine.passes import common_subplans, optimise
 from condgraph.engine.snapshot.snapshot import Snapshot, ranges
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.graph import Graph
 from condgraph.languages.kopl import syntax as kopl_syntax
 from condgraph.languages.kopl import table as kopl_table
-from condgraph.languages.kopl.careful import read_with_care
+from condgraph.languages.kopl.syntax import read_with_care
 
 WORDS = st.text(st.sampled_from('ab ,()"\\é\n'), max_size=8)
 
@@ -258,7 +257,7 @@ def test_equal_scans_are_shared() -> None:
     plan, order = optimise(Intersect((scanned("p"), Union((scanned("p"), scanned("q"))))))
     assert len(order) == 7
     assert plan == Intersect((scanned("p"), Union((scanned("p"), scanned("q")))))
-    apart = share(Union((ById(("a",)), ById(("b",)))))
+    apart = common_subplans(Union((ById(("a",)), ById(("b",)))))
     assert isinstance(apart, Union)
     assert apart.parts[0] is not apart.parts[1]
 

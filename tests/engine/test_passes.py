@@ -17,8 +17,7 @@ from condgraph.engine.check import built, shown
 from condgraph.engine.describe import tree
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.passes import PASSES, chain, optimise
-from condgraph.engine.passes.rewrite import mark, rewrite
+from condgraph.engine.passes import PASSES, chain, mark, optimise, rewrite
 from condgraph.engine.values import Quantity, Time
 from tests.support import golden
 from tests.support.operators import CONDITIONS, OPERATORS, asked, graph
@@ -82,8 +81,8 @@ PLANS: Final[dict[str, Node]] = {
 
 
 def passes() -> dict[str, tuple[object, object]]:
-    """The passes by the names of their modules."""
-    return {one[1].__module__.rpartition(".")[2]: one for one in PASSES}
+    """The passes by their names."""
+    return {one[1].__name__: one for one in PASSES}
 
 
 def answer(plan: Node, order: list[Node] | None = None) -> Answer:

@@ -27,7 +27,7 @@ from condgraph.engine.execute.versus import readings_of
 from condgraph.engine.execute.witness_plan import WitnessRun
 from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Ref, Source, Sourced, Statement, Texts
 from condgraph.engine.lowered import Step
-from condgraph.engine.passes.common_subplans import applies
+from condgraph.engine.passes import PASSES
 from condgraph.engine.snapshot.declared import kept
 from condgraph.engine.snapshot.packed import _from_rows, _short
 from condgraph.engine.terms import loads
@@ -190,6 +190,7 @@ def test_scans_are_shared_where_they_begin_at_the_same() -> None:
         scans = [alg.Scan(of, ("p",), "subject", "object", "relation") for of in (one, two)]
         return alg.postorder(alg.Union(tuple(alg.Reached(scan) for scan in scans)))
 
+    applies, _ = PASSES[-1]
     assert applies(both(alg.AllEntities(), alg.AllEntities()))
     assert not applies(both(alg.ByName(("a",)), alg.ByName(("b",))))
     assert applies(both(alg.ByName(("a",)), alg.ByName(("a",))))

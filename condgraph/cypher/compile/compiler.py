@@ -15,7 +15,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node, postorder
 from condgraph.engine.algebra.tables import ConditionTable, EntityTable, FactTable, ScalarTable, ValueTable, by_type
 from condgraph.engine.kinds import condition_of
-from condgraph.engine.passes.rewrite import rewrite
+from condgraph.engine.passes import rewrite
 from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Quantity, Time, Value, text_of
 
 if TYPE_CHECKING:

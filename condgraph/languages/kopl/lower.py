@@ -1,15 +1,17 @@
-"""KoPL (KQA Pro, section 3 and Table 6) lowered to the algebra;
-`docs/reference/kopl.md` says what each function means.
+"""KoPL (KQA Pro, section 3 and Table 6) lowered to the algebra; `docs/reference/kopl.md` says what each function means.
 
-`lower` parses a program in any written form, resolves its names against the schema, and gives one
-plan. Each step leaves a result of one sort; where a function takes entities and the step before
-left facts, the entities those facts reached are taken.
+`lower` parses a program in any written form, resolves its names against the schema, and gives one plan. Each step leaves
+a result of one sort; where a function takes entities and the step before left facts, the entities those facts reached are
+taken.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from itertools import permutations
 from operator import itemgetter
+from typing import Any, Final, TypeVar
 
 from condgraph.engine.algebra import (
     AllEntities,
@@ -17,30 +19,334 @@ from condgraph.engine.algebra import (
     AnySatisfies,
     ArgExtreme,
     ById,
+    ByName,
+    Compare,
+    Condition,
     Count,
     Distinct,
+    End,
     Entities,
+    Facts,
+    Family,
     Intersect,
+    Members,
     Names,
     Node,
     Objects,
+    Operator,
     Predicates,
     Qualifiers,
+    Reached,
     Scan,
     Union,
+    Values,
     Where,
     WhereQualifier,
     intersect,
     union,
 )
 from condgraph.engine.bounds import current
+from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
+from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
-from condgraph.engine.schema import Schema
-from condgraph.languages.kopl.context import Lowering
-from condgraph.languages.kopl.syntax import parse
-from condgraph.languages.kopl.table import FUNCTIONS, Program
-from condgraph.languages.literals import readings
+from condgraph.engine.schema import Kinds, Schema
+from condgraph.engine.values import Kind, collapse
+from condgraph.languages.kopl.syntax import parse, parted, places
+from condgraph.languages.kopl.table import CLOSED, COMPARED, FUNCTIONS, CallSpan, Program, Span, Step, form
+from condgraph.languages.literals import quantity_test, read_quantity, read_time, readings
+from condgraph.languages.parameters import Given, hole
 from condgraph.names.words import near_names
+
+# -- What the rules share ----------------------------------------------------------------------------
+# A KoPL program is a tree, so that operators are made inputs first. `Lowering` keeps them in that
+# order as it makes them, and sees when it makes something that a pass (`engine.passes`) would change;
+# most programs have nothing of that, and their plans are run as they are.
+
+
+#: The call of a function within what should be a name.
+_CALL: Final = re.compile(rf"\b({'|'.join(FUNCTIONS)})\(")
+Read = TypeVar("Read")
+Made = TypeVar("Made", bound=Node)
+
+
+class Lowering:
+    """What the rules share: the schema, the step at hand, and what to do with unknown names."""
+
+    __slots__ = (
+        "_members",
+        "_named",
+        "_places",
+        "_rows",
+        "_scans",
+        "lenient",
+        "order",
+        "program",
+        "results",
+        "schema",
+        "steps",
+        "tidy",
+        "warnings",
+    )
+
+    def __init__(self, schema: Schema, lenient: bool, program: Program) -> None:
+        self.schema, self.lenient, self.program = schema, lenient, program
+        self.warnings: list[str] = []
+        #: The program, and what its steps became so far.
+        self.steps: list[Step] = []
+        self.results: list[Node] = []
+        #: Every operator of the plan, inputs first.
+        self.order: list[Node] = []
+        #: Whether `order` is right, and no pass has anything to do; the rules look where they make
+        #: what a pass would change.
+        self.tidy = True
+        # A name that stands twice is one operator.
+        self._named: dict[str, ByName] = {}
+        self._members: dict[str, Members] = {}
+        self._rows: dict[str, AllEntities] = {}
+        self._scans: set[tuple[int, tuple[str] | None, str, str]] = set()
+        self._places: list[CallSpan] | None = None
+
+    @property
+    def function(self) -> str:
+        """The function of the step at hand."""
+        return self.steps[len(self.results)].function
+
+    def span(self, i: int | None = None) -> Span | None:
+        """Where the i-th text of the step stands, or the whole step."""
+        if self._places is None:
+            # Read once: a program may have as many unknown names as steps.
+            self._places = places(self.program, self.knows)
+        if not self._places:
+            return None
+        place = self._places[len(self.results)]
+        return place.call if i is None else place.texts[i]
+
+    # -- operators ---------------------------------------------------------------------------------
+
+    def put(self, node: Made) -> Made:
+        """An operator that was made takes its place in the order."""
+        self.order.append(node)
+        return node
+
+    def scan(self, of: Entities, predicates: tuple[str] | None, anchor: End, reach: End, family: Family) -> Scan:
+        """The statements of one predicate, or of all; of equal scans a pass makes one."""
+        key = 0 if type(of) is AllEntities and of.source is None else id(of), predicates, anchor, reach
+        if key in self._scans:
+            self.tidy = False
+        self._scans.add(key)
+        node = Scan(of, predicates, anchor, reach, family)
+        self.order.append(node)
+        return node
+
+    def named(self, name: str) -> ByName:
+        """The entities of a name."""
+        found = self._named.get(name)
+        if found is None:
+            found = self._named[name] = self.put(ByName((name,)))
+        return found
+
+    def members(self, concept: str) -> Members:
+        """The members of the concepts of a name."""
+        found = self._members.get(concept)
+        if found is None:
+            found = self._members[concept] = self.put(Members(self.named(concept)))
+        return found
+
+    def rows(self, table: str) -> AllEntities:
+        """The rows of a table that is no concept."""
+        found = self._rows.get(table)
+        if found is None:
+            found = self._rows[table] = self.put(AllEntities((EntityKind.ROW,), table, own=True))
+        return found
+
+    def drop(self, node: Entities) -> None:
+        """An operator that is taken apart, or is not needed, leaves the order; nothing else refers
+        to it.
+        """
+        if self.order[-1] is node:
+            self.order.pop()
+        else:
+            self.tidy = False
+
+    # -- inputs of the right sort ------------------------------------------------------------------
+
+    def entities(self, node: Node) -> Entities:
+        """A set of entities, also from facts."""
+        if isinstance(node, Entities):
+            return node
+        if isinstance(node, Facts):
+            return self.put(Reached(node))
+        raise PlanError(f"{self.function} takes entities; the step before gives {sort_of(node)}", span=self.span())
+
+    def values(self, node: Node) -> Values:
+        """A bag of values."""
+        if isinstance(node, Values):
+            return node
+        hint = "QueryAttr gives the values of an attribute" if isinstance(node, (Entities, Facts)) else None
+        raise PlanError(f"{self.function} takes values; the step before gives {sort_of(node)}", span=self.span(), hint=hint)
+
+    def facts(self, node: Node) -> Facts:
+        """Facts of the step before."""
+        if isinstance(node, Facts):
+            return node
+        raise PlanError(
+            f"{self.function} takes facts; the step before gives {sort_of(node)}",
+            span=self.span(),
+            hint="it follows FilterStr, FilterNum, FilterYear, FilterDate, Relate or another QFilter",
+        )
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def knows(self, role: str, text: str) -> bool:
+        """Whether a text is a known name for a role; roles without a vocabulary know every text."""
+        schema = self.schema
+        if role in CLOSED:
+            return text in CLOSED[role]
+        if role == "relation":
+            return schema.has_relation(text)
+        if role == "key":
+            return schema.has_attribute(text)
+        if role == "qkey":
+            return schema.has_qualifier(text)
+        return True
+
+    def unknown(self, kind: str, name: str, i: int, candidates: list[str], hint: str | None = None) -> None:
+        """Complain of a name, or remember that it means nothing."""
+        hint = hint or self._unclosed(name)
+        if not self.lenient and hint is None:
+            candidates, hint = self._misplaced(name, i, candidates)
+        error = UnknownNameError(kind, name, candidates=candidates, span=self.span(i), hint=hint)
+        if not self.lenient:
+            raise error
+        self.warnings.append(f"{error}; it means nothing here")
+
+    def _unclosed(self, text: str) -> str | None:
+        """What to say of a text that holds the call of another function: its own was not closed. What
+        was given for a parameter was not written, and holds none.
+        """
+        if isinstance(text, Given):
+            return None
+        if (parameter := hole(text)) is not None:
+            return f"a parameter has its value when the program is prepared: graph.prepare(...)({parameter}=...)"
+        found = _CALL.search(text)
+        if found is None:
+            return None
+        if hint := parted(text):
+            return hint
+        return f"the parenthesis of {self.function} is not closed before {found[1]}; a name that holds this is put in double quotes"
+
+    def _misplaced(self, name: str, i: int, candidates: list[str]) -> tuple[list[str], str | None]:
+        """What to say of a text that is no name of its role, where others of the call are in its place, or
+        it holds more than one: the names that may be meant, and how the call is written.
+        """
+        function, texts, _ = self.steps[len(self.results)]
+        roles = FUNCTIONS[function].texts
+        if any(isinstance(text, Given) for text in texts):
+            return candidates, None
+        for order in permutations(texts):
+            if order != texts and all(map(self._fits, roles, order)):
+                return [order[i]], f"its arguments are in another order: {function}({', '.join(order)})"
+        first = name.partition(",")[0].strip()
+        if first != name and roles[i] in _NAMED and self._fits(roles[i], first):
+            many = f"{len(roles)} argument{'' if len(roles) == 1 else 's'}"
+            return [first, *candidates], f"{function} takes {many}: {form(function)}"
+        return candidates, None
+
+    def _fits(self, role: str, text: str) -> bool:
+        """Whether a text can be of a role: a name of it, or a value that is no name of the others."""
+        if role in ("value", "qvalue"):
+            return not any(self.knows(other, text) for other in (*CLOSED, "key", "qkey", "relation"))
+        return self.knows(role, text)
+
+    def relation(self, name: str, i: int) -> str:
+        """A relation by its exact name."""
+        if not self.schema.has_relation(name):
+            hint = "it is an attribute: QueryAttr reads it" if self.schema.has_attribute(name) else None
+            self.unknown("relation", name, i, near_names(name, self.schema.relations), hint)
+        return name
+
+    def attribute(self, name: str, i: int) -> str:
+        """An attribute by its exact name."""
+        if not self.schema.has_attribute(name):
+            hint = "it is a relation: Relate follows it" if self.schema.has_relation(name) else None
+            if hint is None and self.schema.has_qualifier(name):
+                hint = _QUALIFIER
+            self.unknown("attribute", name, i, near_names(name, self.schema.attributes), hint)
+        return name
+
+    def qualifier(self, name: str, i: int) -> str:
+        """A qualifier key by its exact name."""
+        if not self.schema.has_qualifier(name):
+            hint = None
+            if self.schema.has_attribute(name):
+                hint = "it is an attribute: QueryAttr reads it, FilterStr, FilterNum, FilterYear and FilterDate test it"
+            self.unknown("qualifier", name, i, near_names(name, self.schema.qualifiers), hint)
+        return name
+
+    def closed(self, text: str, i: int, role: str) -> str:
+        """A word of a closed vocabulary."""
+        words = CLOSED[role]
+        if text not in words:
+            what = {"op": "operator", "direction": "direction"}.get(role, "choice")
+            candidates, order = self._misplaced(text, i, nearest(text, words))
+            hint = f"{_SPELLINGS[text]!r} is written here" if text in _SPELLINGS else "it is one of " + " ".join(words)
+            hint = self._unclosed(text) or order or hint
+            raise UnknownNameError(what, text, candidates=candidates, span=self.span(i), hint=hint)
+        return text
+
+    def operator(self, text: str, i: int) -> Operator:
+        """A comparison operator."""
+        return self.closed(text, i, "op")  # type: ignore[return-value]
+
+    # -- typed tests -------------------------------------------------------------------------------
+
+    def typed(self, kind: str, text: str, operator: Operator, i: int, kinds: Kinds) -> Condition:
+        """The test of FilterStr, FilterNum, FilterYear or FilterDate and their relatives."""
+        if kind == "Str":
+            return Compare(operator, collapse(text))
+        try:
+            if kind == "Num":
+                return quantity_test(operator, self.literal(i, read_quantity, text), kinds)
+            return Compare(operator, self.literal(i, read_time, text))
+        except LiteralError as error:
+            found = {one for one, _ in kinds}
+            if found and found <= COMPARED.keys() - {Kind.QUANTITY if kind == "Num" else Kind.TIME}:
+                # Who takes the values for others than they are hears what they are.
+                said = [
+                    f"{word}, which are compared by Filter{end} and QFilter{end}"
+                    for one, (word, end) in COMPARED.items()
+                    if one in found
+                ]
+                error.hint = f"the values are {'; '.join(said)}"
+            raise
+
+    def literal(self, i: int, read: Callable[..., Read], *arguments: Any) -> Read:
+        """What a reader of literals makes of the i-th text; its complaint gets the position."""
+        try:
+            return read(*arguments)
+        except LiteralError as error:
+            error.span = self.span(i)
+            raise
+
+
+#: Roles whose texts are names of the graph.
+_NAMED: Final = frozenset(("relation", "key", "qkey"))
+_QUALIFIER: Final = (
+    "it is a qualifier of facts: QueryAttrQualifier and QueryRelationQualifier read it, "
+    "QFilterStr, QFilterNum, QFilterYear and QFilterDate test it"
+)
+_SPELLINGS = {"==": "=", "<>": "!=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<=", "≠": "!="}
+
+
+def sort_of(node: Node) -> str:
+    """What an operator gives, in words."""
+    for sort, word in ((Entities, "entities"), (Facts, "facts"), (Values, "values")):
+        if isinstance(node, sort):
+            return word
+    return "a single result"
+
+
+# -- Rules -------------------------------------------------------------------------------------------
 
 
 def lower(program: Program, schema: Schema, *, on_unknown: str = "error") -> Lowered:

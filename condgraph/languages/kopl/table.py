@@ -2,7 +2,7 @@
 are linked to those before.
 
 `FUNCTIONS` says how many results each function takes, and which texts; the readers of the written
-forms (`syntax`, `careful`, `json_form`) and the rules of lowering rest on it.
+forms (`syntax`) and the rules of lowering rest on it.
 """
 
 from __future__ import annotations

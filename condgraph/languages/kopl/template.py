@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from condgraph.engine.errors import ParseError
-from condgraph.languages.kopl.careful import read_with_care
-from condgraph.languages.kopl.syntax import parse
+from condgraph.languages.kopl.syntax import parse, read_with_care
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, Linked, Program, Step, link
 from condgraph.languages.parameters import Given, Hole, hole, hole_or_text, in_order
 

@@ -1,0 +1,212 @@
+"""Rewrites of a plan that keep its meaning, each with a quick look at whether it can apply.
+
+A test runs every program with the passes on and off and compares the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import fields
+from typing import Any, Final
+
+from condgraph.engine.algebra import (
+    AllEntities,
+    ById,
+    ByName,
+    Condition,
+    Constants,
+    Entities,
+    Intersect,
+    Members,
+    Node,
+    Scan,
+    intersect,
+    postorder,
+)
+from condgraph.engine.pieces import watched
+
+# -- Rebuilding a plan bottom up: what does not change stays the same object -----------------------
+
+
+def rewrite(plan: Node, rule: Callable[[Node], Node]) -> Node:
+    """Apply a rule to every operator, inputs first. A shared operator is rewritten once and stays
+    shared.
+    """
+    done: dict[int, Node] = {}
+    for node in watched(postorder(plan)):
+        fresh = node
+        for child in node.inputs():
+            if done[id(child)] is not child:
+                fresh = rebuild(node, done)
+                break
+        done[id(node)] = rule(fresh)
+    return done[id(plan)]
+
+
+def names(record: Any) -> tuple[str, ...]:
+    """The fields of an operator or a test, in order."""
+    found = _NAMES.get(type(record))
+    if found is None:
+        found = _NAMES[type(record)] = tuple(part.name for part in fields(record))
+    return found
+
+
+#: By type; there are as many as the algebra has.
+_NAMES: dict[type[Any], tuple[str, ...]] = {}
+
+
+def rebuild(node: Any, done: dict[int, Node]) -> Any:
+    """The same record (an operator or a test) with its inputs replaced."""
+    values = [getattr(node, name) for name in names(node)]
+    fresh = [_replaced(value, done) for value in values]
+    return type(node)(*fresh) if any(a is not b for a, b in zip(fresh, values, strict=True)) else node
+
+
+def _replaced(value: Any, done: dict[int, Node]) -> Any:
+    if isinstance(value, Node):
+        return done.get(id(value), value)
+    if isinstance(value, Condition):
+        return rebuild(value, done) if value.inputs() else value
+    if isinstance(value, tuple) and value and isinstance(value[0], (Node, Condition)):
+        fresh = tuple([_replaced(part, done) for part in value])
+        return fresh if any(a is not b for a, b in zip(fresh, value, strict=True)) else value
+    return value
+
+
+def mark(value: Any) -> Hashable:
+    """What two operators have in common exactly if they are equal, where their inputs are the same
+    objects.
+
+    Looking at one level instead of the whole tree below keeps a pass linear.
+    """
+    return (type(value), *[_marked(getattr(value, name)) for name in names(value)])
+
+
+def _marked(value: Any) -> Hashable:
+    if isinstance(value, Node):
+        return id(value)
+    if isinstance(value, Condition):
+        return mark(value) if value.inputs() else value
+    if isinstance(value, tuple) and value and isinstance(value[0], (Node, Condition)):
+        return tuple([_marked(part) for part in value])
+    return value  # type: ignore[no-any-return]
+
+
+# -- Flat intersections ----------------------------------------------------------------------------
+
+
+def _flatten_applies(order: list[Node]) -> bool:
+    """Some intersection has another one, or every entity, as a part."""
+    for node in order:
+        if type(node) is Intersect:
+            for part in node.parts:
+                if type(part) is Intersect or type(part) is AllEntities:
+                    return True
+    return False
+
+
+def flatten(plan: Node) -> Node:
+    """Intersections within intersections become one, and "every entity" drops out where the rest
+    are entities anyway.
+
+    Execution starts an intersection with its smallest part and looks the others up, so a concept that
+    stands outside is met as early as one that stands inside.
+
+    >>> from condgraph.engine.algebra import AllEntities, ByName, Intersect, Members
+    >>> human, French, Ann = Members(ByName(("human",))), Members(ByName(("French",))), ByName(("Ann",))
+    >>> flatten(Intersect((Intersect((Ann, human)), French))) == Intersect((Ann, human, French))
+    True
+    >>> flatten(Intersect((AllEntities(), human))) == human
+    True
+    """
+    return rewrite(plan, _flat)
+
+
+def _flat(node: Node) -> Node:
+    if not isinstance(node, Intersect):
+        return node
+    parts = list(node.parts)
+    if any(isinstance(part, Members) or (isinstance(part, Intersect) and _holds_members(part)) for part in parts):
+        parts = [part for part in parts if not (isinstance(part, AllEntities) and part == AllEntities())]
+    elif not any(isinstance(part, Intersect) for part in parts):
+        return node
+    return intersect(*parts)
+
+
+def _holds_members(part: Entities) -> bool:
+    return isinstance(part, Intersect) and any(isinstance(inner, Members) for inner in part.parts)
+
+
+# -- Equal parts -----------------------------------------------------------------------------------
+
+#: Operators that take none and are worth looking at; every entity is kept by the store anyway.
+_LEAVES: Final = frozenset((ByName, ById, Constants))
+
+
+def _common_subplans_apply(order: list[Node]) -> bool:
+    """Equal parts have equal leaves, or equal scans of the same leaf; most plans have none."""
+    kinds = list(map(type, order))
+    if kinds.count(Scan) < 2 and sum(map(kinds.count, _LEAVES)) < 2:
+        return False
+    seen: set[Hashable] = set()
+    for node in order:
+        key: Hashable
+        if type(node) is Scan:
+            of = AllEntities if type(node.of) is AllEntities else id(node.of)
+            key = (node.predicates, node.anchor, node.reach, of)
+        elif type(node) in _LEAVES:
+            key = node
+        else:
+            continue
+        if key in seen:
+            return True
+        seen.add(key)
+    return False
+
+
+def common_subplans(plan: Node) -> Node:
+    """Equal parts of a plan become one part, so that they are run (and, on a server, bound) once.
+
+    >>> from condgraph.engine.algebra import ByName, Intersect, Reached, Scan
+    >>> def films(): return Reached(Scan(ByName(("Ann",)), ("director",), "object", "subject", "relation"))
+    >>> before = Intersect((films(), films()))
+    >>> before.parts[0] is before.parts[1]
+    False
+    >>> after = common_subplans(before)
+    >>> after == before, after.parts[0] is after.parts[1]
+    (True, True)
+    """
+    known: dict[Hashable, Node] = {}
+    return rewrite(plan, lambda node: known.setdefault(mark(node), node))
+
+
+# -- All passes ------------------------------------------------------------------------------------
+
+#: In order: whether each applies, which is cheap and never wrong when it says no, and the rewrite itself.
+PASSES: Final = ((_flatten_applies, flatten), (_common_subplans_apply, common_subplans))
+
+
+def chain(plan: Node) -> list[Node] | None:
+    """The operators of a plan that has no branches, in which nothing is to be rewritten; None for
+    others.
+    """
+    order = [plan]
+    while inputs := order[-1].inputs():
+        if len(inputs) > 1:
+            return None
+        order.append(inputs[0])
+    order.reverse()
+    return order
+
+
+def optimise(plan: Node) -> tuple[Node, list[Node]]:
+    """All passes that apply; the plan and its operators, inputs first."""
+    order = chain(plan)
+    if order is not None:
+        return plan, order
+    order = postorder(plan)
+    for applies, rewrite in PASSES:
+        if applies(order):
+            plan = rewrite(plan)
+            order = postorder(plan)
+    return plan, order
