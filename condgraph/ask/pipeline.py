@@ -12,8 +12,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from condgraph.ask.attempt import Runner
 from condgraph.ask.demos import Demos, Similar
+from condgraph.ask.programs import Runner, declines, feedback_of, gives_up, program_in
 from condgraph.ask.prompt import (
     Excerpt,
     Known,
@@ -30,7 +30,6 @@ from condgraph.ask.prompt import (
     rank_sources,
 )
 from condgraph.ask.records import MOST_DEMOS, Asked, AskOptions, AskStep, Attempt, Stage, Status, Vote
-from condgraph.ask.reply import declines, feedback_of, gives_up, program_in
 from condgraph.engine.bounds import check, current, within
 from condgraph.engine.errors import (
     BudgetError,
@@ -51,26 +50,21 @@ from condgraph.overview.schema import quoted, unmarked
 from condgraph.vectors.encoders import fold
 
 if TYPE_CHECKING:
-    from condgraph.ask.demos import Similar
-    from condgraph.ask.prompt import Known, Mention
     from condgraph.ask.records import Host
     from condgraph.engine.answer import Answer
-    from condgraph.grammars.grammar import Grammar
     from condgraph.grammars.vocabulary import Asking as NamedGraph
-    from condgraph.models.chat import ChatModel
 
 
 # -- language of a question --------------------------------------------------------------------------
-# Which language a question is asked in, by a written rule (`via="auto"`).
+# The language of the program with `via="auto"`, by a fixed rule:
 #
 # 1. The language of the similar demonstrations, where at least one has the question's form (0.5).
-# 2. KoPL and LLM queries both answer over graphs; rows of tables, and times of facts, are asked in LLM
-#    queries alone. So it is `query` where a source that may be meant has rows, or where the graph has
-#    facts with times.
-# 3. It is `kopl` where statements have qualifiers, which it filters by.
+# 2. `query` where a source that may be meant has rows, or where the graph has facts with times: KoPL
+#    asks for neither.
+# 3. `kopl` where statements have qualifiers, which it filters by.
 # 4. Otherwise `query`.
 #
-# A pattern is written where it is asked for, or where the demonstrations are patterns.
+# A pattern is written only on request, or where the demonstrations are patterns.
 
 
 #: A demonstration as similar as this has the form of the question.
@@ -78,7 +72,7 @@ ALIKE: Final = 0.5
 
 
 def route(known: Known, sources: Sequence[str], similar: Sequence[Similar]) -> tuple[str, str]:
-    """The language ("query", "kopl" or "pattern") and the reason, in words."""
+    """The language ("query", "kopl" or "pattern") and the reason for it."""
     alike = [one for one in similar if one.score >= ALIKE]
     if alike:
         weights: Counter[str] = Counter()
@@ -97,8 +91,8 @@ def route(known: Known, sources: Sequence[str], similar: Sequence[Similar]) -> t
 
 
 # -- the model as a function -------------------------------------------------------------------------
-# The LLM function of TrustUQA (Appendix F): a function that no engine has is worked out by the
-# model from its values, and the answer says which data it was shown.
+# The LLM function of TrustUQA (Appendix F): the model computes a function that the engine does not
+# have from its values, and the answer lists the data that the model was shown.
 
 
 #: Values of an argument that are shown, characters of each, and values that are taken back.
@@ -108,14 +102,14 @@ _MOST_GIVEN: Final = 1_000
 
 
 class Functions:
-    """A model as a function from outside; what it is shown is added to `shown`."""
+    """A model that computes functions; the data that it is shown is added to `shown`."""
 
     def __init__(self, model: ChatModel, prompts: Prompts, mark: str, question: str, seed: int, shown: list[str]) -> None:
         self._model, self._prompts, self._mark = model, prompts, mark
         self._question, self._seed, self._shown = question, seed, shown
 
     def __call__(self, call: FunctionCall) -> Any:
-        """The values that the model gives. Raises `ModelError` where they are no JSON list."""
+        """The values that the model returns. Raises `ModelError` where they are not a JSON list."""
         lines = []
         for number, argument in enumerate(call.arguments, start=1):
             values = ", ".join(quoted(text, _LONGEST) for text in argument.texts[:MOST_VALUES])
@@ -146,11 +140,10 @@ def _listed(text: str, name: str) -> list[Any]:
     return kept
 
 
-# -- grammar that holds the model --------------------------------------------------------------------
-# What a model is held to while it writes: the grammar of the graph, where its server takes one.
+# -- the grammar of a question -----------------------------------------------------------------------
 
 
-def held_to(
+def grammar_for(
     graph: Host,
     model: ChatModel,
     via: str,
@@ -160,8 +153,9 @@ def held_to(
     *,
     aware: bool = False,
 ) -> Grammar | None:
-    """The grammar of programs over the names that the question may mean, in a source where one is said;
-    None where the model takes none, or the graph has no names. With `aware` it knows what these have.
+    """The grammar of programs over the names that the question may mean, in `source` where it is given;
+    None where the model's server takes no grammar, or the graph has no names. With `aware` it knows
+    what these have.
     """
     # The nodes of a pattern are compared with names, and may be what the question says.
     names = [name for one in found for name in (one.names or ((one.text,) if via == "pattern" else ()))]
@@ -173,8 +167,8 @@ def held_to(
         return None
 
 
-def written(grammar: Grammar | None, reply: str) -> str:
-    """A reply as a text of its language; as it came, where the server did not hold the model."""
+def program_text(grammar: Grammar | None, reply: str) -> str:
+    """A reply as a text of its language; unchanged where it does not follow the grammar."""
     if grammar is None:
         return reply
     try:
@@ -184,14 +178,12 @@ def written(grammar: Grammar | None, reply: str) -> str:
 
 
 # -- the answer in words -----------------------------------------------------------------------------
-# An answer in words, with the numbers of the statements that it rests on.
-#
-# The plain form needs no model. A text that a model writes is taken only if every number in brackets
-# is that of a statement it was shown, and if everything it says stands in the answer, the question or
-# the statements; otherwise the plain form is given, and a warning says why.
+# The plain form lists the values with the numbers of their statements, without a model. A text by a
+# model is used only if every number in brackets is that of a statement it was shown, and if all that
+# it says appears in the answer, the question or the statements; otherwise a warning gives the reason.
 
 
-#: Values that are said, statements that are cited, and statements looked through for those.
+#: Values in the text, statements that are cited, and statements searched for those.
 MOST_CITED_VALUES: Final = 20
 MOST_CITED: Final = 10
 _MOST_SEEN: Final = 200
@@ -206,11 +198,11 @@ def plain(answer: Answer) -> tuple[str, tuple[str, ...]]:
     statements = cited(answer)
     said = []
     for text in texts[:MOST_CITED_VALUES]:
-        numbers = [number for number, one in enumerate(statements, start=1) if _stands(text, one)][:3]
+        numbers = [number for number, one in enumerate(statements, start=1) if _appears(text, one)][:3]
         said.append(text + "".join(f" [{number}]" for number in numbers))
-    more = f" and {len(texts) - MOST_VALUES} more" if len(texts) > MOST_CITED_VALUES else ""
+    more = f" and {len(texts) - MOST_CITED_VALUES} more" if len(texts) > MOST_CITED_VALUES else ""
     if not any("[" in one for one in said) and statements:
-        # A count, or a verification: it stands in no statement.
+        # A count, or a verification: no statement contains it.
         said[-1] += " " + "".join(f"[{number}]" for number in range(1, min(len(statements), 3) + 1))
     return "; ".join(said) + more, tuple(statements)
 
@@ -219,21 +211,19 @@ def cited(answer: Answer) -> list[str]:
     """The statements that show the values of an answer; the first ones where none does."""
     seen = [str(one) for one in islice(answer.evidence, _MOST_SEEN)]
     texts = answer.texts[:MOST_CITED_VALUES]
-    showing = [one for one in seen if any(_stands(text, one) for text in texts)]
+    showing = [one for one in seen if any(_appears(text, one) for text in texts)]
     return list(dict.fromkeys([*showing, *seen]))[:MOST_CITED]
 
 
 def facts_of(answer: Answer, statements: Sequence[str]) -> str:
-    """What a model is shown to say an answer with: values and numbered statements, a JSON string
-    each.
-    """
+    """What a model is shown for an answer in words: values and numbered statements, a JSON string each."""
     values = unmarked(json.dumps([shortened(text, 200) for text in answer.texts[:MOST_CITED_VALUES]], ensure_ascii=True))
     lines = [f"[{number}] {quoted(one, 300)}" for number, one in enumerate(statements, start=1)]
     return "\n".join([f"Answer: {values}", *lines])
 
 
 def checked(text: str, question: str, answer: Answer, statements: Sequence[str]) -> str:
-    """What is wrong with a text that a model wrote of an answer; "" where nothing is."""
+    """Why a text by a model does not fit an answer; "" where it does."""
     if not text.strip():
         return "it is empty"
     numbers = [int(number) for found in _CITED.finditer(text) for number in found[1].split(",")]
@@ -243,7 +233,7 @@ def checked(text: str, question: str, answer: Answer, statements: Sequence[str])
     if wrong:
         return f"it cites [{wrong[0]}], and {len(statements)} statements were shown"
     values = answer.texts[:MOST_CITED_VALUES]
-    if values and not any(_stands(one, text) for one in values):
+    if values and not any(_appears(one, text) for one in values):
         return "it says no value of the answer"
     known = {stem(word) for place in (question, *statements, *values) for word in WORD.findall(fold(place))}
     body = _CITED.sub(" ", text)
@@ -256,8 +246,8 @@ def checked(text: str, question: str, answer: Answer, statements: Sequence[str])
     return ""
 
 
-def _stands(text: str, statement: str) -> bool:
-    """Whether a value stands in a text as words of it."""
+def _appears(text: str, statement: str) -> bool:
+    """Whether a value appears in a text as whole words."""
     wanted, place = fold(text), fold(statement)
     at = place.find(wanted)
     while wanted and at >= 0:
@@ -268,30 +258,23 @@ def _stands(text: str, statement: str) -> bool:
     return False
 
 
-# -- prompt ------------------------------------------------------------------------------------------
-# A question before a model is asked: what it names, which language suits it, what of the schema and
-# which demonstrations the model is shown, within a budget of tokens (TrustUQA, section 3.2).
+# -- asking ------------------------------------------------------------------------------------------
+# Every step is timed and reported, and every attempt kept with the stage at which it ended. After a
+# failure the model is asked again with what went wrong; a program that it repeats is not run again,
+# and ends the asking. Only the text of a completion is ever read as a program.
 
 
-#: Which part of what a prompt has room for is left for a second try, and which demonstrations take.
+#: Shares of the room in a prompt: for a second try, and for demonstrations.
 _FOR_RETRY, _FOR_DEMOS = 0.25, 0.45
-
-
-# -- pipeline ----------------------------------------------------------------------------------------
-# Every step is timed and told; every attempt is kept with where it ended. A model is asked again with
-# what went wrong; a program that it writes twice is not run twice, and ends the asking. Nothing but
-# the text of a completion is ever read as a program.
-
-
-#: Tokens of a reply, and characters of one that is shown to the model again.
+#: Tokens of a reply, and characters of one that the model is shown again.
 MOST_REPLY: Final = 800
 _SHOWN: Final = 2_000
-#: Seconds that an answer which was found in time may take to be told.
+#: Seconds to put an answer into words that was found in time.
 _LATE: Final = 1.0
 
 
 class Asking:
-    """One question being asked; `run` gives its outcome."""
+    """A question on its way to an answer; `run` gives the outcome."""
 
     def __init__(self, graph: Host, question: str, model: ChatModel, options: AskOptions) -> None:
         self.graph, self.question, self.options = graph, question, options
@@ -316,8 +299,8 @@ class Asking:
         found = self.model.count(text)
         return estimate(text) if found is None else found
 
-    def tell(self, name: str, seconds: float, about: str = "") -> None:
-        """A step is done."""
+    def report(self, name: str, seconds: float, about: str = "") -> None:
+        """Record a step that is done."""
         step = AskStep(name, seconds, about)
         self.steps.append(step)
         if self.options.on_step is not None:
@@ -325,16 +308,16 @@ class Asking:
 
     @contextmanager
     def step(self, name: str) -> Iterator[list[str]]:
-        """Time a step; what is put into the list is told of it."""
+        """Time a step; the list collects what is reported of it."""
         about: list[str] = []
         begin = time.perf_counter()
         try:
             yield about
         finally:
-            self.tell(name, time.perf_counter() - begin, "; ".join(about))
+            self.report(name, time.perf_counter() - begin, "; ".join(about))
 
     def prepared(self) -> tuple[list[Message], Runner, Known]:
-        """The prompt, what runs programs, and what is known of the graph; raises `BudgetError` where not
+        """The prompt, the runner of programs, and the names of the graph; raises `BudgetError` where not
         even the question fits.
         """
         options = self.options
@@ -366,8 +349,8 @@ class Asking:
             if source is None and len(sources) > 1:
                 about.append(f"sources: {', '.join(ranked[:3])}")
             similar = [one for one in similar if one.demo.language == self.via]
-            self.grammar = held_to(self.graph, self.model, self.via, self.asked, found, source, aware=options.aware)
-            about += self._held()
+            self.grammar = grammar_for(self.graph, self.model, self.via, self.asked, found, source, aware=options.aware)
+            about += self._grammar_notes()
         with self.step("excerpt") as about:
             messages = self._messages(known, found, similar, most, ranked)
             assert self.excerpt is not None
@@ -378,8 +361,8 @@ class Asking:
             runner.llm_function = Functions(self.model, self.prompts, mark, self.question, options.seed, self.shown)
         return messages, runner, known
 
-    def _held(self) -> list[str]:
-        """What is said of the grammar; where it was to know what entities have, and does not, a warning too."""
+    def _grammar_notes(self) -> list[str]:
+        """What is reported of the grammar; a warning where `aware` has no effect."""
         made = self.grammar
         if made is None:
             if self.options.aware:
@@ -392,9 +375,7 @@ class Asking:
         return [f"held to a grammar ({made.format}) that knows what {several}"]
 
     def _similar(self, form: str, most: int) -> list[Similar]:
-        """The demonstrations whose questions are of a similar form, of any language that may be
-        chosen.
-        """
+        """The demonstrations with questions of a similar form, of any language that may be chosen."""
         via = None if self.via == "auto" else self.via
         demos: Demos = self.graph.demos
         return demos.similar(form, most, via=via, without=None if self.options.same_question else self.asked)
@@ -405,7 +386,7 @@ class Asking:
         return " ".join(self.question.split())
 
     def _linked(self, found: list[Mention], known: Known) -> list[str]:
-        """What the question names; names of nothing are warned of, and what was not looked at."""
+        """The names in the question; warns of names without a match, and of words that were not looked up."""
         if (left := not_looked_at(self.question)) is not None:
             self.warnings.append(left)
         for one in found:
@@ -415,7 +396,7 @@ class Asking:
 
     @property
     def _language(self) -> str:
-        """The language of programs, as the prompt says it."""
+        """The description of the language, as the prompt has it."""
         text = self.prompts.fill(self.via if self.via != "auto" else "query")
         return text if self.grammar is None else f"{text}\n{self.grammar.told}".strip()
 
@@ -461,7 +442,7 @@ class Asking:
     # -- all of it ---------------------------------------------------------------------------------
 
     def run(self) -> Asked:
-        """Ask, and give the outcome: never an error of the model or of a program it wrote."""
+        """Ask, and return the outcome; errors of the model and of its programs are part of it."""
         if not self.question.strip():
             self.warnings.append("the question is empty: nothing was looked for, and no model was asked")
             return self._outcome("failed")
@@ -470,22 +451,22 @@ class Asking:
             self._samples(messages, runner, known)
         except BudgetError as error:
             self.warnings.append(str(error))
-            return self._spent()
+            return self._out_of_budget()
         return self._decided()
 
     def late(self) -> Asked:
-        """The outcome where the seconds of the budget passed: of what was done by then."""
+        """The outcome after the seconds of the budget, from what was done by then."""
         self.warnings.append(f"the budget's {self.options.budget.seconds:g} s passed")
         self.asks = False
         try:
             with within(_LATE):
-                return self._spent()
+                return self._out_of_budget()
         except DeadlineError:
             check()
             return self._outcome("budget")
 
-    def _spent(self) -> Asked:
-        """The outcome where the budget ended the asking: what other attempts gave is not lost."""
+    def _out_of_budget(self) -> Asked:
+        """The outcome after the budget, from the attempts that were made."""
         if any(one.answer is not None or one.choice is not None for one in self.attempts):
             return self._decided()
         return self._outcome("budget")
@@ -493,7 +474,7 @@ class Asking:
     # -- asking the model --------------------------------------------------------------------------
 
     def _samples(self, messages: list[Message], runner: Runner, known: Known) -> None:
-        """Every sample once; where none gives an answer, the first is tried again."""
+        """Run every sample once; where none gives an answer, repair the first."""
         completions = self._write(messages, self.options.samples)
         for number, completion in enumerate(completions):
             try:
@@ -526,7 +507,7 @@ class Asking:
     def _unfinished(
         self, reply: str, stage: Stage, error: str, program: str = "", language: str = "", *, sample: int = 0, number: int = 0
     ) -> None:
-        """Keep an attempt that the end of the time cut short."""
+        """Record an attempt that the deadline cut short."""
         self.attempts.append(
             Attempt(
                 reply, program, language, stage=stage, error=error, code=DeadlineError.code, source=self.options.source,
@@ -535,7 +516,7 @@ class Asking:
         )  # fmt: skip
 
     def _write(self, messages: list[Message], samples: int, number: int = 0) -> list[Completion]:
-        """The completions of one call; none where the model gave an error, which is kept."""
+        """The completions of one call; none where the model failed, which is recorded."""
         with self.step("write") as about:
             try:
                 found = self.model.chat(
@@ -556,8 +537,8 @@ class Asking:
         return list(found)[:samples]
 
     def _again(self, messages: list[Message], last: Attempt) -> list[Message]:
-        """The prompt with the last try and what went wrong, within the budget of tokens."""
-        # Names of the graph stand in it: it is data, as the block that the prompt has.
+        """The prompt with the last attempt and what went wrong, within the budget of tokens."""
+        # It has names of the graph, which are data, as the block of the prompt.
         told = self.prompts.fill("retry", feedback=block(self.mark, last.feedback.replace(self.mark, "")))
         again: list[Message] = [
             *messages, {"role": "assistant", "content": shortened(last.reply, _SHOWN)}, {"role": "user", "content": told},
@@ -574,8 +555,8 @@ class Asking:
     def _take(
         self, completion: Completion, runner: Runner, known: Known, *, sample: int, number: int, tried: set[str] | None = None
     ) -> Attempt | None:
-        """Read a completion, and run the program in it; None where it goes no further."""
-        reply = written(self.grammar, completion.text)
+        """Read a completion, and run its program; None where nothing is left to try."""
+        reply = program_text(self.grammar, completion.text)
         with self.step("read") as about:
             found = None if completion.finish == "refusal" or declines(reply) else program_in(reply, self.via)
             about.append("no program" if found is None else f"{found[1]}, {len(found[0])} characters")
@@ -590,7 +571,7 @@ class Asking:
             told = f"{why[0].upper()}{why[1:]}. Write a shorter program, without words around it."
             attempt = replace(begun, program="" if found is None else found[0], stage="writing", error=why, feedback=told)
         elif found is None:
-            # It is asked again, and says so again where it does not know.
+            # It is asked again, and declines again where it does not know.
             self.declined += gives_up(reply)
             told = f"There is no program in the reply. {_EXAMPLE[self.via]}"
             attempt = replace(begun, stage="writing", error="there is no program in the reply", feedback=told)
@@ -616,28 +597,26 @@ class Asking:
         try:
             attempt = runner.attempt(reply, program, language)
         except DeadlineError:
-            self.tell("run", sum(runner.seconds.values()) - sum(before.values()), "not finished")
+            self.report("run", sum(runner.seconds.values()) - sum(before.values()), "not finished")
             raise
         resolved, ran = (runner.seconds[name] - before[name] for name in ("resolve", "run"))
         ended = attempt.stage in ("writing", "resolving")
-        self.tell("resolve", resolved, attempt.error if ended else "; ".join(attempt.notes))
+        self.report("resolve", resolved, attempt.error if ended else "; ".join(attempt.notes))
         if not ended:
             gave = "a choice" if attempt.choice is not None else f"{len(attempt.gave or ())} values"
-            self.tell("run", ran, attempt.error or gave)
+            self.report("run", ran, attempt.error or gave)
         return attempt
 
     # -- after -------------------------------------------------------------------------------------
 
     def _decided(self) -> Asked:
-        """The outcome of the attempts: the answer that most samples give, a choice, or why there is
-        none.
-        """
+        """The outcome of the attempts: the answer of most samples, a choice, or why there is none."""
         answered = [one for one in self.attempts if one.answer is not None and one.stage is None]
         votes: tuple[Vote, ...] = ()
         if answered:
             with self.step("vote") as about:
                 counts = Counter(_normal(one) for one in answered)
-                # Of as many votes the answer that came first.
+                # Of equal votes the first answer.
                 best = max(counts.values())
                 chosen = next(one for one in answered if counts[_normal(one)] == best)
                 votes = tuple(Vote(texts, count) for texts, count in counts.most_common())
@@ -664,7 +643,7 @@ class Asking:
         if status in ("empty", "failed", "abstained") and self.excerpt is not None:
             self.warnings.append(self._looked_for(self.excerpt))
         if answer is not None and status == "answered":
-            text, citations = self._said(answer)
+            text, citations = self._in_words(answer)
         spent = self.model.spent
         return Asked(
             self.question, status, answer, _LANGUAGES_BACK.get(attempt.language, "") if attempt else "",
@@ -675,14 +654,13 @@ class Asking:
         )  # fmt: skip
 
     def _looked_for(self, found: Excerpt) -> str:
-        """What was looked for, where nothing was found."""
         named = [name for one in found.mentions for name in one.names[:1]]
         things = f"{', '.join(map(repr, named[:5]))}" if named else "no name of the graph"
         predicates = ", ".join(map(repr, found.predicates[:5])) or "no predicate"
         return f"looked for: {things}; nearest predicates: {predicates}"
 
-    def _said(self, answer: Any) -> tuple[str, tuple[str, ...]]:
-        """The answer in words: plain, or as the model says it, where that holds."""
+    def _in_words(self, answer: Any) -> tuple[str, tuple[str, ...]]:
+        """The answer in words: in the plain form, or by the model where its text fits the answer."""
         text, statements = plain(answer)
         if not self.options.verbalise or not statements or not self.asks:
             return text, statements
@@ -720,10 +698,10 @@ _EXAMPLE: Final = {
 
 
 def _whole(reply: str) -> bool:
-    """Whether a reply that met the limit of tokens has its whole program: one in fences that end."""
+    """Whether a reply that was cut off contains a whole program, in closed fences."""
     return reply.count("```") >= 2
 
 
 def _normal(attempt: Attempt) -> tuple[str, ...]:
-    """The texts of an answer, in a form in which the same answers are equal."""
+    """The texts of an answer, normalised so that votes can be counted."""
     return tuple(sorted({" ".join(text.split()).casefold() for text in attempt.gave or ()}))

@@ -1,6 +1,6 @@
 """Models of links that are embeddings: vectors of entities and relations, kept as one `.npz` file.
 
-form                 text: one of `forms.FORMS`
+form                 text: one of `FORMS`
 entities, relations  texts, or a JSON list of texts as bytes (uint8)
 entity_vectors       (entities, dimension), float32
 relation_vectors     (relations, dimension); (relations, dimension, dimension) for rescal
@@ -20,18 +20,62 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import cached
-from condgraph.engine.errors import LinkModelError, OptionError, nearest
-from condgraph.links.forms import FORMS, Floats, questions
+from condgraph.engine.errors import LinkModelError, MissingExtraError, OptionError, nearest
 from condgraph.links.model import LinkModel
 
-if TYPE_CHECKING:
-    from condgraph.links.device import DeviceModel
+# -- forms of score ----------------------------------------------------------------------------------
+# The forms of score that embeddings have, each as one vector for a question: the scores of all
+# entities are its dot products with their vectors, so that one matrix product answers many questions.
+#
+#     form      score of (h, r, t)                      vectors of a relation
+#     complex   Re(<h, r, conj(t)>), Trouillon 2016     (2k,): real parts, then imaginary ones
+#     distmult  <h, r, t>, Yang 2015                    (k,)
+#     cp        <h, r, t'>, t' of its own, Lacroix 2018 (k,)
+#     rescal    h^T R t, Nickel 2011                    (k, k)
+#
+# An inverse that has no relation of its own is asked for by the same form from the other side.
+
+
+Floats: TypeAlias = NDArray[np.float32]
+FORMS: Final = ("complex", "distmult", "cp", "rescal")
+
+
+def questions(form: str, heads: Floats, relation: Floats, *, inverse: bool = False) -> Floats:
+    """Vectors whose dot product with a tail's vector is the score of (head, relation, tail); shape
+    (n, dimension).
+
+    `heads` has shape (n, dimension); `relation` is one relation's vectors, or one for each head.
+    With `inverse` the heads are tails, and what is asked for are heads of them.
+    """
+    if form == "complex":
+        a, b = halves(heads)
+        c, d = halves(relation)
+        if inverse:
+            return np.concatenate([a * c + b * d, b * c - a * d], axis=-1)
+        return np.concatenate([a * c - b * d, a * d + b * c], axis=-1)
+    if form == "rescal":
+        matrix = relation.swapaxes(-1, -2) if inverse else relation
+        if matrix.ndim == 2:
+            return heads @ matrix
+        found: Floats = np.einsum("nk,nkl->nl", heads, matrix)
+        return found
+    return heads * relation
+
+
+def halves(vectors: Floats) -> tuple[Floats, Floats]:
+    """Real and imaginary parts of complex vectors that lie one after the other."""
+    half = vectors.shape[-1] // 2
+    return vectors[..., :half], vectors[..., half:]
+
+
+# -- models ------------------------------------------------------------------------------------------
+
 
 #: Scores that one piece of work holds, at most: 64 MB of float32.
 PIECE: Final = 1 << 24
@@ -84,15 +128,14 @@ class Embeddings:
 
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
         """See `LinkModel.score_tails`."""
-        return self.asked(heads, relation, inverse) @ self.targets(inverse).T
+        return self.question_vectors(heads, relation, inverse) @ self.targets(inverse).T
 
     def on(self, device: str) -> DeviceModel:
         """The same model, whose scores are worked out on a device of PyTorch (`cuda`, `cpu`, ...)."""
-        from condgraph.links.device import DeviceModel
 
         return DeviceModel(self, device)
 
-    def asked(self, heads: NDArray[np.int64], relation: int, inverse: bool) -> Floats:
+    def question_vectors(self, heads: NDArray[np.int64], relation: int, inverse: bool) -> Floats:
         """The vectors of the questions (`forms.questions`), shape (heads, dimension)."""
         own = inverse and self.inverse_vectors is not None
         table = self.inverse_vectors if own else self.relation_vectors
@@ -257,3 +300,56 @@ def _numbers(array: NDArray[Any], place: str, name: str) -> Floats:
             f"{name} in {place} has type {array.dtype} and {array.ndim} dimensions, not numbers of 2 or 3", hint=_MADE
         )
     return np.ascontiguousarray(array, np.float32)
+
+
+# -- scores on a device of PyTorch -------------------------------------------------------------------
+# Scores of a model of links on a device of PyTorch.
+#
+# torch is imported when it is first needed; it is no part of the package.
+
+
+def torch_device(name: str) -> Any:
+    """torch, and the device of a name: `cpu`, `cuda`, `cuda:1`, `mps`.
+
+    Raises `MissingExtraError` where torch is not installed, `LinkModelError` for a device that it
+    does not have.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError("torch", "torch") from None
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, ValueError) as error:
+        there = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+        if torch.backends.mps.is_available():
+            there.append("mps")
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise LinkModelError(
+            f"torch cannot work on the device {name!r}: {reason}", candidates=there, hint=f"it has {', '.join(there)}"
+        ) from None
+    return torch, device
+
+
+class DeviceModel:
+    """A model whose scores are worked out on a device of torch (`LinkModel`)."""
+
+    calibrated = False
+
+    def __init__(self, model: Embeddings, device: str) -> None:
+        self._torch, self._device = torch_device(device)
+        self._model = model
+        self.entities, self.relations, self.fingerprint = model.entities, model.relations, model.fingerprint
+        self._kept: dict[bool, Any] = {}
+
+    def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
+        """See `LinkModel.score_tails`."""
+        if inverse not in self._kept:
+            same = inverse and self._model.targets(True) is self._model.targets(False)
+            self._kept[inverse] = self._kept[False] if same and False in self._kept else self._there(self._model.targets(inverse))
+        found: Floats = (self._there(self._model.question_vectors(heads, relation, inverse)) @ self._kept[inverse].T).cpu().numpy()
+        return found
+
+    def _there(self, array: Floats) -> Any:
+        return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.errors import LinkModelError, MissingExtraError
-from condgraph.links.forms import Floats
+from condgraph.links.embeddings import Floats
 
 
 class PyKeenModel:

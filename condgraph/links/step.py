@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.links.edges import Ints
-from condgraph.links.embeddings import Embeddings
-from condgraph.links.forms import Floats, halves, questions
+from condgraph.links.embeddings import Embeddings, Floats, halves, questions
 from condgraph.links.model import LinkModel
 
 

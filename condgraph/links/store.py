@@ -18,8 +18,7 @@ from condgraph.engine.errors import LinkModelError, OptionError, StoreDamagedErr
 from condgraph.engine.snapshot.container import ArrayFile, write_arrays
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.links.edges import Edges, Ints
-from condgraph.links.embeddings import check_scores, rows_of
-from condgraph.links.forms import Floats
+from condgraph.links.embeddings import Floats, check_scores, rows_of
 from condgraph.links.model import LinkModel
 
 # -- alignment ---------------------------------------------------------------------------------------

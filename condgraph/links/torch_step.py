@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.links.device import DeviceModel, torch_device
-from condgraph.links.embeddings import Embeddings
-from condgraph.links.forms import Floats
+from condgraph.links.embeddings import DeviceModel, Embeddings, Floats, torch_device
 from condgraph.links.step import Batch
 
 

@@ -17,8 +17,7 @@ import numpy as np
 from condgraph.engine.bounds import cached, check
 from condgraph.engine.errors import LinkModelError, OptionError, nearest
 from condgraph.links.edges import Edges, Ints
-from condgraph.links.embeddings import Embeddings
-from condgraph.links.forms import Floats
+from condgraph.links.embeddings import Embeddings, Floats
 from condgraph.links.ranks import Ranking, rank_edges
 from condgraph.links.step import Batch, Learner, NumpyLearner, sampled
 

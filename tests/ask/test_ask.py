@@ -13,8 +13,8 @@ import pytest
 
 import condgraph
 from condgraph.aio import AsyncGraph
+from condgraph.ask.programs import program_in
 from condgraph.ask.records import Asked, AskStep
-from condgraph.ask.reply import program_in
 from condgraph.engine.errors import DeadlineError, OptionError, PlanError, UnknownNameError
 from condgraph.engine.facts import Entity, Statement
 from condgraph.graph import Graph
@@ -445,6 +445,12 @@ def test_10_an_answer_says_where_it_comes_from_and_what_it_cost(graph: Graph) ->
     assert "mountains" in found.citations[0]
     assert (found.calls, found.model) == (1, "Scripted")
     assert "Toubkal" in repr(found.data())
+
+
+def test_a_long_answer_says_how_many_values_it_leaves_out(graph: Graph) -> None:
+    found = graph.ask("Which countries are there?", Scripted("FindAll() FilterConcept(country) QueryName()"), via="kopl")
+    assert len(found.texts) > 20
+    assert found.text.endswith(f" and {len(found.texts) - 20} more")
 
 
 # -- saying the answer -----------------------------------------------------------------------------

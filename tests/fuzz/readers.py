@@ -22,7 +22,7 @@ from typing import Any
 
 import condgraph
 from condgraph.agents.toolbox import Toolbox, calls
-from condgraph.ask.reply import program_in
+from condgraph.ask.programs import program_in
 from condgraph.chains.backends.base import enum_value
 from condgraph.chains.text import triples_in
 from condgraph.cypher.guard import check_text

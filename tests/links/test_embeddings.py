@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from condgraph.engine.errors import CondgraphError, LinkModelError
-from condgraph.links.embeddings import Embeddings, model_of
-from condgraph.links.forms import FORMS
+from condgraph.links.embeddings import FORMS, Embeddings, model_of
 from condgraph.links.model import LinkModel
 
 RNG = np.random.default_rng(5)

@@ -1,0 +1,550 @@
+"""Programs by a model: read from its reply, run, and described to it where they fail."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.ask.records import Attempt, Choice, Option, Stage
+from condgraph.engine.algebra import ById, ByName, Node, Scan, postorder
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import (
+    AmbiguousNameError,
+    CondgraphError,
+    InterruptedQueryError,
+    LiteralError,
+    ParseError,
+    PlanError,
+    UnknownNameError,
+    nearest,
+    shortened,
+)
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.lowered import Lowered
+from condgraph.engine.passes import rebuild
+from condgraph.engine.store import Request
+from condgraph.languages.fences import unfenced
+from condgraph.languages.kopl.table import COMPARED, FUNCTIONS
+from condgraph.languages.llm.functions import TABLE
+from condgraph.languages.llm.syntax.tokens import AN_OUTPUT
+from condgraph.languages.pattern.pattern import Pattern
+from condgraph.languages.registry import lower as lower_program
+from condgraph.names.vocabulary import resolve
+from condgraph.names.words import near_names
+from condgraph.overview.schema import quoted, unmarked
+
+if TYPE_CHECKING:
+    from condgraph.ask.prompt import Known
+    from condgraph.ask.records import Attempt, Host
+    from condgraph.engine.answer import Answer
+    from condgraph.engine.store import KnownSchema
+
+
+# -- replies -----------------------------------------------------------------------------------------
+# A program is one connected piece of the reply, or one JSON string in it, never put together from
+# several. Every reader takes linear time, and reads the first `MOST_REPLY_READ` characters.
+
+
+#: Characters of a reply that are looked at; programs have at most a few thousand.
+MOST_REPLY_READ: Final = 100_000
+_FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
+_QUERY: Final = re.compile(r"\bQuery[ \t]*+\d\w*+[ \t*_]*+:|\bget_information[ \t]*+\(", re.IGNORECASE)
+_STEPS: Final = re.compile(r"^[ \t>*_`#-]*(?:Step[ \t]*\d|Query[ \t]*\d|Target[ \t]+type)", re.IGNORECASE | re.MULTILINE)
+_KOPL: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})[ \t]*\(")
+_KOPL_LINE: Final = re.compile(r"^[ \t>*`\"']*+(?:KoPL|Program)?[ \t]*+:?[ \t`\"']*+(?=[A-Z]\w*+[ \t]*+\()", re.MULTILINE)
+_ANY_CALL: Final = re.compile(r"\b\w++[ \t]*+\(")
+_NONE: Final = re.compile(r"[\s\"'`*{(\[]*(?:NONE|None|null|N/A)[\s\"'`*.)}\]]*")
+#: What models write where they have no answer, in a few words of their own.
+_GIVES_UP: Final = re.compile(
+    r"\b(?:(?:do not|don't|did not|didn't) (?:know|have)|not sure|"
+    r"(?:cannot|can't|can not|could not|couldn't|unable to|not able to|not possible to) (?:be )?(?:answer|determine|find|say)|"
+    r"(?:no|not enough|insufficient|lacks?(?: the)?) (?:information|data|answer)|"
+    r"(?:does not|doesn't|do not|don't) (?:contain|include|say|provide))",
+    re.IGNORECASE,
+)
+#: Keys of JSON replies that hold the program.
+_KEYS: Final = ("program", "query", "kopl", "code")
+
+
+def declines(reply: str) -> bool:
+    """Whether the model says that the data does not answer the question."""
+    return len(reply) < 40 and _NONE.fullmatch(reply) is not None
+
+
+def gives_up(reply: str) -> bool:
+    """Whether a reply that has no program says in a sentence or two that there is no answer."""
+    return len(reply) < 400 and _GIVES_UP.search(" ".join(reply.replace("’", "'").split())) is not None
+
+
+def program_in(reply: str, via: str) -> tuple[str, str] | None:
+    """The program of a reply and its language ("llm_query", "kopl", "pattern"); None where there is
+    nothing that looks like one. `via` is what was asked for: "query", "kopl" or "pattern".
+
+    >>> program_in('Sure! ```' + chr(10) + 'Find(Nepal) QueryName()' + chr(10) + '```', "kopl")
+    ('Find(Nepal) QueryName()', 'kopl')
+    """
+    text = reply[:MOST_REPLY_READ]
+    for piece in _pieces(text):
+        found = _program(piece, via)
+        if found is not None:
+            return found
+    return None
+
+
+def _pieces(text: str) -> list[str]:
+    """What may be the program, the likeliest first: the text of a JSON object, what stands in
+    fences, the whole.
+    """
+    found = []
+    marks = [(one.start(), one.end()) for one in _FENCE.finditer(text)]
+    for number in range(0, len(marks), 2):
+        # A reply that was cut off ends within its fence.
+        stop = marks[number + 1][0] if number + 1 < len(marks) else len(text)
+        inside = text[marks[number][1] : stop].strip("\n")
+        if inside.strip():
+            found.append(inside)
+    if not found:
+        stripped = text.strip()
+        # One line in marks of code.
+        found.append(stripped.strip("`") if stripped[:1] == "`" and "\n" not in stripped else text)
+    told = [inner for piece in found for inner in _told(piece)]
+    return [*told, *found, *([text] if marks else [])]
+
+
+def _told(text: str) -> list[str]:
+    """The program that a JSON object has under one of the usual keys."""
+    if text.lstrip()[:1] != "{":
+        return []
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    inner = [found[key] for key in _KEYS if isinstance(found, dict) and isinstance(found.get(key), (str, list))]
+    return [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in inner]
+
+
+def _program(text: str, via: str) -> tuple[str, str] | None:
+    if not text.strip():
+        return None
+    if via == "pattern":
+        # Models write a word or two before the object; what is no pattern is complained of by its
+        # reader.
+        at = min((place for mark in ("{", "[", "(") if (place := text.find(mark)) >= 0), default=-1)
+        return None if at < 0 else (text[at:].strip(), "pattern")
+    if _QUERY.search(text):
+        begins = _STEPS.search(text)
+        # A call alone stands where it stands; prose around whole steps is left to the parser.
+        if begins is None and (call := _ANY_CALL.search(text)) is not None:
+            return text[call.start() :].strip(), "llm_query"
+        return text, "llm_query"
+    if _KOPL.search(text):
+        return _kopl(text), "kopl"
+    if _ANY_CALL.search(text):
+        # No function that is known: the parser of the language says which one there may be.
+        return (_kopl(text), "kopl") if via == "kopl" else (text.strip(), "llm_query")
+    return None
+
+
+def _kopl(text: str) -> str:
+    """The lines from the first that begins with a call, up to a line that has none; without marks
+    of code around them.
+    """
+    begins = _KOPL_LINE.search(text)
+    found = _KOPL.search(text)
+    at = begins.end() if begins is not None else found.start() if found is not None else 0
+    kept: list[str] = []
+    for line in text[at:].split("\n"):
+        if kept and line.strip() and "(" not in line:
+            break
+        kept.append(line.strip())
+    joined = " ".join(line for line in kept if line)
+    return joined.rstrip("`\"'.; \t") if joined.rstrip("`\"'.; \t").endswith(")") else joined
+
+
+# -- feedback ----------------------------------------------------------------------------------------
+# For a program without an answer: what was wrong and where, the nearest names, and what its entities
+# have instead. Errors are written for people who use Python; a model gets the names, and no functions
+# or options that it cannot call.
+
+
+#: Characters of a program's part that is wrong, and of the whole feedback.
+_PART: Final = 60
+MOST_FEEDBACK: Final = 1_500
+#: Names that are offered for one.
+MOST_NAMES: Final = 8
+_FUNCTIONS: Final = ", ".join(one.name for one in TABLE)
+#: What a hint for people says that is of no use to a model.
+_FOR_PEOPLE: Final = ("status()", "source=", "timeout=", "limit=", "llm_function=", "graph.", "put in double quotes in")
+
+
+def feedback_of(attempt: Attempt, known: Known) -> str:
+    """What went wrong with an attempt, in a few lines with the nearest names."""
+    if attempt.answer is not None:
+        lines = _of_nothing(attempt)
+    elif attempt.failure is not None:
+        lines = _of_error(attempt, attempt.failure, known)
+    else:
+        lines = [attempt.error]
+    return unmarked(shortened("\n".join(line for line in lines if line), MOST_FEEDBACK))
+
+
+def _of_error(attempt: Attempt, error: CondgraphError, known: Known) -> list[str]:
+    lines = [f"{attempt.language}: {error.message}"]
+    if error.span is not None and error.span[1] > error.span[0]:
+        part = attempt.program[error.span[0] : error.span[1]]
+        if part.strip():
+            lines.append(f"It stands here: {quoted(part.strip(), _PART)}")
+    if isinstance(error, AmbiguousNameError):
+        lines.append(f"Say which with source=: {_listed(error.candidates[:8])}")
+    elif isinstance(error, UnknownNameError):
+        near = candidates(error, known)
+        if near:
+            lines.append(f"Nearest names: {_listed(near)}")
+        lines.append(_qualifier(error, known))
+        if error.kind == "function" and attempt.language == "llm_query":
+            lines.append(f"The functions are {_FUNCTIONS}.")
+    elif error.candidates:
+        lines.append(f"Nearest names: {_listed(error.candidates)}")
+    if error.hint and not any(word in error.hint for word in _FOR_PEOPLE):
+        lines.append(error.hint[:1].upper() + error.hint[1:])
+    if error.code == "parse":
+        lines.append(_brackets(attempt.program))
+    return lines
+
+
+def candidates(error: UnknownNameError, known: Known) -> list[str]:
+    """The names that may be meant, best first: those of the error, then by words and letters among
+    the names of its kind.
+    """
+    found = list(error.candidates)
+    output = AN_OUTPUT.fullmatch(error.name.strip())
+    if output is not None and error.kind != "output":
+        found = [f"output_of_query{output[1]}", *found]
+    if error.name in known.qualifiers.names and error.kind in ("relation", "attribute"):
+        return found[:MOST_NAMES]
+    if error.kind == "key":
+        return found[:MOST_NAMES]
+    if error.kind in ("relation", "attribute", "predicate"):
+        found += near_names(error.name, known.predicates.names)
+    elif error.kind == "concept":
+        found += near_names(error.name, known.concepts.names)
+    elif error.kind == "qualifier":
+        found += near_names(error.name, known.qualifiers.names)
+    elif error.kind == "KoPL function":
+        found += _functions(error.name)
+    elif error.kind in ("entity", "head_entity", "head", "subject"):
+        found = entities(error.name, known, found)
+    if not found and error.kind in ("relation", "attribute", "concept", "predicate"):
+        names = known.concepts if error.kind == "concept" else known.predicates
+        order = sorted(known.of_kind(error.kind), key=lambda at: (-names.sizes[at], names.names[at]))
+        found = [names.names[at] for at in order]
+    return list(dict.fromkeys(found))[:MOST_NAMES]
+
+
+def _qualifier(error: UnknownNameError, known: Known) -> str:
+    """Which facts have a qualifier that was taken for a predicate."""
+    if error.kind not in ("relation", "attribute") or error.name not in known.qualifiers.names:
+        return ""
+    rows = [one for one in known.survey["predicates"] if any(key == error.name for key, _ in one[4])]
+    rows.sort(key=lambda one: -(one[1] + one[2]))
+    return f"Facts of these have it: {_listed([one[0] for one in rows[:MOST_NAMES]])}"
+
+
+def entities(name: str, known: Known, found: Sequence[str] = ()) -> list[str]:
+    """Names of entities like one: among those that share pieces of it, the ones whose letters are
+    the nearest come first.
+    """
+    near = resolve(name, known.linker.entities, threshold=2.0, most=40).near
+    some = list(dict.fromkeys([*found, *(match.name for match in near)]))
+    alike = nearest(name, some, most=6)
+    return list(dict.fromkeys([*alike, *some]))
+
+
+def _functions(name: str) -> list[str]:
+    """KoPL functions that a wrong one may mean: models write GetCapital for Relate(capital, ...)."""
+    folded = name.casefold()
+    asks = [one for word, one in _MEANT if word in folded]
+    return list(dict.fromkeys([*nearest(name, FUNCTIONS), *asks, "Relate", "QueryAttr"]))
+
+
+_MEANT: Final = (
+    ("filter", "FilterConcept"), ("select", "SelectAmong"), ("count", "Count"), ("name", "QueryName"),
+    ("intersect", "And"), ("union", "Or"), ("verify", "VerifyStr"), ("max", "SelectAmong"), ("min", "SelectAmong"),
+)  # fmt: skip
+
+
+def _of_nothing(attempt: Attempt) -> list[str]:
+    """A program that ran and gave nothing: the step that did, what its things have instead, and
+    what was left out on the way.
+    """
+    answer = attempt.answer
+    assert answer is not None
+    lines = ["The program ran and gave nothing."]
+    warnings = [one for one in answer.warnings if not one.startswith("the answer does not need")]
+    lines += [one[:1].upper() + one[1:] for one in warnings[:4]]
+    if attempt.language == "kopl":
+        lines += _of_types(warnings)
+    return lines
+
+
+def _of_types(warnings: Sequence[str]) -> list[str]:
+    """Which functions compare values of the types that a program compared with something else."""
+    found: dict[str, None] = {}
+    for one in warnings:
+        compared = _COMPARED.search(one)
+        if compared is None:
+            continue
+        has, unit, given = compared.groups()
+        if has == given == "quantity" and unit:
+            found[f"Numbers here have a unit: write it behind the number, as in 5 {unit}."] = None
+        for kind, (called, ending) in COMPARED.items():
+            if has == kind.name.lower() != given:
+                found[f"Values that are {called} are compared by Filter{ending}, qualifiers by QFilter{ending}."] = None
+    return list(found)
+
+
+_COMPARED: Final = re.compile(r"values? \((\w+)(?: without a unit| in ([^)]+))?\) cannot be compared with an? (\w+)")
+
+
+def _brackets(program: str) -> str:
+    """Whether parentheses and quotes are closed."""
+    opened, closed = program.count("("), program.count(")")
+    if opened != closed:
+        return f"It has {opened} opening and {closed} closing parentheses."
+    return "A double quote is not closed." if program.count('"') % 2 else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(quoted(name) for name in names)
+
+
+# -- running a program -------------------------------------------------------------------------------
+# A name of several tables is tried in each that is offered, and a name of several entities as each
+# of them. Where the answers differ, and nothing tells them apart, the user has to choose.
+
+
+#: Sources that a program is tried in, and meanings of a name.
+MOST_TRIED: Final = 10
+#: Kinds of unknown names that are words of a language: whoever used them wrote no program of it.
+_OF_LANGUAGE: Final = frozenset(("KoPL function", "function", "direction", "operator", "choice", "parameter of get_information"))
+
+
+@dataclass(slots=True)
+class Runner:
+    """Runs programs on the store of a graph. `seconds` adds up how long resolving and running took;
+    `choose` says what names mean, by id of an entity or name of a source.
+    """
+
+    graph: Host
+    question: str
+    source: str | None = None
+    offered: Sequence[str] = ()
+    choose: Mapping[str, str] = field(default_factory=dict)
+    llm_function: Callable[..., Any] | None = None
+    limit: int | None = None
+    seconds: dict[str, float] = field(default_factory=lambda: {"resolve": 0.0, "run": 0.0})
+
+    def attempt(self, reply: str, program: str, language: str) -> Attempt:
+        """What becomes of a program: an answer, a choice, or where and why it ended."""
+        begun = Attempt(reply, program, language, source=self.source)
+        try:
+            if language == "pattern":
+                return self._pattern(begun)
+            return self._settled(begun)
+        except InterruptedQueryError:
+            raise
+        except CondgraphError as error:
+            return replace(begun, stage=stage_of(error), error=str(error), code=error.code, failure=error)
+
+    # -- programs with plans -----------------------------------------------------------------------
+
+    def _settled(self, begun: Attempt) -> Attempt:
+        """A program in its source, with its names as they are meant."""
+        chosen = next((key for key in self.choose.values() if key in self.offered), None)
+        try:
+            answer, lowered = self._answer(begun, self.source or chosen)
+        except AmbiguousNameError as error:
+            return self._sources(begun, error)
+        if chosen is not None:
+            begun = replace(begun, source=chosen)
+        return self._senses(begun, answer, lowered)
+
+    def _answer(self, begun: Attempt, source: str | None, meant: Mapping[str, str] | None = None) -> tuple[Answer, Lowered]:
+        """The answer, and what the program became; each name of `meant` is the entity of that id."""
+        seen: list[Lowered] = []
+        resolving = 0.0
+
+        def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
+            nonlocal resolving
+            begin = time.perf_counter()
+            found = lower_program(schema, program, language, options)
+            if meant:
+                found = _meaning(found, meant)
+            seen.append(found)
+            resolving += time.perf_counter() - begin
+            return found
+
+        options: dict[str, Any] = {"on_unknown": "error"}
+        if begun.language == "llm_query":
+            options |= {"source": source, "llm_function": self.llm_function, "question": self.question}
+        begin = time.perf_counter()
+        try:
+            store = self.graph._store_of(None)
+            answer = store.answer(Request(unfenced(begun.program), begun.language, options, self.limit, lower))
+            # Values are worked out here, so that what fails fails within the attempt.
+            _ = answer.values
+        finally:
+            self.seconds["resolve"] += resolving
+            self.seconds["run"] += time.perf_counter() - begin - resolving
+        return answer, seen[-1]
+
+    # -- several sources ---------------------------------------------------------------------------
+
+    def _sources(self, begun: Attempt, error: AmbiguousNameError) -> Attempt:
+        """A program whose names stand in several tables: each of the likeliest is tried. Those where
+        it gives something, and where fewer names had to be read as others, win.
+        """
+        ranked = [name for name in self.offered if name in error.candidates]
+        ranked += [name for name in error.candidates if name not in ranked]
+        tried: list[tuple[int, str, Answer, Lowered]] = []
+        for name in ranked[:MOST_TRIED]:
+            check()
+            try:
+                answer, lowered = self._answer(begun, name)
+            except InterruptedQueryError:
+                raise
+            except CondgraphError:
+                continue
+            if answer.values:
+                tried.append((sum("is read as" in one for one in answer.warnings), name, answer, lowered))
+        told = f"{shortened(error.message, 200)}: tried {len(ranked[:MOST_TRIED])} of {len(ranked)}, {len(tried)} gave something"
+        if not tried:
+            failed = replace(begun, stage="resolving", error=str(error), code=error.code, notes=(told,))
+            return replace(failed, failure=error)
+        least = min(one[0] for one in tried)
+        best = [one for one in tried if one[0] == least]
+        begun = replace(begun, notes=(f"{told}; with the fewest names read as others: {', '.join(one[1] for one in best)}",))
+        if len({tuple(one[2].texts) for one in best}) == 1:
+            return self._senses(replace(begun, source=best[0][1]), best[0][2], best[0][3])
+        options = tuple(Option(name, name, "", tuple(answer.texts[:5])) for _, name, answer, _ in best)
+        return replace(begun, choice=Choice("source", error.message.split("'")[1] if "'" in error.message else "", options))
+
+    # -- several entities of one name --------------------------------------------------------------
+
+    def _senses(self, begun: Attempt, answer: Answer, lowered: Lowered) -> Attempt:
+        """An answer, where the names of the program are those of one entity each, or all their
+        meanings answer the same; else the meaning that gives something, or a choice.
+        """
+        names = {name for node in postorder(lowered.plan) if isinstance(node, ByName) for name in node.names}
+        found = self._entities(sorted(names))
+        meant = {name: self.choose[name] for name, ids in found.items() if self.choose.get(name) in ids}
+        several = {name: ids for name, ids in found.items() if len(ids) > 1 and name not in meant}
+        if meant:
+            answer, lowered = self._answer(begun, begun.source, meant)
+        for name, ids in several.items():
+            given: dict[str, Answer] = {}
+            for ident in ids[:MOST_TRIED]:
+                check()
+                given[ident] = self._answer(begun, begun.source, {**meant, name: ident})[0]
+            speaking = {ident: one for ident, one in given.items() if _says(one)}
+            if len({tuple(one.texts) for one in speaking.values()}) > 1:
+                options = tuple(Option(ident, name, self._about(ident), tuple(one.texts[:5])) for ident, one in speaking.items())
+                return replace(begun, choice=Choice("entity", name, options))
+            if len(speaking) == 1 and len(given) > 1:
+                ident, answer = next(iter(speaking.items()))
+                note = f"{name!r} is the name of {len(ids)} entities; the program gives something for {ident!r} alone"
+                begun = replace(begun, notes=(*begun.notes, note))
+        stage: Stage | None = None if _says(answer) else "running"
+        return replace(
+            begun, answer=answer, stage=stage, error="" if stage is None else "the program gives nothing", lowered=lowered
+        )
+
+    def _entities(self, names: list[str]) -> dict[str, list[str]]:
+        """The ids of the entities of each name; concepts and rows of tables are none."""
+        if not names:
+            return {}
+        plan = ByName(tuple(names))
+        made = Lowered(plan, [("", plan)])
+        found: dict[str, list[str]] = {}
+        for one in self.graph._store_of(None).answer(Request("", "kopl", {}, None, lambda *_: made)).entities:
+            if one.kind is EntityKind.ENTITY:
+                found.setdefault(one.name, []).append(one.id)
+        return found
+
+    def _about(self, ident: str) -> str:
+        """The first statements of an entity, to tell it from others of its name."""
+        plan = Scan(ById((ident,)), None, "subject", "subject")
+        made = Lowered(plan, [("", plan)])
+        answer = self.graph._store_of(None).answer(Request("", "kopl", {}, 3, lambda *_: made))
+        return "; ".join(f"{one.predicate} {_text(one.object)}" for one in list(answer.evidence)[:3])
+
+    # -- patterns ----------------------------------------------------------------------------------
+
+    def _pattern(self, begun: Attempt) -> Attempt:
+        """The subgraphs nearest to a pattern, by the values of the unknown that is asked for."""
+        begin = time.perf_counter()
+        pattern = Pattern.of(begun.program)
+        unknown = [node.name for node in pattern.nodes if not node.known]
+        wanted = _asked_for(begun.program)
+        group = wanted if wanted in unknown else unknown[0] if unknown else None
+        self.seconds["resolve"] += time.perf_counter() - begin
+        begin = time.perf_counter()
+        answer = self.graph.match(pattern, k=None, group_by=group, limit=self.limit or 100, stretch=True, leave_out=True)
+        _ = answer.values
+        self.seconds["run"] += time.perf_counter() - begin
+        stage: Stage | None = None if answer.values else "running"
+        return replace(begun, answer=answer, stage=stage, error="" if stage is None else "no subgraph is like the pattern")
+
+
+def stage_of(error: CondgraphError) -> Stage:
+    """Where a program ended: its text, its names and literals, or its run."""
+    if isinstance(error, ParseError) or (isinstance(error, UnknownNameError) and error.kind in _OF_LANGUAGE):
+        return "writing"
+    if isinstance(error, (UnknownNameError, AmbiguousNameError, LiteralError)):
+        return "resolving"
+    return "writing" if isinstance(error, PlanError) else "running"
+
+
+def _says(answer: Answer) -> bool:
+    """Whether an answer says anything: a count of nothing is one too, where something was there to
+    be counted.
+    """
+    if answer.values in ([0], [False]):
+        # Nothing was found because nothing compares: that is a fault, and no count.
+        return not any("cannot be compared" in one for one in answer.warnings)
+    return bool(answer.values)
+
+
+def _meaning(lowered: Lowered, meant: Mapping[str, str]) -> Lowered:
+    """A plan in which names stand for one entity each."""
+    done: dict[int, Node] = {}
+    roots = [lowered.plan, *(node for _, node in lowered.steps)]
+    for root in roots:
+        for node in postorder(root):
+            if id(node) in done:
+                continue
+            fresh = rebuild(node, done)
+            if isinstance(node, ByName) and all(name in meant for name in node.names):
+                fresh = ById(tuple(meant[name] for name in node.names))
+            done[id(node)] = fresh
+    steps = [(label, done[id(node)]) for label, node in lowered.steps]
+    notes = {id(done[key]): text for key, text in lowered.notes.items() if key in done}
+    return Lowered(done[id(lowered.plan)], steps, lowered.warnings, notes, postorder(done[id(lowered.plan)]))
+
+
+def _asked_for(program: str) -> str:
+    """The unknown that a JSON pattern says is asked for."""
+    try:
+        found = json.loads(program)
+    except (ValueError, RecursionError):
+        return ""
+    wanted = found.get("answer") if isinstance(found, dict) else None
+    return " ".join(wanted.removeprefix("UNKNOWN").split()) if isinstance(wanted, str) else ""
+
+
+def _text(value: Any) -> str:
+    return str(getattr(value, "name", value))
