@@ -1,34 +1,63 @@
-"""The public API of a graph, as one class: opening and closing stand here, the rest in its bases.
+"""The public API of a graph, as one class.
 
-Loading, asking and looking are in `graph_loading`, `graph_asking` and `graph_looking`, what else a
-graph can do in the rooms of the package.
+`storage` says where a graph is and how it is changed there, `loading` what a load does; `Graph`
+has the calls. Those about one subject (questions in words, chains, links) are in the package of that
+subject.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from threading import Event
 from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, Never, Self, cast
 
 from condgraph.ask.methods import AskMethods
 from condgraph.chains.methods import ChainMethods
 from condgraph.claims.methods import Claims
-from condgraph.engine.snapshot.directory import is_current
+from condgraph.engine.answer import Answer
+from condgraph.engine.bounds import check, check_bounds, within
+from condgraph.engine.errors import UnknownNameError
+from condgraph.engine.facts import Item
+from condgraph.engine.html import page, table
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.grammars.methods import Grammars
-from condgraph.graph_asking import GraphAsking
-from condgraph.graph_loading import GraphLoading
-from condgraph.graph_looking import GraphLooking
+from condgraph.languages.registry import answer, explain
+from condgraph.languages.registry import checked_on_unknown as _checked
 from condgraph.languages.table.methods import TableMethods
 from condgraph.links.methods import LinkMethods
+from condgraph.loaders.base import OnError, Progress
+from condgraph.loading import add, load, unload
 from condgraph.logic.evaluation.methods import EvaluationMethods
 from condgraph.logic.methods import LogicMethods
 from condgraph.prepared import Preparing
+from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, UnloadReport
 from condgraph.sparql.rdflib_graph import RdfMethods
+from condgraph.storage import LocalStorage, Storage
+
+if TYPE_CHECKING:
+    from condgraph.engine.algebra import Node
+    from condgraph.engine.check import KnownIds
+    from condgraph.engine.store import Store
+    from condgraph.overview.schema import GraphSchema
+    from condgraph.overview.survey import Survey
+    from condgraph.patterns.matches import Matches
+    from condgraph.questions.generate import Questions
+    from condgraph.sparql.embedded import EmbeddedStore
+    from condgraph.sparql.text.table import Table
+    from condgraph.vectors.encoders import Encoder
+    from condgraph.vectors.stored import IndexReport
+
+OnUnknown = Literal["error", "empty"]
+#: What answers (`storage.ENGINES`).
+Engine = Literal["snapshot", "sparql"]
+#: The parameters of `load` that are no options of a format.
+_OF_LOADS: Final = frozenset(("self", "source", "format", "name", "on_error", "progress", "wait", "replace", "append", "unknown"))
 
 
 class Graph(
-    GraphLoading,
-    GraphAsking,
-    GraphLooking,
     AskMethods,
     ChainMethods,
     Claims,
@@ -40,43 +69,491 @@ class Graph(
     RdfMethods,
     TableMethods,
 ):
-    """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
+    """One graph: in a directory (stored, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 
     A `timeout` (seconds) is of the whole call: it is answered, or raises `DeadlineError`, by then.
     What an answer is asked for later (evidence, trace, warnings) has the same timeout again.
     """
 
+    def __init__(self, place: str | os.PathLike[str] = "memory:", *, graph: str = "default", read_only: bool = False) -> None:
+        self._use(LocalStorage(os.fspath(place), graph, read_only))
+
+    def _use(self, storage: Storage) -> None:
+        self._storage = storage
+        self.place, self.name, self.read_only, self.timeout = storage.place, storage.graph, storage.read_only, storage.timeout
+
     @classmethod
     def of(cls, snapshot: Snapshot, graph: str = "default") -> Graph:
         """A graph in memory over a snapshot that is there already."""
         found = cls("memory:", graph=graph)
-        found._snapshot = snapshot
+        found._storage.snapshot = snapshot
         return found
 
     # -- opening and closing -----------------------------------------------------------------------
 
-    def __enter__(self) -> Graph:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
     def close(self) -> None:
-        """Let go of the snapshot; answers that were given stay good."""
-        self._snapshot, self._rdf, self._closed = None, None, True
+        """Let go of the snapshot, or of the connection; answers that were given stay good."""
+        self._storage.close()
 
     def refresh(self) -> None:
-        """Turn to the current generation, which another process may have written."""
-        if self._directory is None or (self._snapshot is not None and is_current(self._directory, self._snapshot.about)):
-            return
-        self._snapshot = Snapshot.open(self._directory)
+        """Turn to what the graph holds now, which another process may have changed."""
+        self._storage.refresh()
 
     def snapshot(self) -> Graph:
         """The graph as it is now, in process: later loads do not change it. A graph on a server is
         pulled whole.
         """
-        return Graph.of(self.current, self.name)
+        return Graph.of(self._storage.whole(), self.name)
 
     def __repr__(self) -> str:
         return f"<Graph {self.name!r} in {self.place}>"
+
+    def _repr_html_(self) -> str:
+        """Where the graph is, for notebooks; what it holds, of one that is open in process. No
+        server is asked for that.
+        """
+        snapshot = self._storage.snapshot
+        counts = [] if snapshot is None else [(name, f"{snapshot.counts.get(name, 0):,}") for name in COUNTED]
+        return page(repr(self), [table("", ("holds", "how many"), counts)] if counts else (), [SEE_SCHEMA])
+
+    # -- loading -----------------------------------------------------------------------------------
+
+    def load(
+        self,
+        /,
+        source: Any,
+        *,
+        format: str | None = None,
+        name: str | None = None,
+        on_error: OnError = "raise",
+        progress: Progress | None = None,
+        wait: float = 0.0,
+        replace: bool = False,
+        append: bool = False,
+        key: str | None = None,
+        name_column: str | None = None,
+        refs: str | Sequence[str] | None = None,
+        join: Mapping[str, Any] | Literal[False] | None = None,
+        types: Mapping[str, str] | str | None = None,
+        missing: str | Sequence[str] | None = None,
+        decimal: str | None = None,
+        day_first: bool | None = None,
+        seasons: bool | None = None,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        dialect: str | None = None,
+        header: bool | None = None,
+        comment: str | None = None,
+        skip: int | None = None,
+        longest_cell: int | None = None,
+        sheets: str | Sequence[str] | None = None,
+        split: bool | None = None,
+        tables: str | Sequence[str] | None = None,
+        primary: Mapping[str, str | Sequence[str]] | None = None,
+        name_columns: Mapping[str, str] | None = None,
+        relations: Mapping[str, str] | Sequence[str] | None = None,
+        declaration: str | os.PathLike[str] | Literal[False] | None = None,
+        keys: Mapping[str, Any] | Literal[False] | None = None,
+        columns: str | Sequence[str] | None = None,
+        objects: str | None = None,
+        names: str | os.PathLike[str] | Mapping[str, str] | None = None,
+        relation_names: str | os.PathLike[str] | Mapping[str, str] | None = None,
+        id_prefix: str | None = None,
+        instance_of: str | Sequence[str] | None = None,
+        subclass_of: str | Sequence[str] | None = None,
+        concepts: bool | None = None,
+        syntax: str | None = None,
+        base: str | None = None,
+        labels: str | Sequence[str] | None = None,
+        language: str | None = None,
+        collapse: str | None = None,
+        collapse_to: str | Sequence[str] | None = None,
+        array_delimiter: str | None = None,
+        edge_ids: bool | None = None,
+        **unknown: Never,
+    ) -> LoadReport:
+        """Load a file, a folder, a zip archive, a glob pattern, an http(s) address, a list of these, or
+        a dataframe; all of it or nothing.
+
+        A source that is there already adds nothing; one that has its name and another origin or
+        content is a `SourceError`, unless `replace` or `append` is set. An option that the format of
+        a source does not have is an `OptionError` that names the nearest one.
+
+        Of every source:
+
+        - `format`: what to read it as; recognised from its content by default
+        - `name`: what it is called; the file's stem by default, a name of its own for a dataframe
+        - `on_error`: "raise", or "skip" to leave bad records out and report them
+        - `progress`: is called with the location, the records read, and the fraction read
+        - `wait`: how many seconds to wait for another process that is writing
+        - `replace`: put it in the place of the source of its name
+        - `append`: add it to the source of its name
+        - `encoding`: of texts; UTF-8, or what a byte order mark says, or found by its bytes
+
+        Of tables (CSV, JSON, Parquet, dataframes):
+
+        - `key`: the column that identifies the rows: its cells are their ids and names
+        - `name_column`: the column that names the rows
+        - `refs`: columns whose cells are names of entities rather than values
+        - `join`: columns that refer to rows of other sources: `{"country": "countries.country"}`
+        - `types`: how columns are read: `{column: "text"}`, "number", "time" or "auto"
+        - `missing`: further texts that stand for a missing cell
+        - `decimal`: what is before decimals, "," or "."
+        - `day_first`: whether 03/05/2010 is the third of May
+        - `seasons`: whether 2004-05 is the years 2004 and 2005 rather than May 2004
+        - `delimiter`: the character between fields; for triples "" is any run of white space
+        - `dialect`: the way of quoting: "excel", "backslash" or "plain"
+        - `header`: whether the first record names the columns
+        - `comment`: what lines of comment begin with
+        - `skip`: lines above the header, which are left out
+        - `longest_cell`: characters that a cell may have
+
+        Of several tables with keys between them (folders, workbooks, databases), besides:
+
+        - `tables`: the tables or views of a database to load
+        - `sheets`: the sheets of a workbook to load
+        - `split`: whether blank columns divide a sheet into tables
+        - `primary`: columns that identify the rows of a table: `{"orders": "orderID"}`
+        - `name_columns`: columns that name the rows: `{"products": "productName"}`
+        - `relations`: tables whose rows are relations with qualifiers: `["order-details"]`
+        - `declaration`: the file that states all this (`condgraph.toml`); False: none
+        - `keys`: the same as `join`
+
+        Of triples, temporal facts and Wikidata:
+
+        - `columns`: what the columns are, in the file's order: "head, tail, relation"
+        - `objects`: tails are "entities", "values" or "auto"
+        - `names`: file of id and name, or a mapping, for entities; of RDF "iri" or "local"
+        - `relation_names`: file of id and name, or a mapping, for relations
+        - `id_prefix`: text before every entity id, so that ids of several sources do not collide
+        - `instance_of`: relations that say that a subject is an instance of its object
+        - `subclass_of`: relations that say that a subject lies under its object
+        - `concepts`: whether these also declare concepts
+
+        Of RDF and property graphs:
+
+        - `syntax`: "turtle", "trig", "ntriples", "nquads", "rdfxml", "n3" or "jsonld"
+        - `base`: the absolute IRI that relative ones start from
+        - `labels`: predicates that give names, best first
+        - `language`: language of the labels that are preferred as names
+        - `collapse`: which nodes that hold a fact together become statements with qualifiers
+        - `collapse_to`: predicates that lead from such a node to the object of its statement
+        - `array_delimiter`: what is between the elements of a list in a property graph
+        - `edge_ids`: whether ids of relationships are kept, as qualifiers
+        """
+        given = locals()
+        options = {option: value for option, value in given.items() if option not in _OF_LOADS and value is not None}
+        return load(
+            self._storage, source, options | unknown, lambda: self.demos, format=format, name=name, on_error=on_error,
+            progress=progress, wait=wait, replace=replace, append=append,
+        )  # fmt: skip
+
+    def add(self, items: Iterable[Item], *, source: str = "api", wait: float = 0.0, replace: bool = False) -> LoadReport:
+        """Add items (`engine.facts`) from Python; all of them or nothing. They are added to what
+        came from Python under this name before; `replace` puts them in the place of that source.
+        """
+        return add(self._storage, items, source, wait, replace)
+
+    def unload(self, *sources: str, wait: float = 0.0) -> UnloadReport:
+        """Take sources away, all of them or none: what only they say goes, what another source says
+        as well stays, and so do entities that others mention.
+
+        The name of a folder of tables stands for its tables. Raises `SourceError`, with the nearest
+        names, for a source that is not there. `wait` is how many seconds to wait for another
+        process that is writing.
+        """
+        return unload(self._storage, sources, lambda: self.demos, wait)
+
+    def index(
+        self,
+        encoder: str | os.PathLike[str] | Encoder = "lexical",
+        *,
+        faiss: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> IndexReport:
+        """Encode the names of nodes and predicates, and keep their vectors with the graph; later
+        loads encode only what is new.
+
+        `encoder` is `"lexical"`, a folder with a model of sentence-transformers, its name on the
+        hub, `"openai:MODEL"`, or an object with `id`, `dimension` and `encode`. It takes the place
+        of an encoder that was there before. `faiss` makes an approximate index as well. `progress`
+        hears how many texts are encoded, of how many.
+        """
+        return self._storage.index(encoder, faiss, progress)
+
+    def abandon(self) -> bool:
+        """Take back a load that was ended half way: the graph holds again what it held before.
+        Whether there was one.
+
+        Only a server can be left in the middle of a load: a folder, and memory, hold all of a load
+        or nothing of it.
+        """
+        self._storage.check_writable()
+        return self._storage.abandon()
+
+    def delete(self) -> bool:
+        """Remove the graph, and nothing that is not its own; whether there was one. Other graphs of
+        the store stay.
+
+        Of a folder the files that condgraph wrote are removed, by their names. Snapshots and
+        answers that were given stay good.
+        """
+        self._storage.check_writable()
+        return self._storage.delete()
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def kopl(
+        self,
+        program: Any,
+        *,
+        timeout: float | None = None,
+        limit: int | None = None,
+        on_unknown: OnUnknown = "error",
+        cancelled: Event | None = None,
+        engine: Engine | None = None,
+    ) -> Answer:
+        """Answer a KoPL program: text, the data set's JSON list, or the serialisation of its
+        baselines.
+
+        `timeout` is in seconds; `limit` the most values to give (the answer warns of the rest);
+        `on_unknown="empty"` lets unknown names mean nothing. `engine="sparql"` answers with one
+        SPARQL query on the graph's embedded RDF store instead.
+        """
+        return self._ask(program, "kopl", engine, timeout, cancelled, limit, {"on_unknown": _checked(on_unknown)})
+
+    def query(
+        self,
+        /,
+        program: Any,
+        *,
+        language: str | None = None,
+        timeout: float | None = None,
+        limit: int | None = None,
+        on_unknown: OnUnknown = "error",
+        cancelled: Event | None = None,
+        engine: Engine | None = None,
+        **options: Any,
+    ) -> Answer:
+        """Answer a program in any language; it is recognised from the text, `language` overrules.
+        `engine` as for `kopl`.
+        """
+        options["on_unknown"] = _checked(on_unknown)
+        return self._ask(program, language, engine, timeout, cancelled, limit, options)
+
+    def _ask(
+        self,
+        program: Any,
+        language: str | None,
+        engine: str | None,
+        timeout: float | None,
+        cancelled: Event | None,
+        limit: int | None,
+        options: dict[str, Any],
+    ) -> Answer:
+        if timeout is None:
+            timeout = self.timeout
+        with within(timeout, cancelled):
+            try:
+                found = answer(self._store_of(engine), program, language, limit, options)
+            except UnknownNameError as error:
+                if not self._storage.renewed(error.kind):
+                    raise
+                found = answer(self._store_of(engine), program, language, limit, options)
+            return found.keep_to(timeout)
+
+    def _store_of(self, engine: str | None) -> Store:
+        """What answers, and raises `OptionError` for what is no engine of this graph."""
+        return self._storage.store(engine)
+
+    def sparql(
+        self,
+        text: str,
+        *,
+        dialect: str = "standard",
+        timeout: float | None = None,
+        limit: int | None = None,
+        on_unknown: OnUnknown = "error",
+        cancelled: Event | None = None,
+    ) -> Table:
+        """Run a SPARQL 1.1 query, read-only, over the graph's RDF face; its solutions as a table of
+        typed values.
+
+        Relative IRIs are names of the graph: `<height>` is its predicate. `dialect="kqapro"` takes
+        queries as KQA Pro published them. `timeout` is in seconds; `limit` the most rows.
+        """
+        with within(self.timeout if timeout is None else timeout, cancelled):
+            return self._storage.sparql(text, dialect=dialect, limit=limit, on_unknown=_checked(on_unknown))
+
+    def rdf(self, base: str | None = None) -> EmbeddedStore:
+        """The embedded RDF store of the graph as it is now: built on first use, kept beside the
+        generation it was built from. One whose names begin with a `base` of one's own is built
+        anew each time, in memory.
+        """
+        return self._storage.rdf(base)
+
+    def match(
+        self,
+        pattern: Any,
+        *,
+        k: int | None = 3,
+        group_by: str | Sequence[str] | None = None,
+        distinct_from: Any = None,
+        injective: bool = False,
+        free: bool = False,
+        induced: bool = False,
+        directed: bool | None = None,
+        k_nodes: int | None = None,
+        k_relations: int | None = None,
+        k_types: int | None = None,
+        fast: bool = False,
+        stretch: bool = False,
+        leave_out: bool = False,
+        encoder: Encoder | str | None = None,
+        timeout: float | None = None,
+        limit: int | None = None,
+        cancelled: Event | None = None,
+        exact: bool = True,
+        engine: Engine | None = None,
+    ) -> Matches:
+        """The k subgraphs that are most similar to a pattern (SimGRAG), exactly, by graph semantic
+        distance.
+
+        `pattern` is triples of texts, `[("UNKNOWN film 1", "directed by", "Clint Eastwood")]`, or
+        one of its text forms. `k=None` is all at the best distance; `group_by` names unknown nodes,
+        each value of which is given once. `distinct_from` keeps unknown nodes from being given
+        entities. No statement is used twice, and nodes may be the same; `injective` keeps nodes
+        apart (Definition 1), `free` lets statements be used again. An edge that runs against the
+        pattern costs 0.05; `directed=True` forbids it, `directed=False` makes it free. An `induced`
+        subgraph has no edge
+        between nodes that the pattern does not join; with `directed` also none against the
+        pattern's own. `k_nodes`, `k_relations` and `k_types` limit the candidates, `fast=True` to
+        the paper's numbers; the answer is approximate then. With `stretch` an edge
+        may stand for a path of two (0.25 more); with `leave_out`, where nothing is near, a named
+        edge may be left out. With a `timeout` (seconds), the best so
+        far is given and marked as such. With `exact=False` candidates come from the approximate
+        index (`index(..., faiss=True)`), which may miss some. `engine="sparql"` asks the embedded
+        RDF store for the edges.
+        """
+        check_bounds(timeout, limit, what="solutions to show")
+        timeout = self.timeout if timeout is None else timeout
+        with within(timeout, cancelled):
+            found = self._store_of(engine).match(
+                pattern, exact=exact, encoder=encoder, limit=limit, k=k, group_by=group_by, distinct_from=distinct_from,
+                injective=injective, free=free, induced=induced, directed=directed, k_nodes=k_nodes,
+                k_relations=k_relations, k_types=k_types, fast=fast, stretch=stretch, leave_out=leave_out,
+            )  # fmt: skip
+        return cast("Matches", found).keep_to(timeout)
+
+    def explain(
+        self,
+        /,
+        program: Any,
+        *,
+        language: str | None = None,
+        on_unknown: OnUnknown = "error",
+        engine: Engine | None = None,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> str:
+        """The plan of a program as text, without running it; on a server, and with
+        `engine="sparql"`, the query that it becomes.
+        """
+        with within(self.timeout if timeout is None else timeout):
+            return explain(self._store_of(engine), program, language, {"on_unknown": _checked(on_unknown), **options})
+
+    def counted(self, nodes: Sequence[Node], known: KnownIds, timeout: float | None = None) -> list[int]:
+        """How many statements, or entities, each operator gives in this graph, for `Answer.check`;
+        `timeout` is in seconds.
+        """
+        with within(timeout):
+            return self._store_of(None).counted(nodes, known)
+
+    def generate(
+        self,
+        n: int,
+        *,
+        seed: int = 0,
+        kinds: Collection[str] | Mapping[str, float] | None = None,
+        hops: int | Collection[int] | Mapping[int, float] | None = None,
+        qualifiers: float | None = None,
+        llm: Callable[[str], str] | None = None,
+        queries: bool = True,
+    ) -> Questions:
+        """Up to n questions about the graph, with programs, answers, choices and words, one after
+        the other (KQA Pro, section 4); `warnings` of what is given says why there are fewer.
+
+        The same seed gives the same questions. `kinds` and `hops` are those that are wanted, or the
+        share of each; by default the data set's. `qualifiers` is the share of facts with qualifiers
+        among those asked about, 0 to 1. `llm`, from text to text, paraphrases; `queries=False`
+        leaves SPARQL and Cypher out. A graph on a server is pulled first.
+        """
+        from condgraph.questions.generate import Questions
+
+        snapshot = self.snapshot().current
+        return Questions(
+            snapshot, n, seed=seed, kinds=kinds, hops=hops, qualifiers=qualifiers, llm=llm, queries=queries, graph=self.name
+        )
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def status(self, *, verify: bool = False, timeout: float | None = None) -> Status:
+        """What the graph holds; `verify` reads every byte and raises `StoreDamagedError` where one
+        has changed.
+        """
+        with within(self.timeout if timeout is None else timeout):
+            return self._storage.status(verify)
+
+    def schema(
+        self,
+        *,
+        source: str | None = None,
+        concept: str | None = None,
+        predicate: str | None = None,
+        timeout: float | None = None,
+    ) -> GraphSchema:
+        """What can be asked about: sources, concepts, predicates with what stands on both sides,
+        units, with counts and examples; the same on every store. `timeout` is in seconds.
+
+        `source`, `concept` and `predicate` keep what has to do with the one of that name; numbers
+        stay those of the whole graph. Raises `UnknownNameError`, with the nearest names, for a name
+        that the graph does not have, and `StoreMissingError` where nothing was loaded.
+        """
+        from condgraph.overview.schema import describe
+
+        with within(self.timeout if timeout is None else timeout):
+            check()
+            return describe(self._survey(), source=source, concept=concept, predicate=predicate)
+
+    def _survey(self) -> Survey:
+        return self._storage.survey()
+
+    def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl", base: str | None = None) -> int:
+        """Write everything the graph holds, in a form that loads to an equal graph; returns how
+        many lines or triples.
+
+        `to` is "jsonl", RDF as "turtle" or "nquads", or "neo4j-import": a folder with the files and
+        the command of Neo4j's import tool. "rdf" writes plain triples as N-Quads: those that RDF was
+        loaded from, by their own IRIs, and what else there is under `base`; what they cannot say is
+        a warning. A file is complete or not there: it is written beside
+        its place and renamed.
+        """
+        from condgraph.exporting import export
+
+        return export(self._storage.whole(), self.name, path, to, base)
+
+    @property
+    def current(self) -> Snapshot:
+        """The open generation; raises `StoreMissingError` where nothing was loaded yet."""
+        return self._storage.current
+
+    @property
+    def _directory(self) -> Path | None:
+        return self._storage.directory

@@ -102,7 +102,7 @@ class PreparedProgram:
         path = self._path
         graph = self.graph
         # The short way: nothing but names, which are all there, and nobody who waits.
-        if path is not None and graph._snapshot is path.snapshot and graph.timeout is None and current() is None:
+        if path is not None and graph._storage.snapshot is path.snapshot and graph.timeout is None and current() is None:
             asked = self._asked
             if values.keys() == asked and set(map(type, values.values())) == _TEXTS:
                 found = path.run(values)

@@ -1,27 +1,28 @@
-"""What graphs on servers have in common: they are built in process, written to the store, and read
-back as a whole.
+"""Graphs on servers: they are built in process, written to the store, and read back as a whole.
+
+`remote_neo4j`, `remote_native` and `remote_sparql` have what is different for each kind of server.
 """
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import IO, Final, Protocol
+from typing import Final, Protocol
 
-from condgraph.changing import nothing_of
 from condgraph.engine.bounds import waiting
 from condgraph.engine.changes import Change, OvertakenError
-from condgraph.engine.errors import StoreBusyError
+from condgraph.engine.errors import OptionError, StoreBusyError, UnsupportedError
 from condgraph.engine.facts import Source
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import Store
 from condgraph.graph import Graph
-from condgraph.graph_loading import filled, laid_out
+from condgraph.loaders.base import Progress
 from condgraph.overview.survey import Survey
-from condgraph.reports import Status
+from condgraph.reports import Built, Status
+from condgraph.storage import Planned, Read, Storage, filled, laid_out, replaced_by_nothing
 
 #: Statements of a graph on a server that is pulled where a table may refer to its rows.
 MOST_LOOKED_AT: Final = 100_000
@@ -84,36 +85,69 @@ class ServerStore(Store, Protocol):
         ...
 
 
-class RemoteGraph(Graph):
-    """A graph behind the API of local ones. `store` is where it is and what answers there; a class
-    for each kind of store says how it is written.
+class ServerStorage(Storage):
+    """A graph on a server. `server` is where it is and what answers there; a class for each kind of
+    server says how it is written.
     """
 
-    store: ServerStore
+    server: ServerStore
 
-    def __init__(self, store: ServerStore, *, graph: str, read_only: bool) -> None:
-        super().__init__("memory:", graph=graph, read_only=read_only)
-        self.store = store
-        self.place, self.timeout = store.place, store.timeout
+    def __init__(self, server: ServerStore, *, graph: str, read_only: bool) -> None:
+        super().__init__(server.place, graph, read_only)
+        self.server, self.timeout = server, server.timeout
         #: Of the load that is at work: until when it waits for others, and the sources that it saw.
         self._until = 0.0
         self._seen: frozenset[tuple[str, str]] | None = None
         #: What it pulled of the graph to look at, once it has.
         self._pulled: tuple[Snapshot | None] | None = None
 
+    @abstractmethod
+    def write(
+        self, snapshot: Snapshot, wait: float, change: Change, progress: Progress | None
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Write a snapshot beside what the graph holds, but for what `change` takes away; what it
+        held, and holds now, as the load itself knows it: others may load before and after. `wait`
+        is how long for another writer, in seconds.
+        """
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    @property
+    def current(self) -> Snapshot:
+        """Columns of the graph in process."""
+        raise UnsupportedError(self.place, ["columns in process"], hint="graph.snapshot() pulls the graph")
+
+    def whole(self) -> Snapshot:
+        """The whole graph, pulled."""
+        return self.server.snapshot()
+
     def close(self) -> None:
         """Let go of the connection."""
-        self.store.close()
+        self.server.close()
 
     def refresh(self) -> None:
         """Forget what is known of the schema, which another process may have changed."""
-        self.store.refresh()
+        self.server.refresh()
 
-    def _sources(self, wait: float = 0.0) -> tuple[Source, ...]:
+    def sources(self, wait: float = 0.0) -> tuple[Source, ...]:
+        """The sources of the graph."""
         with waiting(wait):
-            return self.store.sources() if self.store.exists() else ()
+            return self.server.sources() if self.server.exists() else ()
 
-    def _known(self, changes: bool) -> Snapshot | None:
+    def status(self, verify: bool) -> Status:
+        """What the graph holds; bytes are the server's own affair."""
+        if verify:
+            raise OptionError("a graph on a server has no checksums here")
+        return Status(self.place, self.graph, "server", self.server.counts(), self.server.sources(), 0)
+
+    def survey(self) -> Survey:
+        """What the graph holds, counted when it was loaded."""
+        return self.server.survey()
+
+    # -- changing ----------------------------------------------------------------------------------
+
+    def known(self, changes: bool) -> Snapshot | None:
+        """What the graph holds; None where it is large, and the load changes nothing of it."""
         # Pulled once: all tables of a load are read for the same graph.
         if self._pulled is None:
             self._pulled = (self._look(changes),)
@@ -131,46 +165,40 @@ class RemoteGraph(Graph):
                 time.sleep(_AGAIN)
 
     def _looked_at(self, changes: bool) -> Snapshot | None:
-        begun = self.store.under_way()
+        begun = self.server.under_way()
         if begun is not None:
             # Its writer is gone: this load goes on where that stopped, or is refused.
-            return self.store.left() if begun[1] else self.store.snapshot()
-        seen = frozenset((one.name, one.content) for one in self._sources(0.0))
+            return self.server.left() if begun[1] else self.server.snapshot()
+        seen = frozenset((one.name, one.content) for one in self.sources())
         # A large graph is not pulled to look at its keys: `join=` needs nothing of it. A change
         # pulls it anyway, and rows keep the ids that others refer to.
-        there = self.store.exists()
-        size = sum(self.store.counts().get(one, 0) for one in ("relations", "attributes")) if there else 0
+        there = self.server.exists()
+        size = sum(self.server.counts().get(one, 0) for one in ("relations", "attributes")) if there else 0
         if size > MOST_LOOKED_AT and not changes:
             return None
         self._seen = seen
-        return self.store.snapshot() if there else None
+        return self.server.snapshot() if there else None
 
     def _wait_for_others(self) -> None:
         """Wait until nobody who is there writes the graph, at most as long as this load may."""
-        while (found := self.store.under_way()) is not None and not found[1] and time.monotonic() < self._until:
+        while (found := self.server.under_way()) is not None and not found[1] and time.monotonic() < self._until:
             time.sleep(_AGAIN)
 
-    def _build(
-        self,
-        read: Callable[[Builder], None] | None,
-        wait: float,
-        change: Callable[[tuple[Source, ...]], Change] | None = None,
-    ) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
+    def build(self, read: Read | None, wait: float, plan: Planned | None = None, progress: Progress | None = None) -> Built:
+        """Build what is added in process, and write it."""
         with self._lock:
             self._until = time.monotonic() + wait
             while True:
                 try:
-                    return self._built(read, max(self._until - time.monotonic(), 0.0), change)
+                    return self._built(read, max(self._until - time.monotonic(), 0.0), plan, progress)
                 except OvertakenError:
-                    # What rows refer to may be another thing now: they are read again.
+                    # What rows refer to may be another row now: they are read again.
                     if time.monotonic() >= self._until:
                         raise
 
-    def _built(
-        self, read: Callable[[Builder], None] | None, wait: float, change: Callable[[tuple[Source, ...]], Change] | None
-    ) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
-        """One try of `_build`."""
-        changed = Change() if change is None else change(self._sources(wait))
+    def _built(self, read: Read | None, wait: float, plan: Planned | None, progress: Progress | None) -> Built:
+        """One try of `build`."""
+        changed = Change() if plan is None else plan(self.sources(wait))
         builder = Builder()
         self._seen = None
         try:
@@ -179,63 +207,55 @@ class RemoteGraph(Graph):
         finally:
             self._pulled = None
         snapshot = laid_out(builder)
-        before, after = self._write(snapshot, wait, replace(changed, seen=self._seen))
+        before, after = self.write(snapshot, wait, replace(changed, seen=self._seen), progress)
         names = {source.name for source in builder.sources}
-        empty = nothing_of([name for name in changed.without if name not in names]) if read is not None else []
-        return before, after, builder.statements, [*changed.warnings, *empty, *builder.warnings]
+        gone = [name for name in changed.without if name not in names] if read is not None else []
+        warnings = [*changed.warnings, *replaced_by_nothing(gone), *builder.warnings, *self.remarks()]
+        return Built(before, after, builder.statements, warnings)
 
-    def _change(
-        self,
-        change: Callable[[tuple[Source, ...]], Change],
-        read: Callable[[Builder], None] | None,
-        wait: float,
-        names: Sequence[str],
-    ) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
+    def remarks(self) -> list[str]:
+        """What the server has to say of the last write."""
+        return []
+
+    def change(
+        self, plan: Planned, read: Read | None, wait: float, names: Sequence[str], progress: Progress | None = None
+    ) -> Built:
         """What is there is changed once it is there as a whole: a load of the same sources that was
         ended is taken back, that of others is waited for.
         """
         until = time.monotonic() + wait
         with waiting(wait):
-            while (found := self.store.under_way()) is not None:
+            while (found := self.server.under_way()) is not None:
                 begun, gone = found
                 if gone and all(one in names or one.startswith(tuple(f"{name}/" for name in names)) for one in begun):
                     self.abandon()
                 elif time.monotonic() >= until:
-                    self.store.counts()
+                    self.server.counts()
                     break
                 else:
                     time.sleep(_AGAIN)
-        return self._build(read, wait, change)
-
-    def _write(self, snapshot: Snapshot, wait: float, change: Change) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot beside what the graph holds, but for what `change` takes away; what it
-        held, and holds now, as the load itself knows it: others may load before and after. `wait`
-        is how long for another writer, in seconds.
-        """
-        raise NotImplementedError
+        return self.build(read, wait, plan, progress)
 
     def abandon(self) -> bool:
-        """Take back a load that was not finished: the graph holds what it held before. Whether
-        there was one.
-        """
+        """Take back a load that was not finished."""
         with self._lock:
-            return self.store.abandon()
+            return self.server.abandon()
 
     def delete(self) -> bool:
-        """Remove the graph from the store, and nothing else; whether there was one."""
+        """Remove the graph from the server, and nothing else."""
         with self._lock:
-            return self.store.delete()
+            return self.server.delete()
 
-    def _status(self, verify: bool) -> Status:
-        return Status(self.place, self.name, "server", self.store.counts(), self.store.sources(), 0, verify)
 
-    def _survey(self) -> Survey:
-        return self.store.survey()
+class RemoteGraph(Graph):
+    """A graph on a server, with the API of local ones."""
 
-    def snapshot(self) -> Graph:
-        """The whole graph as a local one in memory, equal to what was loaded."""
-        return Graph.of(self.store.snapshot(), self.name)
+    _storage: ServerStorage
 
-    def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl", base: str | None = None) -> int:
-        """Write everything the graph holds to a file, as `Graph.export`; it is pulled for that."""
-        return self.snapshot().export(path, to=to, base=base)
+    def __init__(self, storage: ServerStorage) -> None:
+        self._use(storage)
+
+    @property
+    def store(self) -> ServerStore:
+        """What answers on the server."""
+        return self._storage.server

@@ -1,13 +1,12 @@
-"""A Neo4j database that condgraph did not write, behind the same API as graphs of its own. It is asked
-where it is, and nothing is ever written there.
+"""Neo4j databases that condgraph did not write. They are asked where they are, and nothing is ever
+written there.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from threading import Event
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import Any, Final, cast
 
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.schema import GRAPH
@@ -18,15 +17,12 @@ from condgraph.cypher.native.refresh import Current
 from condgraph.cypher.native.schema import NOTE, counts_of, survey_of
 from condgraph.cypher.native.store import NativeStore
 from condgraph.engine.bounds import within
-from condgraph.engine.errors import DeadlineError, OptionError, ReadOnlyError, StoreMissingError, UnknownNameError
+from condgraph.engine.errors import DeadlineError, OptionError, ReadOnlyError, StoreMissingError
 from condgraph.engine.values import Value
 from condgraph.overview.survey import Survey
 from condgraph.remote import RemoteGraph
-from condgraph.remote_neo4j import Neo4jGraph
+from condgraph.remote_neo4j import Neo4jGraph, Neo4jStorage
 from condgraph.reports import Status
-
-if TYPE_CHECKING:
-    from condgraph.engine.answer import Answer
 
 #: Seconds within which a name that is not known is believed to be unknown.
 _FRESH: Final = 1.0
@@ -49,7 +45,7 @@ def is_native(connection: Connection) -> bool:
 
 
 def native(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None = None, **options: Any) -> NativeGraph | None:
-    """A database that condgraph did not write; None where it is not known to be one, and nobody is `sure`. Raises
+    """An existing database; None where it is not known to be one, and nobody is `sure`. Raises
     `StoreError` where no server answers, or has no such database; one that is silent now is an error
     of the first question.
     """
@@ -73,89 +69,79 @@ def _is_native(connection: Connection) -> bool:
         return is_native(connection)
 
 
-class NativeGraph(Neo4jGraph):
-    """An existing database, over a connection to it. `mapping` is the place of a mapping file, which
-    says what it is to be taken for where the guess is wrong.
-    """
+class NativeStorage(Neo4jStorage):
+    """A database that condgraph did not write, over a connection to it."""
 
-    store: NativeStore  # type: ignore[assignment]
+    server: NativeStore  # type: ignore[assignment]
 
-    def __init__(self, connection: Connection, *, mapping: str | os.PathLike[str] | None = None) -> None:
-        self._mapped = Current(connection, typed, mapping)
+    def __init__(self, connection: Connection, mapping: str | os.PathLike[str] | None) -> None:
+        self.mapped = Current(connection, typed, mapping)
         with within(connection.timeout):
-            found = self._mapped.mapping()
+            found = self.mapped.mapping()
         if not found.node_count:
             raise StoreMissingError(f"there is nothing in the database at {connection.place}", hint="load something first")
-        store = NativeStore(connection, found, remap=self._mapped.mapping, closer=self._mapped.closer)
-        RemoteGraph.__init__(self, cast("Any", store), graph="neo4j", read_only=True)
+        server = NativeStore(connection, found, remap=self.mapped.mapping, closer=self.mapped.closer)
+        super().__init__(cast("Any", server), graph="neo4j", read_only=True)
+
+    def check_writable(self) -> None:
+        """Nothing is written."""
+        raise ReadOnlyError(f"{self.place} is a database that condgraph did not write, and only reads", hint=_WRITES)
+
+    def refresh(self) -> None:
+        """Look at the whole database again when it is next asked."""
+        self.mapped.refresh()
+
+    def renewed(self, kind: str) -> bool:
+        """Whether the database has changed since it was looked at, as far as names of a kind go."""
+        before, age = self.mapped.mapping(), self.mapped.age
+        if kind == "entity":
+            # Entities are looked up by every query, under the labels that are known.
+            self.mapped.expire()
+        elif age >= _FRESH:
+            self.mapped.refresh()
+        return self.mapped.mapping() is not before
+
+    def status(self, verify: bool) -> Status:
+        """What the database is taken to hold."""
+        if verify:
+            raise OptionError("a graph on a server has no checksums here")
+        found = self.mapped.mapping()
+        return Status(
+            *(self.place, self.graph, "not written by condgraph", counts_of(found), self.server.sources(), 0),
+            notes=(NOTE, *found.warnings),
+        )
+
+    def survey(self) -> Survey:
+        """What the database is taken to hold, counted."""
+        return survey_of(self.mapped.closer(lambda mapping: mapping.unseen))
+
+
+class NativeGraph(Neo4jGraph):
+    """A Neo4j database that condgraph did not write, over a connection to it. `mapping` is the place
+    of a mapping file, which says what it is to be taken for where the guess is wrong.
+    """
+
+    _storage: NativeStorage
+
+    def __init__(self, connection: Connection, *, mapping: str | os.PathLike[str] | None = None) -> None:
+        RemoteGraph.__init__(self, NativeStorage(connection, mapping))
 
     def __repr__(self) -> str:
         return f"<NativeGraph at {self.place}>"
 
     @property
+    def store(self) -> NativeStore:  # type: ignore[override]
+        """What answers on the server."""
+        return self._storage.server
+
+    @property
     def mapping(self) -> Mapping:
         """What the database is taken for now."""
-        return self._mapped.mapping()
+        return self._storage.mapped.mapping()
 
     def mapping_file(self, *, timeout: float | None = None) -> str:
         """What the database is taken for as the text of a mapping file, with the reason of each
         choice.
         """
         with within(self.timeout if timeout is None else timeout):
-            return written(self._mapped.mapping(), self.place)
-
-    def refresh(self) -> None:
-        """Look at the whole database again when it is next asked."""
-        self._mapped.refresh()
-
-    # -- asking ------------------------------------------------------------------------------------
-
-    def _ask(
-        self,
-        program: Any,
-        language: str | None,
-        engine: str | None,
-        timeout: float | None,
-        cancelled: Event | None,
-        limit: int | None,
-        options: dict[str, Any],
-    ) -> Answer:
-        # A name that is not known may have come since the last look.
-        try:
-            return super()._ask(program, language, engine, timeout, cancelled, limit, options)
-        except UnknownNameError as error:
-            with within(self.timeout if timeout is None else timeout, cancelled):
-                if not self._newer(error.kind):
-                    raise
-        return super()._ask(program, language, engine, timeout, cancelled, limit, options)
-
-    def _newer(self, kind: str) -> bool:
-        """Whether the database has changed since it was looked at, as far as names of a kind go."""
-        before, age = self._mapped.mapping(), self._mapped.age
-        if kind == "entity":
-            # Entities are looked up at every asking, under the labels that are known.
-            self._mapped.expire()
-        elif age >= _FRESH:
-            self._mapped.refresh()
-        return self._mapped.mapping() is not before
-
-    # -- looking -----------------------------------------------------------------------------------
-
-    def _status(self, verify: bool) -> Status:
-        if verify:
-            raise OptionError("a graph on a server has no checksums here")
-        found = self._mapped.mapping()
-        return Status(
-            *(self.place, self.name, "not written by condgraph", counts_of(found), self.store.sources(), 0),
-            notes=(NOTE, *found.warnings),
-        )
-
-    def _survey(self) -> Survey:
-        return survey_of(self._mapped.closer(lambda mapping: mapping.unseen))
-
-    # -- nothing is written ------------------------------------------------------------------------
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise ReadOnlyError(f"{self.place} is a database that condgraph did not write, and only reads", hint=_WRITES)
-
-    load = add = push = abandon = delete = _index = _write = _build = _change = _refuse
+            return written(self._storage.mapped.mapping(), self.place)

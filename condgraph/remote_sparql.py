@@ -1,19 +1,22 @@
-"""A graph in a remote RDF store, behind the same API as local ones."""
+"""Graphs in RDF stores, through their SPARQL endpoints."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.changes import Change
 from condgraph.engine.errors import OptionError
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.graph import Graph
-from condgraph.remote import RemoteGraph
+from condgraph.loaders.base import Progress
+from condgraph.remote import RemoteGraph, ServerStorage
 from condgraph.reports import Status
 from condgraph.sparql.remote import SparqlStore
 from condgraph.sparql.text.table import Table
+from condgraph.storage import local_store
 from condgraph.vectors.encoders import encoder_of
 
 if TYPE_CHECKING:
@@ -31,6 +34,49 @@ def _plain(address: str) -> str:
     return address[7:] if address[:7].lower() == "sparql+" else address
 
 
+class SparqlStorage(ServerStorage):
+    """One graph of an RDF store."""
+
+    server: SparqlStore
+
+    @property
+    def current(self) -> Snapshot:
+        """The graph as it is now, pulled into process and stored until it changes there."""
+        return self.server.linked()
+
+    def store(self, engine: str | None) -> Store:
+        """What answers on the server; `engine="snapshot"` answers in process, on the pulled graph."""
+        return self.server if engine in (None, "sparql") else local_store(self, engine)
+
+    def sparql(self, text: str, **options: Any) -> Table:
+        """The solutions of a query over this graph on the server."""
+        return self.server.text(text, **options)
+
+    def write(
+        self, snapshot: Snapshot, wait: float, change: Change, progress: Progress | None
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Write a snapshot."""
+        return self.server.push(snapshot, wait=wait, change=change)
+
+    def index(
+        self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
+    ) -> IndexReport:
+        """Encode the names of nodes and predicates, and store their vectors on this machine, since
+        RDF stores keep none.
+        """
+        if faiss:
+            raise OptionError("an RDF store has no approximate index", hint="leave `faiss` out")
+        return self.server.index(encoder_of(encoder), progress)
+
+    def status(self, verify: bool) -> Status:
+        """What the graph holds; `verify` pulls it and raises `StoreDamagedError` where it is not
+        what was written.
+        """
+        if verify:
+            self.server.snapshot()
+        return replace(super().status(False), verified=verify)
+
+
 class SparqlGraph(RemoteGraph):
     """One graph of an RDF store, through its SPARQL endpoint.
 
@@ -42,7 +88,7 @@ class SparqlGraph(RemoteGraph):
     say nothing where it has little to do, whatever the call.
     """
 
-    store: SparqlStore
+    _storage: SparqlStorage
 
     def __init__(self, place: str, *, graph: str = "default", read_only: bool = False, **options: Any) -> None:
         known = ("update", "store", "base", "user", "password", "method", "timeout", "patience")
@@ -52,41 +98,12 @@ class SparqlGraph(RemoteGraph):
         bounds = {name: options.pop(name) for name in ("timeout", "patience") if name in options}
         options = {name: value and (_plain(str(value)) if name in _ADDRESSES else value) for name, value in options.items()}
         store = SparqlStore(_plain(place), graph=graph, read_only=read_only, **options, **bounds)
-        super().__init__(store, graph=graph, read_only=read_only)
+        super().__init__(SparqlStorage(store, graph=graph, read_only=read_only))
 
     @property
-    def current(self) -> Snapshot:
-        """The graph as it is now, pulled into process and kept until it changes there."""
-        return self.store.linked()
-
-    def _write(self, snapshot: Snapshot, wait: float, change: Change) -> tuple[dict[str, int], dict[str, int]]:
-        return self.store.push(snapshot, wait=wait, change=change)
-
-    def _store_of(self, engine: str | None) -> Store:
-        """The store on the server; `engine="snapshot"` answers in process, on the pulled graph."""
-        return self.store if engine in (None, "sparql") else super()._store_of(engine)
-
-    def _sparql(self, text: str, **options: Any) -> Table:
-        """Run a SPARQL 1.1 query that a person wrote, read-only, over this graph on the server."""
-        return self.store.text(text, **options)
-
-    def _index(
-        self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
-    ) -> IndexReport:
-        """Encode the names of nodes and predicates, and keep their vectors on this machine, since
-        RDF stores keep none.
-        """
-        if faiss:
-            raise OptionError("an RDF store has no approximate index", hint="leave `faiss` out")
-        return self.store.index(encoder_of(encoder), progress)
-
-    def _status(self, verify: bool) -> Status:
-        """What the graph holds; `verify` pulls it and raises `StoreDamagedError` where it is not
-        what was written.
-        """
-        if verify:
-            self.store.snapshot()
-        return super()._status(verify)
+    def store(self) -> SparqlStore:
+        """What answers on the server."""
+        return self._storage.server
 
     def push(self, graph: Graph, *, wait: float = 0.0) -> None:
         """Write a local graph as this one, beside what it holds; the same content twice changes

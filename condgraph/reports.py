@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from condgraph.engine.errors import numbered
 from condgraph.engine.facts import Source
@@ -108,17 +108,24 @@ class Status:
         return "\n".join(lines)
 
 
+class Built(NamedTuple):
+    """What a load did: the counts before and after it, the statements that were read, and warnings."""
+
+    before: dict[str, int]
+    after: dict[str, int]
+    statements: int
+    warnings: list[str]
+
+
 def report(
     sources: tuple[str, ...],
     formats: tuple[str, ...],
-    before: dict[str, int],
-    after: dict[str, int],
-    statements: int,
-    warnings: list[str],
+    built: Built,
     readings: list[Reading],
     begin: float,
 ) -> LoadReport:
-    """What a load did, from the counts before and after it and what its sources were read with."""
+    """The report of a load, whose sources were read with `readings`."""
+    before, after = built.before, built.after
     problems = [problem for reading in readings for problem in reading.problems]
     kinds: dict[tuple[bool, str], ProblemKind] = {}
     for reading in readings:
@@ -130,13 +137,13 @@ def report(
     return LoadReport(
         sources,
         formats,
-        statements,
+        built.statements,
         sum(after[name] for name in known) - sum(before.get(name, 0) for name in known),
         {name: count - before.get(name, 0) for name, count in after.items()},
         sum(reading.skipped for reading in readings),
         sum(reading.warned for reading in readings),
         tuple(problems[:MOST_PROBLEMS]),
-        tuple(gathered(warnings)),
+        tuple(gathered(built.warnings)),
         time.perf_counter() - begin,
         tuple(one for reading in readings for one in reading.joins),
         tuple(kinds.values()),

@@ -264,7 +264,7 @@ def test_rows_that_were_read_for_another_graph_are_read_again(remote: Any, tmp_p
     """
     towns, people = tables(tmp_path)
     remote.add([Statement("x", "p", "y")], source="first")
-    write, turns = remote._write, [0]
+    write, turns = remote._storage.write, [0]
 
     def overtaken(*arguments: Any, **options: Any) -> Any:
         turns[0] += 1
@@ -273,7 +273,7 @@ def test_rows_that_were_read_for_another_graph_are_read_again(remote: Any, tmp_p
                 other.load(towns, key="town")
         return write(*arguments, **options)
 
-    remote._write = overtaken
+    remote._storage.write = overtaken
     if wait:
         remote.load(people, wait=wait, **JOINED)
         assert turns[0] == 2

@@ -96,7 +96,7 @@ def test_cancelled_task(graph: Graph, slow: list[str]) -> None:
 
     async def main() -> None:
         async with await condgraph.open_async("memory:") as empty:
-            empty.graph._snapshot = graph._snapshot
+            empty.graph._storage.snapshot = graph._storage.snapshot
             asked = empty.graph.kopl
 
             def watched(*args: Any, **options: Any) -> Any:
@@ -127,7 +127,7 @@ def test_timeouts_of_asyncio(graph: Graph, slow: list[str]) -> None:
 
     async def main() -> None:
         client = await condgraph.open_async("memory:")
-        client.graph._snapshot = graph._snapshot
+        client.graph._storage.snapshot = graph._storage.snapshot
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.08):
                 await client.kopl(PROGRAM)

@@ -45,7 +45,7 @@ def engine(snapshot: Snapshot, program: Sequence[Call], *, lenient: bool) -> tup
     """
     on_unknown = "empty" if lenient else "error"
     graph = condgraph.open("memory:")
-    graph._snapshot = snapshot
+    graph._storage.snapshot = snapshot
     written = programs.as_json(program)
     try:
         answer = graph.kopl(written, on_unknown=on_unknown)

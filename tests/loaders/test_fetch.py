@@ -171,7 +171,7 @@ def test_other_schemes_are_not_followed(server: Server, graph: Any, to: str) -> 
         graph.load(f"{server.url}/to/x.csv?{to}")
     assert "secret" not in str(error.value)
     assert len(server.seen) == 1
-    assert graph._snapshot is None
+    assert graph._storage.snapshot is None
 
 
 def test_redirects_end_and_never_lose_encryption(server: Server, graph: Any) -> None:
@@ -201,7 +201,7 @@ def test_what_goes_wrong_names_the_address(server: Server, graph: Any, path: str
         graph.load(f"{server.url}/{path}")
     assert error.value.file == f"{server.url}/{path}"
     assert str(error.value).startswith(f"{server.url}/{path}")
-    assert graph._snapshot is None
+    assert graph._storage.snapshot is None
 
 
 def test_errors_of_recognition_and_problems_name_the_address(server: Server, graph: Any, tmp_path: Path) -> None:

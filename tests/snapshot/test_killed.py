@@ -79,8 +79,8 @@ def load_in_a_fork(store: Path, items: list[Any], *, before: int | None = None, 
 def check(store: Path, old: Contents, new: Contents, done: bool) -> str:
     """Open what is left, and load something into it; says which graph was there."""
     graph = condgraph.open(store)
-    found = contents_of(graph) if graph._snapshot is not None else contents([])
-    if graph._snapshot is not None:
+    found = contents_of(graph) if graph._storage.snapshot is not None else contents([])
+    if graph._storage.snapshot is not None:
         graph.status(verify=True)
     assert found in (old, new)
     assert found == new or not done

@@ -1,0 +1,246 @@
+"""Loading and unloading: what is read, and what that does to the sources that a graph has.
+
+A `Change` says which sources are taken away or added to. A store makes it as a whole
+(`storage.Storage.build`), so that readers see the graph before it or after it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from condgraph.engine.changes import Change, named_here
+from condgraph.engine.errors import OptionError, SourceError, numbered
+from condgraph.engine.facts import Item, Source
+from condgraph.engine.origins import ALSO, API
+from condgraph.loaders.base import OnError, Progress, Reading
+from condgraph.reports import LoadReport, UnloadReport, report
+from condgraph.storage import Storage
+
+if TYPE_CHECKING:
+    from condgraph.ask.demos import Demo
+    from condgraph.engine.snapshot.build import Builder
+    from condgraph.loaders.recognise import Recognised
+
+#: Formats that say what RDF calls the terms of a source.
+_RDF: Final = ("rdf", "wikidata")
+
+
+def load(
+    storage: Storage,
+    source: Any,
+    options: dict[str, Any],
+    demos: Callable[[], Iterable[Demo]],
+    *,
+    format: str | None,
+    name: str | None,
+    on_error: OnError,
+    progress: Progress | None,
+    wait: float,
+    replace: bool,
+    append: bool,
+) -> LoadReport:
+    """`Graph.load`; `options` are those of formats, `demos` the demonstrations of the graph."""
+    from condgraph.loaders.fetch import fetched, is_elsewhere, told_by_address
+    from condgraph.loaders.recognise import known_by, recognise
+
+    storage.check_writable()
+    if is_elsewhere(source):
+        with fetched(source, progress, pages=format is not None) as files:
+            loaded = load(
+                storage, files, options, demos, format=format, name=name, on_error=on_error, progress=progress, wait=wait,
+                replace=replace, append=append,
+            )  # fmt: skip
+            return told_by_address(loaded, files)
+    if on_error not in ("raise", "skip"):
+        raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
+    if name == "":
+        raise OptionError("the name of a source is empty")
+    recognised = recognise(source, format, name=name, encoding=options.get("encoding"), options=options)
+    for one in recognised:
+        one.format.check_options(options)
+    known = storage.sources(wait)
+    given = known_by(recognised, options, known, named=name is not None, changes=replace or append)
+    begin = time.perf_counter()
+    readings: list[Reading] = []
+    ready, changed = planned(given, (), named=name is not None, replace=False, append=False)
+
+    def plan(there: tuple[Source, ...]) -> Change:
+        nonlocal ready, changed, known
+        known = there
+        ready, changed = planned(given, there, named=name is not None, replace=replace, append=append)
+        return changed
+
+    def read(builder: Builder) -> None:
+        readings.clear()
+        for one in ready:
+            scope = scope_of(one.source, changed, known)
+            reading = Reading(knowing_terms(one.source, changed, known), on_error, progress, own_rdf=_own_rdf, scope=scope)
+            reading.known, reading.gone = partial(storage.known, bool(changed)), changed.without
+            readings.append(reading)
+            builder.added_to(changed.more)
+            builder.begin(one.source)
+            builder.add(one.format.read(one.data, reading, options))
+
+    if replace or append:
+        check_kind(replace, append)
+        built = storage.change(plan, read, wait, [one.source.name for one in given], progress)
+        built = built._replace(warnings=[*built.warnings, *orphaned(storage, demos)])
+    else:
+        built = storage.build(read, wait, progress=progress)
+    names, formats = tuple(one.source.name for one in given), tuple(one.format.name for one in given)
+    return report(names, formats, built, readings, begin)
+
+
+def add(storage: Storage, items: Iterable[Item], source: str, wait: float, replace: bool) -> LoadReport:
+    """`Graph.add`."""
+    storage.check_writable()
+    if not source:
+        raise OptionError("the name of a source is empty")
+    begin = time.perf_counter()
+
+    def read(builder: Builder) -> None:
+        builder.begin(Source(source, "", API))
+        builder.add(items)
+
+    def plan(known: tuple[Source, ...]) -> Change:
+        return Change(tuple(one.name for one in known if one.name == source))
+
+    built = storage.change(plan, read, wait, [source]) if replace else storage.build(read, wait)
+    return report((source,), (API,), built, [], begin)
+
+
+def unload(storage: Storage, sources: tuple[str, ...], demos: Callable[[], Iterable[Demo]], wait: float) -> UnloadReport:
+    """`Graph.unload`."""
+    storage.check_writable()
+    if not sources:
+        raise OptionError("no source is named", hint="graph.status().sources are those that the graph has")
+    begin = time.perf_counter()
+    gone: list[str] = []
+
+    def plan(known: tuple[Source, ...]) -> Change:
+        gone[:] = dict.fromkeys(one for name in sources for one in named_here(name, known))
+        return Change(tuple(gone))
+
+    built = storage.change(plan, None, wait, sources)
+    removed = {name: count - built.after.get(name, 0) for name, count in built.before.items()}
+    return UnloadReport(tuple(gone), removed, (*built.warnings, *orphaned(storage, demos)), time.perf_counter() - begin)
+
+
+def orphaned(storage: Storage, demos: Callable[[], Iterable[Demo]]) -> list[str]:
+    """A warning of demonstrations whose programs name what a graph in process has no more."""
+    snapshot = storage.snapshot
+    known = list(demos()) if snapshot is not None else []
+    if snapshot is None or not known:
+        return []
+    sources = {snapshot.source_of(number).name for number in range(len(snapshot.schema.sources))}
+    predicates = {snapshot.predicate_name(number) for number in range(snapshot.predicate_count)}
+    count = sum(
+        (one.source is not None and one.source not in sources)
+        or any(name not in predicates and not len(snapshot.named(name)) for name in one.names)
+        for one in known
+    )
+    return [f"{numbered(count, 'demonstration names', 'demonstrations name')} what the graph has no more"] if count else []
+
+
+def _own_rdf(triples: Iterable[Any], base: str) -> Iterator[Item]:
+    from condgraph.sparql.load.pull import read_file
+
+    return read_file(triples, base)
+
+
+# -- what a load does to the sources that are there --------------------------------------------------
+
+
+def check_kind(replace: bool, append: bool) -> None:
+    """Raise `OptionError` where a load is to do both."""
+    if replace and append:
+        raise OptionError("a source is replaced, or added to: not both")
+
+
+def planned(
+    found: list[Recognised], known: tuple[Source, ...], *, named: bool, replace: bool, append: bool
+) -> tuple[list[Recognised], Change]:
+    """What is to be loaded, and what that does to the sources that are there."""
+    check_kind(replace, append)
+    if not (replace or append):
+        return found, Change()
+    verb = "replaces" if replace else "adds to"
+    by_name = {one.name: one for one in known}
+    without: list[str] = []
+    more: list[str] = []
+    warnings: list[str] = []
+    ready: list[Recognised] = []
+    for one in found:
+        name = one.source.name
+        if one.format.name == "condgraph":
+            raise OptionError(f"an export holds sources of its own, and {verb} none", hint="unload those sources, and load it")
+        if not one.source.location and not named:
+            raise OptionError(f"data that is no file has no name, by which it {verb} a source", hint="name= says the source")
+        if replace:
+            try:
+                without += named_here(name, known)
+            except SourceError as error:
+                near = f" (near: {', '.join(error.candidates)})" if error.candidates else ""
+                warnings.append(f"there was no source {name!r} to replace{near}")
+            ready.append(one)
+            continue
+        if one.format.name == "folder":
+            raise OptionError("a folder of tables adds to no source", hint="replace=True takes it in its state of today")
+        before = by_name.get(name)
+        if before is None:
+            named_here(name, known)
+            raise OptionError(f"{name!r} is a folder of tables, to which nothing is added", hint="name= says one of its tables")
+        if one.source.content and one.source.content in before.content.split(ALSO):
+            warnings.append(f"source {name!r} holds this already: nothing is added to it")
+            continue
+        if one.format.name != before.format and (before.terms or one.format.name in _RDF):
+            raise OptionError(
+                f"{name!r} is of the format {before.format!r}, to which none of the format {one.format.name!r} is added: "
+                "what RDF calls its terms is said of all of a source",
+                hint="name= loads it beside that, as a source of its own name",
+            )
+        if len(named_here(name, known)) > 1:
+            raise OptionError(
+                f"the lists of records in {name!r} are tables of their own, to which nothing is added",
+                hint="replace=True takes the file in its state of today; name= loads it as another source",
+            )
+        more.append(name)
+        ready.append(_added(one, before))
+    return ready, Change(tuple(dict.fromkeys(without)), tuple(more), tuple(warnings))
+
+
+def _added(one: Recognised, before: Source) -> Recognised:
+    """What is added to a source, under what the source is known by then."""
+    content = f"{before.content}{ALSO}{one.source.content}" if before.content and one.source.content else ""
+    return dataclasses.replace(one, source=dataclasses.replace(before, content=content))
+
+
+def knowing_terms(source: Source, change: Change, known: Iterable[Source]) -> Source:
+    """A source with what RDF calls its terms, where it is one of those that were added to each
+    other: it is read again as it was read then.
+    """
+    for before in known:
+        added = before.content.split(ALSO)
+        if before.name == source.name and source.name not in change.without and len(added) > 1 and source.content in added:
+            return dataclasses.replace(source, terms=before.terms)
+    return source
+
+
+def scope_of(source: Source, change: Change, known: Iterable[Source]) -> str:
+    """What ids that only hold within a source begin with: its name, or where it is added to one, or
+    was, that and something of its content, so that its rows and blank nodes are not the other's.
+    """
+    if source.name in change.without:
+        return source.name
+    part = source.content.rpartition(ALSO)[2]
+    added = {one for before in known if before.name == source.name for one in before.content.split(ALSO)[1:]}
+    if source.name not in change.more and part not in added:
+        return source.name
+    # The content tells additions apart, in whatever order they come.
+    part = part or uuid4().hex
+    return f"{source.name}+{part[:8]}{part[-8:]}"
