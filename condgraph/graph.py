@@ -14,33 +14,33 @@ from threading import Event
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, Never, Self, cast
 
-from condgraph.ask.methods import AskMethods
-from condgraph.chains.methods import ChainMethods
-from condgraph.claims.methods import Claims
+from condgraph.ask import methods as words
+from condgraph.chains import methods as chains
+from condgraph.claims import methods as claims
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, check_bounds, within
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.facts import Item
 from condgraph.engine.html import page, table
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.grammars.methods import Grammars
+from condgraph.grammars import methods as grammars
 from condgraph.languages.registry import answer, explain
 from condgraph.languages.registry import checked_on_unknown as _checked
-from condgraph.languages.table.methods import TableMethods
-from condgraph.links.methods import LinkMethods
+from condgraph.links import methods as links
 from condgraph.loaders.base import OnError, Progress
 from condgraph.loading import add, load, unload
-from condgraph.logic.evaluation.methods import EvaluationMethods
-from condgraph.logic.methods import LogicMethods
-from condgraph.prepared import Preparing
+from condgraph.logic import methods as logical
+from condgraph.logic.evaluation import methods as evaluation
+from condgraph.prepared import PreparedProgram, prepare
 from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, UnloadReport
-from condgraph.sparql.rdflib_graph import RdfMethods
 from condgraph.storage import LocalStorage, Storage
 
 if TYPE_CHECKING:
+    from condgraph.ask.demos import LearningDemos
     from condgraph.engine.algebra import Node
     from condgraph.engine.check import KnownIds
     from condgraph.engine.store import Store
+    from condgraph.languages.table.builder import TableQuery
     from condgraph.overview.schema import GraphSchema
     from condgraph.overview.survey import Survey
     from condgraph.patterns.matches import Matches
@@ -57,24 +57,15 @@ Engine = Literal["snapshot", "sparql"]
 _OF_LOADS: Final = frozenset(("self", "source", "format", "name", "on_error", "progress", "wait", "replace", "append", "unknown"))
 
 
-class Graph(
-    AskMethods,
-    ChainMethods,
-    Claims,
-    EvaluationMethods,
-    Grammars,
-    LinkMethods,
-    LogicMethods,
-    Preparing,
-    RdfMethods,
-    TableMethods,
-):
+class Graph:
     """One graph: in a directory (stored, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 
     A `timeout` (seconds) is of the whole call: it is answered, or raises `DeadlineError`, by then.
     What an answer is asked for later (evidence, trace, warnings) has the same timeout again.
     """
+
+    _demos: LearningDemos | None = None
 
     def __init__(self, place: str | os.PathLike[str] = "memory:", *, graph: str = "default", read_only: bool = False) -> None:
         self._use(LocalStorage(os.fspath(place), graph, read_only))
@@ -502,6 +493,66 @@ class Graph(
             snapshot, n, seed=seed, kinds=kinds, hops=hops, qualifiers=qualifiers, llm=llm, queries=queries, graph=self.name
         )
 
+    def table(self, program: Any = "FindAll()") -> TableQuery:
+        """Group, sum up, order and cut the rows that a program gives, as one query with it:
+        `graph.table("FindAll() FilterConcept(order)").group("country").show("count()").ask()`.
+        """
+        from condgraph.languages.table.builder import TableQuery
+        from condgraph.languages.table.tree import Clause
+
+        return TableQuery(program, Clause(), self.query, self.explain)
+
+    def prepare(self, program: Any, *, language: str | None = None, engine: str | None = None, **options: Any) -> PreparedProgram:
+        """Read a program with parameters (`$name`), in any language, once, to run it with other values
+        each time.
+
+            films = graph.prepare("Find($person) Relate(directed_by, backward) QueryName()")
+            films(person="Clint Eastwood").texts
+
+        A parameter is a name or a value and never syntax, whatever it holds. Of patterns, whole
+        names are parameters; in logical queries `?x` stays a variable, `$x` is a parameter.
+        `options` are those of the language, as for `query`. Raises as the language does for a text
+        that is none, and `ParseError` for a parameter where the language has an operator, a
+        direction or a choice.
+        """
+        return prepare(self, program, language, engine, options)
+
+    # -- by subject: each is in the package of its subject -----------------------------------------
+
+    ask = words.ask
+    excerpt = words.excerpt
+
+    @property
+    def demos(self) -> LearningDemos:
+        """The demonstrations of the graph: questions with programs that `ask` shows to models. Those
+        of a folder are stored with it; those of other graphs last as long as this object, or are
+        stored in a file: `demos.keep_in(path)`.
+        """
+        if self._demos is None:
+            from condgraph.ask.demos import LearningDemos
+            from condgraph.engine.snapshot.directory import DEMONSTRATIONS
+
+            folder = self._storage.directory
+            self._demos = LearningDemos(self, None if folder is None else folder / DEMONSTRATIONS)
+        return self._demos
+
+    chain = chains.chain
+    verify_chain = chains.verify_chain
+    reason = chains.reason
+
+    verify = claims.verify
+    grammar = grammars.grammar
+
+    logic = logical.logic
+    logic_stored = logical.logic_stored
+    write_predictions = logical.write_predictions
+    remove_predictions = logical.remove_predictions
+
+    train_links = links.train_links
+    keep_rows = links.keep_rows
+    sample_queries = evaluation.sample_queries
+    evaluate_logic = evaluation.evaluate_logic
+
     # -- looking -----------------------------------------------------------------------------------
 
     def status(self, *, verify: bool = False, timeout: float | None = None) -> Status:
@@ -548,6 +599,18 @@ class Graph(
         from condgraph.exporting import export
 
         return export(self._storage.whole(), self.name, path, to, base)
+
+    def to_rdflib(self, *, base: str | None = None, dataset: bool = False) -> Any:
+        """The graph as an `rdflib.Graph`: the triples that RDF was loaded from, by their own IRIs, and
+        what else there is under `base`; with `dataset` an `rdflib.Dataset` that has the named graphs
+        too. Statements about statements are reified, since rdflib has no triple terms.
+
+        What cannot be said so is a Python warning. Raises `MissingExtraError` where rdflib is not
+        installed (`pip install 'condgraph[rdflib]'`), `OptionError` for what is no base.
+        """
+        from condgraph.sparql.rdflib_graph import to_rdflib
+
+        return to_rdflib(self._storage.whole(), self.name, base, dataset=dataset)
 
     @property
     def current(self) -> Snapshot:

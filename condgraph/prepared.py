@@ -42,33 +42,17 @@ _TEXTS: Final = {str}
 _STANDING: Final = f"\0{os.urandom(12).hex()}:"
 
 
-class Preparing:
-    """What `Graph` inherits."""
+def prepare(graph: Any, program: Any, language: str | None, engine: str | None, options: dict[str, Any]) -> PreparedProgram:
+    """`Graph.prepare`."""
+    graph._store_of(engine)
+    read = template(program, language)
+    check_options(read.language, options)
+    checked_on_unknown(options.get("on_unknown", "error"))
+    if (table := options.get("table")) is not None:
+        from condgraph.languages.table.builder import clause_of
 
-    def prepare(
-        self: Any, program: Any, *, language: str | None = None, engine: str | None = None, **options: Any
-    ) -> PreparedProgram:
-        """Read a program with parameters (`$name`), in any language, once, to run it with other values
-        each time.
-
-            films = graph.prepare("Find($person) Relate(directed_by, backward) QueryName()")
-            films(person="Clint Eastwood").texts
-
-        A parameter is a name or a value and never syntax, whatever it holds. Of patterns, whole
-        names are parameters; in logical queries `?x` stays a variable, `$x` is a parameter.
-        `options` are those of the language, as for `query`. Raises as the language does for a text
-        that is none, and `ParseError` for a parameter where the language has an operator, a
-        direction or a choice.
-        """
-        self._store_of(engine)
-        read = template(program, language)
-        check_options(read.language, options)
-        checked_on_unknown(options.get("on_unknown", "error"))
-        if (table := options.get("table")) is not None:
-            from condgraph.languages.table.builder import clause_of
-
-            clause_of(table)
-        return PreparedProgram(self, read, program, engine, options)
+        clause_of(table)
+    return PreparedProgram(graph, read, program, engine, options)
 
 
 class PreparedProgram:

@@ -308,14 +308,17 @@ class Host(Protocol):
     place: str
     read_only: bool
     timeout: float | None
-    _directory: Path | None
+
+    @property
+    def _directory(self) -> Path | None: ...
 
     @property
     def demos(self) -> Any:
         """Its demonstrations (`ask.demos.Demos`)."""
         ...
 
-    def ask(self, question: str, llm: Any, **options: Any) -> Asked:
+    @property
+    def ask(self) -> Callable[..., Asked]:
         """As `Graph.ask`."""
         ...
 

@@ -1,10 +1,10 @@
-"""Chains of a graph: the methods that `Graph` has of this room."""
+"""The methods of `Graph` about chains."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from threading import Event
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from condgraph.engine.bounds import within
 from condgraph.engine.facts import Entity
@@ -18,109 +18,111 @@ if TYPE_CHECKING:
     from condgraph.vectors.encoders import Encoder
 
 
-class ChainMethods:
-    """`chain`, `verify_chain` and `reason`."""
+class Opened(Protocol):
+    """What chains need of a graph."""
 
-    if TYPE_CHECKING:
-        timeout: float | None
+    timeout: float | None
 
-        def _store_of(self, engine: str | None) -> Store: ...
-
-    def chain(
-        self,
-        entities: Iterable[str | Entity],
-        tokenizer: Any,
-        *,
-        max_steps: int = 4,
-        repeat: bool = True,
-        values: bool = True,
-        qualifiers: bool = True,
-        engine: str | None = None,
-        timeout: float | None = None,
-    ) -> Chain:
-        """The constraint that lets a model write well-formed chains alone, from entities given by
-        name, id or record (DoG, section 2).
-
-        `tokenizer` is one of `tokenizers` or `transformers`, or an object with `encode(text)` and
-        `decode(ids)`. `max_steps` is the most triples; without `repeat` none comes twice. `values`
-        and `qualifiers` say whether attribute values, and qualifiers in brackets, stand in triples.
-        Raises `UnknownNameError`. `timeout` is in seconds.
-        """
-        from condgraph.chains.chain import Chain
-
-        with within(self.timeout if timeout is None else timeout):
-            place = place_of(self, engine, values=values, qualifiers=qualifiers)
-            return Chain.of(place, entities, tokenizer, max_steps=max_steps, repeat=repeat)
-
-    def verify_chain(
-        self,
-        text: str,
-        entities: Iterable[str | Entity],
-        *,
-        max_steps: int | None = None,
-        repeat: bool = True,
-        engine: str | None = None,
-        timeout: float | None = None,
-        cancelled: Event | None = None,
-    ) -> Verdict:
-        """Judge any text as a chain from some entities: true where it has triples, each of them in
-        the graph and touching what was visited; `wrong` is the first that is not, with its reason.
-        """
-        from condgraph.chains.walk import verify
-
-        with within(self.timeout if timeout is None else timeout, cancelled):
-            return verify(place_of(self, engine), text, entities, max_steps=max_steps, repeat=repeat)
-
-    def reason(
-        self,
-        question: str,
-        llm: Any,
-        *,
-        entities: Iterable[str | Entity] | None = None,
-        max_steps: int = 4,
-        beams: int = 1,
-        score: str = "masked",
-        combined: str = "sum",
-        visibility: str = "full",
-        shown: int = 120,
-        subgraph: int | None = None,
-        repeat: bool = False,
-        free: bool = True,
-        method: str = "chains",
-        encoder: Encoder | str | None = None,
-        engine: str | None = None,
-        timeout: float | None = None,
-        cancelled: Event | None = None,
-    ) -> Reasoned:
-        """Answer a question by a chain of triples that a model writes (DoG, Algorithm 1): an entity
-        or value of the graph, with the statements that lead to it.
-
-        `llm` is a backend (`condgraph.chains.backends`: `LlamaCpp`, `Transformers`, `Vllm`), or a
-        model as `condgraph.models` takes it; what it can take decides how it is kept to the graph,
-        and the answer says so. `entities` are those of the question; by default the names that
-        stand in it. `beams` chains are kept, by `score` ("masked": among what is allowed, Eq. 2, or
-        "raw"), `combined` by "sum" or "mean" over tokens. The model is shown `shown` triples like
-        the question ("full"), those that may follow ("local"), or "none"; `subgraph` keeps chains
-        to so many triples, those most like the question by `encoder`. Without `free` there are no
-        words between triples. `method="direct"` and `"cot"` are the paper's baselines, which
-        nothing keeps to the graph. `timeout` is in seconds.
-        """
-        from condgraph.chains.reason import Options, mentions, reason
-        from condgraph.vectors.encoders import encoder_of
-
-        options = Options(
-            max_steps=max_steps, beams=beams, score=cast(Any, score), combined=cast(Any, combined), shown=shown,
-            visibility=cast(Any, visibility), subgraph=subgraph, repeat=repeat, free=free, method=cast(Any, method),
-        )  # fmt: skip
-        options.check()
-        backend = backend_of(llm)
-        with within(self.timeout if timeout is None else timeout, cancelled):
-            place = place_of(self, engine)
-            named = mentions(place, question) if entities is None else entities
-            return reason(place, question, backend, named, options, None if encoder is None else encoder_of(encoder))
+    def _store_of(self, engine: str | None) -> Store: ...
 
 
-def place_of(graph: ChainMethods, engine: str | None = None, *, values: bool = True, qualifiers: bool = True) -> Place:
+def chain(
+    graph: Opened,
+    entities: Iterable[str | Entity],
+    tokenizer: Any,
+    *,
+    max_steps: int = 4,
+    repeat: bool = True,
+    values: bool = True,
+    qualifiers: bool = True,
+    engine: str | None = None,
+    timeout: float | None = None,
+) -> Chain:
+    """The constraint that lets a model write well-formed chains alone, from entities given by
+    name, id or record (DoG, section 2).
+
+    `tokenizer` is one of `tokenizers` or `transformers`, or an object with `encode(text)` and
+    `decode(ids)`. `max_steps` is the most triples; without `repeat` none comes twice. `values`
+    and `qualifiers` say whether attribute values, and qualifiers in brackets, stand in triples.
+    Raises `UnknownNameError`. `timeout` is in seconds.
+    """
+    from condgraph.chains.chain import Chain
+
+    with within(graph.timeout if timeout is None else timeout):
+        place = place_of(graph, engine, values=values, qualifiers=qualifiers)
+        return Chain.of(place, entities, tokenizer, max_steps=max_steps, repeat=repeat)
+
+
+def verify_chain(
+    graph: Opened,
+    text: str,
+    entities: Iterable[str | Entity],
+    *,
+    max_steps: int | None = None,
+    repeat: bool = True,
+    engine: str | None = None,
+    timeout: float | None = None,
+    cancelled: Event | None = None,
+) -> Verdict:
+    """Judge any text as a chain from some entities: true where it has triples, each of them in
+    the graph and touching what was visited; `wrong` is the first that is not, with its reason.
+    """
+    from condgraph.chains.walk import verify
+
+    with within(graph.timeout if timeout is None else timeout, cancelled):
+        return verify(place_of(graph, engine), text, entities, max_steps=max_steps, repeat=repeat)
+
+
+def reason(
+    graph: Opened,
+    question: str,
+    llm: Any,
+    *,
+    entities: Iterable[str | Entity] | None = None,
+    max_steps: int = 4,
+    beams: int = 1,
+    score: str = "masked",
+    combined: str = "sum",
+    visibility: str = "full",
+    shown: int = 120,
+    subgraph: int | None = None,
+    repeat: bool = False,
+    free: bool = True,
+    method: str = "chains",
+    encoder: Encoder | str | None = None,
+    engine: str | None = None,
+    timeout: float | None = None,
+    cancelled: Event | None = None,
+) -> Reasoned:
+    """Answer a question by a chain of triples that a model writes (DoG, Algorithm 1): an entity
+    or value of the graph, with the statements that lead to it.
+
+    `llm` is a backend (`condgraph.chains.backends`: `LlamaCpp`, `Transformers`, `Vllm`), or a
+    model as `condgraph.models` takes it; what it can take decides how it is kept to the graph,
+    and the answer says so. `entities` are those of the question; by default the names that
+    stand in it. `beams` chains are kept, by `score` ("masked": among what is allowed, Eq. 2, or
+    "raw"), `combined` by "sum" or "mean" over tokens. The model is shown `shown` triples like
+    the question ("full"), those that may follow ("local"), or "none"; `subgraph` keeps chains
+    to so many triples, those most like the question by `encoder`. Without `free` there are no
+    words between triples. `method="direct"` and `"cot"` are the paper's baselines, which
+    nothing keeps to the graph. `timeout` is in seconds.
+    """
+    from condgraph.chains.reason import Options, mentions, reason
+    from condgraph.vectors.encoders import encoder_of
+
+    options = Options(
+        max_steps=max_steps, beams=beams, score=cast(Any, score), combined=cast(Any, combined), shown=shown,
+        visibility=cast(Any, visibility), subgraph=subgraph, repeat=repeat, free=free, method=cast(Any, method),
+    )  # fmt: skip
+    options.check()
+    backend = backend_of(llm)
+    with within(graph.timeout if timeout is None else timeout, cancelled):
+        place = place_of(graph, engine)
+        named = mentions(place, question) if entities is None else entities
+        return reason(place, question, backend, named, options, None if encoder is None else encoder_of(encoder))
+
+
+def place_of(graph: Opened, engine: str | None = None, *, values: bool = True, qualifiers: bool = True) -> Place:
     """Where chains of a graph are read: its snapshot, or the server that has it."""
     from condgraph.chains.place import LocalPlace, StorePlace
 

@@ -1,4 +1,4 @@
-"""The methods of a graph that make models of links."""
+"""The methods of `Graph` that train models of links and store their rows."""
 
 from __future__ import annotations
 
@@ -30,71 +30,69 @@ class Opened(Protocol):
         """The graph as it is now, in process."""
 
 
-class LinkMethods:
-    """What `Graph` has of them."""
+def train_links(
+    graph: Opened,
+    /,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    valid: Iterable[tuple[str, str, str]] | None = None,
+    on_epoch: OnEpoch | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    timeout: float | None = None,
+    cancelled: Event | None = None,
+    **options: Any,
+) -> Training:
+    """Train a model of links (ComplEx with N3) on the graph's relations, and write it to `path`,
+    a `.npz` file, where one is given.
 
-    def train_links(
-        self: Opened,
-        /,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        valid: Iterable[tuple[str, str, str]] | None = None,
-        on_epoch: OnEpoch | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        timeout: float | None = None,
-        cancelled: Event | None = None,
-        **options: Any,
-    ) -> Training:
-        """Train a model of links (ComplEx with N3) on the graph's relations, and write it to `path`,
-        a `.npz` file, where one is given.
+    `options` are those of `links.train.TrainOptions`: `rank`, `epochs`, `seconds`, `negatives`
+    and others. Training stops early where a validation part ranks no better: `valid`, triples
+    of (id, predicate, id), or a share of the graph that is held out. `on_epoch` hears the
+    epoch, its loss, and the ranking. With a `timeout` (seconds) it is an error to take longer;
+    `seconds=` ends training with the best so far. Where training stands is kept in the file
+    `checkpoint`, and goes on from there where that file is there already.
+    """
+    from condgraph.links.edges import Edges
+    from condgraph.links.train import options_of, train, writable
 
-        `options` are those of `links.train.TrainOptions`: `rank`, `epochs`, `seconds`, `negatives`
-        and others. Training stops early where a validation part ranks no better: `valid`, triples
-        of (id, predicate, id), or a share of the graph that is held out. `on_epoch` hears the
-        epoch, its loss, and the ranking. With a `timeout` (seconds) it is an error to take longer;
-        `seconds=` ends training with the best so far. Where training stands is kept in the file
-        `checkpoint`, and goes on from there where that file is there already.
-        """
-        from condgraph.links.edges import Edges
-        from condgraph.links.train import options_of, train, writable
+    check_bounds(timeout)
+    # Said now, and not when hours of training are to be written.
+    for what, place in (("the model", path), ("the checkpoint", checkpoint)):
+        if place is not None:
+            writable(place, what)
+    timeout = graph.timeout if timeout is None else timeout
+    with within(timeout, cancelled):
+        edges = Edges.of_snapshot(graph.snapshot().current)
+        held = None if valid is None else edges.numbered(valid)
+        found = train(edges, options_of(options), valid=held, on_epoch=on_epoch, checkpoint=checkpoint)
+        if path is not None:
+            found.model.save(path)
+        return found
 
-        check_bounds(timeout)
-        # Said now, and not when hours of training are to be written.
-        for what, place in (("the model", path), ("the checkpoint", checkpoint)):
-            if place is not None:
-                writable(place, what)
-        timeout = self.timeout if timeout is None else timeout
-        with within(timeout, cancelled):
-            edges = Edges.of_snapshot(self.snapshot().current)
-            held = None if valid is None else edges.numbered(valid)
-            found = train(edges, options_of(options), valid=held, on_epoch=on_epoch, checkpoint=checkpoint)
-            if path is not None:
-                found.model.save(path)
-            return found
 
-    def keep_rows(
-        self: Opened,
-        model: LinkModel | str | os.PathLike[str],
-        folder: str | os.PathLike[str],
-        *,
-        keep: Threshold | None = None,
-        relations: Sequence[str] | None = None,
-        heads: Sequence[str] | None = None,
-        on_rows: OnRows | None = None,
-        timeout: float | None = None,
-        cancelled: Event | None = None,
-    ) -> StoredRows:
-        """Score heads by relations (all, or some) with a model, and keep the calibrated scores above
-        a threshold in a folder; what comes back is a model itself, whose scores are looked up.
+def keep_rows(
+    graph: Opened,
+    model: LinkModel | str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    keep: Threshold | None = None,
+    relations: Sequence[str] | None = None,
+    heads: Sequence[str] | None = None,
+    on_rows: OnRows | None = None,
+    timeout: float | None = None,
+    cancelled: Event | None = None,
+) -> StoredRows:
+    """Score heads by relations (all, or some) with a model, and keep the calibrated scores above
+    a threshold in a folder; what comes back is a model itself, whose scores are looked up.
 
-        `model` is a `LinkModel`, or the path of a `.npz` file.
-        """
-        from condgraph.links.edges import Edges
-        from condgraph.links.embeddings import model_of
-        from condgraph.links.store import keep_rows
+    `model` is a `LinkModel`, or the path of a `.npz` file.
+    """
+    from condgraph.links.edges import Edges
+    from condgraph.links.embeddings import model_of
+    from condgraph.links.store import keep_rows
 
-        check_bounds(timeout)
-        timeout = self.timeout if timeout is None else timeout
-        with within(timeout, cancelled):
-            edges = Edges.of_snapshot(self.snapshot().current)
-            return keep_rows(model_of(model), edges, folder, keep, relations=relations, heads=heads, on_rows=on_rows)
+    check_bounds(timeout)
+    timeout = graph.timeout if timeout is None else timeout
+    with within(timeout, cancelled):
+        edges = Edges.of_snapshot(graph.snapshot().current)
+        return keep_rows(model_of(model), edges, folder, keep, relations=relations, heads=heads, on_rows=on_rows)

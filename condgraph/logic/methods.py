@@ -1,4 +1,4 @@
-"""The methods of a graph that answer logical queries."""
+"""The methods of `Graph` for logical queries and predicted edges."""
 
 from __future__ import annotations
 
@@ -14,91 +14,91 @@ if TYPE_CHECKING:
     from condgraph.logic.ask import Asked, StoredScores
 
 
-class LogicMethods:
-    """What `Graph` has of them."""
+def logic(
+    graph: Asked,
+    query: Any,
+    *branches: Any,
+    model: Any = None,
+    k: int | None = 10,
+    alpha: float = 1.0,
+    epsilon: float | None = None,
+    cap: int | None = None,
+    explain: bool = True,
+    timeout: float | None = None,
+    cancelled: Event | None = None,
+) -> LogicAnswers:
+    """Answer a logical query (QTO): text like `?x : exists ?v. award("Nobel", ?v) and born(?v,
+    ?x)`, BetaE's nested tuples, or the name of a structure with its branches: `"2in", ["A",
+    "r"], ["B", "s"]`.
 
-    def logic(
-        self: Asked,
-        query: Any,
-        *branches: Any,
-        model: Any = None,
-        k: int | None = 10,
-        alpha: float = 1.0,
-        epsilon: float | None = None,
-        cap: int | None = None,
-        explain: bool = True,
-        timeout: float | None = None,
-        cancelled: Event | None = None,
-    ) -> LogicAnswers:
-        """Answer a logical query (QTO): text like `?x : exists ?v. award("Nobel", ?v) and born(?v,
-        ?x)`, BetaE's nested tuples, or the name of a structure with its branches: `"2in", ["A",
-        "r"], ["B", "s"]`.
+    Without a `model` the answers are those of the graph alone. A model of links
+    (`links.model.LinkModel`, or a file with embeddings) adds answers by predicted edges of a score of at least `epsilon`
+    (0.001), at most `cap` a row; every answer has its score, and the edges it rests on. `k` is
+    the most answers (None: all), `alpha` scales what is negated. With `explain=False` an
+    explanation is worked out when it is looked at. `timeout` is in seconds.
+    """
+    from condgraph.logic.ask import logic
 
-        Without a `model` the answers are those of the graph alone. A model of links
-        (`links.model.LinkModel`, or a file with embeddings) adds answers by predicted edges of a score of at least `epsilon`
-        (0.001), at most `cap` a row; every answer has its score, and the edges it rests on. `k` is
-        the most answers (None: all), `alpha` scales what is negated. With `explain=False` an
-        explanation is worked out when it is looked at. `timeout` is in seconds.
-        """
-        from condgraph.logic.ask import logic
+    check_bounds(timeout)
+    timeout = graph.timeout if timeout is None else timeout
+    with within(timeout, cancelled):
+        return logic(
+            graph, query, branches, model=model, k=k, alpha=alpha, epsilon=epsilon, cap=cap, explain=explain, timeout=timeout
+        )
 
-        check_bounds(timeout)
-        timeout = self.timeout if timeout is None else timeout
-        with within(timeout, cancelled):
-            return logic(
-                self, query, branches, model=model, k=k, alpha=alpha, epsilon=epsilon, cap=cap, explain=explain, timeout=timeout
-            )
 
-    def write_predictions(
-        self: Asked,
-        model: Any,
-        *,
-        relations: Sequence[str] | None = None,
-        epsilon: float | None = None,
-        cap: int = 100,
-        on_count: Callable[[int], bool] | None = None,
-        timeout: float | None = None,
-    ) -> int:
-        """Keep the edges that a model predicts beside a graph on a server, in the place of those that
-        were there; how many there are. They are no part of the graph, and `remove_predictions` takes
-        them away.
+def write_predictions(
+    graph: Asked,
+    model: Any,
+    *,
+    relations: Sequence[str] | None = None,
+    epsilon: float | None = None,
+    cap: int = 100,
+    on_count: Callable[[int], bool] | None = None,
+    timeout: float | None = None,
+) -> int:
+    """Keep the edges that a model predicts beside a graph on a server, in the place of those that
+    were there; how many there are. They are no part of the graph, and `remove_predictions` takes
+    them away.
 
-        `relations` are all that the model knows by default, `epsilon` the least score, `cap` the most
-        edges that leave a node by one relation. `on_count` hears their number before anything is
-        written, and says whether they are to be.
-        """
-        from condgraph.logic.ask import matrix_of
-        from condgraph.logic.store_edges import edges_of, predicted_rows, write
+    `relations` are all that the model knows by default, `epsilon` the least score, `cap` the most
+    edges that leave a node by one relation. `on_count` hears their number before anything is
+    written, and says whether they are to be.
+    """
+    from condgraph.logic.ask import matrix_of
+    from condgraph.logic.store_edges import edges_of, predicted_rows, write
 
-        check_bounds(timeout)
-        with within(self.timeout if timeout is None else timeout):
-            edges = edges_of(self._store_of(None), self.name)
-            snapshot = self.snapshot().current
-            matrix = matrix_of(snapshot, model, epsilon, cap)
-            known = [name for name in snapshot.schema.relations if name in set(model.relations)]
-            rows = list(predicted_rows(snapshot, matrix, known if relations is None else relations))
-            if on_count is None or on_count(len(rows)):
-                write(edges, rows)
-            return len(rows)
+    check_bounds(timeout)
+    with within(graph.timeout if timeout is None else timeout):
+        edges = edges_of(graph._store_of(None), graph.name)
+        snapshot = graph.snapshot().current
+        matrix = matrix_of(snapshot, model, epsilon, cap)
+        known = [name for name in snapshot.schema.relations if name in set(model.relations)]
+        rows = list(predicted_rows(snapshot, matrix, known if relations is None else relations))
+        if on_count is None or on_count(len(rows)):
+            write(edges, rows)
+        return len(rows)
 
-    def remove_predictions(self: Asked, *, timeout: float | None = None) -> None:
-        """Remove the predicted edges beside a graph on a server."""
-        from condgraph.logic.store_edges import edges_of
 
-        check_bounds(timeout)
-        with within(self.timeout if timeout is None else timeout):
-            edges_of(self._store_of(None), self.name).clear()
+def remove_predictions(graph: Asked, *, timeout: float | None = None) -> None:
+    """Remove the predicted edges beside a graph on a server."""
+    from condgraph.logic.store_edges import edges_of
 
-    def logic_stored(
-        self: Asked, query: Any, *branches: Any, k: int | None = 10, alpha: float = 1.0, timeout: float | None = None
-    ) -> StoredScores:
-        """Answer a logical query on a server by one query of its own, over the graph and the predicted
-        edges that are kept beside it (`write_predictions`): scores, without explanations.
+    check_bounds(timeout)
+    with within(graph.timeout if timeout is None else timeout):
+        edges_of(graph._store_of(None), graph.name).clear()
 
-        Raises `UnsupportedError` for a query whose text the store does not have.
-        """
-        from condgraph.logic.ask import stored_scores
 
-        check_bounds(timeout)
-        with within(self.timeout if timeout is None else timeout):
-            return stored_scores(self._store_of(None), self.name, query, branches, k, alpha)
+def logic_stored(
+    graph: Asked, query: Any, *branches: Any, k: int | None = 10, alpha: float = 1.0, timeout: float | None = None
+) -> StoredScores:
+    """Answer a logical query on a server by one query of its own, over the graph and the predicted
+    edges that are kept beside it (`write_predictions`): scores, without explanations.
+
+    Raises `UnsupportedError` for a query whose text the store does not have.
+    """
+    from condgraph.logic.ask import stored_scores
+
+    check_bounds(timeout)
+    with within(graph.timeout if timeout is None else timeout):
+        return stored_scores(graph._store_of(None), graph.name, query, branches, k, alpha)

@@ -86,26 +86,3 @@ def quads(plain: Plain) -> Iterator[tuple[tuple[Any, Any, Any], Any]]:
         said.append(f"{directed} texts have a direction, which rdflib has no place for")
     for one in said:
         warnings.warn(one, stacklevel=4)
-
-
-class RdfMethods:
-    """The methods of `Graph` that give it to programs of RDF."""
-
-    name: str
-
-    if TYPE_CHECKING:
-
-        def snapshot(self) -> Any:
-            """See `Graph.snapshot`."""
-
-    def to_rdflib(self, *, base: str | None = None, dataset: bool = False) -> Any:
-        """The graph as an `rdflib.Graph`: the triples that RDF was loaded from, by their own IRIs, and
-        what else there is under `base`; with `dataset` an `rdflib.Dataset` that has the named graphs
-        too. Statements about statements are reified, since rdflib has no triple terms.
-
-        What cannot be said so is a Python warning. Raises `MissingExtraError` where rdflib is not
-        installed (`pip install 'condgraph[rdflib]'`), `OptionError` for what is no base.
-        """
-
-        current: Snapshot = self.snapshot().current
-        return to_rdflib(current, self.name, base, dataset=dataset)

@@ -266,8 +266,8 @@ def api() -> str:
             continue
         parts = [
             f"{part.name}=" if part.default is not part.empty else ("**" if part.kind is part.VAR_KEYWORD else "") + part.name
-            for part in inspect.signature(method).parameters.values()
-            if part.name not in ("self", "unknown") and not (name == "load" and part.name in of_formats)
+            for part in list(inspect.signature(method).parameters.values())[name != "open" :]
+            if part.name != "unknown" and not (name == "load" and part.name in of_formats)
         ]
         if name == "load":
             parts.append("...")

@@ -1,4 +1,4 @@
-"""The methods of a graph that evaluate logical queries on it."""
+"""The methods of `Graph` that evaluate logical queries."""
 
 from __future__ import annotations
 
@@ -28,57 +28,55 @@ class Opened(Protocol):
         """The graph as it is now, in process."""
 
 
-class EvaluationMethods:
-    """What `Graph` has of them."""
+def sample_queries(
+    graph: Opened,
+    held: Iterable[tuple[str, str, str]],
+    n: int = 50,
+    *,
+    kinds: Sequence[str] | None = None,
+    seed: int = 0,
+    most: int = 100,
+    timeout: float | None = None,
+) -> Sampled:
+    """Draw logical queries of each structure (BetaE's fourteen, or `kinds`) with easy and hard
+    answers; `held` are the edges that the graph misses, triples of (id, predicate, id).
 
-    def sample_queries(
-        self: Opened,
-        held: Iterable[tuple[str, str, str]],
-        n: int = 50,
-        *,
-        kinds: Sequence[str] | None = None,
-        seed: int = 0,
-        most: int = 100,
-        timeout: float | None = None,
-    ) -> Sampled:
-        """Draw logical queries of each structure (BetaE's fourteen, or `kinds`) with easy and hard
-        answers; `held` are the edges that the graph misses, triples of (id, predicate, id).
+    A query has 1 to `most` hard answers. The same seed gives the same queries.
+    """
+    from condgraph.logic.evaluation.sampler import sample
 
-        A query has 1 to `most` hard answers. The same seed gives the same queries.
-        """
-        from condgraph.logic.evaluation.sampler import sample
+    check_bounds(timeout)
+    with within(graph.timeout if timeout is None else timeout):
+        return sample(graph.snapshot().current, held, n, kinds=kinds, seed=seed, most=most)
 
-        check_bounds(timeout)
-        with within(self.timeout if timeout is None else timeout):
-            return sample(self.snapshot().current, held, n, kinds=kinds, seed=seed, most=most)
 
-    def evaluate_logic(
-        self: Opened,
-        cases: Iterable[LogicCase],
-        model: Any = None,
-        *,
-        held: Iterable[tuple[str, str, str]] | None = None,
-        validation: Sequence[LogicCase] = (),
-        alpha: float | None = None,
-        epsilon: float | None = None,
-        cap: int | None = None,
-        explain: bool = True,
-        on_case: OnCase | None = None,
-        timeout: float | None = None,
-        cancelled: Event | None = None,
-    ) -> Evaluation:
-        """Ask logical queries whose answers are known, and tell how well they are answered: mean
-        reciprocal rank, Hits@k, by structure and by how many edges are missing.
+def evaluate_logic(
+    graph: Opened,
+    cases: Iterable[LogicCase],
+    model: Any = None,
+    *,
+    held: Iterable[tuple[str, str, str]] | None = None,
+    validation: Sequence[LogicCase] = (),
+    alpha: float | None = None,
+    epsilon: float | None = None,
+    cap: int | None = None,
+    explain: bool = True,
+    on_case: OnCase | None = None,
+    timeout: float | None = None,
+    cancelled: Event | None = None,
+) -> Evaluation:
+    """Ask logical queries whose answers are known, and tell how well they are answered: mean
+    reciprocal rank, Hits@k, by structure and by how many edges are missing.
 
-        `model` is a model of links, or the path of one (none: the graph alone). `held` are the
-        edges that the graph misses; `validation` queries choose `alpha`, where it is None, and the
-        threshold of cardinality.
-        """
-        from condgraph.logic.evaluation.run import evaluate
+    `model` is a model of links, or the path of one (none: the graph alone). `held` are the
+    edges that the graph misses; `validation` queries choose `alpha`, where it is None, and the
+    threshold of cardinality.
+    """
+    from condgraph.logic.evaluation.run import evaluate
 
-        check_bounds(timeout)
-        with within(self.timeout if timeout is None else timeout, cancelled):
-            return evaluate(
-                self.snapshot().current, cases, model, held=held, validation=validation, alpha=alpha, epsilon=epsilon, cap=cap,
-                explain=explain, on_case=on_case,
-            )  # fmt: skip
+    check_bounds(timeout)
+    with within(graph.timeout if timeout is None else timeout, cancelled):
+        return evaluate(
+            graph.snapshot().current, cases, model, held=held, validation=validation, alpha=alpha, epsilon=epsilon, cap=cap,
+            explain=explain, on_case=on_case,
+        )  # fmt: skip
