@@ -31,7 +31,7 @@ from condgraph.engine.pieces import mapped, watched
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import ENTITY_CLASSES, PRED, RDF, RDFS, VALUE, XSD, GraphIris, value_named
 from condgraph.sparql.load.pull import exact_value
-from condgraph.sparql.text.scan import PREFIXES, is_heavy, mistake, survey, undeclared
+from condgraph.sparql.text.scan import COMMENT, IRI, PREFIXES, STRING, is_heavy, mistake, survey, undeclared
 from condgraph.sparql.text.table import Blank, Iri, Table, columns_of, literal
 
 if TYPE_CHECKING:
@@ -57,12 +57,11 @@ TERMS: Final = (
     *("Entity", "Concept", "Row", "Text", "Quantity", "Time", "Unknown", "Source", "Membership", "Subclassing", "Graph"),
 )
 _TOKEN: Final = re.compile(
-    r"""
-      (?P<comment>\#[^\n\r]*)
+    rf"""
+      {COMMENT}
     | (?P<mixed>(?P<open>["'])(?P<number>[-+]?[\d.:eETZ+\-]++)(?!(?P=open))["'](?=\^\^))
-    | (?P<text>\"{3}(?:\"{0,2}+(?:[^"\\]|\\.))*+(?:\"{3})?+ | '{3}(?:'{0,2}+(?:[^'\\]|\\.))*+(?:'{3})?+
-        | "(?:[^"\\\n\r]|\\.)*+"?+ | '(?:[^'\\\n\r]|\\.)*+'?+)
-    | <(?P<iri>[^<>"{}|^`\\\x00-\x20]*+)>
+    | {STRING}
+    | <(?P<iri>{IRI})>
     | (?P<prefix>(?i:prefix)\s++xsd\s*+:)
     """,
     re.X | re.S,

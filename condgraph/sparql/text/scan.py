@@ -1,8 +1,7 @@
 """What the text of a query says without being parsed: its prefixes, its form, whether it names graphs or
 calls services, whether it is too much for a parser in this process, and what people get wrong in it.
 
-Every text is read once, from left to right: no part of an expression gives back what it took, and
-what is begun and never closed (a string, say) is taken as well.
+Every text is read once, from left to right: no part of an expression gives back what it took.
 """
 
 from __future__ import annotations
@@ -17,6 +16,13 @@ from typing import Final, Literal, NamedTuple, ParamSpec, TypeVar
 
 from condgraph.engine.errors import ParseError, nearest, shortened
 from condgraph.sparql.layout import PRED, decode
+
+#: Regular expressions of tokens, for `re.VERBOSE`. What is begun and never closed is taken as well, so
+#: that nothing is looked at from every one of its characters.
+COMMENT: Final = r"\#[^\n\r]*+"
+IRI: Final = r'[^<>"{}|^`\\\x00-\x20]*+'
+STRING: Final = r"""\"{3}(?:\"{0,2}+(?:[^"\\]|\\.))*+(?:\"{3})?+ | '{3}(?:'{0,2}+(?:[^'\\]|\\.))*+(?:'{3})?+
+    | "(?:[^"\\\n\r]|\\.)*+"?+ | '(?:[^'\\\n\r]|\\.)*+'?+"""
 
 # -- prefixes ----------------------------------------------------------------------------------------
 # What people may leave out of a query: the prefixes that everybody knows, and how a name with an
@@ -59,15 +65,14 @@ _DISTINCT, _LONGEST = 1_000, 2_000
 #: What an IRI can stand within, so that it is none. A word goes as far as a prefix may, so that no
 #: character is looked at more than a few times.
 TOKEN: Final = re.compile(
-    r"""
-      (?P<comment>\#[^\n\r]*)
-    | (?P<text>\"{3}(?:\"{0,2}+(?:[^"\\]|\\.))*+(?:\"{3})?+ | '{3}(?:'{0,2}+(?:[^'\\]|\\.))*+(?:'{3})?+
-        | "(?:[^"\\\n\r]|\\.)*+"?+ | '(?:[^'\\\n\r]|\\.)*+'?+)
-    | <(?P<iri>[^<>"{}|^`\\\x00-\x20]*+)>
+    rf"""
+      (?P<comment>{COMMENT})
+    | (?P<text>{STRING})
+    | <(?P<iri>{IRI})>
     | <[^<>\n\r\x00-\x1f]*+>
     | (?P<variable>[?$]\w++)
     | (?P<tag>@[A-Za-z][A-Za-z0-9-]*+)
-    | (?P<name>(?P<prefix>[^\W\d_][\w.-]*+)?+:(?P<local>(?:[\w.:-]|%[0-9A-Fa-f]{2}|\\.)*+))
+    | (?P<name>(?P<prefix>[^\W\d_][\w.-]*+)?+:(?P<local>(?:[\w.:-]|%[0-9A-Fa-f]{{2}}|\\.)*+))
     | (?P<word>[^\W\d_][\w.-]*+)
     """,
     re.X | re.S,
@@ -150,10 +155,6 @@ def _is(written: str, is_name: Callable[[str], bool]) -> bool:
 # which is enough: keywords are never anything else. Whether the text is well formed is the store's to
 # say. The store's parser decides about SERVICE and GRAPH: it takes a keyword wherever one may stand,
 # and needs no space around it: `1SERVICE<x>{}` and `SERVICE:x{}` call another service, and count here.
-#
-# Every text is read once, from left to right: no part of the expression gives back what it took, and
-# what is begun and never closed (a string, say) is taken as well, so that nothing is looked at from
-# every one of its characters.
 
 
 P = ParamSpec("P")
@@ -169,10 +170,8 @@ _SOUGHT: Final = r"""(?:(?:select|ask|construct|describe|insert|delete|load|clea
 _TOKEN: Final = re.compile(
     rf"""
     (?: [^\w"'\#<?$@:\\]++
-      | \#[^\n\r]*+                                                 # a comment
-      | <[^<>"{{}}|^`\\\x00-\x20]*+>                                # an IRI
-      | \"{{3}}(?:\"{{0,2}}+(?:[^"\\]|\\.))*+(?:\"{{3}})?+ | '{{3}}(?:'{{0,2}}+(?:[^'\\]|\\.))*+(?:'{{3}})?+
-      | "(?:[^"\\\n\r]++|\\.)*+"?+ | '(?:[^'\\\n\r]++|\\.)*+'?+ | \\.
+      | {COMMENT} | <{IRI}>
+      | {STRING} | \\.
       | [?$]\w++ | @[A-Za-z][A-Za-z0-9-]*+ | {_LOCAL}               # a variable, a language, a name without a prefix
       | (?!{_SOUGHT})\w[\w.\-]*+(?:{_LOCAL})?+                      # words and numbers, a prefixed name
       | [<?$@\\]
@@ -291,9 +290,7 @@ _OPENING, _CLOSING = "([{", ")]}"
 #: Parts: brackets, signs of arithmetic and logic, ends of patterns. What stands in strings, IRIs,
 #: names and comments is none.
 _PARTS: Final = re.compile(
-    r"""(?: [^"'\#<?$@:\w\\(){}\[\].;,!|&+*/^=>-]++ | \#[^\n\r]*+ | <[^<>"{}|^`\\\x00-\x20]*+>
-        | "{3}(?:"{0,2}+(?:[^"\\]|\\.))*+(?:"{3})?+ | '{3}(?:'{0,2}+(?:[^'\\]|\\.))*+(?:'{3})?+
-        | "(?:[^"\\\n\r]|\\.)*+"?+ | '(?:[^'\\\n\r]|\\.)*+'?+ | [?$@]?\w++(?:[.-]\w++)*+
+    rf"""(?: [^"'\#<?$@:\w\\(){{}}\[\].;,!|&+*/^=>-]++ | {COMMENT} | <{IRI}> | {STRING} | [?$@]?\w++(?:[.-]\w++)*+
         | :(?:[\w:%]++|\\.)?+(?:[.-]?[\w:%]++|\\.)*+
         | [?$@\\,=>] )*+
         (?P<part>.)?""",
@@ -340,132 +337,19 @@ def is_heavy(text: str) -> bool:
 
 _KEYWORDS: Final = frozenset(
     [
-        "base",
-        "prefix",
-        "version",
-        "select",
-        "construct",
-        "describe",
-        "ask",
-        "where",
-        "from",
-        "named",
-        "graph",
-        "service",
-        "silent",
-        "optional",
-        "union",
-        "minus",
-        "filter",
-        "exists",
-        "not",
-        "in",
-        "as",
-        "bind",
-        "values",
-        "undef",
-        "group",
-        "by",
-        "having",
-        "order",
-        "asc",
-        "desc",
-        "limit",
-        "offset",
-        "distinct",
-        "reduced",
-        "true",
-        "false",
-        "a",
-        "lateral",
-        "count",
-        "sum",
-        "min",
-        "max",
-        "avg",
-        "sample",
-        "group_concat",
-        "separator",
-        "str",
-        "lang",
-        "langmatches",
-        "langdir",
-        "haslang",
-        "haslangdir",
-        "datatype",
-        "bound",
-        "iri",
-        "uri",
-        "bnode",
-        "rand",
-        "abs",
-        "ceil",
-        "floor",
-        "round",
-        "concat",
-        "strlen",
-        "ucase",
-        "lcase",
-        "encode_for_uri",
-        "contains",
-        "strstarts",
-        "strends",
-        "strbefore",
-        "strafter",
-        "year",
-        "month",
-        "day",
-        "hours",
-        "minutes",
-        "seconds",
-        "timezone",
-        "tz",
-        "now",
-        "uuid",
-        "struuid",
-        "md5",
-        "sha1",
-        "sha256",
-        "sha384",
-        "sha512",
-        "coalesce",
-        "if",
-        "strlang",
-        "strlangdir",
-        "strdt",
-        "sameterm",
-        "isiri",
-        "isuri",
-        "isblank",
-        "isliteral",
-        "isnumeric",
-        "istriple",
-        "regex",
-        "substr",
-        "replace",
-        "triple",
-        "subject",
-        "predicate",
-        "object",
-        "insert",
-        "delete",
-        "data",
-        "load",
-        "clear",
-        "drop",
-        "create",
-        "add",
-        "move",
-        "copy",
-        "with",
-        "using",
-        "into",
-        "to",
-        "all",
-        "default",
-        "adjust",
+        "base", "prefix", "version", "select", "construct", "describe", "ask", "where", "from", "named", "graph", "service",
+        "silent", "optional", "union", "minus", "filter", "exists", "not", "in", "as", "bind", "values", "undef", "group",
+        "by", "having", "order", "asc", "desc", "limit", "offset", "distinct", "reduced", "true", "false", "a", "lateral",
+        "count", "sum", "min", "max", "avg", "sample", "group_concat", "separator", "str", "lang", "langmatches", "langdir",
+        "haslang", "haslangdir", "datatype", "bound", "iri", "uri", "bnode", "rand", "abs", "ceil", "floor", "round",
+        "concat", "strlen", "ucase", "lcase", "encode_for_uri", "contains", "strstarts", "strends", "strbefore", "strafter",
+        "year", "month", "day", "hours", "minutes", "seconds", "timezone", "tz", "now", "uuid", "struuid", "md5", "sha1",
+        "sha256", "sha384", "sha512", "coalesce", "if", "strlang", "strlangdir", "strdt", "sameterm", "isiri", "isuri",
+        "isblank", "isliteral", "isnumeric", "istriple", "regex", "substr", "replace", "triple", "subject", "predicate",
+        "object", "insert", "delete", "data", "load", "clear", "drop", "create", "add", "move", "copy", "with", "using",
+        "into", "to", "all", "default", "adjust",
     ]
-)
+)  # fmt: skip
 #: Characters of a prefix; longer ones are not looked at.
 _LONGEST_PREFIX: Final = 200
 _DECLARED: Final = re.compile(rf"prefix\s*+([^\W\d_][\w.-]{{0,{_LONGEST_PREFIX - 1}}}+)?+:", re.I)
