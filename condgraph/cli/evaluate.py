@@ -260,8 +260,7 @@ def generate(
     4). Why there are fewer than wanted is told on standard error.
     """
     with guard(), opened(store, login) as at:
-        from condgraph.questions.record import write
-        from condgraph.questions.splits import Distribution
+        from condgraph.questions.record import Distribution, write
 
         queries = form is not QuestionFormat.TEXT
         found = at.generate(n, seed=seed, kinds=kinds or None, hops=hops or None, qualifiers=qualifiers, queries=queries)

@@ -1,4 +1,4 @@
-"""Generation of questions from a graph: sample, ask, keep what has one good answer (KQA Pro, sections 3 and 4)."""
+"""Generation of questions from a graph: sample, ask, keep what has one good answer, paraphrase it (KQA Pro, sections 3 and 4)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.errors import CondgraphError, InterruptedQueryError, OptionError, nearest
 from condgraph.engine.operands import year_of
 from condgraph.engine.values import Precision, Quantity, Time, text_of
-from condgraph.questions import paraphrase
+from condgraph.languages import registry
 from condgraph.questions.choices import CHOICES, UNKNOWN_CHOICE, choices, shuffled, wrong_of
 from condgraph.questions.description import (
     KINDS,
@@ -37,9 +37,77 @@ from condgraph.questions.record import Question, categories_of
 from condgraph.questions.tables import TableAsker
 from condgraph.questions.translations import Compilers, answer_of, gives, llm_query
 from condgraph.questions.words import Words
+from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+# -- paraphrases -------------------------------------------------------------------------------------
+# Paraphrases by a language model, kept only where two filters pass.
+#
+# A paraphrase has to differ from the template words (KQA Pro rejects those with a small edit
+# distance), and to say the same: asked again, the question has to lead to the answer. That round trip
+# needs a reader, from words to a program; without one, every name, number and time of the question
+# has to stand in the paraphrase, which is what such a reader would need first.
+
+
+#: The part of a question's words that a paraphrase changes at least, and at most.
+LEAST_CHANGED: Final = 0.15
+MOST_CHANGED: Final = 0.9
+
+
+def paraphrased(question: Question, llm: Callable[[str], str], snapshot: Snapshot) -> Question:
+    """The question in the words of `llm`, a function from text to text; as it was where a filter
+    does not pass. An `llm` with a method `program(text)` is the reader of the round trip.
+    """
+    said = " ".join(str(llm(question.question)).split())
+    if not LEAST_CHANGED <= distance(question.question, said) <= MOST_CHANGED or not keeps_names(question, said):
+        return question
+    reader = getattr(llm, "program", None)
+    if reader is not None and not _leads(reader(said), question.answer, snapshot):
+        return question
+    return replace(question, question=said, canonical=question.question)
+
+
+def _leads(program: Any, answer: str, snapshot: Snapshot) -> bool:
+    try:
+        return program is not None and registry.answer(SnapshotStore(snapshot), program).texts == [answer]
+    except InterruptedQueryError:
+        raise
+    except CondgraphError:
+        return False
+
+
+def keeps_names(question: Question, said: str) -> bool:
+    """Whether a paraphrase has the names, numbers and years of a question, and not its answer."""
+    low = said.casefold()
+    digits = set(re.findall(r"\d+", question.question))
+    if not digits <= set(re.findall(r"\d+", said)):
+        return False
+    given = question.answer.casefold()
+    if question.kind not in ("Verify", "SelectBetween") and re.search(rf"(?<!\w){re.escape(given)}(?!\w)", low):
+        return False
+    return all(name.casefold() in low for name in question.entities)
+
+
+def distance(one: str, other: str) -> float:
+    """The edit distance of two texts in words, as a part of the longer one: 0 to 1.
+
+    >>> distance("Who wrote Emma?", "Who wrote Emma?"), distance("Who wrote Emma?", "Emma is by whom?")
+    (0.0, 1.0)
+    """
+    a, b = re.findall(r"\w+", one.casefold()), re.findall(r"\w+", other.casefold())
+    before = list(range(len(b) + 1))
+    for i, word in enumerate(a, 1):
+        row = [i]
+        for j, against in enumerate(b, 1):
+            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (word != against)))
+        before = row
+    return before[-1] / max(len(a), len(b), 1)
+
+
+# -- generation --------------------------------------------------------------------------------------
 
 
 # -- quotas ------------------------------------------------------------------------------------------
@@ -616,7 +684,7 @@ class Questions(Iterator[Question]):
         if hops in self._hops.made:
             self._hops.made[hops] += 1
         question = self._beside(replace(question, id=f"q{self._made + 1}"))
-        return question if self._llm is None else paraphrase.paraphrased(question, self._llm, self._snapshot)
+        return question if self._llm is None else paraphrased(question, self._llm, self._snapshot)
 
     def _sample(self, kind: str, hops: int) -> tuple[Question, int, str] | None:
         if kind not in KINDS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from itertools import takewhile
 from typing import Final
@@ -316,11 +316,16 @@ class Words:
         born = ask.key if ask.kind != "QualifierRelational" else ""
         first = dressed(ask.first, born)
         second = None if ask.second is None else dressed(ask.second, born)
-        found: str = getattr(self, f"_ask_{ask.kind}")(replace(ask, first=first, second=second))
+        ask = replace(ask, first=first, second=second)
+        if ask.kind == "QueryName":
+            found = self._name_question(first)
+        elif ask.kind == "Count":
+            found = self._count_question(first)
+        else:
+            found = TEMPLATES[ask.kind, _form(ask)].format_map(_Fields(self, ask))
         return found[:1].upper() + found[1:]
 
-    def _ask_QueryName(self, ask: Ask) -> str:
-        first = ask.first
+    def _name_question(self, first: Description) -> str:
         if self._head(first) is not None:
             return f"{'Who' if self.person(first) else 'What'} is {self.described(first)}?"
         who, parts = "who " if self.person(first) else "that ", self._parts(first)
@@ -336,79 +341,120 @@ class Words:
             return True
         return bool(forms.forms(condition.predicate, self._several(condition.predicate)).inward)
 
-    def _ask_Count(self, ask: Ask) -> str:
-        for condition in () if ask.first.union else ask.first.conditions:
-            form = self._head_form(condition, ask.first)
+    def _count_question(self, first: Description) -> str:
+        for condition in () if first.union else first.conditions:
+            form = self._head_form(condition, first)
             if form is not None and isinstance(condition, Related):
                 target = self.described(dressed(condition.target))
-                rest = replace(ask.first, conditions=tuple(one for one in ask.first.conditions if one is not condition))
-                if not rest.conditions:
+                if len(first.conditions) == 1:
                     return f"How many {forms.plural(form.noun)} does {target} have?"
-        return f"How many {self.noun(ask.first, many=True)} are there {self.clauses(ask.first, many=True)}?"
+        return f"How many {self.noun(first, many=True)} are there {self.clauses(first, many=True)}?"
 
-    def _ask_QueryAttribute(self, ask: Ask) -> str:
-        subject = self.described(ask.first)
-        tail = "" if ask.qualifier is None else f" {restriction(ask.qualifier)}"
-        happened = forms.event(ask.key) if isinstance(ask.value, Time) else None
-        if happened is not None:
-            return f"When {happened.asked(subject)}{tail}?"
-        name, verb = attribute(ask.key, ask.value)
-        if name in _APPOSED:
-            return f"How is {subject} described{tail}?" if name == "description" else f"What is {subject} also known as{tail}?"
-        return f"What {_then(verb, ask)} the {name} of {subject}{tail}?"
-
-    def _ask_Verify(self, ask: Ask) -> str:
-        subject = self.described(ask.first)
-        tail = "" if ask.qualifier is None else f" {restriction(ask.qualifier)}"
-        happened = forms.event(ask.key) if isinstance(ask.value, Time) else None
-        if happened is not None and isinstance(ask.value, Time):
-            return f"{happened.asked(subject)} {when(ask.op, ask.value)}{tail}?"
-        key = forms.words_of(ask.key)
-        if key in _APPOSED:
-            return f"is {subject} {'described as' if key == 'description' else 'also known as'} “{cell(ask.value)}”{tail}?"
-        name, verb = attribute(ask.key, ask.value)
-        return f"{_then(verb, ask)} the {name} of {subject}{tail} {compared(ask.op, ask.value)}?"
-
-    def _ask_Relation(self, ask: Ask) -> str:
-        assert ask.second is not None
-        return f"What is the relation from {self.described(ask.first)} to {self.described(ask.second)}?"
-
-    def _ask_SelectAmong(self, ask: Ask) -> str:
-        noun, said = self.noun(ask.first, many=True), self.clauses(ask.first, many=True)
-        group = f"the {noun} {said}".rstrip()
-        happened = forms.event(ask.key) if isinstance(ask.value, Time) else None
-        if happened is not None:
-            return f"Which of {group} {_once(happened)} {'last' if ask.op == 'largest' else 'first'}?"
-        return f"Which of {group} has the {_most(ask)} {attribute(ask.key, ask.value)[0]}?"
-
-    def _ask_SelectBetween(self, ask: Ask) -> str:
-        assert ask.second is not None
-        both = f"{self.described(ask.first)} or {self.described(ask.second)}"
-        happened = forms.event(ask.key) if isinstance(ask.value, Time) else None
-        person = self.person(ask.first) and self.person(ask.second)
-        which = "Who" if person else "Which"
-        if happened is not None:
-            return f"{which} {_once(happened)} {'later' if ask.op == 'greater' else 'earlier'}, {both}?"
-        more = ("later" if ask.op == "greater" else "earlier") if isinstance(ask.value, Time) else _more(ask)
-        return f"{which} has the {more} {attribute(ask.key, ask.value)[0]}, {both}?"
-
-    def _ask_QualifierLiteral(self, ask: Ask) -> str:
-        name, verb = attribute(ask.key, ask.value)
-        said = f"the {name} of {self.described(ask.first)} {verb} {cell(ask.value)}"
-        if name in _APPOSED:
-            how = "described as" if name == "description" else "also known as"
-            said = f"{self.described(ask.first)} is {how} “{cell(ask.value)}”"
-        happened = forms.event(ask.key) if isinstance(ask.value, Time) else None
-        if happened is not None and isinstance(ask.value, Time):
-            said = f"{self.described(ask.first)} {happened.said} {when('=', ask.value)}"
-        return f"{said}; {about(ask.qkey)}?"
-
-    def _ask_QualifierRelational(self, ask: Ask) -> str:
+    def fact(self, ask: Ask) -> str:
+        """The relation between both that a question about its qualifiers begins with."""
         assert ask.second is not None
         form = forms.forms(ask.key, self._several(ask.key))
         first, second = self.described(ask.first), self.described(ask.second)
-        said = form.statement.format(first, second) if form.whose else f"{first} {_joined(form.outward, second)}"
-        return f"{said}; {about(ask.qkey)}?"
+        return form.statement.format(first, second) if form.whose else f"{first} {_joined(form.outward, second)}"
+
+
+# -- templates -------------------------------------------------------------------------------------
+
+#: The words of a question by its kind and by what its attribute is: an event ("when was it founded"), a
+#: description, another name, or any other.
+TEMPLATES: Final[Mapping[tuple[str, str], str]] = {
+    ("QueryAttribute", "event"): "When {event_asked}{qualifier}?",
+    ("QueryAttribute", "description"): "How is {first} described{qualifier}?",
+    ("QueryAttribute", "name"): "What is {first} also known as{qualifier}?",
+    ("QueryAttribute", "other"): "What {verb_then} the {attribute} of {first}{qualifier}?",
+    ("Verify", "event"): "{event_asked} {when}{qualifier}?",
+    ("Verify", "description"): "is {first} described as “{value}”{qualifier}?",
+    ("Verify", "name"): "is {first} also known as “{value}”{qualifier}?",
+    ("Verify", "other"): "{verb_then} the {attribute} of {first}{qualifier} {compared}?",
+    ("Relation", "other"): "What is the relation from {first} to {second}?",
+    ("SelectAmong", "event"): "Which of {group} {event} {last}?",
+    ("SelectAmong", "other"): "Which of {group} has the {most} {attribute}?",
+    ("SelectBetween", "event"): "{which} {event} {later}, {first} or {second}?",
+    ("SelectBetween", "other"): "{which} has the {more} {attribute}, {first} or {second}?",
+    ("QualifierLiteral", "event"): "{first} {event_told} {when_it_was}; {qualifier_asked}?",
+    ("QualifierLiteral", "description"): "{first} is described as “{value}”; {qualifier_asked}?",
+    ("QualifierLiteral", "name"): "{first} is also known as “{value}”; {qualifier_asked}?",
+    ("QualifierLiteral", "other"): "the {attribute} of {first} {verb} {value}; {qualifier_asked}?",
+    ("QualifierRelational", "other"): "{fact}; {qualifier_asked}?",
+}
+
+
+def _form(ask: Ask) -> str:
+    """What the attribute of a question is, as `TEMPLATES` tells them apart."""
+    if ask.kind in ("Relation", "QualifierRelational"):
+        return "other"
+    if isinstance(ask.value, Time) and forms.event(ask.key) is not None:
+        return "event"
+    name = forms.words_of(ask.key) if ask.kind == "Verify" else attribute(ask.key, ask.value)[0]
+    if ask.kind.startswith("Select") or name not in _APPOSED:
+        return "other"
+    return "description" if name == "description" else "name"
+
+
+class _Fields(dict[str, str]):
+    """The fields of templates for one question, each made when its template asks for it."""
+
+    def __init__(self, words: Words, ask: Ask) -> None:
+        super().__init__()
+        self._words, self._ask = words, ask
+
+    def __missing__(self, field: str) -> str:
+        return _FIELDS[field](self._words, self._ask)
+
+
+def _group(words: Words, ask: Ask) -> str:
+    return f"the {words.noun(ask.first, many=True)} {words.clauses(ask.first, many=True)}".rstrip()
+
+
+def _event(ask: Ask) -> forms.Event:
+    found = forms.event(ask.key)
+    assert found is not None
+    return found
+
+
+def _when(ask: Ask, op: str) -> str:
+    assert isinstance(ask.value, Time)
+    return when(op, ask.value)
+
+
+def _described(words: Words, described: Description | None) -> str:
+    assert described is not None
+    return words.described(described)
+
+
+def _which(words: Words, ask: Ask) -> str:
+    assert ask.second is not None
+    return "Who" if words.person(ask.first) and words.person(ask.second) else "Which"
+
+
+_FIELDS: Final[Mapping[str, Callable[[Words, Ask], str]]] = {
+    "first": lambda words, ask: words.described(ask.first),
+    "second": lambda words, ask: _described(words, ask.second),
+    "group": _group,
+    "which": _which,
+    "fact": lambda words, ask: words.fact(ask),
+    "attribute": lambda _, ask: attribute(ask.key, ask.value)[0],
+    "verb": lambda _, ask: attribute(ask.key, ask.value)[1],
+    "verb_then": lambda _, ask: _then(attribute(ask.key, ask.value)[1], ask),
+    "value": lambda _, ask: cell(ask.value),
+    "compared": lambda _, ask: compared(ask.op, ask.value),
+    "when": lambda _, ask: _when(ask, ask.op),
+    "when_it_was": lambda _, ask: _when(ask, "="),
+    "event": lambda _, ask: _once(_event(ask)),
+    "event_asked": lambda words, ask: _event(ask).asked(words.described(ask.first)),
+    "event_told": lambda _, ask: _event(ask).said,
+    "last": lambda _, ask: "last" if ask.op == "largest" else "first",
+    "later": lambda _, ask: "later" if ask.op == "greater" else "earlier",
+    "most": lambda _, ask: _most(ask),
+    "more": lambda _, ask: _more(ask),
+    "qualifier": lambda _, ask: "" if ask.qualifier is None else f" {restriction(ask.qualifier)}",
+    "qualifier_asked": lambda _, ask: about(ask.qkey),
+}
 
 
 def _then(verb: str, ask: Ask) -> str:
@@ -486,6 +532,8 @@ def superlative(key: str, *, largest: bool) -> str:
 
 
 def _more(ask: Ask) -> str:
+    if isinstance(ask.value, Time):
+        return "later" if ask.op == "greater" else "earlier"
     return _compared_by(ask.key)[0 if ask.op == "greater" else 1]
 
 
