@@ -219,7 +219,7 @@ def serve(
         from condgraph.endpoint.app import Limits, application
         from condgraph.endpoint.guard import Proxies
         from condgraph.endpoint.server import listen, log_to_stderr, server
-        from condgraph.studio.app import KINDS, routes
+        from condgraph.studio.api import ApiExchange
 
         bounds, proxies = clients.bounds(), Proxies(clients.trusted_proxy or ())
         # As many as may take more than a moment beside those that are computed.
@@ -248,8 +248,8 @@ def serve(
             typer.echo(f"{address}/ serves {at.name!r} of {at.place if local else shown(at.place)}{doors}")
 
         sock = listen(host, port)
-        own = routes(api, sparql=answers is not None)
-        site = application(answers, limits, routes=own, closing=api.close, guard=watch, kinds=KINDS)
+        own = api.routes(sparql=answers is not None)
+        site = application(answers, limits, routes=own, closing=api.close, guard=watch, kinds={"/api/": ApiExchange})
         running = server(site, [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies)
         stop, watching = Event(), None
         if backend is not None:

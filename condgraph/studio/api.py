@@ -1,7 +1,9 @@
-"""`/api/v1` over HTTP: each operation of `spec`, files that are dropped, the OpenAPI document.
+"""The studio over HTTP: its page, each operation of `/api/v1` (`spec`), dropped files and their scratch
+graphs, the OpenAPI document.
 
 Replies are JSON (or CSV, Arrow, lines of JSON), errors too: `{"error": {"code", "message", ...}}`.
-Every call has the server's deadline, which a request may shorten; it ends when its client goes.
+Every call has the server's deadline, which a request may shorten; it ends when its client
+disconnects.
 """
 
 from __future__ import annotations
@@ -9,25 +11,31 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
+import secrets
+import shutil
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from html import escape
+from pathlib import Path
 from typing import Any, Final
 
 from condgraph.endpoint.exchange import HOLD, READING, BrokenOffError, Exchange, Handler, Headers, Streams
 from condgraph.endpoint.guard import client_of
 from condgraph.endpoint.protocol import ProtocolError
-from condgraph.engine.errors import CondgraphError
-from condgraph.studio.openapi import document
-from condgraph.studio.pools import Call, Given, Workers
-from condgraph.studio.requests import from_address, read_json, saved
-from condgraph.studio.scratch import ScratchGraphs
-from condgraph.studio.spec import DROP, OPERATIONS, Operation, read_fields
-from condgraph.studio.work import said, status_of
+from condgraph.engine.errors import CondgraphError, MissingExtraError
+from condgraph.studio.pools import Call, Reply, Workers
+from condgraph.studio.spec import OPERATIONS, Drop, Operation, document, from_address, read_fields
+from condgraph.studio.worker import error_document, status_of
 
 _log: Final = logging.getLogger("condgraph.endpoint")
-#: Files that are taken at once, of all clients and of one.
-_DROPS, _DROPS_OF_ONE = 16, 2
+#: Bytes of a body of JSON.
+_MOST_JSON: Final = 2 << 20
+#: Files that may arrive at once, of all clients and of one.
+_DROPS, _DROPS_PER_CLIENT = 16, 2
 _CODES: Final = {
     400: "request", 401: "token", 403: "forbidden", 404: "missing", 405: "method", 406: "format", 413: "too-long",
     415: "media-type", 429: "too-many", 503: "busy",
@@ -37,7 +45,7 @@ _CODES: Final = {
 @dataclass(frozen=True, slots=True)
 class ApiLimits:
     """Bounds of calls: seconds of each and of a question in words, the most rows (None: any
-    number), bytes of a file that is dropped, results on their way at once.
+    number), bytes of a dropped file, results that may be sent at once.
     """
 
     timeout: float = 30.0
@@ -45,10 +53,6 @@ class ApiLimits:
     rows: int | None = 10_000
     drop: int = 64 << 20
     streams: int = 8
-
-    def data(self) -> dict[str, Any]:
-        """As the API tells them."""
-        return {"timeout": self.timeout, "ask_timeout": self.ask_timeout, "rows": self.rows, "drop": self.drop}
 
 
 class ApiExchange(Exchange):
@@ -59,12 +63,18 @@ class ApiExchange(Exchange):
 
     async def send_problem(self, problem: ProtocolError) -> None:
         """Send an error as JSON."""
-        told = {"error": {"code": _CODES.get(problem.status, "error"), "message": problem.message}}
-        await self.tell(problem.status, told, problem.headers)
+        error = {"code": _CODES.get(problem.status, "error"), "message": problem.message}
+        await self.send_json(problem.status, {"error": error}, problem.headers)
 
-    async def tell(self, status: int, found: Any, headers: Mapping[str, str] | None = None) -> None:
-        """Answer with JSON."""
-        body = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
+    async def send_error(self, error: CondgraphError) -> None:
+        """Send an error of the package."""
+        self.outcome = error.code
+        retry = {"Retry-After": "1"} if error.code == "busy" else None
+        await self.send_json(status_of(error), {"error": error_document(error)}, retry)
+
+    async def send_json(self, status: int, document: Any, headers: Mapping[str, str] | None = None) -> None:
+        """Send a document."""
+        body = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
         own: Headers = {"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"}
         await self.reply(status, body, own | dict(headers or {}))
 
@@ -74,7 +84,7 @@ class Api:
 
     def __init__(self, workers: Workers, limits: ApiLimits, model: str | None) -> None:
         self.workers, self.limits, self.model = workers, limits, model
-        self.scratch = ScratchGraphs(limits.drop)
+        self.scratch = ScratchGraphs()
         self._streams = Streams(limits.streams)
         self._drops: Counter[str] = Counter()
 
@@ -83,34 +93,55 @@ class Api:
         self.workers.close()
         self.scratch.close()
 
-    def handlers(self) -> dict[str, Handler]:
-        """The handlers, by path."""
+    def routes(self, *, sparql: bool) -> list[Any]:
+        """The routes of the studio; `sparql` is whether the SPARQL endpoint has the first page. Raises
+        `MissingExtraError`.
+        """
+        try:
+            from starlette.routing import Mount, Route
+            from starlette.staticfiles import StaticFiles
+        except ImportError:
+            raise MissingExtraError("starlette", "serve") from None
+
+        async def page(exchange: ApiExchange) -> None:
+            await exchange.reply(200, *render(exchange.root, sparql=sparql))
+
+        async def to_page(exchange: ApiExchange) -> None:
+            await exchange.reply(307, b"", {"Location": f"{exchange.root}studio/"})
+
+        async def health(exchange: ApiExchange) -> None:
+            await exchange.send_json(200, {"status": "ok", "processes": len(self.workers.pids())})
+
         handlers: dict[str, tuple[Callable[[ApiExchange], Awaitable[None]], tuple[str, ...]]] = {
-            "/api/v1/openapi.json": (self.openapi, READING),
+            "/studio/": (page, READING),
+            "/studio": (to_page, READING),
+            **({} if sparql else {"/": (to_page, READING), "/health": (health, READING)}),
+            "/api/v1/openapi.json": (self._openapi, READING),
             **{f"/api/v1/{operation.name}": (self._handler(operation), operation.methods) for operation in OPERATIONS},
-            "/api/v1/graphs": (self.drop, ("POST",)),
-            "/api/v1/graphs/{graph}": (self.forget, ("DELETE",)),
-            "/api/v1/{rest:path}": (self.missing, ()),
+            "/api/v1/graphs": (self._drop, ("POST",)),
+            "/api/v1/graphs/{graph}": (self._forget, ("DELETE",)),
+            "/api/v1/{rest:path}": (self._missing, ()),
         }
-        return {path: Handler(answer, methods, ApiExchange) for path, (answer, methods) in handlers.items()}
+        routes = [Route(path, Handler(answer, methods, ApiExchange)) for path, (answer, methods) in handlers.items()]
+        return [Mount("/studio/static", StaticFiles(directory=STATIC)), *routes]
 
-    # -- handlers ----------------------------------------------------------------------------------
+    # -- operations --------------------------------------------------------------------------------
 
-    async def openapi(self, exchange: ApiExchange) -> None:
-        """The document that describes the API."""
-        await exchange.tell(200, document())
+    async def _openapi(self, exchange: ApiExchange) -> None:
+        await exchange.send_json(200, document())
 
-    async def missing(self, exchange: ApiExchange) -> None:
-        """Anything else."""
+    async def _missing(self, exchange: ApiExchange) -> None:
         raise ProtocolError(404, "the API has no such path; /api/v1/openapi.json lists those that there are")
 
     def _handler(self, operation: Operation) -> Callable[[ApiExchange], Awaitable[None]]:
         async def handle(exchange: ApiExchange) -> None:
             if exchange.method != "POST":
-                arguments = read_fields(from_address(exchange.address, operation.fields), operation.fields)
-            else:
-                arguments = read_fields(await read_json(exchange), operation.fields)
-            await self._called(exchange, operation, arguments)
+                await self._called(exchange, operation, from_address(exchange.address, operation.fields))
+                return
+            if exchange.media_type != "application/json":
+                # A page of another server can send any other type without asking for permission.
+                raise ProtocolError(415, "send JSON, as application/json", {"Accept-Post": "application/json"})
+            await self._called(exchange, operation, read_fields(await exchange.body(_MOST_JSON), operation.fields))
 
         return handle
 
@@ -123,52 +154,50 @@ class Api:
             arguments["limit"] = min(arguments["limit"], self.limits.rows)
         if operation.name == "ask" and self.model is None:
             raise ProtocolError(404, "no language model is configured: condgraph serve --llm openai:MODEL")
-        call = Call(operation.name, arguments, timeout, place)
-        await exchange.while_connected(self._answer(exchange, operation, call))
+        await exchange.while_connected(self._answer(exchange, operation, Call(operation.name, arguments, timeout, place)))
 
     async def _answer(self, exchange: ApiExchange, operation: Operation, call: Call) -> None:
         try:
-            given = await self.workers.call(call)
+            reply = await self.workers.call(call)
         except CondgraphError as error:
-            await _told(exchange, error)
+            await exchange.send_error(error)
             return
         try:
-            if operation.name == "about" and given.status == 200:
-                found = json.loads(await given.body())
-                await exchange.tell(200, found | {"model": self.model, "limits": self.limits.data()})
+            if operation.name == "about" and reply.status == 200:
+                about, limits = json.loads(await reply.body()), asdict(self.limits)
+                del limits["streams"]
+                await exchange.send_json(200, about | {"model": self.model, "limits": limits})
             else:
-                await self._send(exchange, given, call.timeout, stream=operation.stream)
+                await self._send(exchange, reply, call.timeout, stream=operation.stream)
         except CondgraphError as error:
             if exchange.status:
                 raise BrokenOffError(error.code) from None
-            await _told(exchange, error)
+            await exchange.send_error(error)
         finally:
-            given.close()
+            reply.close()
 
-    async def _send(self, exchange: ApiExchange, given: Given, timeout: float, *, stream: bool) -> None:
-        if given.trace:
-            _log.error("a call failed:\n%s", given.trace)
-        headers = {"Content-Type": given.media_type, "Cache-Control": "no-store"}
-        if not given.media_type.startswith(("application/json", "application/x-ndjson")):
-            headers["Content-Disposition"] = f'attachment; filename="answer.{"csv" if "csv" in given.media_type else "arrow"}"'
+    async def _send(self, exchange: ApiExchange, reply: Reply, timeout: float, *, stream: bool) -> None:
+        if reply.trace:
+            _log.error("a call failed:\n%s", reply.trace)
+        headers = {"Content-Type": reply.media_type, "Cache-Control": "no-store"}
+        if not reply.media_type.startswith(("application/json", "application/x-ndjson")):
+            headers["Content-Disposition"] = f'attachment; filename="answer.{"csv" if "csv" in reply.media_type else "arrow"}"'
+        parts, held, size = reply.parts(), [], 0
         if not stream:
-            held, size, parts = [], 0, given.parts()
             async for part in parts:
                 held.append(part)
                 size += len(part)
                 if size > HOLD:
                     break
             else:
-                await exchange.reply(given.status, b"".join(held), headers)
+                await exchange.reply(reply.status, b"".join(held), headers)
                 return
-        else:
-            held, parts = [], given.parts()
-        # Who reads slowly keeps a process no longer than its deadline.
+        # A slow reader keeps a process no longer than its deadline.
         try:
             async with asyncio.timeout(timeout) as deadline:
                 sending = self._streams.enter(deadline)
                 try:
-                    await exchange.start(given.status, headers)
+                    await exchange.start(reply.status, headers)
                     for part in held:
                         await sending.send(len(part), exchange.part(part))
                     async for part in parts:
@@ -179,71 +208,66 @@ class Api:
         except TimeoutError:
             raise BrokenOffError("read too slowly") from None
 
-    # -- files -------------------------------------------------------------------------------------
+    # -- dropped files -----------------------------------------------------------------------------
 
-    async def drop(self, exchange: ApiExchange) -> None:
+    async def _drop(self, exchange: ApiExchange) -> None:
         """Load a file into a scratch graph."""
-        if (exchange.header("content-type") or "").partition(";")[0].strip().lower() != "application/octet-stream":
+        if exchange.media_type != "application/octet-stream":
             raise ProtocolError(
                 415, "send the file itself, as application/octet-stream", {"Accept-Post": "application/octet-stream"}
             )
-        arguments = read_fields(from_address(exchange.address, DROP), DROP)
+        arguments = from_address(exchange.address, Drop)
         client = client_of(exchange.client)
-        if self._drops[client] >= _DROPS_OF_ONE or self._drops.total() >= _DROPS:
+        if self._drops[client] >= _DROPS_PER_CLIENT or self._drops.total() >= _DROPS:
             raise ProtocolError(
-                503, "other files are taken right now; try again later", {"Retry-After": "2", "Connection": "close"}
+                503, "other files are being loaded right now; try again later", {"Retry-After": "2", "Connection": "close"}
             )
         self._drops[client] += 1
         try:
-            await self._dropped(exchange, arguments)
+            await self._load(exchange, arguments)
         finally:
             self._drops[client] -= 1
             if not self._drops[client]:
                 del self._drops[client]
 
-    async def _dropped(self, exchange: ApiExchange, arguments: dict[str, Any]) -> None:
-        fresh = arguments.get("graph") is None
+    async def _load(self, exchange: ApiExchange, arguments: dict[str, Any]) -> None:
+        fresh = "graph" not in arguments
         name: str = self.scratch.make(client_of(exchange.client)) if fresh else arguments["graph"]
-        one = self.scratch.find(name)
-        kept = False
+        scratch = self.scratch.find(name)
+        loaded = False
         try:
-            path = self.scratch.file(one, arguments["name"])
-            one.size += await saved(exchange, path, self.limits.drop - one.size)
-            options = {
-                "name": path.name,
-                "key": arguments.get("key"),
-                "refs": arguments.get("refs") or [],
-                "beside": list(one.tables),
-            }
-            call = Call("load", options, self.limits.timeout, one.place, path)
+            path = scratch.file(arguments["name"])
+            scratch.size += await _save(exchange, path, self.limits.drop - scratch.size)
+            options = {"name": path.name, "key": arguments.get("key"), "refs": arguments["refs"], "tables": list(scratch.tables)}
+            call = Call("load", options, self.limits.timeout, scratch.place, path)
 
             async def load() -> None:
-                nonlocal kept
+                nonlocal loaded
                 try:
-                    given = await self.workers.call(call)
+                    reply = await self.workers.call(call)
                 except CondgraphError as error:
-                    await _told(exchange, error)
+                    await exchange.send_error(error)
                     return
                 try:
-                    body = await given.body()
+                    body = await reply.body()
                 finally:
-                    given.close()
-                if given.trace:
-                    _log.error("a load failed:\n%s", given.trace)
-                kept = given.status == 200
-                found = json.loads(body)
-                if kept and found.pop("table", False):
-                    one.tables.append(str(path))
-                await exchange.tell(given.status, found | {"graph": name} if kept else found)
+                    reply.close()
+                if reply.trace:
+                    _log.error("a load failed:\n%s", reply.trace)
+                loaded = reply.status == 200
+                report = json.loads(body)
+                if loaded and report.pop("table", False):
+                    scratch.tables.append(str(path))
+                await exchange.send_json(reply.status, report | {"graph": name} if loaded else report)
 
             await exchange.while_connected(load())
-            if str(path) not in one.tables:
+            if str(path) not in scratch.tables:
                 path.unlink(missing_ok=True)
         finally:
-            if fresh and not kept:
+            if fresh and not loaded:
                 self.scratch.remove(name)
 
-    async def forget(self, exchange: ApiExchange) -> None:
+    async def _forget(self, exchange: ApiExchange) -> None:
         """Remove a scratch graph."""
         name = exchange.path.rsplit("/", 1)[-1]
         self.scratch.find(name)
@@ -251,8 +275,160 @@ class Api:
         await exchange.reply(204, b"", {})
 
 
-async def _told(exchange: ApiExchange, error: CondgraphError) -> None:
-    """Answer with an error of the package."""
-    status = status_of(error)
-    exchange.outcome = error.code
-    await exchange.tell(status, {"error": said(error)}, {"Retry-After": "1"} if error.code == "busy" else None)
+async def _save(exchange: Exchange, path: Path, most: int) -> int:
+    """Write the body to a file, as it comes; returns its size in bytes. Raises status 413."""
+    length = exchange.header("content-length")
+    too_long = ProtocolError(413, f"the files of a scratch graph have at most {max(most, 0):,} bytes more", {"Connection": "close"})
+    if length and length.isdigit() and int(length) > most:
+        raise too_long
+    size = 0
+    with path.open("xb") as file:
+        async for part in exchange.arriving():
+            size += len(part)
+            if size > most:
+                break
+            file.write(part)
+    if size > most:
+        path.unlink(missing_ok=True)
+        raise too_long
+    if not size:
+        raise ProtocolError(400, "the file is empty")
+    return size
+
+
+# -- scratch graphs ----------------------------------------------------------------------------------
+# Folders that last as long as the server, or until nobody has used them for an hour. Whoever has the
+# name of one may use it, and names cannot be guessed.
+
+#: Scratch graphs at once, of all clients and of one; files of each.
+_MOST_SCRATCH, _MOST_PER_CLIENT, _MOST_FILES = 32, 8, 50
+#: Seconds after which an unused one is removed.
+_IDLE: Final = 3600.0
+_SCRATCH_NAME: Final = re.compile(r"[0-9a-f]{32}")
+#: What is replaced in the name of a file: no folders, no control characters.
+_UNSAFE: Final = re.compile(r"[^\w.()\[\] ,+-]")
+
+
+@dataclass(slots=True)
+class Scratch:
+    """A scratch graph: its folder, its owner, the number and bytes of its files, when it was used last."""
+
+    folder: Path
+    owner: str
+    size: int = 0
+    files: int = 0
+    #: Files of tables, which later ones may refer to: they are kept.
+    tables: list[str] = field(default_factory=list)
+    used: float = field(default_factory=time.monotonic)
+
+    @property
+    def place(self) -> Path:
+        """The store."""
+        return self.folder / "store"
+
+    def file(self, name: str) -> Path:
+        """The path of a new file: its name without everything that could mean another place."""
+        if self.files >= _MOST_FILES:
+            raise ProtocolError(413, f"a scratch graph has at most {_MOST_FILES} files")
+        self.files += 1
+        safe = _UNSAFE.sub("_", name.replace("\\", "/").rsplit("/", 1)[-1]).lstrip(". ")[-100:] or "file"
+        folder = self.folder / f"file{self.files}"
+        folder.mkdir(mode=0o700)
+        return folder / safe
+
+
+class ScratchGraphs:
+    """All scratch graphs of a server."""
+
+    def __init__(self) -> None:
+        self._root: Path | None = None
+        self._graphs: dict[str, Scratch] = {}
+
+    def make(self, owner: str) -> str:
+        """A new one. The oldest of a client with too many is removed; status 503 where all clients
+        together have too many.
+        """
+        self._sweep()
+        own = sorted((scratch.used, name) for name, scratch in self._graphs.items() if scratch.owner == owner)
+        if len(own) >= _MOST_PER_CLIENT:
+            self.remove(own[0][1])
+        if len(self._graphs) >= _MOST_SCRATCH:
+            raise ProtocolError(503, f"there are {_MOST_SCRATCH} scratch graphs; try again later", {"Retry-After": "60"})
+        if self._root is None:
+            self._root = Path(tempfile.mkdtemp(prefix="condgraph-studio-"))
+        name = secrets.token_hex(16)
+        folder = self._root / name
+        folder.mkdir(mode=0o700)
+        self._graphs[name] = Scratch(folder, owner)
+        return name
+
+    def find(self, name: str) -> Scratch:
+        """The one of a name; status 404 where there is none."""
+        self._sweep()
+        scratch = self._graphs.get(name) if _SCRATCH_NAME.fullmatch(name) else None
+        if scratch is None:
+            raise ProtocolError(404, "there is no such scratch graph; it may have been removed")
+        scratch.used = time.monotonic()
+        return scratch
+
+    def remove(self, name: str) -> None:
+        """Remove one."""
+        scratch = self._graphs.pop(name, None)
+        if scratch is not None:
+            shutil.rmtree(scratch.folder, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        for name in [name for name, scratch in self._graphs.items() if now - scratch.used > _IDLE]:
+            self.remove(name)
+
+    def close(self) -> None:
+        """Remove all."""
+        self._graphs.clear()
+        if self._root is not None:
+            shutil.rmtree(self._root, ignore_errors=True)
+            self._root = None
+
+
+# -- the page ----------------------------------------------------------------------------------------
+
+#: The page's own code and styles, and the libraries that `tools/studio` builds (`vendor.js`).
+STATIC: Final = Path(__file__).with_name("static")
+#: Under this policy the page runs only its own code and connects to this server only.
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data: blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+#: The editor makes its styles when it starts; the nonce allows them.
+_PAGE: Final = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>condgraph studio</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="{root}studio/static/studio.css">
+<script type="module" src="{root}studio/static/main.js"></script>
+</head>
+<body data-root="{root}" data-nonce="{nonce}" data-sparql="{sparql}">
+<noscript>The studio needs JavaScript; the API at {root}api/v1/ does not.</noscript>
+</body>
+</html>
+"""
+
+
+def render(root: str, *, sparql: bool) -> tuple[bytes, dict[str, str]]:
+    """The page and its headers; `root` is the path of the application, `sparql` whether the server has a
+    SPARQL endpoint.
+    """
+    nonce = secrets.token_urlsafe(16)
+    text = _PAGE.format(root=escape(root), nonce=nonce, sparql="yes" if sparql else "")
+    return text.encode(), {
+        "Content-Type": "text/html; charset=utf-8",
+        "Cache-Control": "no-store",
+        "Content-Security-Policy": _POLICY.format(nonce=nonce),
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    }

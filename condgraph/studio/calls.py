@@ -1,37 +1,44 @@
-"""What the API can be asked, answered in a worker process: one function for each operation of
-`spec`, from a graph and its arguments to a document.
+"""The operations of the API in a worker process: one function for each, from a graph and its arguments to
+a document; loads of dropped files, and questions in words as a stream.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 import condgraph
 from condgraph.engine.bounds import within
-from condgraph.engine.errors import OptionError, UnsupportedError, nearest
+from condgraph.engine.errors import OptionError, UnknownNameError, UnsupportedError, nearest
+from condgraph.engine.evidence import EvidenceList
+from condgraph.engine.facts import Entity, EntityKind
 from condgraph.languages.fences import unfenced
 from condgraph.languages.parameters import given
 from condgraph.languages.registry import PATTERN, check_options, detect, template
 from condgraph.patterns.options import NAMES as MATCH_OPTIONS
 from condgraph.studio import answers
-from condgraph.studio.names import completed
-from condgraph.studio.words import vocabulary
+from condgraph.studio.completion import completed, label_ids, schema_of, vocabulary
 
 if TYPE_CHECKING:
+    from condgraph.ask.records import AskStep
+    from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.graph import Graph
 
+
 Document = dict[str, Any]
-#: What a call gives: a document, or the media type and bytes of a file.
-Given = Document | tuple[str, bytes]
-#: Languages that people write for the store itself.
+#: The result of a call: a document, or the media type and bytes of a file.
+Result = Document | tuple[str, bytes]
+#: Languages of the stores themselves.
 FOREIGN: Final = ("sparql", "cypher")
 LANGUAGES: Final = ("kopl", "llm_query", "logic", "pattern", *FOREIGN)
 
 
 def about(graph: Graph, arguments: Document) -> Document:
-    """What is served: counts, sources, languages, functions."""
+    """What is served."""
     status = graph.status()
     return {
         "version": condgraph.__version__,
@@ -46,17 +53,17 @@ def about(graph: Graph, arguments: Document) -> Document:
 
 def schema(graph: Graph, arguments: Document) -> Document:
     """`Graph.schema` as data."""
-    found = graph.schema(source=arguments.get("source"), concept=arguments.get("concept"), predicate=arguments.get("predicate"))
-    return found.data()
+    return graph.schema(
+        source=arguments.get("source"), concept=arguments.get("concept"), predicate=arguments.get("predicate")
+    ).data()
 
 
 def names(graph: Graph, arguments: Document) -> Document:
     """Names for completion."""
-    kinds = arguments.get("kinds") or ["entity", "predicate", "concept", "source"]
-    return {"names": completed(graph, arguments["text"], kinds, arguments["limit"], ids=arguments.get("ids", False))}
+    return {"names": completed(graph, arguments["text"], arguments["kinds"], arguments["limit"], ids=arguments.get("ids", False))}
 
 
-def query(graph: Graph, arguments: Document) -> Given:
+def query(graph: Graph, arguments: Document) -> Result:
     """A program in any language."""
     begin = time.perf_counter()
     language = arguments.get("language")
@@ -64,10 +71,9 @@ def query(graph: Graph, arguments: Document) -> Given:
         raise UnsupportedError(
             f"a graph {answers.store_of(graph)}", [{"sparql": "SPARQL", "cypher": "Cypher"}[language]], hint="ask KoPL, say"
         )
-    text, most = arguments["program"], arguments["limit"]
+    text, most, form = arguments["program"], arguments["limit"], arguments["format"]
     if language in FOREIGN:
-        _only_of_programs(arguments, language)
-    form = arguments.get("format") or "json"
+        _refuse_options(arguments, language)
     if language == "sparql":
         table = graph.sparql(text, limit=most)
         if form == "arrow":
@@ -78,21 +84,21 @@ def query(graph: Graph, arguments: Document) -> Given:
             what = f"{text.split(maxsplit=1)[0]!r} is a command of Neo4j Browser and cypher-shell, and no Cypher"
             raise OptionError(what, hint="paste it there, or run the program that the query was made of")
         return _written(answers.recorded(graph.cypher(text), text, most), form, begin)  # type: ignore[attr-defined]
-    program, language, options = _asked(text, language, arguments)
+    program, language, options = _bound(text, language, arguments)
     engine: Document = {} if arguments.get("engine") is None else {"engine": arguments["engine"]}
     if language == PATTERN:
         # Stores search for a pattern, and have no plan of it.
         check_options(PATTERN, options)
         matches = graph.match(program, limit=most, **engine).asked_with(text, arguments.get("parameters") or {})
         return _answered(graph, matches, arguments, form, begin)
-    on_unknown: Any = arguments.get("on_unknown") or "error"
+    on_unknown: Any = arguments["on_unknown"]
     answer = graph.query(program, language=language, limit=most, on_unknown=on_unknown, **engine, **options)
     if parameters := arguments.get("parameters"):
         answer.asked_with(text, parameters)
     return _answered(graph, answer, arguments, form, begin, (program, options))
 
 
-def _asked(text: str, language: str | None, arguments: Document) -> tuple[Any, str, Document]:
+def _bound(text: str, language: str | None, arguments: Document) -> tuple[Any, str, Document]:
     """A program with the values of its parameters in it, its language, and the options of that."""
     options: Document = {} if arguments.get("table") is None else {"table": arguments["table"]}
     if arguments.get("parameters"):
@@ -102,39 +108,37 @@ def _asked(text: str, language: str | None, arguments: Document) -> tuple[Any, s
     return text, language or detect(text), options
 
 
-def _only_of_programs(arguments: Document, language: str) -> None:
-    """Raises `OptionError` for what queries of stores do not take."""
+def _refuse_options(arguments: Document, language: str) -> None:
+    """Raise `OptionError` for options that queries of stores do not take."""
     for name in ("table", "parameters"):
         if arguments.get(name):
             raise OptionError(f"{language} takes no option {name!r}", hint="KoPL, LLM queries and logical queries do")
 
 
-def match(graph: Graph, arguments: Document) -> Given:
+def match(graph: Graph, arguments: Document) -> Result:
     """A pattern, with the options of `Graph.match`."""
     begin = time.perf_counter()
     options: Document = arguments.get("options") or {}
     for name in options:
         if name not in MATCH_OPTIONS:
             raise OptionError(f"a pattern takes no option {name!r}", candidates=nearest(name, MATCH_OPTIONS))
-    answer = graph.match(arguments["pattern"], limit=arguments["limit"], k=arguments.get("k", 3), **options)
-    return _answered(graph, answer, arguments, arguments.get("format") or "json", begin)
+    answer = graph.match(arguments["pattern"], limit=arguments["limit"], k=arguments["k"], **options)
+    return _answered(graph, answer, arguments, arguments["format"], begin)
 
 
 def _answered(
-    graph: Graph, answer: Any, arguments: Document, form: str, begin: float, asked: tuple[Any, Document] | None = None
-) -> Given:
-    """An answer in its form; `asked` is the program with its options, where it has a plan."""
+    graph: Graph, answer: Any, arguments: Document, form: str, begin: float, bound: tuple[Any, Document] | None = None
+) -> Result:
+    """An answer in its format; `bound` is the program with its options, where it has a plan."""
     if form == "arrow":
         return "application/vnd.apache.arrow.stream", answers.as_arrow(answer.to_arrow())
     queries = None
-    if asked is not None and form == "json" and arguments.get("compiled", True):
-        queries = answers.compiled(graph, asked[0], answer.language, asked[1])
-    return _written(
-        answers.answered(answer, most=arguments["limit"], facts=arguments.get("facts", 200), compiled=queries), form, begin
-    )
+    if bound is not None and form == "json" and arguments["compiled"]:
+        queries = answers.compiled(graph, bound[0], answer.language, bound[1])
+    return _written(answers.answered(answer, most=arguments["limit"], facts=arguments["facts"], compiled=queries), form, begin)
 
 
-def _written(document: Document, form: str, begin: float) -> Given:
+def _written(document: Document, form: str, begin: float) -> Result:
     if form == "csv":
         return "text/csv; charset=utf-8", answers.as_csv(document)
     return document | {"seconds": time.perf_counter() - begin}
@@ -144,8 +148,8 @@ def explain(graph: Graph, arguments: Document) -> Document:
     """What a program becomes, without running it."""
     language = arguments.get("language")
     if language in FOREIGN:
-        _only_of_programs(arguments, language)
-    program, language, options = _asked(arguments["program"], language, arguments)
+        _refuse_options(arguments, language)
+    program, language, options = _bound(arguments["program"], language, arguments)
     plan = graph.explain(program, language=language, **options)
     return {"language": language, "plan": plan, "compiled": answers.compiled(graph, program, language, options)}
 
@@ -159,14 +163,13 @@ def tree(graph: Graph, arguments: Document) -> Document:
 
 def entity(graph: Graph, arguments: Document) -> Document:
     """What is known of an entity."""
-    from condgraph.studio.entity import around
 
     if (arguments.get("id") is None) == (arguments.get("name") is None):
         raise OptionError("an entity is named by its id or by its name, by one of them")
     return around(graph, ident=arguments.get("id"), name=arguments.get("name"), most=arguments["limit"])
 
 
-CALLS: Final[dict[str, Callable[[Graph, Document], Given]]] = {
+CALLS: Final[dict[str, Callable[[Graph, Document], Result]]] = {
     "about": about,
     "schema": schema,
     "names": names,
@@ -178,9 +181,9 @@ CALLS: Final[dict[str, Callable[[Graph, Document], Given]]] = {
 }
 
 
-def call(graph: Graph, name: str, arguments: Document, timeout: float) -> Given:
-    """Answer one call within so many seconds. SPARQL in process cannot be told to stop: whoever
-    runs this process ends it.
+def call(graph: Graph, name: str, arguments: Document, timeout: float) -> Result:
+    """Answer one call within so many seconds. SPARQL in process cannot be interrupted: the server ends the
+    process.
     """
     if name == "query" and arguments.get("language") == "sparql" and answers.store_of(graph) == answers.IN_A_FOLDER:
         return query(graph, arguments)
@@ -192,3 +195,224 @@ def _has(graph: Graph, language: str) -> bool:
     if language == "sparql":
         return answers.store_of(graph) != answers.ON_NEO4J
     return language != "cypher" or answers.store_of(graph) == answers.ON_NEO4J
+
+
+# -- entities ----------------------------------------------------------------------------------------
+
+#: Entities of the same name that are listed.
+_SAME: Final = 50
+
+
+def around(graph: Graph, *, ident: str | None, name: str | None, most: int) -> dict[str, Any]:
+    """An entity by its id, or the first of its name: at most `most` statements from it, and as many
+    to it. Raises `UnknownNameError` with the nearest names.
+    """
+    if ident is not None and (concept := _label(graph, ident=ident)):
+        return _concept(graph, concept, ident, most)
+    part, whole = _part(graph, ident, name, most)
+    numbers = [number] if ident is not None and (number := part.identified(ident)) >= 0 else []
+    if not numbers and name is not None:
+        numbers = part.named(name).tolist()
+    if not numbers and name is not None and (concept := _label(graph, name=name)):
+        return _concept(graph, concept, label_ids(graph)[concept], most)
+    if not numbers:
+        wanted = ident if ident is not None else name or ""
+        raise UnknownNameError("entity", wanted, candidates=schema_of(graph).nearest_entities(wanted))
+    number = numbers[0]
+    numbered = np.array([number])
+    out, into = part.touching(numbered), part.touching(numbered, backward=True)
+    above, below = _links(part, number)
+    entry = part.entity(number)
+    # On servers the part has the homonyms of a name alone.
+    others = part.named(entry.name).tolist() if whole and entry.name else numbers
+    others = [other for other in others if other != number]
+    return {
+        "entity": answers.entity(entry),
+        "same": [answers.entity(part.entity(other)) for other in others[:_SAME]],
+        "total_same": len(others) if whole else None,
+        "facts": _facts(part, out[:most]),
+        "total": len(out) if whole else None,
+        "pointing": _facts(part, into[:most]),
+        "total_pointing": len(into) if whole else None,
+        "more": len(out) > most or (not whole and _full(part, out, most)),
+        "more_pointing": len(into) > most or (not whole and len(into) >= most),
+        "concepts": [answers.fact(link) for link in EvidenceList.of(part, [], above)] if above else [],
+        "members": [answers.entity(part.entity(low)) for low, _ in below[:most]],
+        "total_members": len(below) if whole else None,
+    }
+
+
+def _label(graph: Graph, *, ident: str | None = None, name: str | None = None) -> str | None:
+    """The concept that has this id or name, where it is a label and no entity."""
+    return next((label for label, known in label_ids(graph).items() if known == ident or label == name), None)
+
+
+def _concept(graph: Graph, name: str, ident: str, most: int) -> dict[str, Any]:
+    """A concept that is a label of a database: it has members and no statements."""
+    steps = [{"function": "FindAll", "inputs": []}, {"function": "FilterConcept", "inputs": [name]}]
+    found = graph.kopl(steps, limit=most)
+    nothing: list[Any] = []
+    return {
+        "entity": answers.entity(Entity(ident, name, EntityKind.CONCEPT)),
+        "same": nothing, "total_same": None,
+        "facts": nothing, "total": 0, "pointing": nothing, "total_pointing": 0, "more": False, "more_pointing": False,
+        "concepts": nothing,
+        "members": [answers.entity(one) for one in found.entities],
+        "total_members": len(found.entities) + found.cut,
+    }  # fmt: skip
+
+
+def _part(graph: Graph, ident: str | None, name: str | None, most: int) -> tuple[Snapshot, bool]:
+    """A snapshot with the entity and the statements around it, and whether it is the whole graph."""
+    store = graph._store_of(None)
+    fetch = getattr(store, "around", None)
+    if fetch is None:
+        return graph.current, True
+    found: Snapshot = fetch(
+        [] if ident is None else [ident], [] if name is None or ident is not None else [name], most, values=True, concepts=True
+    )
+    return found, False
+
+
+def _full(part: Snapshot, out: Any, most: int) -> bool:
+    """Whether one of the two queries from the entity reached its limit."""
+    relations = part.split(out)
+    return max(relations, len(out) - relations) >= most
+
+
+def _facts(part: Snapshot, numbers: Any) -> list[dict[str, Any]]:
+    facts = map(answers.fact, EvidenceList.of(part, numbers.tolist(), []))
+    return sorted(facts, key=lambda fact: (fact["predicate"], fact["subject"]["name"], fact["object"]["text"]))
+
+
+def _links(part: Snapshot, number: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The memberships of an entity, and of a concept those of its members."""
+    get = part.arrays.get
+    entities, concepts = get("mem.e"), get("mem.c")
+    above = sorted({(number, int(concepts[i])) for i in np.flatnonzero(entities == number)})
+    low, high = np.searchsorted(concepts, [number, number + 1])
+    below = [(one, number) for one in np.unique(entities[low:high]).tolist()]
+    return above, below
+
+
+# -- dropped files -----------------------------------------------------------------------------------
+
+#: Kinds of problems that are reported.
+_KINDS: Final = 100
+
+
+def load(place: str, file: str, *, name: str, key: str | None, refs: list[str], tables: list[str]) -> dict[str, Any]:
+    """Load one file into the graph in a folder; returns a report. It runs in a worker without network, within
+    bounds of time, memory and size.
+
+    Records that cannot be used are left out and reported. `key` and `refs` are options of tables. A
+    table with certain references to others of that graph (`tables` are their files), or from them, is
+    loaded together with them.
+    """
+    from condgraph.engine.errors import FormatError
+    from condgraph.loaders.fetch import fetched
+    from condgraph.loaders.files import suffix_of
+    from condgraph.loaders.folder.load import PARQUET, SUFFIXES, referring
+    from condgraph.loaders.recognise import recognise
+
+    path = Path(file)
+    options: dict[str, Any] = {}
+    try:
+        with fetched(path) as there:
+            recognised = recognise(there)
+    except FormatError as error:
+        # The page has no option for the format.
+        raise FormatError(
+            error.message, hint="tables (CSV, Excel, Parquet, JSON), RDF, triples, SQLite and graphs of JSON are"
+        ) from None
+    if key:
+        options["key"] = key
+    if refs:
+        options["refs"] = refs
+    known = set(recognised[0].format.options)
+    if any(option not in known for option in options):
+        raise OptionError(f"a file of the format {recognised[0].format.name!r} has no key or references", hint="leave them out")
+    table = not options and suffix_of(path) in (*SUFFIXES, *PARQUET) and recognised[0].format.name in ("csv", "tsv", "parquet")
+    joined, questions = referring([*map(Path, tables), path], {}) if table and tables else ([], [])
+    with condgraph.open(place) as graph:
+        if path in joined:
+            again = set(map(str, joined))
+            graph.unload(*(source.name for source in graph.status().sources if source.location in again))
+            report = graph.load(joined, name="files", on_error="skip")
+        else:
+            report = graph.load(path, name=name, on_error="skip", **options)
+        counts = dict(graph.status().counts)
+    problems = [
+        *map(str, report.kinds),
+        *(f"{source.name}, field {column!r}: {question}" for source, column, question in questions if column),
+    ]
+    names = {file: name, **{path: Path(path).name for path in tables}}
+    return {
+        "sources": list(report.sources),
+        "formats": list(report.formats),
+        "statements": report.statements,
+        "entities": report.entities,
+        "skipped": report.skipped,
+        "joins": list(report.joins),
+        "problems": [without_folders(text, names) for text in problems[:_KINDS]],
+        "warnings": answers.warned([without_folders(text, names) for text in report.warnings]),
+        "seconds": report.seconds,
+        "counts": counts,
+        "table": table,
+    }
+
+
+def without_folders(text: str, names: dict[str, str]) -> str:
+    """A message with the names of dropped files in place of their paths on the server."""
+    for file, name in names.items():
+        text = text.replace(file, name)
+    return text
+
+
+# -- questions in words ------------------------------------------------------------------------------
+
+
+def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[str, Any]], None], timeout: float) -> None:
+    """Ask a question in words; calls `tell` with `{"step": ...}` after each step and `{"outcome": ...}` last."""
+    from condgraph.models.budget import Budget
+
+    def on_step(step: AskStep) -> None:
+        tell({"step": {"name": step.name, "seconds": step.seconds, "about": step.about}})
+
+    found = graph.ask(
+        arguments["question"], llm, via=arguments.get("via") or "auto", source=arguments.get("source"),
+        choose=arguments.get("choose") or {}, samples=arguments.get("samples") or 1, verbalise=bool(arguments.get("verbalise")),
+        aware=bool(arguments.get("aware")),
+        budget=Budget(seconds=timeout), limit=arguments["limit"], timeout=timeout, on_step=on_step,
+    )  # fmt: skip
+    data = found.data()
+    answer = None
+    if found.answer is not None:
+        queries = answers.compiled(graph, found.answer.program, found.answer.language)
+        answer = answers.answered(found.answer, most=arguments["limit"], facts=arguments["facts"], compiled=queries)
+    fields = (
+        "question",
+        "status",
+        "text",
+        "citations",
+        "language",
+        "program",
+        "source",
+        "choices",
+        "attempts",
+        "votes",
+        "failures",
+    )
+    outcome = {name: data[name] for name in fields}
+    tell(
+        {
+            "outcome": outcome
+            | {
+                "answer": answer,
+                "warnings": answers.warned(found.warnings),
+                "calls": found.calls,
+                "tokens": data["tokens"],
+                "model": found.model,
+            }
+        }
+    )

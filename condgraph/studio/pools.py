@@ -1,8 +1,7 @@
-"""The worker processes of the API as the server sees them: which pool a call goes to, and the
-answer as it comes.
+"""The worker processes of the API, from the server's side: the pool for a call, and the reply as it comes.
 
-Folders are asked in processes that have no network, whatever a query or a dropped file says; graphs
-on servers, and questions in words, in processes that have one.
+Graphs in folders are queried in processes without network, whatever a query or a dropped file
+contains; graphs on servers, and questions in words, in processes with network.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from typing import Any, Final
 from condgraph.sparql.workers.pool import AsyncResults, WorkerPool
 from condgraph.sparql.workers.worker import frame
 
-#: Seconds that a call has beyond its deadline to say so itself, before its process is ended.
+#: Seconds after its deadline in which a call may report it, before its process is ended.
 GRACE: Final = 0.75
-#: Seconds of a processor after which a call counts as long.
+#: Processor seconds after which a call counts as long.
 _QUANTUM: Final = 0.25
 _START: Final = (
-    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from condgraph.studio.work import main; main(*sys.argv[1:])"
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from condgraph.studio.worker import main; main(*sys.argv[1:])"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as it goes to a worker: its name and arguments, its deadline in seconds, the folder of
-    a scratch graph (None for the graph that is served), a file to load.
+    """A call to a worker: its name and arguments, its deadline in seconds, the folder of a scratch graph
+    (None for the served graph), a file to load.
     """
 
     name: str
@@ -41,44 +40,44 @@ class Call:
 
     def request(self) -> bytes:
         """As a frame."""
-        said: dict[str, Any] = {"call": self.name, "arguments": self.arguments, "timeout": self.timeout}
+        request: dict[str, Any] = {"call": self.name, "arguments": self.arguments, "timeout": self.timeout}
         if self.place is not None:
-            said["place"] = str(self.place)
+            request["place"] = str(self.place)
         if self.file is not None:
-            said["file"] = str(self.file)
-        return frame(json.dumps(said).encode("utf-8", "surrogatepass"))
+            request["file"] = str(self.file)
+        return frame(json.dumps(request).encode("utf-8", "surrogatepass"))
 
 
-class Given:
-    """The answer of a worker: its status and media type, and the parts of its body."""
+class Reply:
+    """The reply of a worker: its status and media type, and the parts of its body."""
 
     def __init__(self, results: AsyncResults, head: dict[str, Any], first: bytes) -> None:
         self._results, self._first = results, first
         self.status: int = head["status"]
         self.media_type: str = head["type"]
-        #: Where the code failed, for the log; empty where it did not.
+        #: The traceback of a failure, for the log; else empty.
         self.trace: str = head.get("trace", "")
 
     @classmethod
-    async def of(cls, results: AsyncResults) -> Given:
+    async def of(cls, results: AsyncResults) -> Reply:
         """Wait for the head."""
         seen = b""
         async for part in results:
             seen += part
-            head, found, rest = seen.partition(b"\n")
-            if found:
+            head, end, rest = seen.partition(b"\n")
+            if end:
                 return cls(results, json.loads(head), rest)
         return cls(results, {"status": 500, "type": "text/plain"}, b"")
 
     async def parts(self) -> AsyncIterator[bytes]:
-        """The body, part by part."""
+        """The parts of the body."""
         if self._first:
             yield self._first
         async for part in self._results:
             yield part
 
     async def body(self) -> bytes:
-        """All of it."""
+        """The whole body."""
         return b"".join([part async for part in self.parts()])
 
     def close(self) -> None:
@@ -87,14 +86,13 @@ class Given:
 
 
 def _command(memory: int, network: bool) -> Sequence[str]:
-    path = json.dumps([one or str(Path.cwd()) for one in sys.path])
+    path = json.dumps([folder or str(Path.cwd()) for folder in sys.path])
     return [sys.executable, "-I", "-c", _START, path, str(memory), "1" if network else "0"]
 
 
 class Workers:
-    """The pools. `source` says what is served (`place`, `graph`, `login`) and with which model
-    questions are asked (`llm`); `workers` and `memory` are those of `WorkerPool`. Processes start
-    with the first call.
+    """The pools. `source` is what is served (`place`, `graph`, `login`) and the model for questions (`llm`);
+    `workers` and `memory` are those of `WorkerPool`. Processes start with the first call.
     """
 
     def __init__(self, source: dict[str, Any], *, workers: int, memory: int) -> None:
@@ -103,27 +101,27 @@ class Workers:
         self._pools: dict[bool, WorkerPool] = {}
 
     def renew(self) -> None:
-        """Open the graph that is served anew: it was loaded again."""
+        """Open the served graph again: it was loaded again."""
         for network, pool in list(self._pools.items()):
-            pool.use(self._told(network))
+            pool.use(self._source_for(network))
 
-    def _told(self, network: bool) -> dict[str, Any]:
-        """What a process is told: one without a network hears of no login and no model."""
+    def _source_for(self, network: bool) -> dict[str, Any]:
+        """What a process opens: one without network gets no login and no model."""
         if network:
             return self._source
         return {"place": "" if self._remote else self._source["place"], "graph": self._source["graph"]}
 
-    async def call(self, call: Call) -> Given:
-        """Make a call; raises what keeps it from an answer as a `CondgraphError`."""
+    async def call(self, call: Call) -> Reply:
+        """Make a call; raises a `CondgraphError` where there is no reply."""
         network = call.name == "ask" or (self._remote and call.place is None)
         pool = self._pools.get(network)
         if pool is None:
             command = partial(_command, self._options["memory"], network)
-            pool = self._pools[network] = WorkerPool(self._told(network), **self._options, command=command)
-        return await Given.of(await pool.query_async(call, timeout=call.timeout + GRACE))
+            pool = self._pools[network] = WorkerPool(self._source_for(network), **self._options, command=command)
+        return await Reply.of(await pool.query_async(call, timeout=call.timeout + GRACE))
 
     def pids(self) -> list[int]:
-        """The processes that are there."""
+        """The running processes."""
         return [pid for pool in self._pools.values() for pid in pool.pids()]
 
     def close(self) -> None:

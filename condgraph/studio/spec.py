@@ -1,290 +1,722 @@
-"""What the API can be asked, decided once: operations with their fields and bounds. Requests are
-checked against it (`read`), and the OpenAPI document is made of it (`openapi`).
+"""The operations of the HTTP API: the fields and bounds of their requests, the form of their replies.
+Requests are validated by these models, and the OpenAPI document is made from them.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from functools import cache
+from typing import Annotated, Any, Final, Literal, get_origin
+from urllib.parse import parse_qsl
 
+import condgraph
+from condgraph.endpoint.exchange import READING
 from condgraph.endpoint.protocol import ProtocolError
-from condgraph.engine.errors import nearest
+from condgraph.engine.errors import MissingExtraError, nearest
 
-Kind = Literal["string", "integer", "number", "boolean", "strings", "choices", "values", "object"]
+try:
+    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, ValidationError, model_validator
+    from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+    from pydantic_core import PydanticCustomError
+    from pydantic_core.core_schema import NullableSchema, WithDefaultSchema
+except ImportError:
+    raise MissingExtraError("pydantic", "serve") from None
+
 #: Characters of a program or a question, and of a name.
 _TEXT: Final = 1 << 20
 _NAME: Final = 10_000
+_MOST_FIELDS: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a request: its type and bounds. Texts have at most `most` characters, numbers are
-    from `least` to `most`, lists have at most `most` members.
+class Request(BaseModel):
+    """The fields of a request. A field that is null is left out."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict):
+            return fields
+        for name in fields:
+            if name not in cls.model_fields:
+                near = "; nearest: " + ", ".join(map(repr, found)) if (found := nearest(name, cls.model_fields)) else ""
+                raise PydanticCustomError("unknown", "there is no field {name}{near}", {"name": name[:100], "near": near})
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+def _few_texts(value: Any, kinds: tuple[type, ...] = (str,), noun: str = "texts") -> Any:
+    """Checked before the members are: each that is wrong would cost a message."""
+    if isinstance(value, dict) and len(value) > _MOST_FIELDS:
+        raise PydanticCustomError("many", "it has more than {most} members", {"most": _MOST_FIELDS})
+    if not isinstance(value, dict) or any(
+        not isinstance(member, kinds) or member is True or member is False for member in value.values()
+    ):
+        raise PydanticCustomError("members", "it is an object of {noun}", {"noun": noun})
+    return value
+
+
+def _few_values(value: Any) -> Any:
+    return _few_texts(value, (str, int, float), "texts and numbers")
+
+
+class Call(Request):
+    """The fields of every operation."""
+
+    graph: str | None = Field(None, max_length=64, description="The scratch graph; by default the graph that is served.")
+    timeout: float | None = Field(
+        None, ge=0.001, le=86_400, description="Seconds; the server's own deadline is the default and the most."
+    )
+
+
+class Bounded(Call):
+    """The fields of operations with an answer."""
+
+    limit: int = Field(1_000, ge=1, le=100_000, description="The most values, or rows; the answer warns of the rest.")
+    facts: int = Field(200, ge=0, le=10_000, description="The most statements of the evidence.")
+
+
+class Formatted(Bounded):
+    """The fields of operations with an answer in several formats."""
+
+    format: Literal["json", "csv", "arrow"] = Field("json", description="JSON, or the rows alone as CSV or as a stream of Arrow.")
+    compiled: bool = Field(True, description="Whether to return the Cypher and SPARQL that the program becomes.")
+
+
+class Program(Call):
+    """A program and its language."""
+
+    program: str = Field(max_length=_TEXT, description="The program.")
+    language: Literal["kopl", "llm_query", "logic", "pattern", "sparql", "cypher"] | None = Field(
+        None, description="The language; recognised from the text by default, except for SPARQL and Cypher."
+    )
+
+
+class Explain(Program):
+    """A program with its table and parameters."""
+
+    table: str | None = Field(
+        None, max_length=_TEXT, description="A table of the rows of the program: `group by country show count()`."
+    )
+    parameters: Annotated[dict[str, str | int | float], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_values)] | None = (
+        Field(None, description="Values of the parameters (`$name`) of the program.")
+    )
+
+
+class Query(Explain, Formatted):
+    """A program to be answered."""
+
+    on_unknown: Literal["error", "empty"] = Field("error", description="The result of an unknown name.")
+    engine: Literal["snapshot", "sparql"] | None = Field(None, description="The engine, for a graph in a folder.")
+
+
+class MatchOptions(Request):
+    """Options of a search for a pattern."""
+
+    injective: bool | None = Field(None, description="No two nodes are the same.")
+    free: bool | None = Field(None, description="Statements may be used again.")
+    induced: bool | None = Field(None, description="No other edge joins the nodes.")
+    directed: bool | None = Field(None, description="True forbids edges against the pattern, false makes them free.")
+    fast: bool | None = Field(None, description="The paper's limits of candidates; approximate.")
+    stretch: bool | None = Field(None, description="An edge may stand for a path of two.")
+    leave_out: bool | None = Field(None, description="A named edge may be left out.")
+    group_by: list[str] | None = Field(
+        None, max_length=100, description="Unknown nodes; each of their values is in one result at most."
+    )
+    k_nodes: int | None = Field(None, ge=1, le=100_000, description="The most candidates of a node.")
+    k_relations: int | None = Field(None, ge=1, le=100_000, description="The most candidates of a relation.")
+    k_types: int | None = Field(None, ge=1, le=100_000, description="The most candidates of a hint.")
+
+
+class Match(Formatted):
+    """A pattern to be searched for."""
+
+    pattern: str = Field(max_length=_TEXT, description="The pattern.")
+    k: int = Field(3, ge=1, le=10_000, description="How many subgraphs.")
+    options: MatchOptions | None = Field(None, description="Options of the search.")
+
+
+class GetSchema(Call):
+    """What narrows a schema."""
+
+    source: str | None = Field(None, max_length=_NAME, description="Only what is in this source.")
+    concept: str | None = Field(None, max_length=_NAME, description="Only predicates from or to members of this concept.")
+    predicate: str | None = Field(None, max_length=_NAME, description="Only this predicate.")
+
+
+class GetNames(Call):
+    """A text to be completed."""
+
+    text: str = Field("", max_length=_NAME, description="The text so far.")
+    kinds: list[Literal["entity", "predicate", "relation", "attribute", "qualifier", "concept", "source"]] = Field(
+        ["entity", "predicate", "concept", "source"],
+        max_length=7, description="Which names; predicates are relations, attributes and keys of qualifiers.",
+    )  # fmt: skip
+    limit: int = Field(30, ge=1, le=200, description="The most names.")
+    ids: bool | None = Field(None, description="Entities one by one; each name with its id, and with its IRI in SPARQL.")
+
+
+class GetEntity(Call):
+    """An entity, by its id or by its name."""
+
+    id: str | None = Field(None, max_length=_TEXT, description="Its id.")
+    name: str | None = Field(None, max_length=_TEXT, description="Its name.")
+    limit: int = Field(200, ge=1, le=5_000, description="The most statements of each direction.")
+
+
+class Ask(Bounded):
+    """A question in words."""
+
+    question: str = Field(max_length=_NAME, description="The question.")
+    via: Literal["auto", "query", "kopl", "pattern"] = Field("auto", description="What the model writes.")
+    source: str | None = Field(None, max_length=_NAME, description="The source to ask.")
+    choose: Annotated[dict[str, str], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_texts)] | None = Field(
+        None, description="The meaning of ambiguous names: the key of an option by the name."
+    )
+    samples: int = Field(1, ge=1, le=9, description="How many programs vote.")
+    aware: bool | None = Field(
+        None, description="KoPL, held to what the entities of the question have, where the model takes grammars."
+    )
+    verbalise: bool | None = Field(None, description="Whether the model puts the answer into words.")
+
+
+class Drop(Request):
+    """What a dropped file comes with, in the address."""
+
+    name: str = Field(max_length=255, description="The name of the file, and of the source.")
+    graph: str | None = Field(None, max_length=64, description="The scratch graph to load it into; a new one by default.")
+    key: str | None = Field(None, max_length=_NAME, description="Of a table: the column that names its rows.")
+    refs: list[str] = Field([], max_length=200, description="Of a table: columns whose cells are entities.")
+
+
+def read_fields(fields: bytes | Mapping[str, Any], model: type[Request], *, strict: bool = True) -> dict[str, Any]:
+    """The fields of a request (a body of JSON, or a mapping), with their defaults; raises status 400 with
+    the first that is wrong. If not `strict`, texts may be numbers and truth values.
     """
+    try:
+        if isinstance(fields, bytes):
+            read = model.model_validate_json(fields, strict=True)
+        else:
+            read = model.model_validate(fields, strict=strict)
+    except ValidationError as error:
+        raise ProtocolError(400, _message(error)) from None
+    return read.model_dump(exclude_none=True)
+
+
+def _message(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    # After a second part, places name the alternatives of a type.
+    name = ".".join(map(str, first["loc"][:2]))[:200]
+    if first["type"] == "unknown":
+        where = f"{name}." if name else ""
+        return f"there is no field {where + first['ctx']['name']!r}{first['ctx']['near']}"
+    if first["type"] == "missing":
+        return f"the field {name!r} is missing"
+    where = f"the field {name!r}: " if name else "the body is no object of JSON with the fields of the operation: "
+    return where + first["msg"][:1].lower() + first["msg"][1:]
+
+
+def from_address(address: bytes, model: type[Request]) -> dict[str, Any]:
+    """The fields in the query string of an address; those that are lists may be there several times.
+    Raises status 400.
+    """
+    try:
+        pairs = parse_qsl(address.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise ProtocolError(400, f"the address is not UTF-8, or has more than {_MOST_FIELDS} fields") from None
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in model.model_fields and get_origin(model.model_fields[name].annotation) is list:
+            fields.setdefault(name, []).append(value)
+        elif name in fields:
+            raise ProtocolError(400, f"two values of {name!r}, there may be one")
+        else:
+            fields[name] = value
+    return read_fields(fields, model, strict=False)
+
+
+# -- replies -----------------------------------------------------------------------------------------
+
+
+class Reply(BaseModel):
+    """A document that the API returns."""
+
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+
+
+Whole = Annotated[int, Field(ge=0)]
+Counts = dict[str, int]
+Span = Annotated[list[Whole], Field(min_length=2, max_length=2, description="Start and end, in characters.")] | None
+
+
+class Problem(Reply):
+    """What went wrong."""
+
+    code: str = Field(description="Stable, for programs.")
+    message: str
+    hint: str | None = None
+    span: Span = None
+    candidates: list[str] = []
+    name: str | None = None
+    kind: str | None = None
+
+
+class Error(Reply):
+    """An error."""
+
+    error: Problem
+
+
+class Cell(Reply):
+    """A value with its text and type."""
+
+    type: Literal["entity", "text", "quantity", "time", "count", "number", "truth", "list", "iri", "blank", "unknown", "other"]
+    text: str
+    id: str = ""
+    name: str = ""
+    kind: Literal["entity", "concept", "row"] = "entity"
+    number: float | None = None
+    unit: str = ""
+    precision: str = ""
+    start: str | None = None
+    end: str | None = None
+    truth: bool = False
+
+
+class Warning(Reply):
+    """A warning, with its place in the program."""
+
+    text: str
+    span: Span
+
+
+class Qualifier(Reply):
+    """A qualifier of a statement."""
+
+    key: str
+    value: Cell | None
+
+
+class SourceRow(Reply):
+    """A source of a statement, with the row."""
 
     name: str
-    kind: Kind
+    row: int | None
+
+
+class Fact(Reply):
+    """A statement, with every source and row that it is in."""
+
+    kind: Literal["statement", "membership", "subclass"]
+    subject: Cell
+    predicate: str
+    object: Cell | None
+    qualifiers: list[Qualifier]
+    sources: list[SourceRow]
+    raw: str | None
+    text: str
+
+
+class TraceStep(Reply):
+    """A step of a program that was answered."""
+
+    function: str
+    operator: str
+    size: Whole
+    sample: list[str]
+    note: str
+
+
+class NamedEntity(Reply):
+    """An entity whose name an answer rests on."""
+
+    entity: Cell
+    source: str | None
+
+
+class Evidence(Reply):
+    """What an answer rests on."""
+
+    facts: list[Fact]
+    total: Whole
+    named: list[NamedEntity]
+    searched: list[str]
+
+
+class Compiled(Reply):
+    """The queries of a program."""
+
+    cypher: str | None
+    sparql: str | None
+
+
+class Answer(Reply):
+    """The answer of a program."""
+
+    language: str
+    program: str
+    columns: list[str]
+    rows: list[list[Cell | None]]
+    total: Whole
+    warnings: list[Warning]
+    trace: list[TraceStep]
+    evidence: Evidence
+    compiled: Compiled
+    seconds: float
+
+
+class Explained(Reply):
+    """What a program becomes."""
+
+    language: str
+    plan: str
+    compiled: Compiled
+
+
+class Text(Reply):
+    """A text of a step."""
+
+    role: str
+    text: str
+    span: Span
+    choices: list[str]
+
+
+class Step(Reply):
+    """A step; `program` is the program that ends with it."""
+
+    label: str
+    function: str
     about: str
-    required: bool = False
-    least: float | None = None
-    most: float | None = None
-    choices: tuple[str, ...] = ()
-    default: Any = None
-    #: Of an object: its fields.
-    fields: tuple[Field, ...] = ()
-
-    def read(self, value: Any, where: str = "") -> Any:
-        """A value as it is meant; raises status 400 for another one."""
-        name = f"{where}{self.name}"
-        if self.kind in ("string", "integer", "number", "boolean"):
-            return self._one(value, name)
-        if self.kind == "strings":
-            if not isinstance(value, list) or any(not isinstance(one, str) for one in value):
-                raise _wrong(f"{name!r} is a list of texts")
-            self._bounded(len(value), name, "members")
-            for one in value:
-                self._among(one, name)
-            return value
-        if not isinstance(value, dict):
-            raise _wrong(f"{name!r} is an object")
-        if self.kind == "object":
-            return read_fields(value, self.fields, f"{name}.")
-        numbers = self.kind == "values"
-        if any(not (isinstance(one, str) or (numbers and _is_number(one))) for one in value.values()):
-            raise _wrong(f"{name!r} is an object of texts" + (" and numbers" if numbers else ""))
-        self._bounded(len(value), name, "members")
-        return value
-
-    def _one(self, value: Any, name: str) -> Any:
-        if self.kind == "string":
-            if not isinstance(value, str):
-                raise _wrong(f"{name!r} is a text")
-            self._bounded(len(value), name, "characters")
-            self._among(value, name)
-            return value
-        if self.kind == "boolean":
-            if not isinstance(value, bool):
-                raise _wrong(f"{name!r} is true or false")
-            return value
-        whole = self.kind == "integer"
-        if not _is_number(value) or (whole and not isinstance(value, int)):
-            raise _wrong(f"{name!r} is a {'whole ' if whole else ''}number")
-        if (self.least is not None and value < self.least) or (self.most is not None and value > self.most):
-            raise _wrong(f"{name!r} is from {self.least:g} to {self.most:g}")
-        return value
-
-    def _bounded(self, size: int, name: str, what: str) -> None:
-        if self.most is not None and size > self.most:
-            raise _wrong(f"{name!r} has at most {self.most:,.0f} {what}")
-
-    def _among(self, value: str, name: str) -> None:
-        if self.choices and value not in self.choices:
-            raise _wrong(f"{name!r} is one of {', '.join(self.choices)}, not {value[:100]!r}")
-
-    def schema(self) -> dict[str, Any]:
-        """As a schema of JSON."""
-        found: dict[str, Any] = {"description": self.about}
-        if self.kind in ("strings", "choices", "values"):
-            inner: dict[str, Any] = {"type": ["string", "number"] if self.kind == "values" else "string"}
-            if self.choices:
-                inner["enum"] = list(self.choices)
-            if self.kind == "strings":
-                found |= {"type": "array", "items": inner}
-            else:
-                found |= {"type": "object", "additionalProperties": inner}
-            if self.most is not None:
-                found["maxItems" if self.kind == "strings" else "maxProperties"] = int(self.most)
-        elif self.kind == "object":
-            found |= object_schema(self.fields)
-        else:
-            found["type"] = self.kind
-            if self.choices:
-                found["enum"] = list(self.choices)
-            if self.kind == "string" and self.most is not None:
-                found["maxLength"] = int(self.most)
-            if self.kind in ("integer", "number"):
-                found |= {name: bound for name, bound in (("minimum", self.least), ("maximum", self.most)) if bound is not None}
-        if self.default is not None:
-            found["default"] = self.default
-        return found
+    inputs: list[Whole]
+    span: Span
+    program: str
+    texts: list[Text]
 
 
-def _is_number(value: Any) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, int) and not isinstance(value, bool)
+class Tree(Reply):
+    """The steps of a program."""
+
+    language: str
+    steps: list[Step]
 
 
-def _wrong(message: str) -> ProtocolError:
-    return ProtocolError(400, message)
+class Source(Reply):
+    """A source and its format."""
+
+    name: str
+    format: str
 
 
-def read_fields(given: Mapping[str, Any], fields: Sequence[Field], where: str = "") -> dict[str, Any]:
-    """The fields of a request, with their defaults; raises status 400 for one that is not there,
-    not known, or not of its type.
-    """
-    known = {one.name: one for one in fields}
-    found: dict[str, Any] = {one.name: one.default for one in fields if one.default is not None}
-    for name, value in given.items():
-        if name not in known:
-            near = nearest(name, known)
-            raise _wrong(f"there is no field {where + name[:100]!r}" + (f"; nearest: {', '.join(map(repr, near))}" if near else ""))
-        if value is not None:
-            found[name] = known[name].read(value, where)
-    missing = [one.name for one in fields if one.required and found.get(one.name) is None]
-    if missing:
-        raise _wrong(f"the field {where + missing[0]!r} is missing")
-    return found
+class Function(Reply):
+    """A function of a language."""
+
+    name: str
+    inputs: Whole
+    texts: list[str]
+    about: str
 
 
-def object_schema(fields: Sequence[Field]) -> dict[str, Any]:
-    """Fields as a schema of JSON."""
-    return {
-        "type": "object",
-        "properties": {one.name: one.schema() for one in fields},
-        "required": [one.name for one in fields if one.required],
-        "additionalProperties": False,
-    }
+class Functions(Reply):
+    """Functions and words of the languages."""
+
+    kopl: list[Function]
+    llm_query: list[Function]
+    words: dict[str, list[str]]
+    keywords: dict[str, list[str]]
+
+
+class Limits(Reply):
+    """The server's limits."""
+
+    timeout: float
+    ask_timeout: float
+    rows: int | None
+    drop: Whole
+
+
+class About(Reply):
+    """What is served."""
+
+    version: str
+    graph: str
+    store: str
+    counts: Counts
+    sources: list[Source]
+    languages: list[str]
+    model: str | None
+    functions: Functions
+    limits: Limits
+
+
+class Name(Reply):
+    """A name. `id` and `iri` are there with `ids`; `iri` is relative to the graph, without its angle brackets."""
+
+    name: str
+    kind: str
+    about: str
+    id: str | None = None
+    iri: str = ""
+
+
+class Names(Reply):
+    """Names for completion."""
+
+    names: list[Name]
+
+
+class EntityPage(Reply):
+    """What is known of an entity."""
+
+    entity: Cell
+    same: list[Cell]
+    total_same: int | None
+    facts: list[Fact]
+    total: int | None
+    pointing: list[Fact]
+    total_pointing: int | None
+    more: bool
+    more_pointing: bool
+    concepts: list[Fact]
+    members: list[Cell]
+    total_members: int | None
+
+
+class Schema(Reply):
+    """`graph.schema().data()`."""
+
+    counts: Counts
+    sources: list[dict[str, Any]]
+    concepts: list[dict[str, Any]]
+    predicates: list[dict[str, Any]]
+    units: list[dict[str, Any]]
+    first: str
+    last: str
+    note: str
+
+
+class AskStep(Reply):
+    """A step of a question in words."""
+
+    name: str
+    seconds: float
+    about: str
+
+
+class AskStepLine(Reply):
+    """A line with a step."""
+
+    step: AskStep
+
+
+class Outcome(Reply):
+    """The outcome of a question in words."""
+
+    model_config = ConfigDict(extra="allow", defer_build=True)
+
+    question: str
+    status: str
+    answer: Any
+    text: Any
+    attempts: Any
+    choices: Any
+
+
+class OutcomeLine(Reply):
+    """The last line."""
+
+    outcome: Outcome
+
+
+class Line(RootModel[AskStepLine | OutcomeLine | Error]):
+    """One line: a step, the outcome, or an error."""
+
+
+class Loaded(Reply):
+    """What a load of a file did."""
+
+    graph: str = Field(description="The name of the scratch graph.")
+    sources: list[str]
+    formats: list[str]
+    statements: Whole
+    entities: int
+    skipped: Whole
+    joins: list[str]
+    problems: list[str]
+    warnings: list[Warning]
+    seconds: float
+    counts: Counts
+
+
+# -- operations --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation: GET with its fields in the address, or POST with a body of JSON; with `both`
-    either, since an address of 64 KiB has no room for a long name. `reply` is the schema of its
-    answer, by name.
+    either, since an address of 64 KiB has no room for a long name.
     """
 
     name: str
     method: Literal["GET", "POST"]
     summary: str
-    fields: tuple[Field, ...]
-    reply: str
+    fields: type[Request]
+    reply: type[BaseModel]
     stream: bool = False
     both: bool = False
 
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods that it takes."""
-        reading = ("GET", "HEAD") if self.method == "GET" else ()
+        reading = READING if self.method == "GET" else ()
         return (*reading, "POST") if self.both or not reading else reading
 
 
-_GRAPH: Final = Field("graph", "string", "The scratch graph that is asked; the graph that is served by default.", most=64)
-_TIMEOUT: Final = Field("timeout", "number", "Seconds; the server's own deadline is the most.", least=0.001, most=86_400)
-_PROGRAM: Final = Field("program", "string", "The program.", required=True, most=_TEXT)
-_LANGUAGE: Final = Field(
-    "language", "string", "The language; recognised from the text by default, except for SPARQL and Cypher.",
-    choices=("kopl", "llm_query", "logic", "pattern", "sparql", "cypher"),
-)  # fmt: skip
-_TABLE: Final = Field("table", "string", "A table of the rows that the program gives: `group by country show count()`.", most=_TEXT)
-_PARAMETERS: Final = Field("parameters", "values", "Values of the parameters (`$name`) of the program.", most=100)
-_LIMIT: Final = Field(
-    "limit", "integer", "The most values, or rows; the answer warns of the rest.", least=1, most=100_000, default=1_000
-)
-_FACTS: Final = Field("facts", "integer", "The most statements of the evidence.", least=0, most=10_000, default=200)
-_FORM: Final = Field(
-    "format", "string", "JSON, or the rows alone as CSV or as a stream of Arrow.", choices=("json", "csv", "arrow"), default="json"
-)
-_COMPILED: Final = Field("compiled", "boolean", "Whether to give the Cypher and SPARQL that the program becomes.", default=True)
-
-
-def _switch(name: str, about: str) -> Field:
-    return Field(name, "boolean", about)
-
-
-def _bound(name: str, about: str) -> Field:
-    return Field(name, "integer", about, least=1, most=100_000)
-
-
 OPERATIONS: Final = (
-    Operation("about", "GET", "What is served: counts, sources, languages and their functions", (_GRAPH, _TIMEOUT), "About"),
+    Operation("about", "GET", "What is served: counts, sources, languages and their functions", Call, About),
     Operation(
         "schema", "GET", "What can be asked about: concepts, predicates, units, with counts and examples",
-        (
-            _GRAPH, _TIMEOUT, Field("source", "string", "Only what stands in this source.", most=_NAME),
-            Field("concept", "string", "Only predicates from or to what is in this concept.", most=_NAME),
-            Field("predicate", "string", "Only this predicate.", most=_NAME),
-        ),
-        "Schema", both=True,
+        GetSchema, Schema, both=True,
     ),
+    Operation("names", "GET", "Names that begin with a text, or else are like it", GetNames, Names),
     Operation(
-        "names", "GET", "Names that begin with a text, or else are like it",
-        (
-            _GRAPH, _TIMEOUT, Field("text", "string", "What was written so far.", most=_NAME, default=""),
-            Field(
-                "kinds", "strings", "Which names; predicates are relations, attributes and keys of qualifiers.",
-                choices=("entity", "predicate", "relation", "attribute", "qualifier", "concept", "source"), most=7,
-            ),
-            Field("limit", "integer", "The most names.", least=1, most=200, default=30),
-            _switch("ids", "Entities one by one; each name with its id, and with its IRI in SPARQL."),
-        ),
-        "Names",
+        "entity", "GET", "What is known of an entity, from which source, and what points at it", GetEntity, EntityPage, both=True
     ),
+    Operation("query", "POST", "Answer a program in any language, with its evidence, steps and compiled queries", Query, Answer),
+    Operation("match", "POST", "The subgraphs nearest to a pattern", Match, Answer),
+    Operation("explain", "POST", "What a program becomes, without running it", Explain, Explained),
+    Operation("tree", "POST", "The steps of a KoPL program or an LLM query", Program, Tree),
     Operation(
-        "entity", "GET", "What is known of an entity, from which source, and what points at it",
-        (
-            _GRAPH, _TIMEOUT, Field("id", "string", "Its id.", most=_TEXT), Field("name", "string", "Its name.", most=_TEXT),
-            Field("limit", "integer", "The most statements of each direction.", least=1, most=5_000, default=200),
-        ),
-        "EntityPage", both=True,
-    ),
-    Operation(
-        "query", "POST", "Answer a program in any language, with its evidence, steps and compiled queries",
-        (
-            _GRAPH, _TIMEOUT, _PROGRAM, _LANGUAGE, _TABLE, _PARAMETERS, _LIMIT, _FACTS, _FORM, _COMPILED,
-            Field("on_unknown", "string", "What an unknown name leads to.", choices=("error", "empty"), default="error"),
-            Field("engine", "string", "What answers on a graph in a folder.", choices=("snapshot", "sparql")),
-        ),
-        "Answer",
-    ),
-    Operation(
-        "match", "POST", "The subgraphs nearest to a pattern",
-        (
-            _GRAPH, _TIMEOUT, Field("pattern", "string", "The pattern.", required=True, most=_TEXT), _LIMIT, _FACTS, _FORM,
-            _COMPILED, Field("k", "integer", "How many subgraphs.", least=1, most=10_000, default=3),
-            Field(
-                "options", "object", "Options of the search.",
-                fields=(
-                    _switch("injective", "No two nodes are the same."), _switch("free", "Statements may be used again."),
-                    _switch("induced", "No other edge joins the nodes."),
-                    _switch("directed", "True forbids edges against the pattern, false makes them free."),
-                    _switch("fast", "The paper's limits of candidates; approximate."),
-                    _switch("stretch", "An edge may stand for a path of two."),
-                    _switch("leave_out", "A named edge may be left out."),
-                    Field("group_by", "strings", "Unknown nodes, each value of which is given once.", most=100),
-                    _bound("k_nodes", "The most candidates of a node."),
-                    _bound("k_relations", "The most candidates of a relation."),
-                    _bound("k_types", "The most candidates of a hint."),
-                ),
-            ),
-        ),
-        "Answer",
-    ),
-    Operation(
-        "explain", "POST", "What a program becomes, without running it",
-        (_GRAPH, _TIMEOUT, _PROGRAM, _LANGUAGE, _TABLE, _PARAMETERS), "Explained"
-    ),
-    Operation("tree", "POST", "The steps of a KoPL program or an LLM query", (_GRAPH, _TIMEOUT, _PROGRAM, _LANGUAGE), "Tree"),
-    Operation(
-        "ask", "POST", "Ask in words; steps are streamed as lines of JSON, the outcome comes last",
-        (
-            _GRAPH, _TIMEOUT, Field("question", "string", "The question.", required=True, most=_NAME),
-            Field("via", "string", "What the model writes.", choices=("auto", "query", "kopl", "pattern"), default="auto"),
-            Field("source", "string", "The source that is asked.", most=_NAME),
-            Field("choose", "choices", "What ambiguous names mean: the key of an option by the name.", most=100),
-            Field("samples", "integer", "How many programs vote.", least=1, most=9, default=1),
-            Field("aware", "boolean", "KoPL, held to what the entities of the question have, where the model takes grammars."),
-            Field("verbalise", "boolean", "Whether the model says the answer."), _LIMIT, _FACTS,
-        ),
-        "Line", stream=True,
+        "ask", "POST", "Ask in words; steps are streamed as lines of JSON, the outcome comes last", Ask, Line, stream=True
     ),
 )  # fmt: skip
-#: What a file that is dropped comes with, in the address.
-DROP: Final = (
-    Field("name", "string", "The name of the file, which the source is called by.", required=True, most=255),
-    Field("graph", "string", "The scratch graph to load it into; a new one by default.", most=64),
-    Field("key", "string", "Of a table: the column that names its rows.", most=_NAME),
-    Field("refs", "strings", "Of a table: columns whose cells are entities.", most=200),
-)
+
+
+# -- the OpenAPI document ----------------------------------------------------------------------------
+
+_STATUSES: Final = {
+    "400": "The request, or its program, is not well formed or names what is not there",
+    "401": "No token, or not one that the server knows",
+    "403": "A request of another page or host, or the API is closed",
+    "404": "Nothing is there",
+    "405": "The path has other methods; `Allow` names them",
+    "408": "The body comes too slowly",
+    "413": "The body is too long",
+    "415": "The body is of another media type",
+    "429": "Too many requests; `Retry-After` says when to come again",
+    "431": "The address and the headers are too long",
+    "500": "The call failed, or needs more memory than it may have",
+    "502": "The language model, or its server, failed",
+    "503": "The deadline, or too many calls at once",
+}
+
+
+class _Generator(GenerateJsonSchema):
+    """Schemas without titles of fields, and without null where it means that a field is left out."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def default_schema(self, schema: WithDefaultSchema) -> dict[str, Any]:
+        found = super().default_schema(schema)
+        if self.mode == "serialization" or found.get("default", "") is None:
+            found.pop("default", None)
+        return found
+
+    def nullable_schema(self, schema: NullableSchema) -> dict[str, Any]:
+        inner = self.generate_inner(schema["schema"])
+        if self.mode == "validation":
+            return inner
+        return inner | {"type": [inner["type"], "null"]} if isinstance(inner.get("type"), str) else super().nullable_schema(schema)
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The OpenAPI 3.1 document."""
+    requests: list[type[BaseModel]] = [*(operation.fields for operation in OPERATIONS), Drop]
+    replies: list[type[BaseModel]] = [Error, Loaded, *(operation.reply for operation in OPERATIONS)]
+    models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = [(model, "validation") for model in requests]
+    models += [(model, "serialization") for model in dict.fromkeys(replies)]
+    _, components = models_json_schema(
+        models,
+        ref_template="#/components/schemas/{model}", schema_generator=_Generator,
+    )  # fmt: skip
+    schemas: dict[str, Any] = components["$defs"]
+
+    def operation_of(
+        name: str, summary: str, fields: type[Request] | None, replies: dict[str, Any], body: Any = None, *, get: bool = False
+    ) -> dict[str, Any]:
+        described: dict[str, Any] = {"operationId": name, "summary": summary}
+        if fields is not None and (get or body is not None):
+            properties, required = schemas[fields.__name__]["properties"], schemas[fields.__name__].get("required", ())
+            described["parameters"] = [
+                {
+                    "name": field,
+                    "in": "query",
+                    "required": field in required,
+                    "description": schema["description"],
+                    "schema": schema,
+                }
+                for field, schema in properties.items()
+            ]
+        elif fields is not None:
+            body = {"application/json": {"schema": schemas[fields.__name__]}}
+        if body is not None:
+            described["requestBody"] = {"required": True, "content": body}
+        return described | {"responses": {"200": {"description": summary, "content": replies}, **_failures()}}
+
+    paths: dict[str, Any] = {}
+    for one in OPERATIONS:
+        kind = "application/x-ndjson" if one.stream else "application/json"
+        content: dict[str, Any] = {kind: {"schema": _ref(one.reply)}}
+        if issubclass(one.fields, Formatted):
+            content |= {"text/csv": {"schema": _STRING}, "application/vnd.apache.arrow.stream": {"schema": _STRING}}
+        methods = {one.method.lower(): operation_of(one.name, one.summary, one.fields, content, get=one.method == "GET")}
+        if one.both:
+            summary = f"{one.summary}; for names that an address has no room for"
+            methods["post"] = operation_of(f"{one.name}_long", summary, one.fields, content)
+        paths[f"/api/v1/{one.name}"] = methods
+    loaded = {"application/json": {"schema": _ref(Loaded)}}
+    file = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+    paths["/api/v1/graphs"] = {
+        "post": operation_of("drop", "Load one file into a scratch graph; the file is the body", Drop, loaded, file)
+    }
+    paths["/api/v1/graphs/{graph}"] = {
+        "delete": {
+            "operationId": "forget",
+            "summary": "Remove a scratch graph",
+            "parameters": [{"name": "graph", "in": "path", "required": True, "schema": _STRING}],
+            "responses": {"204": {"description": "It is gone"}, **_failures()},
+        }
+    }
+    own = {"application/json": {"schema": {"type": "object"}}}
+    paths["/api/v1/openapi.json"] = {"get": operation_of("openapi", "This document", None, own)}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "condgraph",
+            "version": condgraph.__version__,
+            "description": "Ask one graph of tables, knowledge graphs and temporal knowledge graphs; answers carry their evidence.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{}, {"token": []}],
+        "paths": paths,
+        "components": {"schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+    }
+
+
+_STRING: Final = {"type": "string"}
+
+
+def _ref(model: type[BaseModel]) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{model.__name__}"}
+
+
+def _failures() -> dict[str, Any]:
+    content = {"application/json": {"schema": _ref(Error)}}
+    failures: dict[str, Any] = {status: {"description": about, "content": content} for status, about in _STATUSES.items()}
+    # The head is not read to its end, so the kind of client is unknown.
+    failures["431"]["content"] = {"text/plain": {"schema": _STRING}}
+    return failures

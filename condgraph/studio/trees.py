@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from condgraph.engine.errors import CondgraphError, PlanError
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, Step, link
 from condgraph.languages.registry import detect
-from condgraph.studio.names import schema_of
+from condgraph.studio.completion import schema_of
 
 if TYPE_CHECKING:
     from condgraph.graph import Graph

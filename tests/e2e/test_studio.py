@@ -24,7 +24,7 @@ import condgraph
 from condgraph.engine.facts import Entity, Statement
 from condgraph.engine.values import Quantity
 from condgraph.samples import SAMPLES
-from condgraph.studio.page import STATIC
+from condgraph.studio.api import STATIC
 from tests.endpoint.test_serve import command
 from tests.support.chat_server import Say, serving
 from tests.support.pages import picture, until, visited

@@ -13,8 +13,7 @@ from condgraph.engine.errors import CondgraphError, UnknownNameError
 from condgraph.graph import Graph
 from condgraph.samples import FOLDER
 from condgraph.studio.calls import call
-from condgraph.studio.openapi import document
-from condgraph.studio.spec import OPERATIONS, read_fields
+from condgraph.studio.spec import OPERATIONS, document, read_fields
 
 MOUNTAINS = "Query1: \"get_information(relation='height')\"\n"
 GROUPED = MOUNTAINS + "Query2: \"group_by(set='output_of_query1', key='country')\""
@@ -34,7 +33,7 @@ def asked(graph: Graph, name: str, **fields: Any) -> Any:
     operation = next(one for one in OPERATIONS if one.name == name)
     found = call(graph, name, read_fields(fields, operation.fields), 30.0)
     if isinstance(found, dict):
-        schema = {"$ref": f"#/components/schemas/{operation.reply}", "components": document()["components"]}
+        schema = {"$ref": f"#/components/schemas/{operation.reply.__name__}", "components": document()["components"]}
         jsonschema.Draft202012Validator(schema).validate(found)
     return found
 
@@ -164,7 +163,7 @@ def test_what_is_refused_is_refused_by_the_document(name: str, fields: dict[str,
     with pytest.raises(ProtocolError):
         read_fields(fields, operation.fields)
     body = document()["paths"][f"/api/v1/{name}"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    assert not jsonschema.Draft202012Validator(body).is_valid(fields)
+    assert not jsonschema.Draft202012Validator({**body, "components": document()["components"]}).is_valid(fields)
 
 
 def test_the_document_is_guarded_as_it_says() -> None:

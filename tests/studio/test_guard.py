@@ -13,11 +13,9 @@ from condgraph.endpoint.protocol import ProtocolError
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import Quantity, Time
-from condgraph.studio.answers import as_csv, warned
-from condgraph.studio.requests import from_address
-from condgraph.studio.scratch import ScratchGraphs
-from condgraph.studio.spec import OPERATIONS, read_fields
-from condgraph.studio.values import cell
+from condgraph.studio.answers import as_csv, cell, warned
+from condgraph.studio.api import ScratchGraphs
+from condgraph.studio.spec import GetNames, Match, Query, from_address, read_fields
 
 TOKEN = "correct-horse-battery-staple"
 LOCAL = {"host": "localhost:7878"}
@@ -151,10 +149,6 @@ def test_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(many._left) == 10_000
 
 
-QUERY = next(one for one in OPERATIONS if one.name == "query").fields
-MATCH = next(one for one in OPERATIONS if one.name == "match").fields
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -175,24 +169,23 @@ MATCH = next(one for one in OPERATIONS if one.name == "match").fields
 )
 def test_fields_that_are_wrong(given: dict[str, Any]) -> None:
     with pytest.raises(ProtocolError) as raised:
-        read_fields(given, QUERY)
+        read_fields(given, Query)
     assert raised.value.status == 400
     assert len(raised.value.message) < 2_100
 
 
 def test_fields() -> None:
-    read = read_fields({"program": "x", "limit": 5, "engine": None}, QUERY)
+    read = read_fields({"program": "x", "limit": 5, "engine": None}, Query)
     assert read == {"program": "x", "limit": 5, "facts": 200, "format": "json", "compiled": True, "on_unknown": "error"}
-    assert read_fields({"pattern": "p", "options": {"directed": False}}, MATCH)["options"] == {"directed": False}
+    assert read_fields({"pattern": "p", "options": {"directed": False}}, Match)["options"] == {"directed": False}
     with pytest.raises(ProtocolError, match="nearest: 'program'"):
-        read_fields({"programm": "x"}, QUERY)
-    names = next(one for one in OPERATIONS if one.name == "names").fields
-    assert from_address(b"text=a%20b&kinds=entity&kinds=concept&limit=7", names) == {
+        read_fields({"programm": "x"}, Query)
+    assert from_address(b"text=a%20b&kinds=entity&kinds=concept&limit=7", GetNames) == {
         "text": "a b", "kinds": ["entity", "concept"], "limit": 7,
     }  # fmt: skip
     for wrong in (b"text=%ff", b"text=a&text=b", b"&".join(b"a%d=1" % i for i in range(200))):
         with pytest.raises(ProtocolError):
-            from_address(wrong, names)
+            from_address(wrong, GetNames)
 
 
 def test_cells() -> None:
@@ -221,13 +214,13 @@ def test_warnings_have_places() -> None:
 
 
 def test_scratch_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    graphs = ScratchGraphs(100)
+    graphs = ScratchGraphs()
     try:
         name = graphs.make("ann")
         one = graphs.find(name)
         named = {"../../etc/passwd": "passwd", "..": "file", "C:\\x\\y.csv": "y.csv", "a\0b\n.csv": "a_b_.csv", ".env": "env"}
         for given, kept in named.items():
-            path = graphs.file(one, given)
+            path = one.file(given)
             assert path.name == kept
             assert path.resolve().is_relative_to(one.folder.resolve())
         for wrong in ("", "../" + name, name.upper() + "x", "0" * 32, name + "\n"):

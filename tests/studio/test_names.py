@@ -15,8 +15,7 @@ from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.graph import Graph
 from condgraph.languages.kopl.table import FUNCTIONS
 from condgraph.languages.table.tokens import RESERVED
-from condgraph.studio.names import completed
-from condgraph.studio.words import keywords, terms, vocabulary
+from condgraph.studio.completion import completed, keywords, terms, vocabulary
 
 KINDS = ("entity", "predicate", "concept", "source")
 

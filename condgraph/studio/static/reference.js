@@ -8,7 +8,8 @@ const last = (reference) => reference.split("/").pop();
 /** A schema in a few words: its type, what it may be, its bounds. */
 function kind(schema) {
   if (schema.$ref) return el("a", { href: "#/api", "data-schema": last(schema.$ref), onclick: open }, last(schema.$ref));
-  if (schema.oneOf) return schema.oneOf.map((one, i) => [i ? " or " : "", kind(one)]);
+  const choices = schema.oneOf ?? schema.anyOf;
+  if (choices) return choices.map((one, i) => [i ? " or " : "", kind(one)]);
   const said = [schema.enum ? schema.enum.join(" | ") : [schema.type ?? "anything"].flat().join(" or ")];
   if (schema.type === "array" && schema.items) said.push(" of ", kind(schema.items));
   if (schema.type === "object" && typeof schema.additionalProperties === "object") said.push(" of ", kind(schema.additionalProperties));

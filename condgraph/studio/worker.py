@@ -1,7 +1,7 @@
-"""What runs in a worker process of the API: it opens the graph, answers calls from a socket, and is
-ended when its time is over (`condgraph.sparql.workers.process` says how it speaks).
+"""A worker process of the API: it opens the graph, answers calls from a socket, and is ended at its deadline
+(`condgraph.sparql.workers` has the protocol).
 
-What a call gives is one line of JSON, which says its status and media type, and behind it the body.
+A reply is one line of JSON with its status and media type, and then the body.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from condgraph.sparql.workers import forking
 _HEAD: Final = struct.Struct(">cI")
 _PART: Final = 1 << 16
 #: Scratch graphs that a worker keeps open.
-_KEPT: Final = 4
-#: Bytes that a file may have which a worker writes.
-_FILE: Final = 2 << 30
+_MOST_OPEN: Final = 4
+#: Bytes of the largest file that a worker may write.
+_MOST_FILE: Final = 2 << 30
 
 
 class Worker:
-    """The graph that is served, scratch graphs, and the loop that answers calls."""
+    """The served graph, scratch graphs, and the loop that answers calls."""
 
     def __init__(self) -> None:
         self.source: dict[str, Any] = {}
@@ -37,12 +37,10 @@ class Worker:
         self._begun = False
 
     def open(self, source: dict[str, Any]) -> None:
-        """Open a folder, and have at hand what calls need; servers are connected to by each worker
-        itself.
-        """
+        """Open a folder and warm it up; to servers each worker connects itself."""
         self.source = source
-        # Workers share what is imported, and made, here.
-        from condgraph.studio import calls, entity, trees  # noqa: F401
+        # Workers share what is imported and made here.
+        from condgraph.studio import calls, trees  # noqa: F401
 
         if source.get("place") and "://" not in source["place"]:
             with suppress(Exception):
@@ -59,24 +57,22 @@ class Worker:
                 source = self.source
                 self._served = condgraph.open(source["place"], graph=source["graph"], read_only=True, **source.get("login", {}))
             return self._served
-        loaded = _written(Path(place))
+        loaded = _loaded_at(Path(place))
         known = self._scratch.get(place)
         if known is None or known[0] != loaded:
             known = self._scratch[place] = loaded, condgraph.open(place, read_only=True)
-            while len(self._scratch) > _KEPT:
+            while len(self._scratch) > _MOST_OPEN:
                 self._scratch.popitem(last=False)
         self._scratch.move_to_end(place)
         return known[1]
 
-    # -- the conversation --------------------------------------------------------------------------
-
     def serve(self) -> None:
-        """Answer calls until the other side goes away."""
+        """Answer calls until the server closes the socket."""
         for request in forking.requests():
             self.answer(request)
 
     def answer(self, request: dict[str, Any]) -> None:
-        """Answer one call; whatever goes wrong is an answer, too."""
+        """Answer one call; an error is a reply, too."""
         from condgraph.engine.errors import CondgraphError
 
         self._begun = False
@@ -84,74 +80,72 @@ class Worker:
             if request["call"] == "ask":
                 self._ask(request)
             else:
-                self._give(*_given(self._called(request)))
+                self._send(*_reply(self._call(request)))
         except CondgraphError as error:
             missing = request["call"] == "entity" and error.code == "unknown-name"
-            told = said(error)
+            problem = error_document(error)
             if "file" in request:
-                told |= {key: _unplaced(value, request) for key, value in told.items()}
-            self._give(*_given({"error": told}, 404 if missing else status_of(error)))
+                from condgraph.studio import calls
+
+                names = {request["file"]: request["arguments"]["name"]}
+                problem = {
+                    key: calls.without_folders(value, names) if isinstance(value, str) else value for key, value in problem.items()
+                }
+            self._send(*_reply({"error": problem}, 404 if missing else status_of(error)))
         except MemoryError:
             message = "the call needs more memory than it may have"
-            self._give(*_given({"error": {"code": "interrupted", "message": message}}, 500))
-        except Exception as error:  # noqa: BLE001 - a process that ends would tell less
+            self._send(*_reply({"error": {"code": "interrupted", "message": message}}, 500))
+        except Exception as error:  # noqa: BLE001 - a process that ends would report less
             trace = traceback.format_exc(limit=-6)
-            self._give(
-                *_given({"error": {"code": "internal", "message": f"the server failed ({type(error).__name__})"}}, 500, trace)
+            self._send(
+                *_reply({"error": {"code": "internal", "message": f"the server failed ({type(error).__name__})"}}, 500, trace)
             )
         _frame(b"Z", b'{"cut":false}')
 
-    def _called(self, request: dict[str, Any]) -> Any:
-        from condgraph.studio import calls, drop
+    def _call(self, request: dict[str, Any]) -> Any:
+        from condgraph.studio import calls
 
         if request["call"] == "load":
             from condgraph.engine.bounds import within
 
             self._begin()
             with within(request["timeout"]):
-                return drop.load(request["place"], request["file"], **request["arguments"])
+                return calls.load(request["place"], request["file"], **request["arguments"])
         return calls.call(self._graph(request.get("place")), request["call"], request["arguments"], request["timeout"])
 
     def _begin(self) -> None:
-        """Say that there will be an answer: from then on the call is not begun anew elsewhere."""
+        """Announce the reply: from then on the call is not started again elsewhere."""
         if not self._begun:
             self._begun = True
             _frame(b"H", b'{"kind":"boolean"}')
 
-    def _give(self, head: dict[str, Any], body: bytes) -> None:
+    def _send(self, head: dict[str, Any], body: bytes) -> None:
         self._begin()
         data = json.dumps(head).encode() + b"\n" + body
         for at in range(0, len(data), _PART):
             _frame(b"D", data[at : at + _PART])
 
     def _ask(self, request: dict[str, Any]) -> None:
-        """Steps leave as they are done."""
+        """Send each step when it is done."""
         from condgraph.engine.errors import CondgraphError
-        from condgraph.studio import stream
+        from condgraph.studio import calls
 
         self._begin()
         _frame(b"D", json.dumps({"status": 200, "type": "application/x-ndjson; charset=utf-8"}).encode() + b"\n")
 
         def tell(line: dict[str, Any]) -> None:
-            data = written(line) + b"\n"
+            data = as_json(line) + b"\n"
             for at in range(0, len(data), _PART):
                 _frame(b"D", data[at : at + _PART])
 
         try:
-            stream.ask(self._graph(request.get("place")), self.source["llm"], request["arguments"], tell, request["timeout"])
+            calls.ask(self._graph(request.get("place")), self.source["llm"], request["arguments"], tell, request["timeout"])
         except CondgraphError as error:
-            tell({"error": said(error)})
+            tell({"error": error_document(error)})
 
 
-def _unplaced(value: Any, request: dict[str, Any]) -> Any:
-    """A text that does not say where the server keeps a dropped file."""
-    from condgraph.studio.drop import without
-
-    return without(value, request["file"], request["arguments"]["name"]) if isinstance(value, str) else value
-
-
-def _written(place: Path) -> float:
-    """When a scratch graph was loaded last; 0 for none."""
+def _loaded_at(place: Path) -> float:
+    """When a scratch graph was loaded; 0 if it was not."""
     from condgraph.engine.snapshot.directory import graph_directory
 
     with suppress(OSError):
@@ -165,20 +159,20 @@ def _frame(kind: bytes, data: bytes) -> None:
         view = view[os.write(0, view) :]
 
 
-def _given(found: Any, status: int = 200, trace: str = "") -> tuple[dict[str, Any], bytes]:
-    if isinstance(found, tuple):
-        return {"status": status, "type": found[0]}, found[1]
+def _reply(result: Any, status: int = 200, trace: str = "") -> tuple[dict[str, Any], bytes]:
+    if isinstance(result, tuple):
+        return {"status": status, "type": result[0]}, result[1]
     head = {"status": status, "type": "application/json; charset=utf-8"}
-    return (head | {"trace": trace} if trace else head), written(found)
+    return (head | {"trace": trace} if trace else head), as_json(result)
 
 
-def written(document: Any) -> bytes:
-    """A document as JSON; what is no Unicode (half a pair) is replaced."""
+def as_json(document: Any) -> bytes:
+    """A document as JSON; unpaired surrogates are replaced."""
     return json.dumps(document, ensure_ascii=False, allow_nan=False, default=str).encode("utf-8", "replace")
 
 
-def said(error: Any) -> dict[str, Any]:
-    """An error as the API tells it."""
+def error_document(error: Any) -> dict[str, Any]:
+    """An error as the API returns it."""
     return {
         "code": error.code,
         "message": error.message,
@@ -191,7 +185,7 @@ def said(error: Any) -> dict[str, Any]:
 
 
 def status_of(error: Any) -> int:
-    """The status that an error has over HTTP: 503 for those that a later call may not meet."""
+    """The HTTP status of an error: 503 where a later call may succeed."""
     if error.code in ("deadline", "busy", "cancelled", "store-busy", "budget"):
         return 503
     if error.code in ("interrupted", "store", "store-damaged", "store-version"):
@@ -203,10 +197,10 @@ def status_of(error: Any) -> int:
 
 def main(path: str, memory: str, network: str) -> None:
     """Start; `path` is `sys.path` as JSON, `memory` the bytes of data that each process may have,
-    `network` "1" where it may connect to others.
+    `network` "1" where it may open connections.
     """
     sys.path[:] = json.loads(path)
     forking.begin(int(memory), network=network == "1")
-    most = forking.at_most(_FILE, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    most = forking.at_most(_MOST_FILE, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     forking.serve_forks(Worker())
