@@ -10,7 +10,7 @@ not mean what its author meant. Nothing is left out without one of the two.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -190,6 +190,9 @@ class Reading:
             self.progress(self.source.location, self.records, fraction)
 
 
+#: The sign of a file that is JSON: its first character that is printed is a bracket.
+JSON_SIGN: Final = re.compile(rb"[^!-~]*[\[{]").match
+
 Options: TypeAlias = Mapping[str, Any]
 Read: TypeAlias = Callable[[Any, Reading, Options], Iterator[Item]]
 
@@ -200,8 +203,9 @@ class Format:
     is recognised.
 
     `sniff` gets the path and the first 64 KiB of it (empty for a folder) and answers 0 (no) to 100
-    (certainly). `claims` says whether a Python object that is no path (a dataframe, say) is of this
-    format.
+    (certainly). It is asked about files whose first 64 KiB have the format's `sign` (None: any), or
+    whose extension is among its `suffixes`: both may be wrong, but miss no file of the format.
+    `claims` says whether a Python object that is no path (a dataframe, say) is of this format.
     """
 
     name: str
@@ -210,6 +214,8 @@ class Format:
     options: Mapping[str, str] = field(default_factory=dict)
     sniff: Callable[[Path, bytes], int] = lambda path, head: 0
     claims: Callable[[Any], bool] = lambda source: False
+    sign: Callable[[bytes], object] | None = None
+    suffixes: Collection[str] = ()
 
     def check_options(self, options: Options) -> None:
         """Raise `OptionError` for an option that this format does not take."""

@@ -52,7 +52,7 @@ from condgraph.engine.facts import (
     Times,
 )
 from condgraph.engine.values import MOST_DIGITS, NO_UNIT, UNKNOWN, Precision, Quantity, Time, Value
-from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.base import JSON_SIGN, Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, blocks, path_of
 
 __all__ = ["FORMAT", "VERSION", "decode_value", "encode", "encode_value", "write"]
@@ -454,4 +454,5 @@ FORMAT: Final = Format(
     read=_read,
     options={"encoding": ENCODING_HELP},
     sniff=_sniff,
+    sign=JSON_SIGN,
 )

@@ -17,9 +17,9 @@ from typing import Any, Final, NoReturn
 from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement, Subclass
 from condgraph.engine.values import NO_UNIT, Quantity, Time, Value, collapse, parse_number, text_of
-from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.base import JSON_SIGN, Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, file_errors, open_text, path_of, uncollected
-from condgraph.loaders.statements.quintuples import read_time
+from condgraph.loaders.statements.facts import read_time
 
 # -- parse -------------------------------------------------------------------------------------------
 # Reading the JSON of a `kb.json`, with numbers exact, and its mistakes with file and line.
@@ -423,5 +423,6 @@ FORMAT: Final = Format(
     read=_read,
     options={"encoding": ENCODING_HELP},
     sniff=_sniff,
+    sign=JSON_SIGN,
     claims=_claims,
 )

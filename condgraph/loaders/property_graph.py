@@ -484,4 +484,5 @@ FORMAT: Final = Format(
     },
     _sniff,
     lambda source: isinstance(source, GraphFiles),
+    sign=re.compile(rb"[:~_]").search,
 )

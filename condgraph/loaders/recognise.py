@@ -40,8 +40,8 @@ from condgraph.loaders.folder.declared import described, is_description
 from condgraph.loaders.folder.load import TableFiles
 from condgraph.loaders.property_graph import GraphFiles
 from condgraph.loaders.rdf import load as rdf
-from condgraph.loaders.statements import quintuples, triples, wikidata
-from condgraph.loaders.statements.lines import MARKS, split
+from condgraph.loaders.statements import wikidata
+from condgraph.loaders.statements.facts import MARKS, QUINTUPLES, TRIPLES, split
 from condgraph.loaders.table.arrow import DATAFRAME, PARQUET, is_frame
 from condgraph.loaders.table.dialect import Layout, is_page, rows_of
 from condgraph.loaders.table.records import JSON, JSONL
@@ -161,8 +161,8 @@ FORMATS: Final[dict[str, Format]] = {
         PARQUET,
         DATAFRAME,
         kqapro.FORMAT,
-        triples.FORMAT,
-        quintuples.FORMAT,
+        TRIPLES,
+        QUINTUPLES,
         wikidata.FORMAT,
         rdf.FORMAT,
         folder.FORMAT,
@@ -404,10 +404,18 @@ def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[
     yield from found
 
 
+def asked_about(path: Path, head: bytes) -> list[Format]:
+    """The formats that a file with this head may be of, by their signs and suffixes."""
+    suffix = suffix_of(path)
+    # Text of 16 or 32 bits has no sign of its own.
+    wide = head[:1] in (b"\xff", b"\xfe", b"\0")
+    return [form for form in FORMATS.values() if wide or form.sign is None or suffix in form.suffixes or form.sign(head)]
+
+
 def _scores(path: Path) -> list[tuple[int, str]]:
     """Formats that could read a file, the likeliest first."""
     head = read_head(path)
-    scores = [(form.sniff(path, head), one) for one, form in FORMATS.items()]
+    scores = [(form.sniff(path, head), form.name) for form in asked_about(path, head)]
     return sorted((pair for pair in scores if pair[0] > 0), key=lambda pair: (-pair[0], pair[1]))
 
 

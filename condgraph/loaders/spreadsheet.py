@@ -390,4 +390,5 @@ FORMAT: Final = Format(
     _read,
     _OPTIONS,
     _sniff,
+    sign=re.compile(b"PK\x03\x04|" + re.escape(_OLE)).match,
 )

@@ -16,13 +16,13 @@ from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Batch, E
 from condgraph.engine.values import UNKNOWN, Precision, Time
 from condgraph.loaders.base import OnError, Reading
 from condgraph.loaders.export import statements_of
-from condgraph.loaders.statements.quintuples import FORMAT, read_bound, read_time
+from condgraph.loaders.statements.facts import QUINTUPLES, read_bound, read_time
 
 
 def read(source: Any, on_error: OnError = "raise", **options: Any) -> tuple[list[Item], Reading]:
     reading = Reading(Source("tkg", str(source) if isinstance(source, Path) else ""), on_error)
-    FORMAT.check_options(options)
-    return list(FORMAT.read(source, reading, options)), reading
+    QUINTUPLES.check_options(options)
+    return list(QUINTUPLES.read(source, reading, options)), reading
 
 
 def facts(items: list[Item]) -> list[Statement]:
@@ -142,8 +142,8 @@ def test_bad_lines_and_other_widths(tmp_path: Path) -> None:
 
 def test_names_prefix_and_objects(tmp_path: Path) -> None:
     rows = [("1", "7", "2", "1990", "1991")]
-    assert FORMAT.claims(rows)
-    assert not FORMAT.claims([("1", "7", "2")])
+    assert QUINTUPLES.claims(rows)
+    assert not QUINTUPLES.claims([("1", "7", "2")])
     items, _ = read(rows, names={"1": "One"}, relation_names={"7": "leads"}, id_prefix="x:")
     assert items[:2] == [Entity("x:1", "One"), Entity("x:2", "2")]
     assert facts(items)[0].predicate == "leads"

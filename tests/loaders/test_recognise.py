@@ -30,7 +30,7 @@ from condgraph.engine.facts import (
 from condgraph.engine.values import Quantity
 from condgraph.loaders.base import Reading
 from condgraph.loaders.export import encode, one_by_one
-from condgraph.loaders.recognise import FORMATS, recognise, sources_of
+from condgraph.loaders.recognise import FORMATS, asked_about, recognise, sources_of
 from tests.support.lanes import examples
 
 #: A small file of each format that is read from text.
@@ -118,6 +118,17 @@ def test_near_formats(tmp_path: Path, name: str, text: str, form: str) -> None:
     assert list(found.format.read(path, Reading(found.source), {})) or text.count("\n") == 1
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_the_sign_of_a_format_misses_no_file(encoding: str) -> None:
+    heads = [(f"x{suffix}", text.encode(encoding)) for _, text, _ in NEAR for suffix in ("", ".csv", ".txt", ".json", ".nt")]
+    texts = ['VERSION "1.2"\n', "@prefix : <x> .\n", "\u00a0{}", "\ufeff\ufeff [1]", '{"@id": 1}', "<a> <b> <c> .\n"]
+    heads += [("x", text.encode(encoding)) for text in texts]
+    heads += [(name, head) for head in SAMPLES.values() for name in ("x", "x.json", "x.csv")]
+    for name, head in heads:
+        scores = {form.name: form.sniff(Path(name), head) for form in FORMATS.values()}
+        assert {form.name for form in asked_about(Path(name), head)} >= {form for form, score in scores.items() if score}
+
+
 def test_a_bad_byte_in_a_table_is_said_where_it_is(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("name,v\nZürich,1\nGen".encode() + b"\xe8ve,2\n")
@@ -142,7 +153,7 @@ def test_nothing_fits_or_two_do(files: Any, monkeypatch: pytest.MonkeyPatch) -> 
     score = FORMATS["triples"].sniff(folder / "c.txt", SAMPLES["triples"])
     import dataclasses
 
-    monkeypatch.setitem(FORMATS, "rdf", dataclasses.replace(FORMATS["rdf"], sniff=lambda path, head: score))
+    monkeypatch.setitem(FORMATS, "rdf", dataclasses.replace(FORMATS["rdf"], sign=None, sniff=lambda path, head: score))
     with pytest.raises(FormatError, match=r"could be rdf or triples.*format="):
         recognise(folder / "c.txt")
 

@@ -12,7 +12,7 @@ import pytest
 from condgraph.engine.facts import Batch, Column, Numbers, Raws, Rows, Texts
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
-from condgraph.loaders.statements.lines import MARKS, _width, split
+from condgraph.loaders.statements.facts import MARKS, _width, split
 from condgraph.loaders.table.column_types import Profile
 from condgraph.loaders.table.fields import Fields
 

@@ -19,15 +19,15 @@ from condgraph.engine.facts import Batch, Entity, EntityKind, Ids, Item, Member,
 from condgraph.engine.values import Quantity, Time
 from condgraph.loaders.base import OnError, Reading
 from condgraph.loaders.export import statements_of
-from condgraph.loaders.statements.triples import FORMAT
+from condgraph.loaders.statements.facts import TRIPLES
 
 FACTS = [("a", "r", "b c"), ("b c", "r", "d")]
 
 
 def read(source: Any, on_error: OnError = "raise", **options: Any) -> tuple[list[Item], Reading]:
     reading = Reading(Source("kg", str(source) if isinstance(source, Path) else ""), on_error)
-    FORMAT.check_options(options)
-    return list(FORMAT.read(source, reading, options)), reading
+    TRIPLES.check_options(options)
+    return list(TRIPLES.read(source, reading, options)), reading
 
 
 def facts(items: list[Item]) -> list[tuple[str, str, Any]]:
@@ -231,9 +231,9 @@ def test_problems_of_the_names(file: Any) -> None:
 
 
 def test_python_lists() -> None:
-    assert FORMAT.claims(FACTS)
-    assert not FORMAT.claims([("a", "b")])
-    assert not FORMAT.claims(["abc"])
+    assert TRIPLES.claims(FACTS)
+    assert not TRIPLES.claims([("a", "b")])
+    assert not TRIPLES.claims(["abc"])
     assert facts(read(FACTS)[0]) == FACTS
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -191,4 +192,5 @@ FORMAT: Final = Format(
     _read,
     DATABASE_OPTIONS,
     _sniff,
+    sign=re.compile(re.escape(MAGIC)).match,
 )

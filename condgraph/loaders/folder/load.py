@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from condgraph.engine.errors import CondgraphError, FormatError, LoadError
 from condgraph.engine.facts import Item, Source
-from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.base import JSON_SIGN, Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, head_text, is_document, path_of, read_head, stem_of, suffix_of
 from condgraph.loaders.folder.declared import (
     FILE,
@@ -238,4 +238,6 @@ FORMAT: Final = Format(
     read=_read,
     options={**JOIN_OPTIONS, "encoding": ENCODING_HELP},
     sniff=_sniff,
+    sign=JSON_SIGN,
+    suffixes=(".json",),
 )

@@ -28,11 +28,11 @@ from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statem
 from condgraph.engine.terms import DATATYPE, DIRECTION, GRAPH, LANGUAGE, LIST, POSITION, Property, Terms, loads
 from condgraph.engine.values import Value, collapse
 from condgraph.loaders.base import Format, Options, Reading
-from condgraph.loaders.rdf.parse import SYNTAXES, is_graph_object, open_source, quads, syntax_of
+from condgraph.loaders.rdf.parse import EXTENSIONS, SYNTAXES, is_graph_object, open_source, quads, syntax_of
 from condgraph.loaders.rdf.structures import CHOICES, FIRST, REST, VALUE, Collapsed, Intermediate, Lists
 from condgraph.loaders.rdf.terms import RDF, XSD, Label, Nodes, Object, Reified, Written, datatype_told, key_of, read_literal
 from condgraph.loaders.rdf.wikibase import Wikibase
-from condgraph.loaders.statements.lines import PredicateNames, option_choice, option_names, option_text
+from condgraph.loaders.statements.names import PredicateNames, option_choice, option_names, option_text
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -670,5 +670,7 @@ FORMAT: Final = Format(
         "names": 'what nodes without a label are called: "iri" (default) or "local", the end of the IRI',
     },
     sniff=_sniff,
+    sign=re.compile(rb'<|"@|@pref|@ba|ver', re.IGNORECASE).search,
+    suffixes=EXTENSIONS,
     claims=is_graph_object,
 )

@@ -19,7 +19,7 @@ from condgraph.engine.terms import Property, Terms, loads
 from condgraph.engine.values import Value
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, blocks, head_lines, path_of
-from condgraph.loaders.statements.lines import (
+from condgraph.loaders.statements.names import (
     NAME_OPTIONS,
     PredicateNames,
     Table,
@@ -182,4 +182,5 @@ FORMAT: Final = Format(
         "encoding": ENCODING_HELP,
     },
     sniff=_sniff,
+    sign=re.compile(rb"\tP\d|Q\d+,P\d").search,
 )

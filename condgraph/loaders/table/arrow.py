@@ -692,11 +692,14 @@ def sniff_parquet(path: Path, head: bytes) -> int:
     return 100 if head[:4] == b"PAR1" else 0
 
 
-PARQUET: Final = Format("parquet", "a table in a Parquet file", asking(read_parquet), TABLE_OPTIONS, sniff_parquet)
+PARQUET: Final = Format(
+    "parquet", "a table in a Parquet file", asking(read_parquet), TABLE_OPTIONS, sniff_parquet, sign=re.compile(b"PAR1").match
+)
 DATAFRAME: Final = Format(
     "dataframe",
     "a table of pandas, polars or Arrow, or a list of dictionaries",
     asking(read_dataframe),
     TABLE_OPTIONS,
     claims=lambda source: is_frame(source) or is_records(source),
+    sign=lambda head: False,
 )

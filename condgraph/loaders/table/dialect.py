@@ -191,12 +191,10 @@ def heads_other_kinds(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first record has texts above columns of numbers or times."""
     headers = rows[0]
     body = [row for row in rows[1:_MOST_ROWS] if len(row) == len(headers)]
-    for header, column in zip(headers, zip(*body, strict=True), strict=False):
-        profile = Profile()
-        profile.add(column)
-        if header.strip() and not shape(collapse(header)) and profile.decide(header).kind != "text":
-            return True
-    return False
+    return any(
+        header.strip() and not shape(collapse(header)) and _is_typed(column, header)
+        for header, column in zip(headers, zip(*body, strict=True), strict=False)
+    )
 
 
 def find_delimiter(text: str, complete: bool, candidates: str) -> str:
@@ -303,15 +301,21 @@ def like_data(text: str, complete: bool, layout: Layout) -> bool:
     rows = rows_of(text[:_HEAD], layout, complete and len(text) <= _HEAD) or []
     if len(rows) < 2:
         return False
-    alike = unlike = 0
-    for header, *column in zip(*(row for row in rows if len(row) == len(rows[0])), strict=True):
-        profile = Profile()
-        profile.add(column)
-        if profile.decide("").kind != "text":
-            # Years head columns of numbers; the number of another kind does not.
-            alike += bool(shape(collapse(header))) and not _YEAR(header.strip())
-            unlike += not shape(collapse(header))
-    return alike > 0 and not unlike
+    # Years head columns of numbers; the number of another kind does not.
+    values = [bool(shape(collapse(header))) for header in rows[0]]
+    alike = [value and not _YEAR(header.strip()) for value, header in zip(values, rows[0], strict=True)]
+    if not any(alike):
+        return False
+    columns = zip(*(row for row in rows[1:] if len(row) == len(rows[0])), strict=True)
+    typed = [at for at, column in enumerate(columns) if _is_typed(column)]
+    return any(alike[at] for at in typed) and all(values[at] for at in typed)
+
+
+def _is_typed(column: Sequence[str], header: str = "") -> bool:
+    """Whether a column is one of numbers or times."""
+    profile = Profile()
+    profile.add(column)
+    return profile.decide(header).kind != "text"
 
 
 def explained(error: csv.Error, layout: Layout) -> str:
@@ -438,18 +442,16 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
     body = [row for row in rows[1:_MOST] if len(row) == len(headers)]
     if not body:
         return not any(map(shape, named))
-    typed = unlike = 0
-    again = False
+    typed = again = False
     for header, column in zip(headers, zip(*body, strict=True), strict=True):
-        profile = Profile()
-        profile.add(column)
-        if profile.decide(header).kind != "text":
-            typed += 1
-            unlike += not shape(header)
+        if _is_typed(column, header):
+            if not shape(header):
+                return True
+            # A table may have years or numbers for some headers, but not over every column of numbers.
+            typed = True
         elif header and header in map(collapse, column):
             again = True
-    # A table may have years or numbers for some headers, but not over every column of numbers.
-    return unlike > 0 if typed else not again and (len(body) > 1 or _heads_one(headers, body[0]))
+    return not typed and not again and (len(body) > 1 or _heads_one(headers, body[0]))
 
 
 def _heads_one(headers: Sequence[str], row: Sequence[str]) -> bool:

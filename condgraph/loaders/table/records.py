@@ -33,7 +33,7 @@ from condgraph.engine.facts import Batch, Entity, Item, Ref, Sourced, Statement
 from condgraph.engine.reading.shapes import POINT
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY, basic_day
 from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, format_number, parse_number, text_of
-from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.base import JSON_SIGN, Format, Options, Reading
 from condgraph.loaders.export import statements_of
 from condgraph.loaders.files import (
     ENCODING_HELP,
@@ -856,6 +856,7 @@ JSONL: Final = Format(
     asking(read_jsonl),
     {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
     sniff_jsonl,
+    sign=JSON_SIGN,
 )
 JSON: Final = Format(
     "json",
@@ -863,4 +864,5 @@ JSON: Final = Format(
     asking(read_json),
     {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
     sniff_json,
+    sign=JSON_SIGN,
 )

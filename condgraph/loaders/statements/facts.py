@@ -1,0 +1,909 @@
+"""Graph files of one fact a line: triples, and temporal facts with a start and an end, or one time.
+
+How a file is written (the mark between the fields, what each column is, whether the first line is a
+header) is found out, and how much lines look like facts at all. Columns are read whole, a million
+lines a second; statements go out as batches of about 100,000 lines.
+
+The times of temporal facts become the qualifiers `start time` and `end time`, or `point in time`:
+ISO forms, slashes, and `#` for digits that are not known. `####` is a time that is not known,
+`2012-##-##` the year, an empty field or `-` an open end, which has no qualifier.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations, repeat
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from condgraph.engine.errors import FormatError, OptionError, numbered
+from condgraph.engine.facts import (
+    END_TIME,
+    POINT_IN_TIME,
+    START_TIME,
+    Batch,
+    Column,
+    Ids,
+    Item,
+    Member,
+    Numbers,
+    Ref,
+    Subclass,
+    Texts,
+    Values,
+)
+from condgraph.engine.reading.times import read_time as cell_times
+from condgraph.engine.values import UNKNOWN, Quantity, Time, Unknown, Value, collapse, parse_number, text_of
+from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.files import BLOCK_CHARS, ENCODING_HELP, blocks, head_lines, path_of, read_head, suffix_of
+from condgraph.loaders.statements.names import (
+    NAME_OPTIONS,
+    EntityNames,
+    PredicateNames,
+    option_choice,
+    option_names,
+    option_text,
+    read_table,
+)
+from condgraph.loaders.table.dialect import heads_other_kinds
+
+#: What a column is: its role.
+HEAD: Final = "head"
+RELATION: Final = "relation"
+TAIL: Final = "tail"
+START: Final = "start"
+END: Final = "end"
+TIME: Final = "time"
+#: A column that `columns=` leaves out.
+NOTHING: Final = "-"
+
+#: What the headers of such files call their columns, by role (lower case, spaces for `_` and `-`).
+WORDS: Final[Mapping[str, frozenset[str]]] = {
+    HEAD: frozenset(
+        {"head", "subject", "subj", "s", "h", "source", "src", "from", "head id", "subject id", "source id", "head entity"}
+    ),
+    RELATION: frozenset(
+        {"relation", "predicate", "pred", "p", "r", "rel", "edge", "property", "relation id", "predicate id", "relationship"}
+    ),
+    TAIL: frozenset(
+        {"tail", "object", "obj", "o", "t", "target", "dst", "to", "tail id", "object id", "target id", "tail entity", "value"}
+    ),
+    START: frozenset(
+        {"start", "start time", "start year", "start date", "begin", "since", "valid from", "from", "time start", "s"}
+    ),
+    END: frozenset({"end", "end time", "end year", "end date", "until", "valid to", "to", "time end", "e"}),
+    TIME: frozenset({"time", "date", "year", "timestamp", "point in time", "when"}),
+}
+
+#: Marks that are tried, in this order; the empty one is any run of white space.
+MARKS: Final = ("\t", " | ", "|", ",", ";", "")
+#: Marks with which fields may stand in quotes.
+QUOTING: Final = frozenset(",;")
+
+#: The options of this module, for the `options` of a format.
+SHAPE_OPTIONS: Final[Mapping[str, str]] = {
+    "delimiter": "what stands between the fields (default: found out); '' is any run of white space",
+    "columns": "what the columns are, in the file's order, as a list or text ('head, tail, relation', 'htr'); '-' leaves one out",
+    "header": "whether the first line names the columns (default: found out by its words)",
+    "encoding": ENCODING_HELP,
+}
+#: What stands alone between white space, and is no relation.
+_LONE: Final = frozenset(",;|")
+#: What means something to `csv`.
+_SPECIAL: Final = re.compile('["\r\n\0]').search
+_ID: Final = re.compile(r"[A-Z]?\d+", re.ASCII).fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How the lines of a file are read: the mark between fields, the role of each column, and
+    whether the first line is a header.
+
+    `share` is the part of the lines looked at that have the right number of fields.
+    """
+
+    mark: str
+    roles: tuple[str, ...]
+    header: bool
+    share: float = 1.0
+
+    def at(self, role: str) -> int | None:
+        """The position of a role's column, or None."""
+        return self.roles.index(role) if role in self.roles else None
+
+
+def split(line: str, mark: str) -> list[str]:
+    """The fields of one line, without white space around them."""
+    if mark in QUOTING:
+        try:
+            fields = next(csv.reader([line], delimiter=mark, strict=True), [])
+        except csv.Error:
+            fields = []
+    else:
+        fields = line.split(mark or None)
+    return [field.strip() for field in fields]
+
+
+def _width(line: str, mark: str) -> int:
+    """How many fields `split` finds."""
+    if mark in QUOTING and (not line or len(line) > csv.field_size_limit() or _SPECIAL(line)):
+        return len(split(line, mark))
+    return line.count(mark) + 1 if mark else len(line.split())
+
+
+def roles_of(words: Sequence[str], choices: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """The roles of columns with these words for headers, when the words name one of the choices of
+    roles in some order.
+    """
+    plain = [" ".join(word.casefold().replace("_", " ").replace("-", " ").split()) for word in words]
+    for roles in choices:
+        if len(roles) != len(plain):
+            continue
+        for order in permutations(roles):
+            if all(word == role or word in WORDS[role] for word, role in zip(plain, order, strict=True)):
+                return order
+    return None
+
+
+def find_shape(lines: Sequence[str], choices: Sequence[tuple[str, ...]], options: Options | None = None) -> Shape | None:
+    """How to read a file that begins with these lines, or None when no line has as many fields as
+    one of the choices of roles.
+
+    The choices are the roles in their usual order, e.g. `(HEAD, RELATION, TAIL)`. Options
+    `delimiter`, `columns` and `header` decide where they are given; raises `OptionError` when they
+    make no sense.
+    """
+    options = options or {}
+    given = _columns_option(options.get("columns"), choices)
+    wanted = (given,) if given is not None else tuple(choices)
+    mark_option = options.get("delimiter")
+    if mark_option is not None:
+        option_text(options, "delimiter")
+        if "\n" in mark_option or "\r" in mark_option or '"' in mark_option:
+            raise OptionError(f"delimiter={mark_option!r} cannot stand between fields")
+    marks = MARKS if mark_option is None else (mark_option,)
+    best: Shape | None = None
+    sample = [line for line in lines if not _is_count(line, lines)] if len(lines) > 1 else list(lines)
+    for mark in marks:
+        widths = [_width(line, mark) for line in sample]
+        for roles in wanted:
+            share = widths.count(len(roles)) / max(1, len(widths))
+            if share and (best is None or share > best.share):
+                first = split(sample[0], mark)
+                named = roles_of(first, choices) if given is None and len(first) == len(roles) else None
+                header = named is not None if given is None else roles_of(first, choices) is not None
+                best = Shape(mark, named or roles, header, share)
+    declared = options.get("header")
+    if declared is not None and not isinstance(declared, bool):
+        raise OptionError(f"header= is true or false, not {declared!r}")
+    if best is not None and declared is not None and declared != best.header:
+        if declared and len(split(sample[0], best.mark)) != len(best.roles):
+            raise FormatError(f"the header {sample[0][:80]!r} does not have {len(best.roles)} fields as the lines below it")
+        roles = best.roles if declared else next(roles for roles in wanted if len(roles) == len(best.roles))
+        best = Shape(best.mark, roles, declared, best.share)
+    return best
+
+
+def _is_count(line: str, lines: Sequence[str]) -> bool:
+    """Whether a line is the lone count that some files of ids begin with."""
+    return line is lines[0] and line.strip().isdecimal()
+
+
+def _columns_option(columns: Any, choices: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
+    if columns is None:
+        return None
+    if isinstance(columns, str):
+        words = columns.replace(",", " ").split()
+        if len(words) == 1:
+            words = list(words[0])
+    elif isinstance(columns, Sequence) and all(isinstance(word, str) for word in columns):
+        words = list(columns)
+    else:
+        raise OptionError("columns= is a list of column names, or text")
+    kept = [word for word in words if word != NOTHING]
+    roles = roles_of(kept, choices)
+    if roles is None:
+        known = " or ".join(", ".join(choice) for choice in choices)
+        raise OptionError(f"columns={columns!r} does not name {known}, each once", hint="'-' leaves a column out")
+    named = iter(roles)
+    return tuple(NOTHING if word == NOTHING else next(named) for word in words)
+
+
+def shape_of(path: Path, choices: Sequence[tuple[str, ...]], reading: Reading, options: Options) -> Shape | None:
+    """How to read a file; None for one without lines, which is warned about. Raises `FormatError`
+    when no line fits.
+    """
+    encoding = options.get("encoding")
+    lines = head_lines(read_head(path)) if encoding is None else []
+    if not lines:
+        first = next((lines for _, lines in blocks(path, Reading(reading.source, "skip"), encoding)), [])
+        lines = [line for line in first if line.strip()][:1000]
+    if not lines:
+        reading.warn("the file has no lines")
+        return None
+    shape = find_shape(lines, choices, options)
+    if shape is None:
+        widths = " or ".join(str(len(roles)) for roles in choices)
+        raise FormatError(
+            f"no line has {widths} fields; the first is {lines[0][:80]!r}",
+            file=str(path),
+            hint="delimiter= and columns= say how the lines are read",
+        )
+    return shape
+
+
+def likeness(lines: Sequence[str], shape: Shape) -> int:
+    """How much lines of this shape look like facts and not like a table: 0 to 100.
+
+    A header of known words says it outright. Otherwise relations are few, and the first line is one
+    like the others: its relation comes again, or a column of ids has one there (the first line of a
+    table is a header, whose words do neither).
+    """
+    # A tenth of the lines may be bad; of a few lines, one.
+    if shape.share < 0.9 and round((1 - shape.share) * len(lines)) > (len(lines) > 2):
+        return 0
+    if shape.header:
+        return 90
+    rows = [row for row in (split(line, shape.mark) for line in lines) if len(row) == len(shape.roles)]
+    at = shape.at(RELATION)
+    relations = [row[at] for row in rows] if at is not None else []
+    if sum(row[0].count(" ") >= 5 for row in rows) * 2 > len(rows):
+        return 0  # sentences: a file of questions
+    if not shape.mark and any(row[1] in _LONE for row in rows[:20]):
+        return 0  # a table whose delimiter has white space around it
+    if not shape.mark and len(split(lines[_is_count(lines[0], lines)], "")) != len(shape.roles):
+        return 0  # a title above sentences
+    by_mark = {"\t": 70, "|": 80, " | ": 80, "": 60}.get(shape.mark, 55)
+    places = [place for place, role in enumerate(shape.roles) if role in (HEAD, RELATION, TAIL)]
+    again = relations[0] in relations[1:]
+    headed = not again and heads_other_kinds(rows)
+    alike = again or (len(rows) > 1 and not headed and any(_of_ids([row[place] for row in rows]) for place in places))
+    few = len(set(relations)) * 2 <= len(relations)
+    if alike and few:
+        return by_mark
+    if not shape.mark:
+        return 0  # any text has white space
+    if alike:
+        return by_mark - 15
+    if headed:
+        return 10  # a table
+    ends = [place for place in places if place != at]
+    linked = not {row[place] for row in rows[1:] for place in ends}.isdisjoint(rows[0][place] for place in ends)
+    pipe = "|" in shape.mark
+    return by_mark - (5 if linked else 25 if pipe and len(rows) == 1 else 40 if pipe else 35)
+
+
+def _of_ids(column: Sequence[str]) -> bool:
+    """Whether every field of a column, the first one too, is an id of one kind: `Q42`, `17`, or a
+    common beginning as `/m/`.
+    """
+    return all(map(_ID, column)) or (len(set(column)) > 1 and len({one[:2] for one in column}) == 1)
+
+
+def columns_of(path: Path, shape: Shape, reading: Reading, options: Options) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
+    """The file's columns in pieces of about 100,000 lines: (1-based line numbers, one list a
+    column, in the file's order).
+
+    Lines with another number of fields, and lines where head, relation or tail are empty, are
+    `bad`. White space around fields is left out, with one warning for the file. A lone number in
+    the first line is taken for the count of lines, and compared.
+    """
+    needed = tuple(at for at, role in enumerate(shape.roles) if role in (HEAD, RELATION, TAIL))
+    tidy = _Tidy(reading, needed, shape)
+    pieces = blocks(path, reading, options.get("encoding"))
+    header = shape.header
+    count: tuple[int, int] | None = None
+    total = 0
+    for rows, columns, plain in _quoted(pieces, shape, reading) if shape.mark in QUOTING else _split(pieces, shape, reading):
+        if isinstance(columns, int):
+            count = (rows[0], columns)
+            continue
+        if header and rows:
+            header = False
+            rows, columns = rows[1:], [column[1:] for column in columns]
+        if not plain:
+            rows, columns = tidy(rows, columns)
+        if rows:
+            total += len(rows)
+            yield rows, columns
+    if count is not None and count[1] != total:
+        reading.warn(f"the first line says {count[1]} facts and {total} were read", row=count[0])
+    tidy.finish()
+
+
+#: Line numbers, columns, and whether no field is empty or has white space around it, as far as that
+#: is known.
+_Piece = tuple[Sequence[int], "list[list[str]] | int", bool]
+#: White space in ASCII that is neither a tab nor a space; lines have no line ends.
+_RARE_SPACE: Final = "\x0b\x0c\x1c\x1d\x1e\x1f\r"
+
+
+def _is_plain(joined: str, mark: str) -> bool:
+    """Whether fields with marks between them are all there and need no stripping; quick, and may
+    say no where they are.
+    """
+    if not joined.isascii() or mark * 2 in joined or any(map(joined.__contains__, _RARE_SPACE)):
+        return False
+    around = [space + mark for space in " \t" if space != mark] + [mark + space for space in " \t" if space != mark]
+    ends = joined[:1] + joined[-1:]
+    return not (mark in ends or " " in ends or "\t" in ends or any(map(joined.__contains__, around)))
+
+
+def _split(pieces: Iterator[tuple[int, list[str]]], shape: Shape, reading: Reading) -> Iterator[_Piece]:
+    """Columns of lines whose fields are never quoted. A piece with an int for its columns is the
+    count in the first line.
+    """
+    mark, width = shape.mark, len(shape.roles)
+    begun = False
+    for first, lines in pieces:
+        if mark == "\t" or (mark and not mark.isspace()):
+            counts = list(map(str.count, lines, repeat(mark)))
+            if counts.count(width - 1) == len(lines):
+                begun = True
+                joined = mark.join(lines)
+                flat = joined.split(mark)
+                plain = _is_plain(joined, mark)
+                yield range(first, first + len(lines)), [flat[at::width] for at in range(width)], plain
+                continue
+        rows: list[int] = []
+        records: list[list[str]] = []
+        for at, line in enumerate(lines, first):
+            fields = line.split(mark or None)
+            if len(fields) == width:
+                rows.append(at)
+                records.append(fields)
+            elif not line.strip():
+                continue
+            elif not begun and not rows and line.strip().isdecimal():
+                yield [at], int(line), False
+            else:
+                reading.bad(_wrong_width(len(fields), width, mark, line), row=at)
+            begun = True
+        if records:
+            yield rows, [list(column) for column in zip(*records, strict=True)], False
+
+
+def _quoted(pieces: Iterator[tuple[int, list[str]]], shape: Shape, reading: Reading) -> Iterator[_Piece]:
+    """Columns of comma- or semicolon-separated records, whose quoted fields may hold marks and line
+    ends.
+    """
+    mark, width = shape.mark, len(shape.roles)
+    reader = csv.reader((line + "\n" for _, lines in pieces for line in lines), delimiter=mark, strict=True)
+    rows: list[int] = []
+    records: list[list[str]] = []
+    size = 0
+    begun = False
+    while True:
+        row = reader.line_num + 1
+        try:
+            fields = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            until = "" if reader.line_num <= row else f", up to line {reader.line_num}"
+            reading.bad(f"this record cannot be split into fields ({error}){until}", row=row)
+            continue
+        if len(fields) == width:
+            rows.append(row)
+            records.append(fields)
+            size += 1
+            if size == BLOCK_CHARS // 40:
+                yield rows, [list(column) for column in zip(*records, strict=True)], False
+                rows, records, size = [], [], 0
+        elif not fields or (len(fields) == 1 and not fields[0].strip()):
+            continue
+        elif not begun and len(fields) == 1 and fields[0].strip().isdecimal():
+            yield [row], int(fields[0]), False
+        else:
+            reading.bad(_wrong_width(len(fields), width, mark, mark.join(fields)), row=row)
+        begun = True
+    if records:
+        yield rows, [list(column) for column in zip(*records, strict=True)], False
+
+
+def _wrong_width(found: int, width: int, mark: str, line: str) -> str:
+    between = repr(mark) if mark else "white space"
+    return f"{width} fields with {between} between them are expected, this line has {found}: {line[:80]!r}"
+
+
+class _Tidy:
+    """Strips fields, and leaves out facts that lack a head, a relation or a tail."""
+
+    def __init__(self, reading: Reading, needed: tuple[int, ...], shape: Shape) -> None:
+        self._reading = reading
+        self._needed = needed
+        self._shape = shape
+        self._stripped = 0
+        self._first = 0
+
+    def __call__(self, rows: Sequence[int], columns: list[list[str]]) -> tuple[Sequence[int], list[list[str]]]:
+        for at, column in enumerate(columns):
+            plain = list(map(str.strip, column))
+            if plain != column:
+                changed = [row for row, old, new in zip(rows, column, plain, strict=True) if new and old != new]
+                self._stripped += len(changed)
+                self._first = self._first or next(iter(changed), 0)
+                columns[at] = plain
+        if not any("" in columns[at] for at in self._needed):
+            return rows, columns
+        kept = []
+        for at, row in enumerate(rows):
+            empty = [position for position in self._needed if not columns[position][at]]
+            if empty:
+                role = self._shape.roles[empty[0]]
+                self._reading.bad(f"the {role} of this fact is empty", row=row, field=role)
+            else:
+                kept.append(at)
+        return [rows[at] for at in kept], [[column[at] for at in kept] for column in columns]
+
+    def finish(self) -> None:
+        if self._stripped:
+            fields = numbered(self._stripped, "field has white space around it", "fields have white space around them")
+            self._reading.warn(f"{fields}, which is left out", row=self._first)
+
+
+ROLES: Final = ((HEAD, RELATION, TAIL),)
+#: How many lines `objects="auto"` looks at.
+LOOKED_AT: Final = 1000
+
+_FRACTION: Final = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?\d+[eE][+-]?\d+", re.ASCII).fullmatch
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII).fullmatch
+_DAY: Final = re.compile(r"-?\d{4}-\d\d-\d\d", re.ASCII).fullmatch
+
+
+class Predicates:
+    """Names and meanings of the relations of a file: brackets off, names from a table, membership
+    declared besides.
+    """
+
+    def __init__(self, options: Options, reading: Reading) -> None:
+        table = options.get("relation_names")
+        self._names = PredicateNames(reading, None if table is None else read_table(table, reading, "relation_names"))
+        self._rename = table is not None
+        self.instance_of = frozenset(option_names(options, "instance_of"))
+        self.subclass_of = frozenset(option_names(options, "subclass_of"))
+
+    def column(self, relations: list[str]) -> list[str]:
+        """The predicates of a column of relations."""
+        distinct = dict.fromkeys(relations)
+        if self._rename:
+            self._names.settle(map(bare, distinct))
+        named = {one: self._names.name(bare(one)) for one in distinct}
+        return relations if all(one == name for one, name in named.items()) else [named[one] for one in relations]
+
+    def memberships(
+        self, rows: Sequence[int], subjects: Sequence[str], predicates: Sequence[str], objects: Sequence[str], names: EntityNames
+    ) -> Iterator[Item]:
+        """The memberships that the statements of these columns (predicates named, ids without
+        prefix) declare.
+        """
+        if not (self.instance_of or self.subclass_of):
+            return
+        prefix = names.prefix
+        both = self.instance_of | self.subclass_of
+        for row, one, predicate, other in zip(rows, subjects, predicates, objects, strict=True):
+            if predicate in both:
+                yield from names.concept(other)
+                if predicate in self.subclass_of:
+                    yield from names.concept(one)
+                    yield Subclass(prefix + one, prefix + other, row)
+                if predicate in self.instance_of:
+                    yield Member(prefix + one, prefix + other, row)
+
+    @property
+    def membership(self) -> frozenset[str]:
+        """The predicates whose objects are concepts."""
+        return self.instance_of | self.subclass_of
+
+
+def bare(relation: str) -> str:
+    """A relation without the angle brackets of an IRI."""
+    return relation[1:-1] if len(relation) > 2 and relation[0] == "<" and relation[-1] == ">" else relation
+
+
+def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    mode = option_choice(options, "objects", ("auto", "entities", "values"))
+    predicates = Predicates(options, reading)
+    names = EntityNames(options, reading)
+    for rows, heads, relations, tails in _facts(source, reading, options):
+        if mode == "auto":
+            mode = _mode_of(heads, tails, reading)
+        named = predicates.column(relations)
+        as_values = mode == "values"
+        if as_values:
+            entities = [tail for tail, name in zip(tails, named, strict=True) if name in predicates.membership]
+        else:
+            entities = tails
+        yield from names.declare(heads, entities)
+        yield from predicates.memberships(rows, heads, named, tails, names)
+        prefix = names.prefix
+        subjects = [prefix + head for head in heads] if prefix else heads
+        raws: Sequence[str | None] | None = None
+        if as_values:
+            objects, raws = _values(tails, named, predicates.membership, prefix)
+        else:
+            objects = Ids([prefix + tail for tail in tails] if prefix else tails)
+        yield Batch(subjects, named, objects, rows, raws)
+    names.finish()
+
+
+def _facts(source: Any, reading: Reading, options: Options) -> Iterator[tuple[Sequence[int], list[str], list[str], list[str]]]:
+    """Line numbers, heads, relations and tails, in pieces."""
+    if _claims(source):
+        rows = range(1, len(source) + 1)
+        yield rows, [one[0] for one in source], [one[1] for one in source], [one[2] for one in source]
+        reading.advance(len(source), 1.0)
+        return
+    path = path_of(source)
+    shape = shape_of(path, ROLES, reading, options)
+    if shape is None:
+        return
+    at = [shape.roles.index(role) for role in (HEAD, RELATION, TAIL)]
+    for found, columns in columns_of(path, shape, reading, options):
+        yield found, columns[at[0]], columns[at[1]], columns[at[2]]
+
+
+def _mode_of(heads: Sequence[str], tails: Sequence[str], reading: Reading) -> str:
+    """Whether objects are entities or numbers, from the first facts: numbers only where there is no
+    other way to read them.
+    """
+    looked = tails[:LOOKED_AT]
+    if not all(map(_FRACTION, looked)) or any(map(_NUMBER, heads[:LOOKED_AT])):
+        return "entities"
+    reading.warn(
+        f"the objects of the first {len(looked)} facts are decimal numbers, so objects are read as values, not as entities"
+        ' (objects="entities" or "values" says which)'
+    )
+    return "values"
+
+
+def _values(
+    tails: Sequence[str], predicates: Sequence[str], membership: frozenset[str], prefix: str
+) -> tuple[Column, Sequence[str | None] | None]:
+    """Objects that are values: numbers, days, texts; concepts where the predicate is membership.
+    With the raw texts.
+    """
+    known: dict[str, Value] = {text: read_value(text) for text in dict.fromkeys(tails)}
+    values: list[Ref | Value] = [
+        Ref(prefix + tail) if name in membership else known[tail] for tail, name in zip(tails, predicates, strict=True)
+    ]
+    printed = {text: text_of(value) for text, value in known.items()}
+    raws = [tail if type(value) is not Ref and printed[tail] != tail else None for tail, value in zip(tails, values, strict=True)]
+    return _column(values), raws if any(raw is not None for raw in raws) else None
+
+
+def _column(values: list[Ref | Value]) -> Column:
+    if all(type(value) is str for value in values):
+        return Texts([str(value) for value in values])
+    numbers = [value.number for value in values if isinstance(value, Quantity)]
+    if len(numbers) == len(values):
+        import numpy as np
+
+        if all(type(number) is float for number in numbers):
+            return Numbers(np.array(numbers, dtype=np.float64))
+        if all(type(number) is int and -(2**63) <= number < 2**63 for number in numbers):
+            return Numbers(np.array(numbers, dtype=np.int64))
+    return Values(values)
+
+
+def read_value(text: str) -> Value:
+    """The value a field is: a number (any plain decimal one), a day (YYYY-MM-DD), else text with
+    white space collapsed.
+
+    >>> read_value("9.7"), str(read_value("1984-12-30")), read_value("1984-13-30")
+    (Quantity(number=9.7, unit='1'), '1984-12-30', '1984-13-30')
+    """
+    if _NUMBER(text):
+        try:
+            return Quantity(parse_number(text))
+        except ValueError:  # a number beyond every bound stays text
+            return text
+    if _DAY(text):
+        try:
+            return Time.parse(text)
+        except ValueError:
+            return text
+    return collapse(text)
+
+
+def _claims(source: Any) -> bool:
+    return (
+        isinstance(source, (list, tuple))
+        and bool(source)
+        and all(
+            isinstance(one, (list, tuple)) and len(one) == 3 and all(isinstance(part, str) and part.strip() for part in one)
+            for one in source
+        )
+    )
+
+
+def _sniff(path: Path, head: bytes) -> int:
+    lines = head_lines(head)
+    shape = find_shape(lines, ROLES) if lines else None
+    if shape is None:
+        return 0
+    # A CSV file has no white space for marks.
+    return min(likeness(lines, shape), 100 if shape.mark or suffix_of(path) != ".csv" else 20)
+
+
+TRIPLE_OPTIONS: Final[Mapping[str, str]] = {
+    **SHAPE_OPTIONS,
+    **NAME_OPTIONS,
+    "instance_of": "relation (or several) that says that its subject is an instance of its object",
+    "subclass_of": "relation (or several) that says that its subject lies under its object",
+}
+
+TRIPLES: Final = Format(
+    name="triples",
+    about="head, relation, tail: one fact a line, with tabs, |, commas or white space between them",
+    read=_read,
+    options={
+        **TRIPLE_OPTIONS,
+        "objects": 'tails are "entities", "values" (numbers, days, texts), or "auto": entities, unless all are decimal numbers',
+    },
+    sniff=_sniff,
+    claims=_claims,
+)
+
+
+_SLASHED: Final = re.compile(r"([+-]?\d{1,6})/(\d{1,2})/(\d{1,2})").fullmatch
+_MASKED: Final = re.compile(r"([+-]?)([\d#]{1,12})(?:-(##|\d{1,2}))?(?:-(##|\d{1,2}))?").fullmatch
+_YEAR_LIKE: Final = re.compile(r"[+-]?\d{1,5}", re.ASCII).fullmatch
+
+
+def read_time(text: str) -> Time:
+    """Read an ISO year, month, day or second, a day as YYYY/MM/DD, or a year with its era; raises
+    ValueError saying what is wrong.
+
+    >>> str(read_time("1984/12/30")), str(read_time("-0043")), str(read_time("44 BC"))
+    ('1984-12-30', '-43', '-43')
+    """
+    slashed = _SLASHED(text.strip())
+    if slashed:
+        year, month, day = (int(part) for part in slashed.groups())
+        return Time.day(year, month, day)
+    if text.strip()[-1:] in ("C", "E", "D", "."):
+        era = next((one.value for one in cell_times(text.strip()) if one.tag == "era"), None)
+        if isinstance(era, Time):
+            return era
+    if "/" in text:
+        raise ValueError(f"{text!r} is not a time")
+    return Time.parse(text)
+
+
+def read_bound(text: str) -> Time | Unknown | None:
+    """Read one end of a validity: a time, `UNKNOWN` for `####`, None for an open end (empty or
+    `-`).
+
+    `2012-##-##` is the year, `1850-05-##` the month, `18##` the whole century. Raises ValueError
+    for anything else, also for a known day in an unknown month.
+
+    >>> str(read_bound("1850-05-##")), str(read_bound("18##-##-##")), read_bound("####-##-##"), read_bound("-")
+    ('1850-05', '1800/1899', UNKNOWN, None)
+    """
+    text = text.strip()
+    if text in ("", "-"):
+        return None
+    if "#" not in text:
+        return read_time(text)
+    found = _MASKED(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a time")
+    sign, year, month, day = found.groups()
+    unknown_month = month in (None, "##")
+    unknown_day = day in (None, "##")
+    digits = year.rstrip("#")
+    if "#" in digits:
+        raise ValueError(f"{text!r} has unknown digits before known ones")
+    if unknown_month and not unknown_day:
+        raise ValueError(f"{text!r} has a day and no month")
+    if not digits:
+        if sign or not unknown_month:
+            raise ValueError(f"{text!r} has no year")
+        return UNKNOWN
+    if len(digits) == len(year):
+        whole = int(sign + year)
+        if unknown_month:
+            return Time.year(whole)
+        return Time.month(whole, int(month)) if unknown_day else Time.day(whole, int(month), int(day))
+    if not unknown_month:
+        raise ValueError(f"{text!r} has a month and no exact year")
+    missing = len(year) - len(digits)
+    ends = sorted(int(sign + digits + filler * missing) for filler in "09")
+    return Time.span(Time.year(ends[0]), Time.year(ends[1]))
+
+
+def bound_kind(text: str) -> Literal["time", "open", "signed", "small", ""]:
+    """What a field could be as one end of a validity: a time, an open end, a number of one or two
+    digits with or without a sign (a year perhaps), or nothing of the kind.
+    """
+    text = text.strip()
+    if text in ("", "-"):
+        return "open"
+    if _YEAR_LIKE(text) and len(text.lstrip("+-")) < 3:
+        return "signed" if text[0] == "-" else "small"
+    try:
+        read_bound(text)
+    except ValueError:
+        return ""
+    return "time"
+
+
+def looks_like_bound(text: str) -> bool:
+    """Whether a field could be one end of a validity: used to recognise files, so open ends count
+    and bare small numbers do not.
+    """
+    return bound_kind(text) in ("time", "open")
+
+
+TIMED_ROLES: Final = ((HEAD, RELATION, TAIL, START, END), (HEAD, RELATION, TAIL, TIME))
+_KEYS: Final = {START: START_TIME, END: END_TIME, TIME: POINT_IN_TIME}
+
+Bound = Time | Unknown | str | None
+
+
+def _read_timed(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    predicates = Predicates(options, reading)
+    names = EntityNames(options, reading)
+    bounds = Bounds(reading)
+    for piece in _timed_facts(source, reading, options):
+        named = predicates.column(piece.relations)
+        yield from names.declare(piece.heads, piece.tails)
+        yield from predicates.memberships(piece.rows, piece.heads, named, piece.tails, names)
+        columns = {role: bounds.column(texts, piece.rows, role) for role, texts in piece.times.items()}
+        if START in columns and END in columns:
+            bounds.in_order(columns[START], columns[END], piece)
+        qualifiers: list[tuple[str, Sequence[Ref | Value | None]]] = [
+            (_KEYS[role], column) for role, column in columns.items() if any(value is not None for value in column)
+        ]
+        prefix = names.prefix
+        yield Batch(
+            [prefix + head for head in piece.heads] if prefix else piece.heads,
+            named,
+            Ids([prefix + tail for tail in piece.tails] if prefix else piece.tails),
+            piece.rows,
+            None,
+            qualifiers,
+        )
+    names.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class _TimedPiece:
+    """Columns of facts: line numbers, heads, relations, tails, and the texts of times by role."""
+
+    rows: Sequence[int]
+    heads: list[str]
+    relations: list[str]
+    tails: list[str]
+    times: dict[str, list[str]]
+
+
+def _timed_facts(source: Any, reading: Reading, options: Options) -> Iterator[_TimedPiece]:
+    if _claims_timed(source):
+        columns = [list(column) for column in zip(*source, strict=True)]
+        roles = next(roles for roles in TIMED_ROLES if len(roles) == len(columns))
+        yield _TimedPiece(
+            range(1, len(source) + 1), columns[0], columns[1], columns[2], dict(zip(roles[3:], columns[3:], strict=True))
+        )
+        reading.advance(len(source), 1.0)
+        return
+    path = path_of(source)
+    shape = shape_of(path, TIMED_ROLES, reading, options)
+    if shape is None:
+        return
+    for rows, columns in columns_of(path, shape, reading, options):
+        by_role = dict(zip(shape.roles, columns, strict=True))
+        times: dict[str, list[str]] = {role: by_role[role] for role in (START, END, TIME) if role in by_role}
+        yield _TimedPiece(rows, by_role[HEAD], by_role[RELATION], by_role[TAIL], times)
+
+
+class Bounds:
+    """Reads columns of times, each spelling once."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._known: dict[str, Bound] = {}
+        self._wrong: dict[str, str] = {}
+
+    def column(self, texts: Sequence[str], rows: Sequence[int], field: str) -> list[Bound]:
+        """The values of a column of times; a text that cannot be a time is warned about and kept as
+        text.
+        """
+        known, wrong = self._known, self._wrong
+        fresh = [text for text in dict.fromkeys(texts) if text not in known]
+        for text in fresh:
+            try:
+                known[text] = read_bound(text)
+            except ValueError as error:
+                known[text] = " ".join(text.split())
+                wrong[text] = str(error)
+        if wrong:
+            for row, text in zip(rows, texts, strict=True):
+                if text in wrong:
+                    self._reading.warn(f"{wrong[text]}; kept as text", row=row, field=field)
+        return [known[text] for text in texts]
+
+    def in_order(self, starts: list[Bound], ends: list[Bound], piece: _TimedPiece) -> None:
+        """Make both bounds unknown, with a warning, where a start lies after its end."""
+        pairs = set(zip(starts, ends, strict=True))
+        turned = {
+            pair for pair in pairs if isinstance(pair[0], Time) and isinstance(pair[1], Time) and pair[0].start >= pair[1].end
+        }
+        if not turned:
+            return
+        for at, pair in enumerate(zip(starts, ends, strict=True)):
+            if pair in turned:
+                self._reading.warn(
+                    f"the start {pair[0]} lies after the end {pair[1]}; both are taken as unknown", row=piece.rows[at]
+                )
+                starts[at] = ends[at] = UNKNOWN
+
+
+def _claims_timed(source: Any) -> bool:
+    return (
+        isinstance(source, (list, tuple))
+        and bool(source)
+        and isinstance(source[0], (list, tuple))
+        and len(source[0]) in (4, 5)
+        and all(
+            isinstance(one, (list, tuple))
+            and len(one) == len(source[0])
+            and all(isinstance(part, str) for part in one)
+            and all(part.strip() for part in one[:3])
+            for one in source
+        )
+    )
+
+
+def _sniff_timed(path: Path, head: bytes) -> int:
+    lines = head_lines(head)
+    shape = find_shape(lines, TIMED_ROLES) if lines else None
+    if shape is None:
+        return 0
+    rows = [row for row in (split(line, shape.mark) for line in lines[shape.header :]) if len(row) == len(shape.roles)]
+    times = [row[at] for row in rows for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
+    if not _are_times(times, shape.header, shape.header and START in shape.roles):
+        return 0
+    likely = likeness(lines, shape)
+    if not likely and shape.share < 0.9:
+        return 0
+    # Times in their place say more than the words of relations do; where the first line has them,
+    # it is no table's header either, unless its years stand above relations that do come again.
+    first = split(lines[0], shape.mark)
+    places = [at for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
+    timed = len(first) == len(shape.roles) and any(first[at].strip("-") and looks_like_bound(first[at]) for at in places)
+    relations = [row[at] for row in rows] if (at := shape.at(RELATION)) is not None else []
+    heads = relations[0] not in relations[1:] and len(set(relations[1:])) < len(relations) - 1
+    return max(min(95, likely + 10), 75 if timed and not shape.header and not heads else 0)
+
+
+def _are_times(texts: Sequence[str], named: bool, both: bool) -> bool:
+    """Whether nearly all of some texts are times. Years of one or two digits are where others leave no
+    doubt: those before Christ where a header names the times or one time has more digits, those after
+    it where there is both, or a header that names the start and the end.
+    """
+    kinds: Counter[str] = Counter()
+    for text in texts:
+        kinds[bound_kind(text)] += 1
+        if kinds[""] > 0.05 * len(texts):
+            return False
+    plain, signed, small = kinds["time"], kinds["signed"], kinds["small"]
+    if named or plain:
+        plain += signed
+        plain += small if both or (named and plain) else 0
+    return plain > 0 and plain + kinds["open"] >= 0.95 * len(texts)
+
+
+QUINTUPLES: Final = Format(
+    name="quintuples",
+    about="head, relation, tail, start, end (or head, relation, tail, time): one temporal fact a line",
+    read=_read_timed,
+    options=TRIPLE_OPTIONS,
+    sniff=_sniff_timed,
+    claims=_claims_timed,
+)

@@ -1,0 +1,264 @@
+"""Names for the ids of a graph file: tables of names, one name a predicate, a prefix for ids that
+would collide.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from condgraph.engine.errors import OptionError
+from condgraph.engine.facts import Entity, EntityKind
+from condgraph.loaders.base import Options, Reading
+from condgraph.loaders.files import blocks
+
+#: The options of this module, for the `options` of a format.
+NAME_OPTIONS: Final[Mapping[str, str]] = {
+    "names": "file of id<TAB>name lines (or a mapping) that names the entities",
+    "relation_names": "file of id<TAB>name lines (or a mapping) that names the relations",
+    "id_prefix": "text put before every entity id, so that sources with ids of their own kind (numbers) do not collide",
+}
+
+
+class Table:
+    """Names by id, from a mapping or a file of two columns.
+
+    A file is id and name, or name and id: the first ids that are looked up decide, once, and the
+    second reading is warned about.
+    """
+
+    def __init__(self, names: Mapping[str, str], swapped: Mapping[str, str], file: str) -> None:
+        self._names = names
+        self._swapped = swapped
+        self._file = file
+        self._decided = not swapped
+
+    def settle(self, ids: Iterable[str], reading: Reading) -> None:
+        """Decide which column holds the ids, from ids of the data; once decided, later calls do
+        nothing.
+        """
+        if self._decided:
+            return
+        known = list(ids)
+        straight = sum(one in self._names for one in known)
+        turned = sum(one in self._swapped for one in known)
+        if straight == turned:
+            return
+        self._decided = True
+        if turned > straight:
+            self._names = self._swapped
+            reading.warn(
+                f"the second column holds the ids, so the file is read as name, id ({turned} ids found there)", file=self._file
+            )
+        self._swapped = {}
+
+    def get(self, one: str) -> str | None:
+        """The name of an id, or None."""
+        return self._names.get(one)
+
+    @property
+    def file(self) -> str:
+        """The file the names come from; empty for a mapping."""
+        return self._file
+
+
+def read_table(source: Any, reading: Reading, option: str) -> Table:
+    """Names from a mapping, or from a file of two columns (tab, comma or `|` between them, the name
+    may hold the mark again).
+
+    An id that stands twice with different names keeps the first, with a warning. A line without the
+    mark is `bad`; a lone number in the first line is a count and is left out.
+    """
+    if isinstance(source, Mapping):
+        table = {str(one): str(name) for one, name in source.items()}
+        return Table(table, {}, "")
+    if not isinstance(source, (str, os.PathLike)):
+        raise OptionError(f"{option}= is a file or a mapping of ids to names, not {type(source).__name__}")
+    path = Path(source)
+    names: dict[str, str] = {}
+    swapped: dict[str, str] = {}
+    counts: list[int] = []
+    quiet = Reading(reading.source, reading.on_error, problems=reading.problems)
+    mark: str | None = None
+    for first, lines in blocks(path, quiet):
+        if mark is None:
+            mark = next((one for one in "\t,|" if sum(one in line for line in lines[:100]) * 2 > len(lines[:100])), "\t")
+        for at, line in enumerate(lines, first):
+            if not line.strip():
+                continue
+            one, found, name = _two(line, mark)
+            if not found:
+                if at == 1 and line.strip().isdecimal():
+                    counts.append(int(line))
+                    continue
+                reading.bad(f"a line of names has two fields with {mark!r} between them, this one has one", row=at, file=str(path))
+                continue
+            before = names.setdefault(one, name)
+            if before != name:
+                reading.warn(f"{one!r} is named {before!r} before and {name!r} here; the first is kept", row=at, file=str(path))
+            swapped.setdefault(name, one)
+    reading.skipped += quiet.skipped
+    if counts and counts[0] != len(names):
+        reading.warn(f"the first line says {counts[0]} names and there are {len(names)}", row=1, file=str(path))
+    return Table(names, swapped, str(path))
+
+
+def _two(line: str, mark: str) -> tuple[str, str, str]:
+    if mark == "," and '"' in line:
+        fields = next(csv.reader([line]), [])
+        if len(fields) >= 2:
+            return fields[0].strip(), mark, " ".join(",".join(fields[1:]).split())
+    one, found, name = line.partition(mark)
+    return one.strip(), found, " ".join(name.split())
+
+
+class EntityNames:
+    """Declares the entities of a graph file as they turn up: with names from a table, and with
+    prefixed ids.
+
+    Without a table and without a prefix nothing has to be declared, and nothing is kept.
+    """
+
+    def __init__(self, options: Options, reading: Reading) -> None:
+        names = options.get("names")
+        self._table = None if names is None else read_table(names, reading, "names")
+        self.prefix = option_text(options, "id_prefix")
+        self._reading = reading
+        self._seen: set[str] = set()
+        self._concepts: set[str] = set()
+        self._nameless = 0
+        self._first_nameless = ""
+
+    def declare(self, *columns: Sequence[str]) -> Iterator[Entity]:
+        """The entities of these columns of ids (without prefix) that have a name or a prefixed id,
+        each once.
+        """
+        if self._table is None and not self.prefix:
+            return
+        seen, table, prefix = self._seen, self._table, self.prefix
+        fresh = dict.fromkeys(one for column in columns for one in column if one not in seen)
+        if table is not None:
+            table.settle(fresh, self._reading)
+        for one in fresh:
+            seen.add(one)
+            name = None if table is None else table.get(one)
+            if name is None and table is not None:
+                self._first_nameless = self._first_nameless or one
+                self._nameless += 1
+            if name is not None or prefix:
+                yield Entity(prefix + one, one if name is None else name)
+
+    def concept(self, one: str) -> Iterator[Entity]:
+        """The entity of an id (without prefix) declared as a concept, the first time."""
+        if one in self._concepts:
+            return
+        self._concepts.add(one)
+        name = None if self._table is None else self._table.get(one)
+        yield Entity(self.prefix + one, one if name is None else name, EntityKind.CONCEPT)
+
+    def finish(self) -> None:
+        """Warn about entities that the table does not name."""
+        if self._nameless and self._table is not None:
+            self._reading.warn(
+                f"{self._nameless} entities have no name there and are named by their ids, the first is {self._first_nameless!r}",
+                file=self._table.file or None,
+            )
+
+
+class PredicateNames:
+    """One name a predicate: by a table, or a name found in the data; two ids that would share a
+    name are told apart.
+
+    The first id keeps the name, the others get `name (id)` (or the id alone with `whole=True`),
+    with a warning.
+    """
+
+    def __init__(self, reading: Reading, table: Table | None = None, *, whole: bool = False) -> None:
+        self._reading = reading
+        self._table = table
+        self._whole = whole
+        self._by_id: dict[str, str] = {}
+        self._by_name: dict[str, str] = {}
+
+    def __contains__(self, one: str) -> bool:
+        return one in self._by_id
+
+    def keep(self, one: str, name: str) -> None:
+        """A predicate has this name already."""
+        self._by_id[one] = name
+        self._by_name[name] = one
+
+    def name(self, one: str, label: str | None = None, *, row: int | None = None) -> str:
+        """The name of a predicate's id; `label` is what the data calls it, decisive when the id is
+        seen for the first time.
+        """
+        known = self._by_id.get(one)
+        if known is not None:
+            return known
+        if self._table is not None:
+            label = self._table.get(one) or label
+        name = label or one
+        owner = self._by_name.setdefault(name, one)
+        if owner != one:
+            unique = one if self._whole else f"{name} ({one})"
+            self._reading.warn(
+                f"the predicates {owner!r} and {one!r} are both called {name!r}; the second is {unique!r} here", row=row
+            )
+            name = unique
+            self._by_name.setdefault(name, one)
+        self._by_id[one] = name
+        return name
+
+    def settle(self, ids: Iterable[str]) -> None:
+        """Let ids of the data decide how the table is read."""
+        if self._table is not None:
+            self._table.settle(ids, self._reading)
+
+
+def option_text(options: Options, name: str, default: str = "") -> str:
+    """An option that is text; raises `OptionError` for anything else."""
+    value = options.get(name, default)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise OptionError(f"{name}= is text, not {type(value).__name__}")
+    return value
+
+
+def option_names(options: Options, name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+    """An option that is one name or several; raises `OptionError` for anything else."""
+    value = options.get(name)
+    if value is None:
+        return tuple(default)
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, Mapping)):
+        names = tuple(value)
+        if all(isinstance(one, str) for one in names):
+            return names
+    raise OptionError(f"{name}= is a name or a list of names")
+
+
+def option_choice(options: Options, name: str, choices: Sequence[str]) -> str:
+    """An option that is one of several words, the first by default; raises `OptionError` for
+    anything else.
+    """
+    value = options.get(name)
+    if value is None:
+        return choices[0]
+    if value not in choices:
+        raise OptionError(f"{name}= is one of {', '.join(choices)}, not {value!r}")
+    return str(value)
+
+
+def option_bool(options: Options, name: str, default: bool) -> bool:
+    """An option that is true or false; raises `OptionError` for anything else."""
+    value = options.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise OptionError(f"{name}= is true or false, not {value!r}")
+    return value
