@@ -19,7 +19,7 @@ from condgraph.cypher.layout.schema import quote
 from condgraph.engine import algebra as alg
 from condgraph.engine import html
 from condgraph.engine.algebra import Condition, Count, Node, Scalar, Shown, postorder
-from condgraph.engine.algebra.expressions import Way
+from condgraph.engine.algebra.grouped import Way
 from condgraph.engine.bounds import cached, kept, timed
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.execute.aggregates import median_of

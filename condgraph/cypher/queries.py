@@ -31,8 +31,8 @@ from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, carried, fields_of, postorder
-from condgraph.engine.algebra.around import around_of, named_of
-from condgraph.engine.algebra.sorts import Entities
+from condgraph.engine.algebra.constructors import around_of, named_of
+from condgraph.engine.algebra.operators import Entities
 from condgraph.engine.errors import ParseError, PlanError, UnsupportedError
 from condgraph.engine.execute.searched import countable
 from condgraph.engine.facts import Source

@@ -7,7 +7,7 @@ from typing import Any
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node
-from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.bounds import check
 from condgraph.engine.values import Quantity, Time, text_of
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgraph.engine.algebra import ById, Group, Objects, Scan
-from condgraph.engine.algebra.expressions import Measure, Way
+from condgraph.engine.algebra.grouped import Measure, Way
 from condgraph.engine.execute.bags import shown
 from condgraph.engine.execute.grid import LISTED, Cell, fixed_order, listed
 from condgraph.engine.facts import Entity, EntityKind

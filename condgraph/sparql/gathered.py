@@ -12,7 +12,7 @@ import numpy as np
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.algebra.around import around_of
+from condgraph.engine.algebra.constructors import around_of
 from condgraph.engine.errors import StoreError
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.searched import countable

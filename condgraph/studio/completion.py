@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from condgraph.engine.algebra.expressions import FUNCTIONS, PARTS, TEXT_OPERATORS
+from condgraph.engine.algebra.grouped import FUNCTIONS, PARTS, TEXT_OPERATORS
 from condgraph.engine.errors import nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.pieces import watched

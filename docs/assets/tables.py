@@ -88,9 +88,9 @@ def operators(sort: type[Node]) -> str:
 
 def _records(base: type[Any], head: Sequence[str]) -> str:
     rows = []
-    modules = (algebra.conditions, algebra.entities, algebra.facts, algebra.values, algebra.scalars, algebra.grouped)
+    modules = (algebra.operators, algebra.grouped)
     for one in (one for module in modules for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__):
-        if isinstance(one, type) and issubclass(one, base):
+        if isinstance(one, type) and issubclass(one, base) and one is not base:
             names = ", ".join(part.name for part in fields(one))
             rows.append((code(f"{one.__name__}({names})"), first_sentence(one)))
     return table(head, rows)
@@ -104,7 +104,7 @@ def tests() -> str:
 def facets() -> str:
     """What each operator says of itself, but for what is most often so: nothing."""
     rows = []
-    for one in vars(algebra).values():
+    for one in (*vars(algebra.operators).values(), *vars(algebra.grouped).values()):
         if not isinstance(one, type) or not issubclass(one, Node) or not isinstance(getattr(one, "facets", None), algebra.Facets):
             continue
         said = one.facets

@@ -23,7 +23,7 @@ import pytest
 
 import condgraph
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import Budget, bounded_by, check, kept, within
 from condgraph.engine.errors import CancelledError, DeadlineError, OptionError, ParseError, PlanError

@@ -11,7 +11,7 @@ from typing import Final
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node
-from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Sourced, Statement
 from condgraph.engine.values import Quantity, Time
 from tests.support.world import items

@@ -20,7 +20,7 @@ from condgraph.cypher.layout.base import FIELDS, TARGET, Direct, Layout, Listed,
 from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node, postorder
-from condgraph.engine.algebra.expressions import CellTest, Every, Expression, Measure, No, Test, Way
+from condgraph.engine.algebra.grouped import CellTest, Every, Expression, Measure, No, Test, Way
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units

@@ -11,12 +11,11 @@ Two rules hold everywhere. A text literal compares with an entity by the entity'
 one type of value is false for values of other types and, for quantities, of other units; the answer
 warns of them.
 
-`sorts` says what the five are, `conditions` what is asked of values; `entities`, `facts`, `values`,
-`scalars` and `grouped` hold the operators, by what they give; `needs` is what the result of each rests on,
-`facets` what else others must know of it; `constructors` put trees together and walk them.
+`operators` holds the sorts, the tests of values and the operators, `grouped` those of tables with
+their expressions; `facets` says what the result of each rests on and what else others must know of
+it; `constructors` put trees together.
 """
 
-from condgraph.engine.algebra.conditions import AllOf, Among, AnyOf, Compare, Equals, Not, Versus
 from condgraph.engine.algebra.constructors import (
     any_of,
     carried,
@@ -25,69 +24,82 @@ from condgraph.engine.algebra.constructors import (
     monotone,
     passed,
     passing,
-    postorder,
     reached,
     union,
     whole_inputs,
 )
-from condgraph.engine.algebra.entities import (
-    AllEntities,
-    ArgExtreme,
-    ById,
-    ByName,
-    Intersect,
-    Members,
-    Minus,
-    Neighbour,
-    Reached,
-    Referents,
-    SameName,
-    SubjectsOf,
-    Union,
-)
-from condgraph.engine.algebra.facets import ALWAYS, NEVER, Facets, Warns
-from condgraph.engine.algebra.facts import During, DuringAny, OtherEnd, Scan, Where, WhereQualifier, WhereValidity
+from condgraph.engine.algebra.facets import ALWAYS, EACH, NEVER, Facets, Needs, Warns
 from condgraph.engine.algebra.grouped import Group, Having, Limit, Order
-from condgraph.engine.algebra.needs import EACH, Needs
-from condgraph.engine.algebra.scalars import AnySatisfies, Count, Exists, Mean, Median, Sum
-from condgraph.engine.algebra.sorts import (
+from condgraph.engine.algebra.operators import (
     ENTITY_KINDS,
     LITERAL_KINDS,
     OPERATORS,
-    Condition,
-    Direction,
-    End,
-    Entities,
-    Facts,
-    Family,
-    Node,
-    Operator,
-    Scalar,
-    Span,
-    Table,
-    Values,
-)
-from condgraph.engine.algebra.values import (
+    AllEntities,
+    AllOf,
+    Among,
+    AnyOf,
+    AnySatisfies,
     Apply,
+    ArgExtreme,
     Bound,
+    ById,
+    ByName,
     Choose,
     Clip,
+    Compare,
     Concat,
+    Condition,
     Constants,
+    Count,
+    Direction,
     Distinct,
+    During,
+    DuringAny,
+    End,
+    Entities,
+    Equals,
+    Exists,
     External,
     Extreme,
+    Facts,
+    Family,
     FilterValues,
+    Intersect,
+    Mean,
+    Median,
+    Members,
+    Minus,
     Mode,
     Names,
+    Neighbour,
+    Node,
+    Not,
     Nth,
     Objects,
+    Operator,
+    OtherEnd,
     Predicates,
     QualifierKeys,
     Qualifiers,
+    Reached,
+    Referents,
     RowNumbers,
+    SameName,
+    Scalar,
+    Scan,
     Shown,
+    Span,
+    SubjectsOf,
+    Sum,
+    Table,
+    Union,
     Validity,
+    Values,
+    Versus,
+    Where,
+    WhereQualifier,
+    WhereValidity,
+    postorder,
 )
 
 __all__ = [

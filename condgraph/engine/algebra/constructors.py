@@ -1,17 +1,30 @@
-"""Constructors that normalise, and refuse nonsense; the walk over a plan, and what of it has to be
-whole.
-"""
+"""Constructors that normalise, and refuse nonsense; parts of a plan that others ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from condgraph.engine.algebra.conditions import AnyOf
-from condgraph.engine.algebra.entities import Intersect, Reached, Union
-from condgraph.engine.algebra.sorts import Condition, Entities, Facts, Node
+from condgraph.engine.algebra.operators import (
+    AnyOf,
+    ById,
+    ByName,
+    Condition,
+    Entities,
+    Facts,
+    Intersect,
+    Node,
+    Qualifiers,
+    Reached,
+    Referents,
+    Scan,
+    Union,
+    postorder,
+)
 from condgraph.engine.errors import PlanError
+
+# -- Constructors ------------------------------------------------------------------------------------
 
 
 def union(*parts: Entities) -> Entities:
@@ -45,47 +58,6 @@ def any_of(conditions: list[Condition] | tuple[Condition, ...]) -> Condition:
     if not conditions:
         raise PlanError("a test without a reading")
     return conditions[0] if len(conditions) == 1 else AnyOf(tuple(conditions))
-
-
-def postorder(root: Node, known: Mapping[int, object] | None = None) -> list[Node]:
-    """Every node below and including `root` once (by identity), inputs before what takes them; no
-    recursion. Nodes that are `known` by identity are left out, with what is below them.
-    """
-    if known:
-        return _postorder(root, known)
-    # A tree (most plans are one) is its own preorder turned round; the bound keeps shared parts
-    # from being walked again and again.
-    order: list[Node] = []
-    stack: list[Node] = [root]
-    while stack and len(order) < 64:
-        node = stack.pop()
-        order.append(node)
-        stack.extend(node.inputs())
-    if stack:
-        return _postorder(root, {})
-    order.reverse()
-    if len(set(map(id, order))) == len(order):
-        return order
-    seen: set[int] = set()
-    return [node for node in order if not (id(node) in seen or seen.add(id(node)))]  # type: ignore[func-returns-value]
-
-
-def _postorder(root: Node, known: Mapping[int, object]) -> list[Node]:
-    order: list[Node] = []
-    seen: set[int] = set()
-    stack: list[Node] = [root]
-    while stack:
-        node = stack[-1]
-        if id(node) in seen or id(node) in known:
-            stack.pop()
-            continue
-        waiting = [child for child in node.inputs() if id(child) not in seen and id(child) not in known]
-        if waiting:
-            stack.extend(reversed(waiting))
-        else:
-            seen.add(id(node))
-            order.append(stack.pop())
-    return order
 
 
 def carried(node: Node) -> list[Node]:
@@ -137,3 +109,32 @@ def monotone(plan: Node) -> bool:
     to it.
     """
     return not any(node.needs.graph or whole_inputs(node) for node in postorder(plan))
+
+
+# -- Statements around entities ----------------------------------------------------------------------
+# What stands around some entities, as operators: those entities, and the statements that have one
+# of them at an end; and the entities that stand in these.
+
+
+def around_of(ids: Sequence[str], names: Sequence[str], *, values: bool) -> tuple[Entities, tuple[Scan, ...]]:
+    """The entities of these ids and names, and scans of their statements: with `values`, relations
+    and attributes from them; and relations to them.
+    """
+    parts: list[Entities] = []
+    if ids:
+        parts.append(ById(tuple(ids)))
+    if names:
+        parts.append(ByName(tuple(names)))
+    of: Entities = parts[0] if len(parts) == 1 else Union(tuple(parts))
+    scans = [Scan(of, None, reach="object", family="relation"), Scan(of, None, anchor="object", reach="subject", family="relation")]
+    if values:
+        scans.append(Scan(of, None, family="attribute"))
+    return of, tuple(scans)
+
+
+def named_of(of: Entities, scans: Sequence[Scan], *, qualified: bool) -> list[Entities]:
+    """The entities that stand in scans of `around_of`: those they begin at, their other ends, and
+    those that are qualifiers, where a graph has such (`qualified`).
+    """
+    parts: list[Entities] = [of, *(Reached(scan) for scan in scans if scan.family == "relation")]
+    return [*parts, *(Referents(Qualifiers(scan, None)) for scan in scans)] if qualified else parts

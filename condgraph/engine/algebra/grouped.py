@@ -1,19 +1,194 @@
-"""Operators that give a table: rows put into groups and summed up, tested, ordered, cut.
-
-What is counted in a group is decided here, the same for every store. A row stands in the group of
-each value that it has of a key, and in that of "no value" where it has none; every way from a row
-to a value counts it once. `docs/reference/tables.md` says what follows from that.
-"""
+"""Operators that give a table of groups, and the expressions that its columns, conditions and orders are made of."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final, Literal, TypeAlias
 
-from condgraph.engine.algebra.expressions import By, Key, Measure, Test
-from condgraph.engine.algebra.facets import ALWAYS, Facets
-from condgraph.engine.algebra.needs import Needs
-from condgraph.engine.algebra.sorts import Entities, Facts, Node, Table, Values
+from condgraph.engine.algebra.facets import ALWAYS, Facets, Needs
+from condgraph.engine.algebra.operators import Entities, Facts, Node, Operator, Table, Values
+from condgraph.engine.values import Value
+
+# -- Expressions -------------------------------------------------------------------------------------
+# What a cell of a table is worked out from: ways through the graph, arithmetic, and tests.
+#
+# These are no operators: `Group` and `Having` hold them as parameters, and refer to its inputs by
+# number. A `Way` leads from a row over facts to values; `Computed` calculates with what ways give.
+
+
+#: What is worked out from each value by itself, and from two numbers.
+Part: TypeAlias = Literal["year", "month", "day", "name"]
+PARTS: Final[tuple[Part, ...]] = ("year", "month", "day", "name")
+Arithmetic: TypeAlias = Literal["+", "-", "*", "/"]
+#: What a group is summed up to. "values" are all of them, each once; "top" and "bottom" the rows
+#: that have the largest and the smallest.
+Function: TypeAlias = Literal["count", "distinct", "sum", "mean", "median", "min", "max", "values", "top", "bottom"]
+FUNCTIONS: Final[tuple[Function, ...]] = (*("count", "distinct", "sum", "mean", "median", "min", "max", "values", "top", "bottom"),)
+#: Where a text stands within another, white space counted once.
+TextOperator: TypeAlias = Literal["contains", "starts with", "ends with"]
+TEXT_OPERATORS: Final[tuple[TextOperator, ...]] = ("contains", "starts with", "ends with")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """From a row to values: over `steps` (places in `Group.facts`, each starting where the one before
+    arrived) to `values` (a place in `Group.values`, carried by the last of these facts), or to the
+    entities that were reached.
+    """
+
+    name: str
+    steps: tuple[int, ...] = ()
+    values: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value that the program gives."""
+
+    value: Value
+
+    @property
+    def name(self) -> str:
+        """As it is written."""
+        return str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A part of one value, or two numbers calculated with."""
+
+    function: Part | Arithmetic
+    parts: tuple[Expression, ...]
+
+    @property
+    def name(self) -> str:
+        """As it is written."""
+        words = [part.name for part in self.parts]
+        if len(words) == 1:
+            return f"{self.function}({words[0]})"
+        sides = [f"({word})" if isinstance(part, Computed) else word for word, part in zip(words, self.parts, strict=True)]
+        return f" {self.function} ".join(sides)
+
+
+#: What the values that one row has are summed up to.
+RowFunction: TypeAlias = Literal["count", "distinct", "sum", "mean", "median", "min", "max"]
+ROW_FUNCTIONS: Final[tuple[RowFunction, ...]] = ("count", "distinct", "sum", "mean", "median", "min", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """All values that one row has of an expression, summed up: a row without any counts 0."""
+
+    function: RowFunction
+    of: Expression
+
+    @property
+    def name(self) -> str:
+        """As it is written."""
+        return f"count(distinct {self.of.name})" if self.function == "distinct" else f"{self.function}({self.of.name})"
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """It hangs on the row itself, however far what it sums up leads."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """What a way leads to, and for a row where it leads to nothing something else, which goes no
+    further than the way.
+    """
+
+    first: Way
+    second: Computed
+
+    @property
+    def name(self) -> str:
+        """As it is written."""
+        return self.first.name
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps that both begin with."""
+        return self.first.steps[:-1]
+
+
+Expression: TypeAlias = Way | Given | Computed | Summed | Either
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What rows are put together by: those that have the same value, under a column of this name."""
+
+    name: str
+    of: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What a group is summed up to, under a column of this name; without `of` the rows are meant.
+    `number` is how many "top" and "bottom" keep.
+    """
+
+    name: str
+    function: Function
+    of: Expression | None = None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CellTest:
+    """Whether a cell compares so with a literal, in one of its readings. `of` is what is compared: an
+    expression over a row, or the place of a column. "missing" and "known" ask whether there is a
+    value, without readings; a `TextOperator` looks for one text within another.
+    """
+
+    of: Expression | int
+    operator: Operator | TextOperator | Literal["missing", "known"]
+    readings: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """All of the tests hold."""
+
+    tests: tuple[Test, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """At least one of the tests holds."""
+
+    tests: tuple[Test, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class No:
+    """The test does not hold."""
+
+    test: Test
+
+
+Test: TypeAlias = CellTest | Every | Some | No
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """A column, by its place, that rows are ordered by."""
+
+    column: int
+    descending: bool = False
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return f"column {self.column + 1}" + (" descending" if self.descending else "")
+
+
+# -- Operators ---------------------------------------------------------------------------------------
+# What is counted in a group is decided here, the same for every store. A row stands in the group of
+# each value that it has of a key, and in that of "no value" where it has none; every way from a row
+# to a value counts it once. `docs/reference/tables.md` says what follows from that.
 
 
 @dataclass(frozen=True, slots=True)

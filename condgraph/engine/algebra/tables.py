@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypedDict, TypeVar
 
-from condgraph.engine.algebra import conditions, entities, facts, grouped, scalars, values
-from condgraph.engine.algebra.sorts import Condition, Node
+from condgraph.engine.algebra import grouped, operators
+from condgraph.engine.algebra.operators import Condition, Node
 
 #: The compiler, what its functions take beside the operator, and what they give.
 C = TypeVar("C")
@@ -31,67 +31,67 @@ Entry: TypeAlias = Callable[Concatenate[C, N, P], R] | None
 class EntityTable(TypedDict, Generic[C, P, R]):
     """What becomes of each operator that gives entities."""
 
-    AllEntities: Entry[C, entities.AllEntities, P, R]
-    ById: Entry[C, entities.ById, P, R]
-    ByName: Entry[C, entities.ByName, P, R]
-    Members: Entry[C, entities.Members, P, R]
-    Union: Entry[C, entities.Union, P, R]
-    Intersect: Entry[C, entities.Intersect, P, R]
-    Minus: Entry[C, entities.Minus, P, R]
-    Neighbour: Entry[C, entities.Neighbour, P, R]
-    Reached: Entry[C, entities.Reached, P, R]
-    SubjectsOf: Entry[C, entities.SubjectsOf, P, R]
-    Referents: Entry[C, entities.Referents, P, R]
-    SameName: Entry[C, entities.SameName, P, R]
-    ArgExtreme: Entry[C, entities.ArgExtreme, P, R]
+    AllEntities: Entry[C, operators.AllEntities, P, R]
+    ById: Entry[C, operators.ById, P, R]
+    ByName: Entry[C, operators.ByName, P, R]
+    Members: Entry[C, operators.Members, P, R]
+    Union: Entry[C, operators.Union, P, R]
+    Intersect: Entry[C, operators.Intersect, P, R]
+    Minus: Entry[C, operators.Minus, P, R]
+    Neighbour: Entry[C, operators.Neighbour, P, R]
+    Reached: Entry[C, operators.Reached, P, R]
+    SubjectsOf: Entry[C, operators.SubjectsOf, P, R]
+    Referents: Entry[C, operators.Referents, P, R]
+    SameName: Entry[C, operators.SameName, P, R]
+    ArgExtreme: Entry[C, operators.ArgExtreme, P, R]
 
 
 class FactTable(TypedDict, Generic[C, P, R]):
     """What becomes of each operator that gives statements."""
 
-    Scan: Entry[C, facts.Scan, P, R]
-    Where: Entry[C, facts.Where, P, R]
-    WhereQualifier: Entry[C, facts.WhereQualifier, P, R]
-    During: Entry[C, facts.During, P, R]
-    DuringAny: Entry[C, facts.DuringAny, P, R]
-    WhereValidity: Entry[C, facts.WhereValidity, P, R]
-    OtherEnd: Entry[C, facts.OtherEnd, P, R]
+    Scan: Entry[C, operators.Scan, P, R]
+    Where: Entry[C, operators.Where, P, R]
+    WhereQualifier: Entry[C, operators.WhereQualifier, P, R]
+    During: Entry[C, operators.During, P, R]
+    DuringAny: Entry[C, operators.DuringAny, P, R]
+    WhereValidity: Entry[C, operators.WhereValidity, P, R]
+    OtherEnd: Entry[C, operators.OtherEnd, P, R]
 
 
 class ValueTable(TypedDict, Generic[C, P, R]):
     """What becomes of each operator that gives values."""
 
-    Objects: Entry[C, values.Objects, P, R]
-    Qualifiers: Entry[C, values.Qualifiers, P, R]
-    Validity: Entry[C, values.Validity, P, R]
-    Predicates: Entry[C, values.Predicates, P, R]
-    QualifierKeys: Entry[C, values.QualifierKeys, P, R]
-    Names: Entry[C, values.Names, P, R]
-    RowNumbers: Entry[C, values.RowNumbers, P, R]
-    FilterValues: Entry[C, values.FilterValues, P, R]
-    Distinct: Entry[C, values.Distinct, P, R]
-    Concat: Entry[C, values.Concat, P, R]
-    Extreme: Entry[C, values.Extreme, P, R]
-    Mode: Entry[C, values.Mode, P, R]
-    Nth: Entry[C, values.Nth, P, R]
-    Clip: Entry[C, values.Clip, P, R]
-    Bound: Entry[C, values.Bound, P, R]
-    Choose: Entry[C, values.Choose, P, R]
-    Shown: Entry[C, values.Shown, P, R]
-    Constants: Entry[C, values.Constants, P, R]
-    Apply: Entry[C, values.Apply, P, R]
-    External: Entry[C, values.External, P, R]
+    Objects: Entry[C, operators.Objects, P, R]
+    Qualifiers: Entry[C, operators.Qualifiers, P, R]
+    Validity: Entry[C, operators.Validity, P, R]
+    Predicates: Entry[C, operators.Predicates, P, R]
+    QualifierKeys: Entry[C, operators.QualifierKeys, P, R]
+    Names: Entry[C, operators.Names, P, R]
+    RowNumbers: Entry[C, operators.RowNumbers, P, R]
+    FilterValues: Entry[C, operators.FilterValues, P, R]
+    Distinct: Entry[C, operators.Distinct, P, R]
+    Concat: Entry[C, operators.Concat, P, R]
+    Extreme: Entry[C, operators.Extreme, P, R]
+    Mode: Entry[C, operators.Mode, P, R]
+    Nth: Entry[C, operators.Nth, P, R]
+    Clip: Entry[C, operators.Clip, P, R]
+    Bound: Entry[C, operators.Bound, P, R]
+    Choose: Entry[C, operators.Choose, P, R]
+    Shown: Entry[C, operators.Shown, P, R]
+    Constants: Entry[C, operators.Constants, P, R]
+    Apply: Entry[C, operators.Apply, P, R]
+    External: Entry[C, operators.External, P, R]
 
 
 class ScalarTable(TypedDict, Generic[C, P, R]):
     """What becomes of each operator that gives one number, text, time or truth value."""
 
-    Count: Entry[C, scalars.Count, P, R]
-    Sum: Entry[C, scalars.Sum, P, R]
-    Mean: Entry[C, scalars.Mean, P, R]
-    Median: Entry[C, scalars.Median, P, R]
-    AnySatisfies: Entry[C, scalars.AnySatisfies, P, R]
-    Exists: Entry[C, scalars.Exists, P, R]
+    Count: Entry[C, operators.Count, P, R]
+    Sum: Entry[C, operators.Sum, P, R]
+    Mean: Entry[C, operators.Mean, P, R]
+    Median: Entry[C, operators.Median, P, R]
+    AnySatisfies: Entry[C, operators.AnySatisfies, P, R]
+    Exists: Entry[C, operators.Exists, P, R]
 
 
 class GroupTable(TypedDict, Generic[C, P, R]):
@@ -106,13 +106,13 @@ class GroupTable(TypedDict, Generic[C, P, R]):
 class ConditionTable(TypedDict, Generic[C, P, R]):
     """What becomes of each condition on a value."""
 
-    Compare: Entry[C, conditions.Compare, P, R]
-    AnyOf: Entry[C, conditions.AnyOf, P, R]
-    AllOf: Entry[C, conditions.AllOf, P, R]
-    Among: Entry[C, conditions.Among, P, R]
-    Equals: Entry[C, conditions.Equals, P, R]
-    Versus: Entry[C, conditions.Versus, P, R]
-    Not: Entry[C, conditions.Not, P, R]
+    Compare: Entry[C, operators.Compare, P, R]
+    AnyOf: Entry[C, operators.AnyOf, P, R]
+    AllOf: Entry[C, operators.AllOf, P, R]
+    Among: Entry[C, operators.Among, P, R]
+    Equals: Entry[C, operators.Equals, P, R]
+    Versus: Entry[C, operators.Versus, P, R]
+    Not: Entry[C, operators.Not, P, R]
 
 
 #: The tables, which a test holds against the algebra.
@@ -130,9 +130,7 @@ AnyTable: TypeAlias = (
 
 #: All operators and conditions by name.
 _TYPES: Final[dict[str, type[Node | Condition]]] = {
-    name: getattr(module, name)
-    for table, module in zip(TABLES, (entities, facts, values, scalars, grouped, conditions), strict=True)
-    for name in table.__annotations__
+    name: getattr(grouped if table is GroupTable else operators, name) for table in TABLES for name in table.__annotations__
 }
 
 

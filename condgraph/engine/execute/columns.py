@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Facts, Group, passed
-from condgraph.engine.algebra.expressions import CellTest, Computed, Either, Expression, Given, Measure, No, Summed, Test, Way
+from condgraph.engine.algebra.grouped import CellTest, Computed, Either, Expression, Given, Measure, No, Summed, Test, Way
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError, numbered
 from condgraph.engine.execute.bags import Bag, shown

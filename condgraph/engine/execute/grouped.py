@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from condgraph.engine.algebra import Facts, Group, Having, Limit, Order, Scan
-from condgraph.engine.algebra.expressions import TEXT_OPERATORS, CellTest, Every, Measure, No, Test
+from condgraph.engine.algebra.grouped import TEXT_OPERATORS, CellTest, Every, Measure, No, Test
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError, nearest, numbered, shortened
 from condgraph.engine.execute.bags import shown

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from condgraph.engine.algebra.expressions import Measure
+from condgraph.engine.algebra.grouped import Measure
 from condgraph.engine.errors import numbered
 from condgraph.engine.execute.aggregates import exact_sum, middle
 from condgraph.engine.execute.grid import Cell, Competing, competing, fixed_order, group_of, identity, listed, size_of, text_cell

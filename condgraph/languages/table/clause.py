@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeVar
 
-from condgraph.engine.algebra.expressions import TextOperator
+from condgraph.engine.algebra.grouped import TextOperator
 from condgraph.engine.errors import ParseError
 from condgraph.languages.table.tokens import Token, tokens_of
 from condgraph.languages.table.tree import (

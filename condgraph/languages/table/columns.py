@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.algebra.constructors import passed, reached
 from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
 from condgraph.engine.reading.shapes import UNSURE, readings

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.algebra.constructors import reached
 from condgraph.engine.errors import PlanError
 from condgraph.engine.lowered import Lowered

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from condgraph.engine.algebra import Operator
-from condgraph.engine.algebra.expressions import TextOperator
+from condgraph.engine.algebra.grouped import TextOperator
 
 Span: TypeAlias = tuple[int, int] | None
 

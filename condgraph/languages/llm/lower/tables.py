@@ -21,7 +21,7 @@ from condgraph.engine.algebra import (
     Table,
     postorder,
 )
-from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.algebra.constructors import reached
 from condgraph.engine.errors import ParseError, PlanError, UnknownNameError, nearest
 from condgraph.languages.llm.lower.context import Lowering, Result, Rule, as_values
