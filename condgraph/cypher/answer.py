@@ -25,17 +25,18 @@ from condgraph.engine.describe import describe, tree
 from condgraph.engine.execute.aggregates import median_of
 from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.conditions import compared_kinds
-from condgraph.engine.execute.grid import Cell, Grid, grid_size, order_of, text_cell
-from condgraph.engine.execute.grouped import warn_of_empty, zeros
+from condgraph.engine.execute.grid import Column, Grid, Members, grid_size, text_cell
+from condgraph.engine.execute.grouped import in_fixed_order, warn_of_empty
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
 from condgraph.engine.execute.number_texts import summed_numbers
 from condgraph.engine.execute.run import Run
-from condgraph.engine.execute.sums import Column
+from condgraph.engine.execute.series import Cell
+from condgraph.engine.execute.sums import Aggregate, zeros
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
 from condgraph.engine.lowered import Step
 from condgraph.engine.operands import exact
-from condgraph.engine.pieces import places_in_order, watched
+from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -94,22 +95,21 @@ def tables_of(plan: Node, columns: Columns, rows: Sequence[list[Any]]) -> Run | 
 
 def _grid(run: Run, group: alg.Group, columns: Columns, rows: Sequence[list[Any]]) -> Grid:
     width = len(columns.keys)
-    keys = [[_cell(kind, row[1 + at]) for row in watched(rows)] for at, kind in enumerate(columns.keys)]
+    cells = [Column.of([_cell(kind, row[1 + at]) for row in watched(rows)]) for at, kind in enumerate(columns.keys)]
     for at, (measure, kind) in enumerate(zip(group.measures, columns.measures, strict=True), 1 + width):
-        column = Column(run, measure)
-        found = [_summed(column, kind, row[at]) for row in watched(rows)]
-        column.warn()
-        keys.append(zeros(found) if measure.function == "sum" else found)
+        aggregate = Aggregate(run, measure)
+        sums = Column.of([_summed(aggregate, kind, row[at]) for row in watched(rows)])
+        aggregate.warn()
+        cells.append(zeros(sums) if measure.function == "sum" else sums)
     ways = [*(key.of for key in group.keys), *(measure.of for measure in group.measures)]
     for place in group.unsure if rows else ():
         columns_of = [at for at, way in enumerate(ways, 1) if isinstance(way, Way) and way.steps[:1] == (place,)]
-        cells = [row[at] for row in watched(rows) for at in columns_of]
-        if cells and not any(cell[0] if isinstance(cell, list) else cell is not None for cell in cells):
+        parts = [row[at] for row in watched(rows) for at in columns_of]
+        if parts and not any(cell[0] if isinstance(cell, list) else cell is not None for cell in parts):
             warn_of_empty(run, group.facts[place])
     names = (*(key.name for key in group.keys), *(measure.name for measure in group.measures))
-    table = list(zip(*keys, strict=True)) if keys else []
-    order = places_in_order(len(table), lambda place: [order_of(cell) for cell in table[place][:width]])
-    return Grid(names, len(names) - group.hidden, table, [()] * len(table)).take(order)
+    grid = Grid(names, len(names) - group.hidden, cells, Members.unknown(len(rows)))
+    return grid.take(in_fixed_order(cells[:width])) if width else grid
 
 
 def _cell(kind: str, value: Any) -> Cell | None:
@@ -125,13 +125,13 @@ def _cell(kind: str, value: Any) -> Cell | None:
     return text_cell(value if isinstance(value, str) else Quantity(value))
 
 
-def _summed(column: Column, kind: str, parts: list[Any]) -> Cell | None:
+def _summed(aggregate: Aggregate, kind: str, parts: list[Any]) -> Cell | None:
     count, *more = parts
-    function = column.measure.function
+    function = aggregate.measure.function
     if function in ("sum", "mean"):
         # Integers in two parts; of other numbers all.
-        return column.of_summed(count, more[0] * PART + more[1] if kind == "integer" else _exact(more[0]))
-    return column.of_summed(count, best=_cell(kind, more[0]) if more else None)
+        return aggregate.of_summed(count, more[0] * PART + more[1] if kind == "integer" else _exact(more[0]))
+    return aggregate.of_summed(count, best=_cell(kind, more[0]) if more else None)
 
 
 def _exact(numbers: list[Any]) -> Fraction:

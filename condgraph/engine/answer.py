@@ -462,7 +462,9 @@ class Answer(AnswerValues):
         left out.
         """
         if isinstance(self.plan, Table):
-            return rows.arrow(self.columns, self.values, self.cells)
+            grid = self._grid()
+            columns = [column.take(np.arange(len(grid))[: self._limit]) for column in grid.columns[: grid.shown]]
+            return rows.arrow(self.columns, columns, self._row_texts)
         return arrow_table(self.data(), {"number": "double", "count": "int64", "truth": "bool"})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from condgraph.engine.algebra import Group, Node, postorder
 from condgraph.engine.errors import MissingExtraError
 from condgraph.engine.execute.bags import shown
-from condgraph.engine.execute.grid import BETWEEN
+from condgraph.engine.execute.grid import BETWEEN, Column
 from condgraph.engine.facts import Entity
 from condgraph.engine.pieces import pieces, watched
+from condgraph.engine.row_texts import cell_text, names_in
 from condgraph.engine.values import NO_UNIT, Quantity
 
 if TYPE_CHECKING:
@@ -126,38 +127,59 @@ def records(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Seque
     return [{name: cells[at] for name, (cells, _) in parts.items()} for at in watched(range(len(values)))]
 
 
-def arrow(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Sequence[str]]) -> pyarrow.Table:
-    """The same as a pyarrow Table: counts are int64, other numbers double."""
+def arrow(names: Sequence[str], columns: Sequence[Column], shown_as: Callable[[Sequence[str]], Mapping[str, str]]) -> pyarrow.Table:
+    """The same as a pyarrow Table: counts are int64, other numbers double. `shown_as` gives the texts of rows that have
+    no key, by their names.
+    """
     import pyarrow
 
-    parts = _parts(columns, values, texts)
     kinds = {"int": pyarrow.int64(), "float": pyarrow.float64(), "list": pyarrow.list_(pyarrow.string()), "text": pyarrow.string()}
-    return pyarrow.table({name: pyarrow.array(cells, kinds[kind]) for name, (cells, kind) in parts.items()})
+    numbers = [column.numbers() for column in columns]
+    cells = [[] if known else column.cells() for column, known in zip(columns, numbers, strict=True)]
+    texts = shown_as(names_in(cell.value for some in cells for cell in watched(some) if cell is not None))
+    found: dict[str, pyarrow.Array] = {}
+    for name, column, known, some in zip(names, columns, numbers, cells, strict=True):
+        if known is None:
+            values = [None if cell is None else cell.value for cell in watched(some)]
+            said = ["" if cell is None else cell_text(*cell, texts) for cell in watched(some)]
+            found |= {part: pyarrow.array(of, kinds[kind]) for part, (of, kind) in _part(name, names, values, said).items()}
+            continue
+        found[name] = pyarrow.array(known[0], mask=~column.there)
+        if known[1] != NO_UNIT:
+            found[_free(f"{name} unit", names)] = pyarrow.array([known[1] if one else None for one in column.there.tolist()])
+    return pyarrow.table(found)
 
 
 def _parts(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Sequence[str]]) -> dict[str, tuple[list[Any], str]]:
     """The columns with their cells and the type of these."""
     found: dict[str, tuple[list[Any], str]] = {}
     for at, name in enumerate(columns):
-        cells = [row[at] for row in watched(values)]
-        known = [cell for cell in cells if cell is not None]
-        if (
-            known
-            and all(isinstance(cell, tuple) for cell in known if not isinstance(cell, Entity))
-            and any(isinstance(cell, tuple) for cell in known)
-        ):
-            found[name] = [None if cell is None else [shown(one) for one in flat((cell,))] for cell in cells], "list"
-        elif known and all(isinstance(cell, int) and not isinstance(cell, bool) for cell in known):
-            found[name] = cells, "int"
-        elif known and all(isinstance(cell, Quantity) and as_float(cell.number) is not None for cell in known):
-            found[name] = [None if cell is None else as_float(cell.number) for cell in cells], "float"
-            if any(cell.unit != NO_UNIT for cell in known):
-                units = [None if cell is None or cell.unit == NO_UNIT else cell.unit for cell in cells]
-                found[_free(f"{name} unit", columns)] = units, "text"
-        else:
-            found[name] = [None if cell is None else texts[row][at] for row, cell in enumerate(cells)], "text"
-            if any(isinstance(cell, Entity) for cell in known):
-                found[_free(f"{name} id", columns)] = [cell.id if isinstance(cell, Entity) else None for cell in cells], "text"
+        found |= _part(name, columns, [row[at] for row in watched(values)], [row[at] for row in watched(texts)])
+    return found
+
+
+def _part(name: str, columns: Sequence[str], cells: list[Any], texts: list[str]) -> dict[str, tuple[list[Any], str]]:
+    """A column with its cells and their type, and what goes with it: units or ids."""
+    known = [cell for cell in cells if cell is not None]
+    if (
+        known
+        and all(isinstance(cell, tuple) for cell in known if not isinstance(cell, Entity))
+        and any(isinstance(cell, tuple) for cell in known)
+    ):
+        return {name: ([None if cell is None else [shown(one) for one in flat((cell,))] for cell in cells], "list")}
+    if known and all(isinstance(cell, int) and not isinstance(cell, bool) for cell in known):
+        return {name: (cells, "int")}
+    if known and all(isinstance(cell, Quantity) and as_float(cell.number) is not None for cell in known):
+        found: dict[str, tuple[list[Any], str]] = {
+            name: ([None if cell is None else as_float(cell.number) for cell in cells], "float")
+        }
+        if any(cell.unit != NO_UNIT for cell in known):
+            units = [None if cell is None or cell.unit == NO_UNIT else cell.unit for cell in cells]
+            found[_free(f"{name} unit", columns)] = units, "text"
+        return found
+    found = {name: ([None if cell is None else text for cell, text in zip(cells, texts, strict=True)], "text")}
+    if any(isinstance(cell, Entity) for cell in known):
+        found[_free(f"{name} id", columns)] = [cell.id if isinstance(cell, Entity) else None for cell in cells], "text"
     return found
 
 

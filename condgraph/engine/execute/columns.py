@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,12 +16,23 @@ from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError, numbered
 from condgraph.engine.execute.bags import Bag, shown
 from condgraph.engine.execute.factset import FactSet
-from condgraph.engine.execute.grid import Cell
+from condgraph.engine.execute.series import (
+    CERTAIN,
+    BagSeries,
+    Cell,
+    Decimals,
+    DecimalSeries,
+    EntitySeries,
+    ListSeries,
+    Places,
+    Series,
+    each_once,
+)
 from condgraph.engine.execute.sets import EMPTY
-from condgraph.engine.execute.sums import Column
+from condgraph.engine.execute.sums import Aggregate
 from condgraph.engine.execute.values import MOST_VALUES
 from condgraph.engine.operands import Inapplicable, alike, exact, plain, quotient, unit_of_product
-from condgraph.engine.pieces import different, mapped, watched
+from condgraph.engine.pieces import different, watched
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, OPEN_START, Precision, Quantity, Time, civil
 
 if TYPE_CHECKING:
@@ -31,11 +42,8 @@ if TYPE_CHECKING:
 # -- paths -----------------------------------------------------------------------------------------
 
 
-Places = NDArray[np.int64]
-
-
 #: Ways from rows to keys beside one for each row.
-_MOST_BINDINGS = 10_000_000
+MOST_BINDINGS = 10_000_000
 
 
 class Reached(NamedTuple):
@@ -56,11 +64,20 @@ class Bindings(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Values with their texts, and the row (or item) that each belongs to, ascending."""
+    """Values as places in a series, and the row (or item) that each belongs to, ascending."""
 
-    of: list[int]
-    values: list[Any]
-    texts: list[str]
+    of: Places
+    at: Places
+    series: Series
+
+    def cells(self) -> list[Cell]:
+        """All values, decoded."""
+        return self.series.cells(self.at)
+
+
+def decoded(of: Places | list[int], cells: list[Cell]) -> Found:
+    """Values that are decoded already."""
+    return Found(np.asarray(of, np.int64), np.arange(len(cells)), ListSeries(cells))
 
 
 class Ways:
@@ -70,7 +87,7 @@ class Ways:
         self.run, self.node = run, node
         self.odd: Counter[str] = Counter()
         self._found: dict[Expression, Found] = {}
-        self._bags: dict[int, tuple[NDArray[np.int32], Places, list[Any], list[str]]] = {}
+        self._bags: dict[int, tuple[NDArray[np.int32], Places, Series]] = {}
         given = run.results[id(node.of)]
         #: The statement of each row, where rows are facts.
         self.statements: NDArray[np.int32] = EMPTY
@@ -109,7 +126,7 @@ class Ways:
                     start = self._start if before is None else ends[before]
                     at = start.at.take(row) if before is None else start.at
                     places, reached = self._outer(at, step)
-                    if len(places) > _MOST_BINDINGS + len(self):
+                    if len(places) > MOST_BINDINGS + len(self):
                         raise PlanError(f"{len(places):,} ways from rows to keys are too many", hint="group by fewer keys")
                     row = row.take(places)
                     for known, one in ends.items():
@@ -157,31 +174,48 @@ class Ways:
         if isinstance(expression, Either):
             return self._either(expression, base, skip)
         ways = list(dict.fromkeys(parts_of(expression)))
+        if not ways:
+            return self._calculated(expression, base.of.tolist(), [{}] * len(base.of))
         if len(ways) == 1:
-            found = self.found(ways[0], base, skip)
-            alone: list[dict[Part, tuple[Any, str]]] = [
-                {ways[0]: pair} for pair in watched(zip(found.values, found.texts, strict=True))
-            ]
-            return self._calculated(expression, found.of, alone)
+            return self._of_one(expression, ways[0], self.found(ways[0], base, skip))
         prefix = lead(expression)
         base = self._follow(base, prefix[skip:])
-        items: list[dict[Part, tuple[Any, str]]] = [{} for _ in range(len(base.of))]
-        many: set[int] = set()
         here = Reached(np.arange(len(base.of)), base.at, base.by)
-        for way in ways:
-            found = self.found(way, here, len(prefix))
-            for at, value, text in watched(zip(found.of, found.values, found.texts, strict=True)):
-                if way in items[at]:
-                    many.add(at)
-                items[at][way] = value, text
+        parts = {way: self.found(way, here, len(prefix)) for way in ways}
+        sizes = np.array([np.bincount(found.of, minlength=len(base.of)) for found in parts.values()])
+        many = int((sizes > 1).any(axis=0).sum())
         if many:
             self.run.warn(
-                f"{expression.name}: {numbered(len(many), 'row has', 'rows have')} several values to calculate with, "
-                f"and {'is' if len(many) == 1 else 'are'} left out"
+                f"{expression.name}: {numbered(many, 'row has', 'rows have')} several values to calculate with, "
+                f"and {'is' if many == 1 else 'are'} left out"
             )
-        whole = [at for at in range(len(items)) if len(items[at]) == len(ways) and at not in many]
-        places = base.of.tolist()
-        return self._calculated(expression, [places[at] for at in whole], [items[at] for at in whole])
+        whole = (sizes == 1).all(axis=0)
+        parts = {way: Found(found.of[whole[found.of]], found.at[whole[found.of]], found.series) for way, found in parts.items()}
+        of = base.of[whole]
+        numbers = decimals(expression, {way: found.series.decimals(found.at) for way, found in parts.items()})
+        if numbers is not None:
+            return Found(of, np.arange(len(of)), DecimalSeries(numbers))
+        items = zip(*[found.cells() for found in parts.values()], strict=True)
+        return self._calculated(expression, of.tolist(), (dict(zip(ways, item, strict=True)) for item in items))
+
+    def _of_one(self, expression: Expression, way: Part, found: Found) -> Found:
+        """What is calculated of one value each: of equal ones once."""
+        numbers = decimals(expression, {way: found.series.decimals(found.at)})
+        if numbers is not None:
+            return Found(found.of, np.arange(len(found.of)), DecimalSeries(numbers))
+        first, which = each_once(found.series.codes(found.at))
+        often = np.bincount(which, minlength=len(first)).tolist()
+        cells: list[Cell | None] = []
+        for cell, count in watched(zip(found.series.cells(found.at.take(first)), often, strict=True)):
+            try:
+                value = calculate(expression, {way: cell})
+            except Inapplicable as error:
+                self.odd[str(error)] += count
+                cells.append(None)
+            else:
+                cells.append(Cell(value, shown(value)))
+        known = np.array([cell is not None for cell in cells], bool).take(which) if cells else np.zeros(0, bool)
+        return Found(found.of[known], which[known], ListSeries(cells))
 
     def _outer(self, at: NDArray[np.int32], step: int) -> tuple[Places, Reached]:
         """One step from where bindings stand: the binding that each result goes on from, and where it
@@ -216,18 +250,13 @@ class Ways:
     def _values(self, way: Way, arrived: Reached) -> Found:
         if way.values is None:
             there = arrived.at >= 0
-            entities = mapped(self.run.snapshot.entity, arrived.at[there].tolist())
-            return Found(arrived.of[there].tolist(), entities, [entity.name for entity in entities])
-        carriers, order, values, texts = self._bag(way.values)
+            series = EntitySeries(self.run.snapshot, arrived.at)
+            return Found(arrived.of[there], np.flatnonzero(there), series)
+        carriers, order, values = self._bag(way.values)
         places, chosen = _joined(arrived.by, carriers, sort=False)
-        numbers = order.take(chosen).tolist()
-        return Found(
-            arrived.of.take(places).tolist(),
-            [values[number] for number in watched(numbers)],
-            [texts[number] for number in watched(numbers)],
-        )
+        return Found(arrived.of.take(places), order.take(chosen), values)
 
-    def _bag(self, number: int) -> tuple[NDArray[np.int32], Places, list[Any], list[str]]:
+    def _bag(self, number: int) -> tuple[NDArray[np.int32], Places, Series]:
         """The carriers of a bag, sorted, with the place of the value of each, and the values."""
         known = self._bags.get(number)
         if known is None:
@@ -235,54 +264,52 @@ class Ways:
             parts = [part.carriers for part in bag.parts if part.kind != "given"]
             carriers = np.concatenate(parts) if parts else EMPTY
             order = carriers.argsort(kind="stable")
-            known = self._bags[number] = carriers.take(order), order, *bag.values_and_texts()
+            known = self._bags[number] = carriers.take(order), order, BagSeries(bag)
         return known
 
     # -- calculating -------------------------------------------------------------------------------
 
     def _summed(self, expression: Summed, base: Reached) -> Found:
         """One value for each row, where there is one."""
-        values = self.found(expression.of, Reached(np.arange(len(base.of)), base.at, base.by), 0)
-        cells: dict[int, list[Cell]] = {}
-        for at, value, text in watched(zip(values.of, values.values, values.texts, strict=True)):
-            cells.setdefault(at, []).append(Cell(value, text))
-        column = Column(self.run, Measure(expression.name, expression.function, expression.of), "row")
-        found = Found([], [], [])
-        for at, row in watched(enumerate(base.of.tolist())):
-            cell = column.of(cells.get(at, ()))
-            if cell is not None:
-                found.of.append(row)
-                # Counts are numbers to calculate with.
-                found.values.append(Quantity(cell.value) if isinstance(cell.value, int) else cell.value)
-                found.texts.append(cell.text)
-        column.warn()
-        return found
+        size = len(base.of)
+        values = self.found(expression.of, Reached(np.arange(size), base.at, base.by), 0)
+        measure = Measure(expression.name, expression.function, expression.of)
+        column = Aggregate(self.run, measure, "row").of_groups(size, values.of, values.at, values.series)
+        there = column.there
+        if expression.function in ("count", "distinct"):
+            # Counts are numbers to calculate with.
+            cells = [Cell(Quantity(cell.value), cell.text) for cell in watched(column.cells()) if cell is not None]
+            return decoded(base.of[there], cells)
+        return Found(base.of[there], column.at[there], column.series)
 
     def _either(self, expression: Either, base: Reached, skip: int) -> Found:
         """The values of the first, and of the second where what both begin with leads to what has none."""
         base = self._follow(base, expression.steps[skip:])
         here, done = Reached(np.arange(len(base.of)), base.at, base.by), len(expression.steps)
         first, second = (self.found(one, here, done) for one in (expression.first, expression.second))
-        there, places = frozenset(first.of), base.of.tolist()
-        rest = [at for at, item in enumerate(second.of) if item not in there]
-        of = [*(places[item] for item in first.of), *(places[second.of[at]] for at in rest)]
-        values = [*first.values, *(second.values[at] for at in rest)]
-        texts = [*first.texts, *(second.texts[at] for at in rest)]
-        order = sorted(range(len(of)), key=of.__getitem__)
-        return Found([of[at] for at in order], [values[at] for at in order], [texts[at] for at in order])
+        rest = np.ones(len(base.of), bool)
+        rest[first.of] = False
+        also = rest[second.of]
+        of = base.of.take(np.concatenate([first.of, second.of[also]]))
+        if not also.any():
+            return Found(of, first.at, first.series)
+        cells = [*first.cells(), *second.series.cells(second.at[also])]
+        order = of.argsort(kind="stable")
+        return Found(of.take(order), order, ListSeries(cells))
 
-    def _calculated(self, expression: Expression, of: list[int], items: list[dict[Part, tuple[Any, str]]]) -> Found:
-        found = Found([], [], [])
+    def _calculated(self, expression: Expression, of: list[int], items: Iterable[Mapping[Part, Cell]]) -> Found:
+        """What is calculated of each item."""
+        places: list[int] = []
+        cells: list[Cell] = []
         for at, item in watched(zip(of, items, strict=True)):
             try:
                 value = calculate(expression, item)
             except Inapplicable as error:
                 self.odd[str(error)] += 1
                 continue
-            found.of.append(at)
-            found.values.append(value)
-            found.texts.append(shown(value))
-        return found
+            places.append(at)
+            cells.append(Cell(value, shown(value)))
+        return decoded(places, cells)
 
 
 def _ends(run: Run, statements: NDArray[np.int32], reach: str) -> NDArray[np.int32]:
@@ -372,20 +399,52 @@ def _common(ways: list[Part]) -> tuple[int, ...]:
     return least[:shared]
 
 
-def calculate(expression: Expression, item: dict[Part, tuple[Any, str]]) -> Any:
+def calculate(expression: Expression, item: Mapping[Part, Cell]) -> Any:
     """The value of an expression, from the value and text of each of its parts. Raises `Inapplicable`
     where they are not what it calculates with.
     """
     if isinstance(expression, Given):
         return expression.value
     if isinstance(expression, Way | Summed | Either):
-        return item[expression][0]
+        return item[expression].value
     values = [calculate(part, item) for part in expression.parts]
     if expression.function == "name":
         return shown(values[0])
     if expression.function in ("year", "month", "day"):
         return _part(expression, values[0])
     return _arithmetic(expression, *values)
+
+
+def decimals(expression: Expression, of: Mapping[Part, Decimals | None]) -> Decimals | None:
+    """Sums, differences and products of exact numbers, each of one unit, as arrays; None where `calculate` has to
+    look at each of them.
+    """
+    if isinstance(expression, Given):
+        return ListSeries([Cell(expression.value, "")]).decimals(np.zeros(1, np.int64))
+    if isinstance(expression, Way | Summed | Either):
+        return of[expression]
+    if expression.function not in ("+", "-", "*"):
+        return None
+    left, right = (decimals(part, of) for part in expression.parts)
+    if left is None or right is None:
+        return None
+    if expression.function == "*":
+        product = unit_of_product(left.unit, right.unit)
+        if product is None or product[1] != 1 or largest(left) * largest(right) >= CERTAIN:
+            return None
+        return Decimals(left.integers * right.integers, left.digits + right.digits, product[0])
+    if NO_UNIT not in (left.unit, right.unit) and left.unit != right.unit:
+        return None
+    digits = max(left.digits, right.digits)
+    if (largest(left) + largest(right)) * 10 ** (digits - min(left.digits, right.digits)) >= CERTAIN:
+        return None
+    a, b = (one.integers * 10 ** (digits - one.digits) for one in (left, right))
+    return Decimals(a + b if expression.function == "+" else a - b, digits, right.unit if left.unit == NO_UNIT else left.unit)
+
+
+def largest(numbers: Decimals) -> int:
+    """The largest of the integers, without its sign."""
+    return int(np.abs(numbers.integers).max(initial=0))
 
 
 def _part(expression: Computed, value: Any) -> Quantity:

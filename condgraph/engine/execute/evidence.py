@@ -82,11 +82,11 @@ def put_under(snapshot: Snapshot, concepts: Numbers, wanted: Numbers) -> tuple[N
 def row_asked(run: Run, plan: Table, row: int) -> dict[int, Asked]:
     """For the `Group` below a table, by identity, what a row of the table wants of its inputs."""
     grid: Grid = run.results[id(plan)]
-    places = sorted(grid.members[row])
+    places = grid.members[row]
     node: Node = plan
     while not isinstance(node, Group):
         (node,) = node.inputs()
-    ways = Ways(run, node, np.array(places, np.int64))
+    ways = Ways(run, node, places)
     steps = ways.gone_over()
     rows = np.unique(ways.chosen)
     own = Demand(entities=rows) if isinstance(node.of, Entities) else Demand(statements=rows)

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from condgraph.engine.execute.bags import order_key, shown
 from condgraph.engine.execute.left_out import most_frequent
-from condgraph.engine.facts import Entity
+from condgraph.engine.execute.series import Cell, ListSeries, Places, Series
 from condgraph.engine.operands import exact
-from condgraph.engine.pieces import PIECE, watched
+from condgraph.engine.pieces import PIECE, different, mapped, watched
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
 
 #: What stands between the cells of a row, and between the values of a cell, in a text.
@@ -23,14 +26,54 @@ BETWEEN: Final = " | "
 LISTED: Final = "; "
 
 
-class Cell(NamedTuple):
-    """A value and how a user sees it."""
-
-    value: Any
-    text: str
-
-
 Row = tuple[Cell | None, ...]
+
+
+class Column:
+    """The cells of a column of a table: places in a series, -1 where there is no value."""
+
+    __slots__ = ("at", "series")
+
+    def __init__(self, series: Series, at: Places) -> None:
+        self.series, self.at = series, at
+
+    @classmethod
+    def of(cls, cells: Sequence[Cell | None]) -> Column:
+        """A column of cells that are decoded already."""
+        at = np.fromiter((-1 if cell is None else place for place, cell in enumerate(cells)), np.int64, len(cells))
+        return cls(ListSeries(cells), at)
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """Which cells have a value."""
+        return self.at >= 0
+
+    def take(self, places: Places) -> Column:
+        """Some of the cells, in this order."""
+        return Column(self.series, self.at.take(places))
+
+    def numbers(self) -> tuple[NDArray[np.float64], str] | None:
+        """Floats, 0 where there is no value, and their unit; None where the values are not numbers of one unit, or
+        are decoded already.
+        """
+        there = self.there
+        found = None if isinstance(self.series, ListSeries) else self.series.decimals(self.at[there])
+        if found is None:
+            return None
+        numbers = np.zeros(len(there))
+        numbers[there] = found.integers / 10.0**found.digits
+        return numbers, found.unit
+
+    def cells(self) -> list[Cell | None]:
+        """All cells."""
+        there = self.there
+        if there.all():
+            return list(self.series.cells(self.at))
+        found = iter(self.series.cells(self.at[there]))
+        return [next(found) if one else None for one in watched(there.tolist())]
 
 
 class Grid:
@@ -39,47 +82,83 @@ class Grid:
     the order asked for.
     """
 
-    __slots__ = ("columns", "members", "rows", "shown", "tied")
+    __slots__ = ("_rows", "columns", "members", "names", "shown", "tied")
 
     def __init__(
         self,
-        columns: tuple[str, ...],
+        names: tuple[str, ...],
         shown: int,
-        rows: list[Row],
-        members: list[Sequence[int]],
-        tied: list[bool] | None = None,
+        columns: Sequence[Column],
+        members: Members,
+        tied: NDArray[np.bool_] | None = None,
     ) -> None:
-        self.columns, self.shown, self.rows, self.members = columns, shown, rows, members
-        self.tied = [False] * len(rows) if tied is None else tied
+        self.names, self.shown, self.columns, self.members = names, shown, columns, members
+        self.tied = np.zeros(len(members), bool) if tied is None else tied
+        self._rows: tuple[list[tuple[Any, ...]], list[tuple[str, ...]]] | None = None
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.members)
 
-    def take(self, places: Sequence[int], tied: list[bool] | None = None) -> Grid:
+    def take(self, places: Places, tied: NDArray[np.bool_] | None = None) -> Grid:
         """Some of the rows, in this order."""
-        rows = [self.rows[place] for place in watched(places)]
-        return Grid(self.columns, self.shown, rows, [self.members[place] for place in places], tied)
+        columns = [column.take(places) for column in self.columns]
+        return Grid(self.names, self.shown, columns, self.members.take(places), tied)
 
-    def column(self, place: int) -> list[Cell | None]:
-        """All cells of a column."""
-        return [row[place] for row in watched(self.rows)]
+    def _decoded(self) -> tuple[list[tuple[Any, ...]], list[tuple[str, ...]]]:
+        """The values and the texts of each row that are shown."""
+        if self._rows is None:
+            columns = [column.cells() for column in self.columns[: self.shown]]
+            values = [[None if cell is None else cell.value for cell in watched(cells)] for cells in columns]
+            texts = [["" if cell is None else cell.text for cell in watched(cells)] for cells in columns]
+            if not columns:
+                self._rows = [()] * len(self), [()] * len(self)
+            else:
+                self._rows = list(zip(*values, strict=True)), list(zip(*texts, strict=True))
+        return self._rows
 
     def values(self) -> list[tuple[Any, ...]]:
         """The values of each row that are shown."""
-        return [tuple([None if cell is None else cell.value for cell in row[: self.shown]]) for row in watched(self.rows)]
+        return self._decoded()[0]
 
     def values_and_texts(self) -> tuple[list[Any], list[str]]:
         """Every row, and its cells as one text."""
-        return self.values(), [BETWEEN.join(texts) for texts in watched(self.cell_texts())]
+        return self.values(), mapped(BETWEEN.join, self.cell_texts())
 
     def cell_texts(self) -> list[tuple[str, ...]]:
         """The texts of each row that are shown; "" where there is no value."""
-        return [tuple(["" if cell is None else cell.text for cell in row[: self.shown]]) for row in watched(self.rows)]
+        return self._decoded()[1]
+
+
+class Members:
+    """The rows of the graph behind each row of a table: those from one bound in `rows` to the next, some
+    of them repeatedly.
+    """
+
+    __slots__ = ("_high", "_low", "_rows")
+
+    def __init__(self, low: Places, high: Places, rows: Places) -> None:
+        self._low, self._high, self._rows = low, high, rows
+
+    @classmethod
+    def unknown(cls, count: int) -> Members:
+        """Of so many rows nothing is known."""
+        none = np.zeros(count, np.int64)
+        return cls(none, none, none[:0])
+
+    def __len__(self) -> int:
+        return len(self._low)
+
+    def __getitem__(self, row: int) -> Places:
+        return different(self._rows[self._low[row] : self._high[row]])
+
+    def take(self, places: Places) -> Members:
+        """Those of some rows."""
+        return Members(self._low.take(places), self._high.take(places), self._rows)
 
 
 def grid_size(grid: Grid) -> tuple[int, tuple[str, ...]]:
     """How many rows a table has, and the first of them as texts."""
-    return len(grid), tuple(map(BETWEEN.join, grid.take(range(min(3, len(grid)))).cell_texts()))
+    return len(grid), tuple(map(BETWEEN.join, grid.take(np.arange(min(3, len(grid)))).cell_texts()))
 
 
 def listed(cells: Sequence[Cell]) -> Cell | None:
@@ -109,11 +188,6 @@ def _key(value: Any) -> tuple[Any, ...]:
     found = order_key(value)
     # Numbers by all their digits.
     return (1, value.unit, exact(value.number)) if isinstance(value, Quantity) else found
-
-
-def identity(value: Any) -> Any:
-    """What tells a value from others: entities by their ids."""
-    return ("id", value.id) if isinstance(value, Entity) else value
 
 
 class Competing(NamedTuple):

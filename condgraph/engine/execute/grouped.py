@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import floor
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from condgraph.engine.algebra import Facts, Group, Having, Limit, Order, Scan
 from condgraph.engine.algebra.grouped import TEXT_OPERATORS, CellTest, Every, Measure, No, Test
-from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError, nearest, numbered, shortened
 from condgraph.engine.execute.bags import shown
-from condgraph.engine.execute.columns import Bindings, Found, Reached, Ways, lead
-from condgraph.engine.execute.grid import Cell, Grid, Row, competing, group_of, identity, order_of, size_of, text_cell
+from condgraph.engine.execute.columns import MOST_BINDINGS, Bindings, Found, Reached, Ways, decoded, lead
+from condgraph.engine.execute.grid import Column, Competing, Grid, Members, competing, group_of, order_of, size_of, text_cell
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
-from condgraph.engine.execute.sums import NO_SUM, Column, each_once, leaves_out
+from condgraph.engine.execute.series import LARGEST, Cell, ListSeries, Places, dense, each_once, ranked
+from condgraph.engine.execute.sets import Mask
+from condgraph.engine.execute.sums import Aggregate, bounds_of, counts, leaves_out
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.functions import OPERATORS
 from condgraph.engine.operands import exact
-from condgraph.engine.pieces import places_in_order, watched
+from condgraph.engine.pieces import changed, in_order, mapped, watched
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, collapse
 
 if TYPE_CHECKING:
@@ -141,45 +143,43 @@ def _whole(value: Any) -> str | None:
 #: Groups that one row may stand in, and groups of a table.
 _MOST_KEYS: Final = 10_000
 _MOST_GROUPS: Final = 5_000_000
-#: Rows of groups that are summed up between two looks at the clock.
-_HANDLED: Final = 1 << 11
-Answers = Callable[[Any], Sequence[Cell]]
 
 
 def group(run: Run, node: Group) -> Grid:
     """Rows put into groups, in the fixed order of their keys."""
     ways = Ways(run, node)
     bindings = ways.bound([key.of for key in node.keys])
-    rows = bindings.row.tolist()
-    keys = [_by_place(ways.found(key.of, ways.at(bindings, lead(key.of)), len(lead(key.of)))) for key in node.keys]
-    groups: dict[Any, list[int]] = {}
-    cells: dict[Any, list[Cell | None]] = {}
-    for place in watched(_where(run, node, ways, rows)):
-        for at in _keys_of(node, keys, place):
-            identities = tuple([None if cell is None else (identity(cell.value),) for cell in at])
-            key = (place, identities) if node.each else identities
-            groups.setdefault(key, []).append(place)
-            known = cells.setdefault(key, list(at))
-            for column, cell in enumerate(at):
-                # Of equal values that are written in several ways, one is shown.
-                if cell is not None and cell.text < known[column].text:  # type: ignore[union-attr]
-                    known[column] = cell
-            if len(groups) > _MOST_GROUPS:
-                raise PlanError(f"more than {_MOST_GROUPS:,} groups", hint="group by something that has fewer values")
-    if not node.keys and not node.each and not groups:
+    rows = bindings.row
+    place = np.arange(len(rows))
+    if node.where is not None:
+        place = np.flatnonzero(_where(run, node, ways).take(rows))
+    keys = [_Key(ways.found(key.of, ways.at(bindings, lead(key.of)), len(lead(key.of)))) for key in node.keys]
+    place, picks = _joined_keys(keys, place)
+    group = place if node.each else np.zeros(len(place), np.int64)
+    if keys:
+        group = dense(*([place] if node.each else []), *(key.codes_at(pick) for key, pick in zip(keys, picks, strict=True)))
+    elif node.each:
+        group = np.arange(len(place))
+    size = int(group.max(initial=-1)) + 1
+    if size > _MOST_GROUPS:
+        raise PlanError(f"more than {_MOST_GROUPS:,} groups", hint="group by something that has fewer values")
+    if not node.keys and not node.each:
         # Of nothing there is one sum, as without groups.
-        groups[()], cells[()] = [], []
-    members: list[Sequence[int]] = [list(dict.fromkeys([rows[place] for place in places])) for places in watched(groups.values())]
+        size = 1
+    order = group.argsort(kind="stable")
+    group, place, picks = group.take(order), place.take(order), [pick.take(order) for pick in picks]
+    high = np.bincount(group, minlength=size).cumsum()
+    members = Members(high - np.bincount(group, minlength=size), high, rows.take(place))
+    columns = [key.column(group, pick) for key, pick in zip(keys, picks, strict=True)]
     if node.unsure and len(ways):
-        for place in node.unsure:
-            if not len(run.facts(node.facts[place]).all()):
-                warn_of_empty(run, node.facts[place])
-    found = [_measured(run, ways, bindings, measure, list(groups.values()), members) for measure in node.measures]
+        for number in node.unsure:
+            if not len(run.facts(node.facts[number]).all()):
+                warn_of_empty(run, node.facts[number])
+    columns += [_measured(run, ways, bindings, measure, size, group, place) for measure in node.measures]
     ways.warn()
-    table: list[Row] = [(*cells[key], *(column[at] for column in found)) for at, key in enumerate(watched(groups))]
-    columns = (*(key.name for key in node.keys), *(measure.name for measure in node.measures))
-    order = places_in_order(len(table), lambda at: [order_of(cell) for cell in table[at][: len(node.keys)]])
-    return Grid(columns, len(columns) - node.hidden, table, members).take(order)
+    names = (*(key.name for key in node.keys), *(measure.name for measure in node.measures))
+    grid = Grid(names, len(names) - node.hidden, columns, members)
+    return grid.take(in_fixed_order(columns[: len(keys)])) if keys else grid
 
 
 def warn_of_empty(run: Run, facts: Facts) -> None:
@@ -189,140 +189,204 @@ def warn_of_empty(run: Run, facts: Facts) -> None:
         run.warn(f"{name}: none of the rows has such a value")
 
 
-def _keys_of(node: Group, keys: list[dict[int, list[Cell]]], place: int) -> Iterator[tuple[Cell | None, ...]]:
-    """The groups that a binding stands in: those of its values, that of no value where it has none."""
-    of_place: list[list[Cell | None]] = [[*each_once(of.get(place, ()))] or [None] for of in keys]
-    total = 1
-    for values in of_place:
-        total *= len(values)
-    if total > _MOST_KEYS:
-        raise PlanError(f"one row stands in {total:,} groups", hint="group by fewer keys that have many values")
-    yield from product(*of_place)
-
-
-def _by_place(found: Found) -> dict[int, list[Cell]]:
-    """The cells of each row, or binding."""
-    cells: dict[int, list[Cell]] = {}
-    for place, value, text in watched(zip(found.of, found.values, found.texts, strict=True)):
-        # A text is itself: the blanks around it in its file are no part of it.
-        cells.setdefault(place, []).append(Cell(value, value if isinstance(value, str) else text))
-    return cells
-
-
-def _measured(
-    run: Run, ways: Ways, bindings: Bindings, measure: Measure, groups: list[list[int]], members: list[Sequence[int]]
-) -> list[Cell | None]:
-    """One column: the measure of each group. What it has in common with the ways of keys is gone once:
-    `group by team show sum(team.size)` takes the size of the team of the group alone.
+class _Key:
+    """The values of a key, each once for a binding: `of` are the bindings, sorted, and `codes` say which values are
+    equal. Of equal values that are written in several ways, the first text is taken.
     """
-    column, of = Column(run, measure), measure.of
+
+    def __init__(self, found: Found) -> None:
+        codes, spellings = found.series.codes(found.at), found.series.spellings(found.at)
+        order = in_order((found.of, codes) if spellings is None else (found.of, codes, spellings))
+        order = order[changed(found.of.take(order), codes.take(order))]
+        self.of, self._at, self._series = found.of.take(order), found.at.take(order), found.series
+        self._codes = dense(codes.take(order))
+        self._spellings = None if spellings is None else spellings.take(order)
+
+    def codes_at(self, pick: Places) -> Places:
+        """The codes of some of the values, -1 for none."""
+        return _taken(self._codes, pick)
+
+    def column(self, group: Places, pick: Places) -> Column:
+        """The value of each group, from sorted groups and the values picked for each place."""
+        first = np.flatnonzero(changed(group))
+        if self._spellings is not None:
+            order = in_order((group, _taken(self._spellings, pick)))
+            first = order[first]
+        return Column(self._series, _taken(self._at, pick.take(first)))
+
+
+def _taken(numbers: Places, pick: Places) -> Places:
+    """Some of the numbers; -1 where nothing is picked."""
+    if not len(numbers):
+        return np.full(len(pick), -1, np.int64)
+    return np.where(pick < 0, -1, numbers.take(pick))
+
+
+def _joined_keys(keys: Sequence[_Key], place: Places) -> tuple[Places, list[Places]]:
+    """The groups that each binding is in: those of its values, that of no value where it has none. Gives the binding
+    of each, and for each key the place of the value, or -1.
+    """
+    low = [key.of.searchsorted(place, "left") for key in keys]
+    sizes = [key.of.searchsorted(place, "right") - start for key, start in zip(keys, low, strict=True)]
+    total = np.ones(len(place), np.float64)
+    for size in sizes:
+        total *= np.maximum(size, 1)
+    if total.max(initial=0) > _MOST_KEYS:
+        raise PlanError(f"one row stands in {int(total.max()):,} groups", hint="group by fewer keys that have many values")
+    if total.sum() > MOST_BINDINGS + len(place):
+        raise PlanError(f"{int(total.sum()):,} ways from rows to keys are too many", hint="group by fewer keys")
+    picks: list[Places] = []
+    at = np.arange(len(place))
+    for start, size in zip(low, sizes, strict=True):
+        here, many = start.take(at), size.take(at)
+        if (many == 1).all():
+            picks.append(here)
+            continue
+        often = np.maximum(many, 1)
+        nth = np.arange(int(often.sum())) - (often.cumsum() - often).repeat(often)
+        at, picks = at.repeat(often), [pick.repeat(often) for pick in picks]
+        picks.append(np.where(many.repeat(often) == 0, -1, here.repeat(often) + nth))
+    return place.take(at), picks
+
+
+def _measured(run: Run, ways: Ways, bindings: Bindings, measure: Measure, size: int, group: Places, place: Places) -> Column:
+    """One column: the measure of each group. What it has in common with the ways of keys is gone once:
+    `group by team show sum(team.size)` takes the size of the team of the group alone. `group`, sorted, has the group of
+    each binding at `place`.
+    """
+    aggregate, of = Aggregate(run, measure), measure.of
     if of is None and measure.function in ("count", "distinct"):
-        return [text_cell(len(rows)) for rows in watched(members)]
+        rows = bindings.row.take(place)
+        order = in_order((group, rows))
+        return counts(np.bincount(group[changed(group, rows.take(order))], minlength=size))
     assert of is not None
     steps = lead(of)
     shared = 0
     while shared < len(steps) and steps[shared] in bindings.ends:
         shared += 1
-    # Rows that stand there by the same statement are there once.
+    # Rows that came there by the same statement are there once.
     base = ways.at(bindings, steps[:shared])
     pairs = bindings.row * (1 << 32) + (base.by if shared else 0)
     once: Any = np.unique(pairs, return_index=True, return_inverse=True)
     first, item = once[1], once[2]
-    start = Reached(np.arange(len(first)), base.at.take(first), base.by.take(first))
-    cells, items = _by_place(ways.found(of, start, shared)), item.tolist()
-    row_of = bindings.row.take(first).tolist()
-    best = measure.function in ("top", "bottom")
-    entities = [Cell(entity, entity.name) for entity in map(run.snapshot.entity, watched(ways.rows.tolist()))] if best else []
-    found: list[Cell | None] = []
-    handled = 0
-    for places in groups:
-        here = dict.fromkeys([items[place] for place in places])
-        if best:
-            found.append(column.best([(entities[row_of[one]], cell) for one in here for cell in cells.get(one, ())]))
-        else:
-            found.append(column.of([cell for one in here for cell in cells.get(one, ())]))
-        handled += len(places) + 1
-        if handled > _HANDLED:
-            check()
-            handled = 0
-    column.warn()
-    return zeros(found) if measure.function == "sum" else found
-
-
-def zeros(sums: list[Cell | None]) -> list[Cell | None]:
-    """Sums with those of nothing in the unit of the others, so that 0 € stands among sums in €."""
-    unit = competing([cell.value for cell in sums if cell is not None and cell is not NO_SUM]).unit
-    return sums if unit == NO_UNIT else [text_cell(Quantity(0, unit)) if cell is NO_SUM else cell for cell in watched(sums)]
+    found = ways.found(of, Reached(np.arange(len(first)), base.at.take(first), base.by.take(first)), shared)
+    items = item.take(place)
+    if len(first) < len(bindings.row):
+        order = in_order((group, items))
+        # Each once, in the order in which they come.
+        order = np.sort(order[changed(group.take(order), items.take(order))])
+        group, items = group.take(order), items.take(order)
+    low = found.of.searchsorted(items, "left")
+    sizes = found.of.searchsorted(items, "right") - low
+    at = np.arange(int(sizes.sum())) - (sizes.cumsum() - sizes).repeat(sizes) + low.repeat(sizes)
+    values = found.at.take(at)
+    group = group.repeat(sizes)
+    if measure.function not in ("top", "bottom"):
+        return aggregate.of_groups(size, group, values, found.series)
+    entities = mapped(run.snapshot.entity, ways.rows.take(bindings.row.take(first).take(items.repeat(sizes))).tolist())
+    cells = list(zip([Cell(entity, entity.name) for entity in entities], found.series.cells(values), strict=True))
+    best = [aggregate.best(cells[low:high]) for low, high in watched(bounds_of(group, size))]
+    aggregate.warn()
+    return Column.of(best)
 
 
 # -- tests of groups -------------------------------------------------------------------------------
 
 
-def _where(run: Run, node: Group, ways: Ways, rows: list[int]) -> list[int]:
-    """The places of the bindings whose rows the test holds of."""
-    if node.where is None:
-        return list(range(len(rows)))
-    cells: dict[Any, dict[int, list[Cell]]] = {}
-
-    def of_row(row: int) -> Answers:
-        def answers(of: Any) -> Sequence[Cell]:
-            if of not in cells:
-                cells[of] = _by_place(ways.cells(of))
-            return cells[of].get(row, ())
-
-        return answers
-
-    left, called = LeftOut(), Called(run)
-    chosen = {row for row in watched(range(len(ways))) if holds(left, called, node.where, of_row(row))}
-    _tell(run, left)
-    called.warn(lambda of: str(of.name))
-    return [place for place, row in enumerate(watched(rows)) if row in chosen]
-
-
-def _tell(run: Run, left: LeftOut) -> None:
-    """Say what could not be compared."""
-    for warning in left_out_warnings(left):
-        run.warn(warning)
+def _where(run: Run, node: Group, ways: Ways) -> Mask:
+    """Which rows the test holds of."""
+    assert node.where is not None
+    return _tested(run, node.where, len(ways), ways.cells, lambda of: str(of.name))
 
 
 def having(run: Run, node: Having) -> Grid:
     """The rows that the test holds of."""
     grid: Grid = run.results[id(node.table)]
 
-    def of_row(cells: Row) -> Answers:
-        def answers(of: Any) -> Sequence[Cell]:
-            cell = cells[of]
-            if cell is None or not isinstance(cell.value, tuple):
-                return () if cell is None else (cell,)
-            return [text_cell(value) for value in cell.value]
+    def found(at: Any) -> Found:
+        column = grid.columns[at]
+        cells = column.cells() if isinstance(column.series, ListSeries) else []
+        if any(cell is not None and isinstance(cell.value, tuple) for cell in watched(cells)):
+            several = [() if cell is None else cell.value if isinstance(cell.value, tuple) else (cell.value,) for cell in cells]
+            sizes = np.fromiter(map(len, several), np.int64, len(several))
+            return decoded(np.arange(len(several)).repeat(sizes), [text_cell(value) for values in several for value in values])
+        there = np.flatnonzero(column.there)
+        return Found(there, column.at.take(there), column.series)
 
-        return answers
+    places = np.flatnonzero(_tested(run, node.test, len(grid), found, lambda at: grid.names[at]))
+    return grid.take(places, grid.tied.take(places))
 
+
+def _tested(run: Run, test: Test, size: int, found: Callable[[Any], Found], name: Callable[[Any], str]) -> Mask:
+    """Which of `size` rows a test holds of; what cannot be compared, and what nothing is called, is a warning."""
     left, called = LeftOut(), Called(run)
-    places = [place for place, row in enumerate(watched(grid.rows)) if holds(left, called, node.test, of_row(row))]
-    _tell(run, left)
-    called.warn(lambda at: grid.columns[at])
-    return grid.take(places, [grid.tied[place] for place in places])
+    mask = _holds(left, called, test, size, found)
+    for warning in left_out_warnings(left):
+        run.warn(warning)
+    called.warn(name)
+    return mask
 
 
-def holds(left: LeftOut, called: Called, test: Test, answers: Answers) -> bool:
-    """Whether a test holds of a row: any of its values satisfies a comparison; what cannot be
-    compared does not, and is told.
+def _holds(left: LeftOut, called: Called, test: Test, size: int, found: Callable[[Any], Found]) -> Mask:
+    """Which rows a test holds of: any of their values satisfies a comparison; what cannot be
+    compared does not, and is counted. Every part of a test looks at all rows, whatever the order.
     """
     if isinstance(test, CellTest):
-        cells = answers(test.of)
-        if test.operator in ("missing", "known"):
-            return bool(cells) == (test.operator == "known")
-        # Every value is looked at, so that what cannot be compared is counted whatever the order.
-        return sum([_satisfies(left, called, test, cell) for cell in cells]) > 0
+        values = found(test.of)
+        of = values.of
+        if test.operator not in ("missing", "known"):
+            of = of[_satisfied(left, called, test, values)]
+        mask = np.zeros(size, bool)
+        mask[of] = True
+        return ~mask if test.operator == "missing" else mask
     if isinstance(test, No):
-        return not holds(left, called, test.test, answers)
-    found = [holds(left, called, part, answers) for part in test.tests]
-    return all(found) if isinstance(test, Every) else any(found)
+        return ~_holds(left, called, test.test, size, found)
+    masks = [_holds(left, called, part, size, found) for part in test.tests]
+    joined: Mask = (np.logical_and if isinstance(test, Every) else np.logical_or).reduce(masks)
+    return joined
 
 
-def _satisfies(left: LeftOut, called: Called, test: CellTest, cell: Cell) -> bool:
-    value = cell.value
+def _satisfied(left: LeftOut, called: Called, test: CellTest, values: Found) -> Mask:
+    """Which values compare so; of equal ones one is looked at."""
+    numbers = values.series.decimals(values.at)
+    if numbers is not None:
+        wanted = [exact(one.number) for one in test.readings if isinstance(one, Quantity) and one.unit == numbers.unit]
+        scaled = [number * 10**numbers.digits for number in wanted]
+        if scaled and test.operator in _ARRAYS and all(abs(number) < LARGEST for number in scaled):
+            mask = np.zeros(len(values.at), bool)
+            for number in scaled:
+                mask |= _compared(numbers.integers, test.operator, number)
+            return mask
+    codes = values.series.codes(values.at)
+    first, which = each_once(codes)
+    often = np.bincount(which, minlength=len(first)).tolist()
+    cells = values.series.cells(values.at.take(first))
+    some = [_satisfies(left, called, test, cell.value, count) for cell, count in watched(zip(cells, often, strict=True))]
+    return np.array(some, bool).take(which) if some else np.zeros(len(which), bool)
+
+
+_ARRAYS: Final[dict[str, Callable[[Places, int], Any]]] = {
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+def _compared(integers: Places, operator: str, wanted: Fraction) -> Mask:
+    """Integers compared with an exact number, which may lie between two of them."""
+    below = floor(wanted)
+    if below == wanted:
+        found: Mask = _ARRAYS[operator](integers, below)
+        return found
+    if operator in ("=", "!="):
+        return np.full(len(integers), operator == "!=")
+    return integers > below if operator in (">", ">=") else integers <= below
+
+
+def _satisfies(left: LeftOut, called: Called, test: CellTest, value: Any, count: int) -> bool:
     if isinstance(value, Entity) and test.operator in ("=", "!="):
         means = called.means(test, value)
         if means is not None:
@@ -332,7 +396,7 @@ def _satisfies(left: LeftOut, called: Called, test: CellTest, cell: Cell) -> boo
     kind = _kind(value)
     alike = [reading for reading in test.readings if _kind(reading) == kind]
     if not alike:
-        left_out(left, *kind, 1, {_kind(reading) for reading in test.readings})
+        left_out(left, *kind, count, {_kind(reading) for reading in test.readings})
     return any(_compares(value, reading, test.operator) for reading in alike)
 
 
@@ -374,37 +438,59 @@ def span_holds(value: Time, wanted: Time, operator: str) -> bool:
 def order(run: Run, node: Order) -> Grid:
     """The rows in order: what competes first, then what does not, what is missing last."""
     grid: Grid = run.results[id(node.table)]
-    places = list(range(len(grid)))
-    columns: list[list[tuple[int, Any]]] = []
-    for by in reversed(node.by):
-        cells = grid.column(by.column)
-        wins = competing([cell.value for cell in cells if cell is not None])
+    ranks: list[Places] = []
+    for by in node.by:
+        part, rank, wins = _competing_ranks(grid.columns[by.column], largest=by.descending)
         if wins.kind is not None and wins.others:
-            run.warn(leaves_out(grid.columns[by.column], wins))
-        group = None if wins.kind is None else (wins.kind, wins.unit)
-        ranks = [_rank(cell, group, largest=by.descending) for cell in watched(cells)]
-        columns.append(ranks)
-        # The last key first, as sorting keeps the order of what is equal.
-        parts: list[list[int]] = [[], [], []]
-        for place in watched(places):
-            parts[ranks[place][0]].append(place)
-        places = []
-        for part in parts:
-            sizes = [ranks[place][1] for place in part]
-            places += [part[at] for at in places_in_order(len(part), sizes.__getitem__, reverse=by.descending)]
-    ordered = [tuple([ranks[place] for ranks in columns]) for place in watched(places)]
-    return grid.take(places, [at > 0 and ordered[at] == ordered[at - 1] for at in watched(range(len(ordered)))])
+            run.warn(leaves_out(grid.names[by.column], wins))
+        ranks += [part, ~rank if by.descending else rank]
+    places = np.lexsort(ranks[::-1]) if ranks else np.arange(len(grid))
+    return grid.take(places, ~changed(*(rank.take(places) for rank in ranks)) if ranks and len(places) else None)
 
 
-def _rank(cell: Cell | None, wins: tuple[Kind, str] | None, *, largest: bool) -> tuple[int, Any]:
-    """Which part of the rows a cell stands in (what competes, other values, none), and its size
-    there.
+def _competing_ranks(column: Column, *, largest: bool) -> tuple[Places, Places, Competing]:
+    """Which part of a column each cell is in (0 what competes, 1 other values, 2 none), its rank there, and what
+    competes.
     """
-    if cell is None:
-        return 2, ()
-    if wins is None:
-        return 0, order_of(cell)
-    return (0, size_of(cell.value, largest=largest)) if group_of(cell.value) == wins else (1, order_of(cell))
+    there = column.there
+    part, rank = np.where(there, 0, 2), np.zeros(len(there), np.int64)
+    at = column.at[there]
+    numbers, times = column.series.decimals(at), column.series.times(at)
+    if numbers is not None:
+        rank[there] = numbers.integers
+        return part, rank, Competing(Kind.QUANTITY, numbers.unit, 0)
+    if times is not None:
+        rank[there] = times[1 if largest else 0]
+        return part, rank, Competing(Kind.TIME, "", 0)
+    found = column.series.ranks(at)
+    if found is not None:
+        rank[there] = found
+        return part, rank, Competing(None, NO_UNIT, 0)
+    cells = column.series.cells(at)
+    wins = competing([cell.value for cell in cells])
+    group = (wins.kind, wins.unit)
+    first = [wins.kind is None or group_of(cell.value) == group for cell in watched(cells)]
+    part[there] = np.where(first, 0, 1)
+    for chosen, key in ((True, lambda cell: size_of(cell.value, largest=largest)), (False, order_of)):
+        here = [at for at, one in enumerate(first) if one is chosen]
+        some = ranked(mapped(order_of if wins.kind is None else key, [cells[at] for at in here]))
+        rank[np.flatnonzero(there).take(here)] = some
+    return part, rank, wins
+
+
+def in_fixed_order(columns: Sequence[Column]) -> Places:
+    """The places of rows by the values of their columns, what is missing last."""
+    ranks: list[Places] = []
+    for column in columns:
+        there = column.there
+        at = column.at[there]
+        found = column.series.ranks(at)
+        if found is None:
+            found = ranked(mapped(order_of, column.series.cells(at)))
+        rank = np.full(len(there), int(found.max(initial=0)) + 1, np.int64)
+        rank[there] = found
+        ranks.append(rank)
+    return np.lexsort(ranks[::-1])
 
 
 def limit(run: Run, node: Limit) -> Grid:
@@ -421,4 +507,4 @@ def limit(run: Run, node: Limit) -> Grid:
     elif after > end:
         more = numbered(after - end, "more row is", "more rows are")
         run.warn(f"limit {node.number}: {more} equal to the last one shown, in the order asked for")
-    return grid.take(range(node.offset, end), grid.tied[node.offset : end])
+    return grid.take(np.arange(min(node.offset, end), end), grid.tied[node.offset : end])

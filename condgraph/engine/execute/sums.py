@@ -11,14 +11,18 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from condgraph.engine.algebra.grouped import Measure
 from condgraph.engine.errors import numbered
 from condgraph.engine.execute.aggregates import exact_sum, middle
-from condgraph.engine.execute.grid import Cell, Competing, competing, fixed_order, group_of, identity, listed, size_of, text_cell
+from condgraph.engine.execute.grid import Column, Competing, competing, fixed_order, group_of, listed, size_of, text_cell
 from condgraph.engine.execute.left_out import in_unit
 from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers, read_as_numbers, summed_numbers
+from condgraph.engine.execute.series import LARGEST, Cell, ListSeries, Places, Series, identity
 from condgraph.engine.operands import Inapplicable, plain, quotient
-from condgraph.engine.pieces import PIECE, places_in_order, watched
+from condgraph.engine.pieces import PIECE, changed, in_order, places_in_order, watched
 from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, collapse
 
 if TYPE_CHECKING:
@@ -34,7 +38,7 @@ def some(items: Sequence[T]) -> Iterable[T]:
     return items if len(items) <= PIECE else watched(items)
 
 
-class Column:
+class Aggregate:
     """One measure over all groups, or rows, as `noun` says: what it has to say is kept until the end."""
 
     def __init__(self, run: Run, measure: Measure, noun: str = "group") -> None:
@@ -61,7 +65,102 @@ class Column:
             more = f"{numbered(self.tied, 'group has', 'groups have')} more rows that are equal to the last one shown"
             warn(f"{name}: {more}; they are cut by name")
 
-    # -- measures of values ------------------------------------------------------------------------
+    # -- measures of values as arrays --------------------------------------------------------------
+
+    def of_groups(self, size: int, group: Places, at: Places, series: Series) -> Column:
+        """The measure of each of `size` groups, from the group of each value and its place in a series. Gives its
+        warnings.
+        """
+        arrays = _ARRAYS.get(self.measure.function)
+        found = None if arrays is None else arrays(self, size, group, at, series)
+        if found is None:
+            order = group.argsort(kind="stable")
+            cells = series.cells(at.take(order))
+            found = Column.of([self.of(cells[low:high]) for low, high in watched(bounds_of(group, size))])
+        self.warn()
+        return zeros(found) if self.measure.function == "sum" else found
+
+    def _counts(self, size: int, group: Places, at: Places, series: Series) -> Column:
+        return counts(np.bincount(group, minlength=size))
+
+    def _differents(self, size: int, group: Places, at: Places, series: Series) -> Column:
+        if not len(at):
+            return counts(np.zeros(size, np.int64))
+        codes = series.codes(at)
+        order = in_order((group, codes))
+        group, codes = group.take(order), codes.take(order)
+        return counts(np.bincount(group[changed(group, codes)], minlength=size))
+
+    def _sums(self, size: int, group: Places, at: Places, series: Series) -> Column | None:
+        numbers = series.decimals(at)
+        if numbers is None or int(np.abs(numbers.integers).max()) * len(at) >= LARGEST:
+            return None
+        order = group.argsort(kind="stable")
+        ordered = group.take(order)
+        starts = np.flatnonzero(changed(ordered))
+        totals = dict(zip(ordered[starts].tolist(), np.add.reduceat(numbers.integers.take(order), starts).tolist(), strict=True))
+        sizes = np.bincount(group, minlength=size).tolist()
+        cells: list[Cell | None] = []
+        for one in watched(range(size)):
+            total = totals.get(one)
+            if total is None:
+                cells.append(NO_SUM if self.measure.function == "sum" else self._nothing())
+            elif self.measure.function == "sum":
+                cells.append(self._number(lambda total=total: numbers.exact(total), numbers.unit))  # type: ignore[misc]
+            else:
+                parts = sizes[one]
+                cells.append(self._number(lambda total=total, parts=parts: numbers.exact(total, parts), numbers.unit, quotient))  # type: ignore[misc]
+        return Column.of(cells)
+
+    def _middles(self, size: int, group: Places, at: Places, series: Series) -> Column | None:
+        numbers = series.decimals(at)
+        if numbers is None:
+            return None
+        order = in_order((group, numbers.integers))
+        ordered = numbers.integers.take(order).tolist()
+        cells: list[Cell | None] = []
+        low = 0
+        for count in watched(np.bincount(group, minlength=size).tolist()):
+            if count:
+                total = ordered[low + (count - 1) // 2] + ordered[low + count // 2]
+                cells.append(self._number(lambda total=total: numbers.exact(total, 2), numbers.unit))  # type: ignore[misc]
+            else:
+                cells.append(self._nothing())
+            low += count
+        return Column.of(cells)
+
+    def _extremes(self, size: int, group: Places, at: Places, series: Series) -> Column | None:
+        largest = self.measure.function == "max"
+        numbers, times = series.decimals(at), series.times(at)
+        if numbers is None and times is None:
+            return None
+        # Of equal values that are written in several ways, and of times that begin or end alike, the first.
+        sizes = numbers.integers if numbers is not None else times[1 if largest else 0]  # type: ignore[index]
+        ties = [series.ranks(at), series.spellings(at)]
+        order = in_order([group, ~sizes if largest else sizes, *(tie for tie in ties if tie is not None)])
+        first = order[changed(group.take(order))]
+        places = np.full(size, -1, np.int64)
+        places[group.take(first)] = at.take(first)
+        for _ in range(size - len(first)):
+            self._nothing()
+        return Column(series, places)
+
+    def _lists(self, size: int, group: Places, at: Places, series: Series) -> Column | None:
+        if not len(at):
+            return Column(series, np.full(size, -1, np.int64))
+        codes, spellings = series.codes(at), series.spellings(at)
+        order = in_order((group, codes) if spellings is None else (group, codes, spellings))
+        group, at = group.take(order), at.take(order)
+        fresh = changed(group, codes.take(order))
+        group, at = group[fresh], at[fresh]
+        several = np.bincount(group, minlength=size) > 1
+        if several.any():
+            return None
+        places = np.full(size, -1, np.int64)
+        places[group] = at
+        return Column(series, places)
+
+    # -- measures of values, group by group --------------------------------------------------------
 
     def of(self, cells: Sequence[Cell]) -> Cell | None:
         """What a group with these values is summed up to."""
@@ -194,16 +293,51 @@ def each_once(cells: Sequence[Cell]) -> list[Cell]:
     return list(found.values())
 
 
-_VALUES: Final[dict[str, Callable[[Column, Sequence[Cell]], Cell | None]]] = {
-    "count": Column._count,
-    "distinct": Column._distinct,
-    "sum": Column._sum,
-    "mean": Column._mean,
-    "median": Column._median,
-    "min": Column._smallest,
-    "max": Column._largest,
-    "values": Column._values,
+#: What is worked out for all groups at once, where the values are alike; None where they are not.
+_ARRAYS: Final[dict[str, Callable[[Aggregate, int, Places, Places, Series], Column | None]]] = {
+    "count": Aggregate._counts,
+    "distinct": Aggregate._differents,
+    "sum": Aggregate._sums,
+    "mean": Aggregate._sums,
+    "median": Aggregate._middles,
+    "min": Aggregate._extremes,
+    "max": Aggregate._extremes,
+    "values": Aggregate._lists,
 }
+_VALUES: Final[dict[str, Callable[[Aggregate, Sequence[Cell]], Cell | None]]] = {
+    "count": Aggregate._count,
+    "distinct": Aggregate._distinct,
+    "sum": Aggregate._sum,
+    "mean": Aggregate._mean,
+    "median": Aggregate._median,
+    "min": Aggregate._smallest,
+    "max": Aggregate._largest,
+    "values": Aggregate._values,
+}
+
+
+def bounds_of(group: Places, size: int) -> list[tuple[int, int]]:
+    """Where the values of each of `size` groups begin and end, sorted by their groups."""
+    sizes = np.bincount(group, minlength=size)
+    ends = sizes.cumsum()
+    return list(zip((ends - sizes).tolist(), ends.tolist(), strict=True))
+
+
+def counts(numbers: NDArray[Any]) -> Column:
+    """A column of counts."""
+    found, which = np.unique(numbers, return_inverse=True)
+    return Column(ListSeries([text_cell(one) for one in found.tolist()]), which.astype(np.int64))
+
+
+def zeros(sums: Column) -> Column:
+    """Sums with those of nothing in the unit of the others, so that 0 € stands among sums in €."""
+    cells = sums.cells()
+    if not any(cell is NO_SUM for cell in cells):
+        return sums
+    unit = competing([cell.value for cell in cells if cell is not None and cell is not NO_SUM]).unit
+    if unit == NO_UNIT:
+        return sums
+    return Column.of([text_cell(Quantity(0, unit)) if cell is NO_SUM else cell for cell in watched(cells)])
 
 
 def leaves_out(name: str, wins: Competing) -> str:
