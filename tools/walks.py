@@ -19,7 +19,6 @@ from typing import Any
 
 import condgraph
 from condgraph.cypher.compile.plan import compile_plan
-from condgraph.engine.passes import optimise
 from condgraph.engine.stored_schema import StoredSchema, describe_schema
 from condgraph.languages.registry import lower
 from condgraph.samples import FOLDER
@@ -64,8 +63,8 @@ def walks(folder: Path) -> dict[str, Callable[[str], object]]:
         return f"Find({name}) Relate(capital, forward) QueryName()"
 
     def to_cypher(name: str) -> str:
-        plan = lower(graph.current.schema, program(name), "kopl", {}).plan
-        return compile_plan(optimise(plan)[0], "g", schema).text
+        # As a graph on Neo4j does it: against the schema that is stored there. The passes are part of `lower`.
+        return compile_plan(lower(schema, program(name), "kopl", {}).plan, "g", schema).text
 
     def load(name: str) -> object:
         return condgraph.open(folder / name).load(FOLDER / "mountains.csv", key="mountain")

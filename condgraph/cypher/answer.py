@@ -14,8 +14,7 @@ from condgraph.cypher.compile.plan import PART, Columns, Compiled, group_of, low
 from condgraph.cypher.compile.sets import written
 from condgraph.cypher.compile.values import PlanCompiler, qualified
 from condgraph.cypher.layout.base import KINDS, Layout, value_of
-from condgraph.cypher.layout.paths import CONDGRAPH
-from condgraph.cypher.layout.schema import quote
+from condgraph.cypher.layout.schema import CONDGRAPH, quote
 from condgraph.engine import algebra as alg
 from condgraph.engine import html
 from condgraph.engine.algebra import Condition, Count, Node, Scalar, Shown, postorder

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.cypher.layout.base import KINDS, Bound, Layout, value_of
-from condgraph.cypher.layout.paths import CONDGRAPH
+from condgraph.cypher.layout.schema import CONDGRAPH
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.schema import AROUND, MOST_COMPARED, Kinds
 from condgraph.engine.values import NO_UNIT, Kind, Value

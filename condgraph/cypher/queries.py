@@ -28,7 +28,7 @@ from condgraph.cypher.compile.plan import (
 from condgraph.cypher.compile.values import PlanCompiler
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import Layout
-from condgraph.cypher.layout.paths import CONDGRAPH
+from condgraph.cypher.layout.schema import CONDGRAPH
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, carried, fields_of, postorder
 from condgraph.engine.algebra.constructors import around_of, named_of

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.cypher.connection import Connection
-from condgraph.cypher.layout.paths import CONDGRAPH
-from condgraph.cypher.layout.schema import FORMAT, GRAPH, make_indexes, prepare
+from condgraph.cypher.layout.schema import CONDGRAPH, FORMAT, GRAPH, make_indexes, prepare
 from condgraph.cypher.load.lock import delete, unfinished
 from condgraph.cypher.load.push import LEASE, NOTHING, abandon, check_graph, check_layout, graph_sources, look, pull, push
 from condgraph.cypher.load.write import OnProgress

@@ -9,7 +9,7 @@ import pytest
 import condgraph
 from condgraph.cypher.compile.plan import compile_plan
 from condgraph.cypher.layout.base import Layout
-from condgraph.cypher.layout.paths import CONDGRAPH
+from condgraph.cypher.layout.schema import CONDGRAPH
 from condgraph.cypher.shapes import Shapes, program
 from condgraph.engine.facts import Entity
 from condgraph.engine.passes import optimise

@@ -17,7 +17,7 @@ from condgraph.cypher.compile.compiler import Compiler, arrange
 from condgraph.cypher.compile.conditions import condition
 from condgraph.cypher.compile.values import MIDDLE, PlanCompiler, middle, scalar, shown_text
 from condgraph.cypher.layout.base import FIELDS, TARGET, Direct, Layout, Listed, value_of
-from condgraph.cypher.layout.paths import CONDGRAPH
+from condgraph.cypher.layout.schema import CONDGRAPH
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node, postorder
 from condgraph.engine.algebra.grouped import CellTest, Every, Expression, Measure, No, Test, Way

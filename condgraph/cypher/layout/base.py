@@ -1,7 +1,7 @@
 """What the compiler asks of a layout: how a database stores entities, statements and values, as
 expressions, patterns and clauses.
 
-`CondgraphLayout` (`cypher.layout.paths`) answers for the graphs that condgraph writes. A database
+`CondgraphLayout` (`cypher.layout.schema`) answers for the graphs that condgraph writes. A database
 that somebody else made is asked by another class. It has entities, concepts, relations and
 attributes in some form, which is what the abstract methods are about. It may well have no ids but
 those of the server, no statement nodes, no qualifiers, no validity, no sources and rows: for these

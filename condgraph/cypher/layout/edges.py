@@ -1,7 +1,7 @@
 """The nodes and edges of graph patterns in the layout of the graphs that condgraph writes.
 
 A pattern joins entities and texts by statements and by memberships as they were stated, which plans
-do not ask for one by one; this is what it needs beside `cypher.layout.paths`. Another layout on
+do not ask for one by one; this is what it needs beside `cypher.layout.schema`. Another layout on
 which patterns are searched would have a class of its own in its place.
 """
 
@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from condgraph.cypher.layout.paths import CondgraphLayout
-from condgraph.cypher.layout.schema import CONCEPT, ENTITY, VALUE, type_of
+from condgraph.cypher.layout.schema import CONCEPT, ENTITY, VALUE, CondgraphLayout, type_of
 from condgraph.engine.facts import EntityKind
 
 
