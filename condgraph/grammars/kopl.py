@@ -8,7 +8,26 @@ from dataclasses import replace
 from typing import Any, Final
 
 from condgraph.engine.errors import OptionError, ParseError, shortened
-from condgraph.grammars.parts import DIGIT, Alt, Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, reached, regex, seq, trie
+from condgraph.grammars.parts import (
+    DIGIT,
+    Alt,
+    Chars,
+    Part,
+    Ref,
+    Repeat,
+    Rules,
+    Seq,
+    Text,
+    alt,
+    maybe,
+    object_schema,
+    reached,
+    regex,
+    seq,
+    single,
+    tree_in,
+    trie,
+)
 from condgraph.grammars.vocabulary import Has, Vocabulary
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
 
@@ -354,7 +373,7 @@ class _Schema:
         if self.has and asks:
             sort = "more"
         sets: dict[str, Any] = {name: {"$ref": f"#/$defs/{sort}"} for name in ("of", "with")[: signature.inputs]}
-        found = [_object({function: _object({**sets, **texts})}) for texts in self._texts(function, self._rules)]
+        found = [object_schema({function: object_schema({**sets, **texts})}) for texts in self._texts(function, self._rules)]
         return [*found, *self._own(function)] if self.has and asks else found
 
     def _own(self, function: str) -> list[dict[str, Any]]:
@@ -375,7 +394,9 @@ class _Schema:
                 for texts in self._texts(function, rules):
                     groups.setdefault(json.dumps({**texts, **told}), ({**texts, **told}, []))[1].append(name)
         return [
-            _object({function: _object({"of": _object({"Find": _object({"name": self._listed(names)})}), **texts})})
+            object_schema(
+                {function: object_schema({"of": object_schema({"Find": object_schema({"name": self._listed(names)})}), **texts})}
+            )
             for texts, names in groups.values()
         ]
 
@@ -421,23 +442,14 @@ class _Schema:
         return {"$ref": f"#/$defs/{rule}"}
 
 
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": False}
-
-
 def program(text: str) -> str:
     """The program of a tree, as text, empty for null; raises `ParseError` for what is no tree."""
-    try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ParseError("the program is not well-formed JSON") from None
-    if not isinstance(tree, dict) or "program" not in tree:
-        raise ParseError('a program as a tree is an object with "program"')
-    return "" if tree["program"] is None else " ".join(_steps(tree["program"], 0))
+    tree = tree_in(text, "program")
+    return "" if tree is None else " ".join(_steps(tree, 0))
 
 
 def _steps(tree: Any, depth: int) -> list[str]:
-    function, given = next(iter(tree.items())) if isinstance(tree, dict) and len(tree) == 1 else ("", None)
+    function, given = single(tree)
     if function not in FUNCTIONS or not isinstance(given, dict):
         raise ParseError(f"a call of a function is expected, not {shortened(repr(tree), 100)}")
     if depth > _DEEPEST:

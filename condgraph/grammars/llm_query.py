@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,25 @@ from typing import Any, Final, Self
 
 from condgraph.engine.errors import OptionError, ParseError, shortened
 from condgraph.grammars.kopl import literal_of, literals_of
-from condgraph.grammars.parts import DIGIT, Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, reached, regex, seq, trie
+from condgraph.grammars.parts import (
+    DIGIT,
+    Chars,
+    Part,
+    Ref,
+    Repeat,
+    Rules,
+    Seq,
+    Text,
+    alt,
+    maybe,
+    object_schema,
+    reached,
+    regex,
+    seq,
+    single,
+    tree_in,
+    trie,
+)
 from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.llm.functions import FUNCTIONS, TABLE
 from condgraph.languages.llm.syntax.tokens import DOUBLE, SINGLE
@@ -455,15 +472,11 @@ def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:
     made = _Schema(Made.of(names, str))
     nothing = [_NULL] if none else []
     program = {"anyOf": [_RESULT, *made.tables(), *nothing]}
-    return {**_object({"program": program}), "$defs": made.definitions}
-
-
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": False}
+    return {**object_schema({"program": program}), "$defs": made.definitions}
 
 
 def _call(function: str, properties: Mapping[str, Any]) -> dict[str, Any]:
-    return _object({function: _object(properties)})
+    return object_schema({function: object_schema(properties)})
 
 
 class _Schema:
@@ -489,7 +502,7 @@ class _Schema:
             searches.append(_call("get_information", {"head_entity": entity, "tail_entity": {"anyOf": [entity, _NULL]}}))
             searches.append(_call("get_information", {"head_entity": _RESULT, "tail_entity": {"anyOf": [entity, _NULL]}}))
             if made.times:
-                key = _object({"key": self._names(made.times), "value": _NULL})
+                key = object_schema({"key": self._names(made.times), "value": _NULL})
                 searches.append(_call("get_information", {"head_entity": {"anyOf": [entity, _RESULT]}, "qualifier": key}))
             searches.append(_call("get_information", {"head_entity": _NULL, "tail_entity": entity}))
         self.definitions["number"] = {"type": "string", "pattern": f"^{self._pattern('plain-number')}$"}
@@ -555,7 +568,7 @@ class _Schema:
             operators = SAME_OPERATORS if literal == "text" else ALL_OPERATORS
             values = [_condition(operators, [self._literal(literal), _RESULT])]
             values += [_condition(("=",), [{"$ref": "#/$defs/extreme-time"}])] if literal == "when" else []
-            found.append(_object({"key": self._names(those), "value": {"anyOf": [*values, _NULL]}}))
+            found.append(object_schema({"key": self._names(those), "value": {"anyOf": [*values, _NULL]}}))
         return found
 
     # -- functions ---------------------------------------------------------------------------------
@@ -605,7 +618,7 @@ class _Schema:
                 test = _condition(operators, [self._literal(group.objects)])
                 found.append(_call("keep", {"set": self._search(at, tail=False, key=False), "value": test}))
             if times := [key for key, literal in group.keys if literal == "when"]:
-                key = _object({"key": self._names(times), "value": _NULL})
+                key = object_schema({"key": self._names(times), "value": _NULL})
                 search = _call("get_information", {**self._given(at, head=True, tail=False), "qualifier": key})
                 found.append(_call("keep", {"set": search, "value": _condition(ALL_OPERATORS, [self._literal("when")])}))
         return found
@@ -627,7 +640,7 @@ class _Schema:
 
 
 def _condition(operators: Sequence[str], values: list[dict[str, Any]]) -> dict[str, Any]:
-    return _object({"is": _OPERATORS[len(operators)], "value": values[0] if len(values) == 1 else {"anyOf": values}})
+    return object_schema({"is": _OPERATORS[len(operators)], "value": values[0] if len(values) == 1 else {"anyOf": values}})
 
 
 # -- back to text ----------------------------------------------------------------------------------
@@ -637,16 +650,11 @@ def program(text: str) -> str:
     """The program of a tree, as numbered lines, empty for null; raises `ParseError` for what is no
     tree.
     """
-    try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ParseError("the program is not well-formed JSON") from None
-    if not isinstance(tree, dict) or "program" not in tree:
-        raise ParseError('a program as a tree is an object with "program"')
-    if tree["program"] is None:
+    tree = tree_in(text, "program")
+    if tree is None:
         return ""
     lines = _Lines()
-    lines.line(tree["program"], 0)
+    lines.line(tree, 0)
     return "\n".join(f'Query{number}: "{call}"' for call, number in lines.numbers.items())
 
 
@@ -658,7 +666,7 @@ class _Lines:
 
     def line(self, tree: Any, depth: int) -> str:
         """The name of what a call gives."""
-        function, given = next(iter(tree.items())) if isinstance(tree, dict) and len(tree) == 1 else ("", None)
+        function, given = single(tree)
         if function not in FUNCTIONS or not isinstance(given, dict):
             raise ParseError(f"a call of a function is expected, not {shortened(repr(tree), 100)}")
         if depth > _DEEPEST or len(self.numbers) >= _LINES:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from itertools import count
 from typing import Any, Final
 
 from condgraph.engine.errors import OptionError, ParseError, shortened
 from condgraph.grammars.kopl import quoted
-from condgraph.grammars.parts import Part, Ref, Repeat, Rules, Seq, Text, alt, seq, trie
+from condgraph.grammars.parts import Part, Ref, Repeat, Rules, Seq, Text, alt, object_schema, seq, single, tree_in, trie
 from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.logic.formula import And, Atom, Constant, Exists, Formula, Not, Or, Query, Typed, Variable, name_text
 from condgraph.languages.logic.text import MOST_ATOMS
@@ -158,37 +157,28 @@ def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:
     if names.relations:
         if names.entities:
             definitions["name"] = {"enum": list(names.entities)}
-            definitions["start"] = {"anyOf": [_object({"entity": {"$ref": "#/$defs/name"}}), some]}
+            definitions["start"] = {"anyOf": [object_schema({"entity": {"$ref": "#/$defs/name"}}), some]}
             begin = {"$ref": "#/$defs/start"}
         definitions["relation"] = {"enum": list(names.relations)}
         leads = {"of": begin, "relation": {"$ref": "#/$defs/relation"}, "direction": {"enum": list(_DIRECTIONS)}}
-        sets.append(_object({"step": _object(leads)}))
+        sets.append(object_schema({"step": object_schema(leads)}))
     if names.concepts:
         definitions["concept"] = {"enum": list(names.concepts)}
-        sets.append(_object({"type": {"$ref": "#/$defs/concept"}}))
+        sets.append(object_schema({"type": {"$ref": "#/$defs/concept"}}))
     if not names.concepts and not (names.relations and names.entities):
         raise OptionError("the graph has no names that a logical query could hold", hint="name them with entities=, or load some")
-    sets += [_object({join: _object({"of": some, "with": some})}) for join in _JOINS]
+    sets += [object_schema({join: object_schema({"of": some, "with": some})}) for join in _JOINS]
     definitions["set"] = {"anyOf": sets}
-    return {**_object({"query": {"anyOf": [some, {"type": "null"}]} if none else some}), "$defs": definitions}
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {**object_schema({"query": {"anyOf": [some, {"type": "null"}]} if none else some}), "$defs": definitions}
 
 
 def program(text: str) -> str:
     """The query of a tree, as text, empty for null; raises `ParseError` for what is no tree."""
-    try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ParseError("the query is not well-formed JSON") from None
-    if not isinstance(tree, dict) or "query" not in tree:
-        raise ParseError('a query as a tree is an object with "query"')
-    if tree["query"] is None:
+    tree = tree_in(text, "query")
+    if tree is None:
         return ""
     answer = Variable("x")
-    return str(Query(answer, _Reader().formula(tree["query"], answer, 0)))
+    return str(Query(answer, _Reader().formula(tree, answer, 0)))
 
 
 class _Reader:
@@ -199,7 +189,7 @@ class _Reader:
 
     def formula(self, tree: Any, of: Variable, depth: int) -> Formula:
         """What a set says of a variable."""
-        kind, given = next(iter(tree.items())) if isinstance(tree, dict) and len(tree) == 1 else ("", None)
+        kind, given = single(tree)
         if depth > _DEEPEST:
             raise ParseError("the query is nested too deeply")
         if kind == "type" and isinstance(given, str):

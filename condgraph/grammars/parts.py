@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from condgraph.engine.errors import OptionError
+from condgraph.engine.errors import OptionError, ParseError
 
 # -- parts -------------------------------------------------------------------------------------------
 
@@ -272,3 +272,29 @@ def _regex(part: Part, done: dict[str, str]) -> str:
 def _regex_chars(chars: Chars) -> str:
     ranges = "".join(_class_letter(one) + ("" if one == two else "-" + _class_letter(two)) for one, two in chars.ranges)
     return f"[{'^' if chars.negated else ''}{ranges}]".replace('\\"', '"')
+
+
+# -- JSON schemas ----------------------------------------------------------------------------------
+# Programs as trees, for servers that take a JSON schema: a tree is an object with one field, and each
+# call in it an object whose only key is the function.
+
+
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object with just these properties."""
+    return {"type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": False}
+
+
+def tree_in(text: str, field: str) -> Any:
+    """The tree in the JSON of a model, None where it is null; raises `ParseError` for other texts."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ParseError(f"the {field} is not well-formed JSON") from None
+    if not isinstance(found, dict) or field not in found:
+        raise ParseError(f'a {field} as a tree is an object with "{field}"')
+    return found[field]
+
+
+def single(tree: Any) -> tuple[str, Any]:
+    """The only key of an object and its value; "" and None for anything else."""
+    return next(iter(tree.items())) if isinstance(tree, dict) and len(tree) == 1 else ("", None)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from condgraph.engine.errors import OptionError
 from condgraph.engine.values import collapse
 from condgraph.grammars.kopl import quoted
-from condgraph.grammars.parts import Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, seq, trie
+from condgraph.grammars.parts import Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, object_schema, seq, trie
 from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.languages.pattern.values import condition_of
@@ -89,24 +89,11 @@ def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:
     """The JSON schema of patterns over these names: triples as objects; with `none` there may be none."""
     known = _known(names)
     unknown = {"type": "string", "pattern": "^UNKNOWN (?:[a-z]{1,16} )?[1-9]$"}
-    triple = {
-        "type": "object",
-        "properties": {
-            "head": {"$ref": "#/$defs/node"},
-            "relation": {"$ref": "#/$defs/relation"},
-            "tail": {"$ref": "#/$defs/node"},
-        },
-        "required": ["head", "relation", "tail"],
-        "additionalProperties": False,
-    }
+    node = {"$ref": "#/$defs/node"}
+    triple = object_schema({"head": node, "relation": {"$ref": "#/$defs/relation"}, "tail": node})
+    triples = {"type": "array", "items": triple, "minItems": 0 if none else 1, "maxItems": MOST_TRIPLES}
     return {
-        "type": "object",
-        "properties": {
-            "triples": {"type": "array", "items": triple, "minItems": 0 if none else 1, "maxItems": MOST_TRIPLES},
-            "answer": {"anyOf": [unknown, {"type": "null"}]},
-        },
-        "required": ["triples", "answer"],
-        "additionalProperties": False,
+        **object_schema({"triples": triples, "answer": {"anyOf": [unknown, {"type": "null"}]}}),
         "$defs": {
             "node": {"anyOf": [unknown, *([{"enum": known}] if known else [])]},
             "relation": {"enum": ["UNKNOWN relation", *_relations(names)]},

@@ -19,7 +19,7 @@ from condgraph.chains.tokens import Ids
 from condgraph.chains.walk import Triple, Walk, triple_of
 from condgraph.engine.bounds import check, left
 from condgraph.engine.errors import ModelError, OptionError, shortened
-from condgraph.grammars.parts import gbnf, regex, trie
+from condgraph.grammars.parts import gbnf, object_schema, regex, trie
 
 # -- models ------------------------------------------------------------------------------------------
 
@@ -346,12 +346,7 @@ def _shared(one: Sequence[object], two: Sequence[object]) -> int:
 
 def enum_schema(field: str, values: Sequence[str]) -> dict[str, object]:
     """A JSON schema of one field with one of some values, and nothing else."""
-    return {
-        "type": "object",
-        "properties": {field: {"type": "string", "enum": list(values)}},
-        "required": [field],
-        "additionalProperties": False,
-    }
+    return object_schema({field: {"type": "string", "enum": list(values)}})
 
 
 def enum_value(text: str, field: str, values: Iterable[str]) -> str | None:
