@@ -24,14 +24,14 @@ from condgraph.engine.facts import Item
 from condgraph.engine.html import page, table
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.grammars import methods as grammars
-from condgraph.languages.registry import answer, explain
-from condgraph.languages.registry import checked_on_unknown as _checked
+from condgraph.languages.registry import answer
 from condgraph.links import methods as links
 from condgraph.loaders.base import OnError, Progress
 from condgraph.loading import add, load, unload
 from condgraph.logic import methods as logical
 from condgraph.logic.evaluation import methods as evaluation
-from condgraph.prepared import PreparedProgram, prepare
+from condgraph.prepared import PreparedProgram, explained, prepare
+from condgraph.query_options import QueryOptions
 from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, UnloadReport
 from condgraph.storage import LocalStorage, Storage
 
@@ -318,7 +318,7 @@ class Graph:
         `on_unknown="empty"` lets unknown names mean nothing. `engine="sparql"` answers with one
         SPARQL query on the graph's embedded RDF store instead.
         """
-        return self._ask(program, "kopl", engine, timeout, cancelled, limit, {"on_unknown": _checked(on_unknown)})
+        return self._ask(program, QueryOptions("kopl", engine, timeout, limit, cancelled, on_unknown))
 
     def query(
         self,
@@ -336,29 +336,21 @@ class Graph:
         """Answer a program in any language; it is recognised from the text, `language` overrules.
         `engine` as for `kopl`.
         """
-        options["on_unknown"] = _checked(on_unknown)
-        return self._ask(program, language, engine, timeout, cancelled, limit, options)
+        return self._ask(program, QueryOptions(language, engine, timeout, limit, cancelled, on_unknown, further=options))
 
-    def _ask(
-        self,
-        program: Any,
-        language: str | None,
-        engine: str | None,
-        timeout: float | None,
-        cancelled: Event | None,
-        limit: int | None,
-        options: dict[str, Any],
-    ) -> Answer:
-        if timeout is None:
-            timeout = self.timeout
-        with within(timeout, cancelled):
+    def _ask(self, program: Any, options: QueryOptions) -> Answer:
+        timeout = self.timeout if options.timeout is None else options.timeout
+        with within(timeout, options.cancelled):
             try:
-                found = answer(self._store_of(engine), program, language, limit, options)
+                found = self._answer(program, options)
             except UnknownNameError as error:
                 if not self._storage.renewed(error.kind):
                     raise
-                found = answer(self._store_of(engine), program, language, limit, options)
+                found = self._answer(program, options)
             return found.keep_to(timeout)
+
+    def _answer(self, program: Any, options: QueryOptions) -> Answer:
+        return answer(self._store_of(options.engine), program, options.language, options.limit, options.of_language())
 
     def _store_of(self, engine: str | None) -> Store:
         """What answers, and raises `OptionError` for what is no engine of this graph."""
@@ -381,7 +373,8 @@ class Graph:
         queries as KQA Pro published them. `timeout` is in seconds; `limit` the most rows.
         """
         with within(self.timeout if timeout is None else timeout, cancelled):
-            return self._storage.sparql(text, dialect=dialect, limit=limit, on_unknown=_checked(on_unknown))
+            options = QueryOptions(limit=limit, on_unknown=on_unknown)
+            return self._storage.sparql(text, dialect=dialect, limit=options.limit, on_unknown=options.on_unknown)
 
     def rdf(self, base: str | None = None) -> EmbeddedStore:
         """The embedded RDF store of the graph as it is now: built on first use, kept beside the
@@ -457,8 +450,7 @@ class Graph:
         """The plan of a program as text, without running it; on a server, and with
         `engine="sparql"`, the query that it becomes.
         """
-        with within(self.timeout if timeout is None else timeout):
-            return explain(self._store_of(engine), program, language, {"on_unknown": _checked(on_unknown), **options})
+        return explained(self, program, QueryOptions(language, engine, timeout, on_unknown=on_unknown, further=options))
 
     def counted(self, nodes: Sequence[Node], known: KnownIds, timeout: float | None = None) -> list[int]:
         """How many statements, or entities, each operator gives in this graph, for `Answer.check`;
@@ -515,7 +507,8 @@ class Graph:
         that is none, and `ParseError` for a parameter where the language has an operator, a
         direction or a choice.
         """
-        return prepare(self, program, language, engine, options)
+        on_unknown = options.pop("on_unknown", "error")
+        return prepare(self, program, QueryOptions(language, engine, on_unknown=on_unknown, further=options))
 
     # -- by subject: each is in the package of its subject -----------------------------------------
 

@@ -21,7 +21,8 @@ from condgraph.engine.execute.run import Run
 from condgraph.engine.quick_answer import QuickAnswer
 from condgraph.engine.store import Request
 from condgraph.languages.parameters import Given, given
-from condgraph.languages.registry import PATTERN, answer, check_options, checked_on_unknown, explain, lower, template
+from condgraph.languages.registry import PATTERN, answer, check_options, explain, lower, template
+from condgraph.query_options import QueryOptions
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
@@ -42,17 +43,33 @@ _TEXTS: Final = {str}
 _STANDING: Final = f"\0{os.urandom(12).hex()}:"
 
 
-def prepare(graph: Any, program: Any, language: str | None, engine: str | None, options: dict[str, Any]) -> PreparedProgram:
+def prepare(graph: Any, program: Any, options: QueryOptions) -> PreparedProgram:
     """`Graph.prepare`."""
-    graph._store_of(engine)
-    read = template(program, language)
-    check_options(read.language, options)
-    checked_on_unknown(options.get("on_unknown", "error"))
-    if (table := options.get("table")) is not None:
+    graph._store_of(options.engine)
+    read, of_language = template(program, options.language), options.of_language()
+    check_options(read.language, of_language)
+    if (table := of_language.get("table")) is not None:
         from condgraph.languages.table.builder import clause_of
 
         clause_of(table)
-    return PreparedProgram(graph, read, program, engine, options)
+    return PreparedProgram(graph, read, program, options.engine, of_language)
+
+
+def run(graph: Any, program: Any, options: QueryOptions) -> Answer:
+    """The answer to a program, which is prepared where it has parameters."""
+    if options.parameters:
+        prepared = prepare(graph, program, options)
+        return prepared.run(options.parameters, timeout=options.timeout, limit=options.limit, cancelled=options.cancelled)
+    answer: Answer = graph._ask(program, options)
+    return answer
+
+
+def explained(graph: Any, program: Any, options: QueryOptions) -> str:
+    """What a program becomes with these options, as `Graph.explain` shows it."""
+    with within(graph.timeout if options.timeout is None else options.timeout):
+        if options.parameters:
+            return prepare(graph, program, options).explain(**options.parameters)
+        return explain(graph._store_of(options.engine), program, options.language, options.of_language())
 
 
 class PreparedProgram:

@@ -21,6 +21,8 @@ from condgraph.engine.facts import Entity
 from condgraph.engine.store import plan_texts
 from condgraph.engine.values import text_of
 from condgraph.languages.registry import PATTERN, detect
+from condgraph.prepared import run
+from condgraph.query_options import QueryOptions
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
@@ -344,11 +346,8 @@ class Toolbox:
         """The answer itself."""
         short(program, "program")
         short(table or "", "table")
-        options: dict[str, Any] = {"language": language} | ({} if table is None else {"table": table})
-        graph = self._current()
-        if parameters:
-            return graph.prepare(program, **options).run(parameters, limit=limit, timeout=self.timeout)
-        return graph.query(program, limit=limit, timeout=self.timeout, **options)
+        options = QueryOptions(language, timeout=self.timeout, limit=limit, table=table, parameters=parameters)
+        return run(self._current(), program, options)
 
     def match(self, pattern: str, *, k: int = 3, limit: int = 20, cancelled: Event | None = None) -> Matched:
         """The subgraphs most similar to a pattern; names may be misspelled, directions guessed."""

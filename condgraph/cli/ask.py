@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from condgraph.ask.records import Asked, AskStep
-from condgraph.cli.arguments import FileOption, LoginOptions, StoreOption, TextArgument, grouped, opened, program_text
+from condgraph.cli.arguments import (
+    FileOption,
+    LoginOptions,
+    StoreOption,
+    TextArgument,
+    TimeoutOption,
+    grouped,
+    opened,
+    program_text,
+)
 from condgraph.cli.exits import Exit, complain, guard
 from condgraph.cli.render import json_value, printable
 
@@ -174,7 +183,7 @@ def chain(
     shown: Annotated[int, typer.Option("--shown", metavar="N", min=1, help="How many triples the model is shown.")] = 120,
     form: Annotated[ChainFormat, typer.Option("--format", help="How the answer is written.")] = ChainFormat.TABLE,
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the statements of the chain with their sources.")] = False,
-    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
+    timeout: TimeoutOption = None,
     login: LoginOptions,
 ) -> None:
     """Answer a question by a chain of triples that a model writes and cannot invent, or judge a text
@@ -285,7 +294,7 @@ def verify(
     ] = None,
     nearest: Annotated[int, typer.Option("--nearest", metavar="N", min=0, help="Show so many similar subgraphs as well.")] = 0,
     form: Annotated[VerdictFormat, typer.Option("--format", help="How the verdict is written.")] = VerdictFormat.TEXT,
-    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
+    timeout: TimeoutOption = None,
 ) -> None:
     """Say whether a claim is supported, refuted, or the graph has not enough facts. The claim is
     triples like (Nepal) -[NOT capital]-> (Pokhara), or with --llm a text.

@@ -23,6 +23,7 @@ from condgraph.cli.arguments import (
     StoreOption,
     TableOption,
     TextArgument,
+    TimeoutOption,
     UserOption,
     grouped,
     opened,
@@ -47,6 +48,8 @@ from condgraph.languages.logic.structures import STRUCTURES
 from condgraph.logic.answers import LogicAnswers
 from condgraph.patterns.matches import Matches
 from condgraph.patterns.result import Solution
+from condgraph.prepared import explained, run
+from condgraph.query_options import QueryOptions
 
 # -- query and explain -------------------------------------------------------------------------------
 
@@ -65,15 +68,26 @@ class EngineName(StrEnum):
     SPARQL = "sparql"
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramOptions:
+    """How a program is read."""
+
+    language: LanguageOption = None
+    table: TableOption = None
+    param: ParamOption = None
+
+    def options(self, **further: Any) -> QueryOptions:
+        """These and further ones, as the options of a query."""
+        return QueryOptions(self.language, table=self.table, parameters=parameters(self.param or []), **further)
+
+
 @grouped
 def query(
     *,
     store: StoreOption,
     text: TextArgument = None,
     file: FileOption = None,
-    language: LanguageOption = None,
-    table: TableOption = None,
-    param: ParamOption = None,
+    reading: ProgramOptions,
     login: LoginOptions,
     engine: Annotated[
         EngineName | None, typer.Option("--engine", help="What answers on a local graph: in process, or its RDF store.")
@@ -85,7 +99,7 @@ def query(
     show: Annotated[
         bool, typer.Option("--show", help="Show the plan, or on a server the compiled query, and do not run it.")
     ] = False,
-    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
+    timeout: TimeoutOption = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most answers given.")] = None,
     on_unknown: Annotated[
         OnUnknown, typer.Option("--on-unknown", help="An unknown name is an error that lists the nearest, or an empty answer.")
@@ -94,19 +108,13 @@ def query(
     """Run a program on a graph, and show its answer."""
     with guard():
         program = program_text(text, file)
-    values = parameters(param or [])
-    options: dict[str, Any] = {"language": language, "on_unknown": on_unknown.value}
-    options |= {} if engine is None else {"engine": engine.value}
-    options |= {} if table is None else {"table": table}
+        how = {"engine": engine and engine.value, "on_unknown": on_unknown.value}
+        options = reading.options(timeout=timeout, limit=limit, **how)
     with guard(program), opened(store, login) as at:
-        prepared = at.prepare(program, **options) if values else None
         if show:
-            typer.echo(at.explain(program, **options) if prepared is None else prepared.explain(**values))
+            typer.echo(explained(at, program, options))
             return
-        if prepared is None:
-            answer = at.query(program, timeout=timeout, limit=limit, **options)
-        else:
-            answer = prepared.run(values, timeout=timeout, limit=limit)
+        answer = run(at, program, options)
         checked = answer.check(full=True, timeout=timeout) if check else None
         if isinstance(answer, Matches):
             write_matches(answer, form, evidence=evidence, trace=trace)
@@ -125,18 +133,15 @@ def explain(
     store: StoreOption,
     text: TextArgument = None,
     file: FileOption = None,
-    language: LanguageOption = None,
-    table: TableOption = None,
-    param: ParamOption = None,
+    reading: ProgramOptions,
     login: LoginOptions,
 ) -> None:
     """Show the plan of a program, or on a server the compiled query, and do not run it."""
     with guard():
         program = program_text(text, file)
-    values = parameters(param or [])
-    options: dict[str, Any] = {"language": language} | ({} if table is None else {"table": table})
+        options = reading.options()
     with guard(program), opened(store, login) as at:
-        typer.echo(at.prepare(program, **options).explain(**values) if values else at.explain(program, **options))
+        typer.echo(explained(at, program, options))
 
 
 # -- match -------------------------------------------------------------------------------------------
@@ -209,7 +214,7 @@ def match(
     search: SearchOptions,
     login: LoginOptions,
     output: OutputOptions,
-    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
+    timeout: TimeoutOption = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most subgraphs shown.")] = None,
 ) -> None:
     """Find the subgraphs that are most similar to a pattern, like ("UNKNOWN film 1", "directed by",
@@ -365,7 +370,7 @@ def logic(
     login: LoginOptions,
     form: Annotated[Format, typer.Option("--format", help="How the answers are written.")] = Format.TABLE,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each answer came about.")] = False,
-    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
+    timeout: TimeoutOption = None,
 ) -> None:
     """Answer a logical query, like ?x : exists ?v. capital(?x, ?v) and not country(?v, "France")."""
     with guard():
@@ -427,7 +432,6 @@ def write_answers(found: LogicAnswers, form: Format, *, explain: bool = False) -
 # -- sparql and cypher -------------------------------------------------------------------------------
 
 
-TimeoutOption = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")]
 FormOption = Annotated[Format, typer.Option("--format", help="How the rows are written.")]
 
 

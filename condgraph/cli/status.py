@@ -21,6 +21,7 @@ from condgraph.cli.arguments import (
     LoginOptions,
     PasswordOption,
     StoreOption,
+    TimeoutOption,
     UserOption,
     file_of,
     grouped,
@@ -138,7 +139,7 @@ def schema(
         int, typer.Option("--limit", metavar="N", min=0, help="The most rows of each table; 0 is all of them.")
     ] = MOST_ROWS,
     tokens: Annotated[int, typer.Option("--tokens", metavar="N", min=0, help="The most tokens of --format text.")] = 1000,
-    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
+    timeout: TimeoutOption = None,
 ) -> None:
     """Show what can be asked about: sources, concepts, predicates, units, with counts and examples."""
     with guard(), opened(store, login) as at:
@@ -243,7 +244,7 @@ def map_database(
     user: UserOption = None,
     password: PasswordOption = None,
     database: DatabaseOption = None,
-    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
+    timeout: TimeoutOption = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Write what a Neo4j database that condgraph did not write is taken for, with the reason of each

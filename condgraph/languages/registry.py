@@ -196,13 +196,6 @@ def check_options(language: str, options: dict[str, Any]) -> None:
         )
 
 
-def checked_on_unknown(on_unknown: Any) -> Any:
-    """What unknown names are: an error, or nothing ("empty"); raises `OptionError` for others."""
-    if on_unknown not in ("error", "empty"):
-        raise OptionError(f"on_unknown is 'error' or 'empty', not {on_unknown!r}")
-    return on_unknown
-
-
 #: Plans of texts that are kept with a schema, which goes when the content of the graph changes; and
 #: the characters of a text that are few enough for that.
 MOST_PLANS: Final = 512
