@@ -82,11 +82,11 @@ def test_everything_goes_through_the_store(graph: OwnGraph) -> None:
     assert checked.ok
     assert checked.verified
     assert [one for one in graph.asked.asked if one[0] != "counted"] == [
-        ("answer", ("kopl", None, {"on_unknown": "error"}), False),
-        ("answer", ("llm_query", 1, {"on_unknown": "error"}), True),
+        ("answer", ("kopl", None, {}), False),
+        ("answer", ("llm_query", 1, {}), True),
         ("explain", "kopl", True),
         ("match", True, False),
-        ("answer", ("pattern", None, {"on_unknown": "error"}), False),
+        ("answer", ("pattern", None, {}), False),
     ]
     assert any(one[0] == "counted" for one in graph.asked.asked)
 
