@@ -34,7 +34,7 @@ spec.loader.exec_module(process)
 import pyoxigraph as ox
 for most in map(int, sys.argv[3:]):
     kept = ox.Store.read_only(sys.argv[2])
-    found = process.held(ox, kept, sys.argv[2], most)
+    found = process.in_memory(ox, kept, sys.argv[2], most)
     print(json.dumps(None if found is None else [len(found), sorted(map(str, found)), sorted(map(str, found.named_graphs()))]))
 """
 

@@ -272,7 +272,7 @@ def test_many_threads_and_long_queries_at_once(store: Path) -> None:
 LONG = """
 import sys
 from pathlib import Path
-from condgraph.sparql.workers.worker import may_raise
+from condgraph.sparql.workers.worker import can_raise_priority
 from condgraph.sparql.workers.pool import Query, WorkerPool
 numbers = " ".join(map(str, range(160)))
 text = "SELECT (COUNT(*) AS ?n) { " + " ".join(f"VALUES ?{name} {{ {numbers} }}" for name in "abc") + " }"
@@ -280,7 +280,7 @@ with WorkerPool(Path(sys.argv[1]), workers=1) as pool:
     for _ in range(2):
         assert b"4096000" in pool.query(Query(text), timeout=40).read()
     pool.query(Query("ASK {}"), timeout=40).read()
-    print(may_raise())
+    print(can_raise_priority())
 """
 
 
@@ -311,9 +311,9 @@ def spinning() -> Iterator[Worker]:
         # The pool's processes are its own; this one is of the same kind to the system.
         worker = Worker.__new__(Worker)
         worker.pid, worker._reaped = process.pid, False
-        worker.lower()
+        worker.lower_priority()
         try:
-            if not worker.restore():
+            if not worker.restore_priority():
                 pytest.skip("the system gives no process its priority back")
             yield worker
         finally:
@@ -323,33 +323,33 @@ def spinning() -> Iterator[Worker]:
 @pytest.mark.slow
 def test_who_was_ahead_does_not_pay_for_it(spinning: Worker) -> None:
     """A second for itself, and then a busy machine: it is lifted as soon as it is behind."""
-    begin, until = spinning.busy(), time.monotonic() + 30
-    while spinning.busy() - begin < 1 and time.monotonic() < until:
-        spinning.keep_going(0.2)
-        spinning.restore()
+    begin, until = spinning.cpu_time(), time.monotonic() + 30
+    while spinning.cpu_time() - begin < 1 and time.monotonic() < until:
+        spinning.keep_share(0.2)
+        spinning.restore_priority()
         time.sleep(0.02)
     os.kill(spinning.pid, signal.SIGSTOP)
-    spinning._lifted = False
-    spinning._lowest()
+    spinning._raised = False
+    spinning._set_lowest()
     until = time.monotonic() + 2.5
     while os.sched_getscheduler(spinning.pid) != os.SCHED_OTHER and time.monotonic() < until:
         time.sleep(0.02)
-        spinning.keep_going(0.2)
+        spinning.keep_share(0.2)
     assert os.sched_getscheduler(spinning.pid) == os.SCHED_OTHER
     # It works for more than its share again, and gives way.
     os.kill(spinning.pid, signal.SIGCONT)
     until = time.monotonic() + 30
     while os.sched_getscheduler(spinning.pid) != os.SCHED_IDLE and time.monotonic() < until:
         time.sleep(0.02)
-        spinning.keep_going(0.2)
+        spinning.keep_share(0.2)
     assert os.sched_getscheduler(spinning.pid) == os.SCHED_IDLE
 
 
 def test_a_process_that_was_given_up_is_left_alone(spinning: Worker) -> None:
     """Its number may be another's by then."""
-    spinning._seen, spinning._lifted, spinning._reaped = (time.monotonic() - 10, spinning.busy(), 0.0), False, True
-    spinning._lowest()
-    spinning.keep_going(1.0)
+    spinning._usage, spinning._raised, spinning._reaped = (time.monotonic() - 10, spinning.cpu_time(), 0.0), False, True
+    spinning._set_lowest()
+    spinning.keep_share(1.0)
     assert os.sched_getscheduler(spinning.pid) == os.SCHED_IDLE
 
 
@@ -362,7 +362,7 @@ def test_what_became_long_twice_is_one(store: Path) -> None:
             with pool.query(Query(text), timeout=60) as results:
                 for _ in results:
                     time.sleep(0.002)
-        assert (pool._places._free, pool._places._long) == (1, 0)
+        assert (pool._scheduler._free, pool._scheduler._long) == (1, 0)
 
 
 def test_waiting_is_bounded(store: Path) -> None:

@@ -1,8 +1,7 @@
-"""What worker processes have in common, whatever they answer: they are forked from one that has all
-open, end with their parent, have so much memory and no network, and their ends are waited for.
+"""What all worker processes have in common: they are forked from one that has everything open, end
+with their parent, and have bounded memory and no network.
 
-Python's standard library alone: this file is also loaded by a script that is no part of its
-package (`process`).
+This file imports the standard library only, since `process`, a script outside its package, loads it.
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 _LENGTH = struct.Struct(">I")
-#: Requests are read in parts of so many bytes: freeing larger ones makes the allocator tidy up, for
-#: every query.
+#: Requests are read in parts of this many bytes: freeing larger ones makes the allocator return memory,
+#: for every query.
 _READ = 1 << 14
 
 
 class Work(Protocol):
-    """What a worker does."""
+    """The work of a kind of worker."""
 
     def open(self, source: Any) -> None:
-        """Open what the workers are about, before they are forked; the first frame says what."""
+        """Open what workers need, before they are forked; the first frame states it."""
 
     def serve(self) -> None:
         """Answer requests on descriptor 0 until the other side goes away."""
 
 
 def _leave_with_parent() -> None:
-    """End as soon as nobody is at the other end, in the middle of a query too."""
+    """End as soon as the other side of the socket is closed, in the middle of a query too."""
     poll = select.poll()
     poll.register(0, 0)
     poll.poll()
@@ -51,8 +50,8 @@ _SOCKET_CALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 
 
 def without_network() -> None:
-    """Take the right to open sockets from this process (seccomp, on Linux): a query asks nobody
-    else, whatever SERVICE it hides.
+    """Forbid this process to open sockets (seccomp, on Linux): a query reaches no other server, whatever
+    SERVICE it hides.
     """
     import ctypes
     import platform
@@ -73,8 +72,8 @@ def without_network() -> None:
             (0x06, 0, 0, allow),
         )
     )
-    held = ctypes.create_string_buffer(program)
-    filters = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(held))
+    buffer = ctypes.create_string_buffer(program)
+    filters = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
     none = ctypes.c_ulong(0)
     if libc.prctl(38, ctypes.c_ulong(1), none, none, none) == 0:  # no new privileges
@@ -82,7 +81,7 @@ def without_network() -> None:
 
 
 def requests() -> Iterator[Any]:
-    """The requests on descriptor 0, each JSON behind its length, until the other side goes away."""
+    """The requests on descriptor 0, each JSON after its length, until the other side goes away."""
     import json
 
     buffer = b""
@@ -100,7 +99,7 @@ def requests() -> Iterator[Any]:
 def work(worker: Work) -> None:
     """Serve requests on descriptor 0; never returns."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # where the machine has no memory left, this is the process to end
+        file.write("1000")  # where the machine runs out of memory, this is the process to kill
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     with suppress(OSError):  # the other side goes away in the middle of an answer
         worker.serve()
@@ -119,10 +118,10 @@ def _others_sleep() -> bool:
 
 
 def fork() -> int:
-    """Fork, while no other thread can hold a lock that the child would wait for.
+    """Fork while no other thread can hold a lock that the child would wait for.
 
-    The threads are those that RocksDB starts for compaction. A store that is open for reading never
-    gives them anything to do, so that they sleep, holding nothing, from when they have started.
+    The other threads are those that RocksDB starts for compaction. A store that is open for reading
+    gives them no work, so that they sleep without a lock once they have started.
     """
     for _ in range(200):
         if _others_sleep():
@@ -131,20 +130,20 @@ def fork() -> int:
     return os.fork()
 
 
-class Undertaker:
-    """Waits for the end of workers that were killed, without keeping others waiting."""
+class Reaper:
+    """Collects the exit codes of workers that were killed, without blocking."""
 
     def __init__(self) -> None:
-        self.dying: set[int] = set()
+        self.killed: set[int] = set()
 
-    def look(self, options: int = os.WNOHANG) -> None:
-        """Take the numbers from those that have ended."""
-        for pid in tuple(self.dying):
+    def reap(self, options: int = os.WNOHANG) -> None:
+        """Collect those that have ended."""
+        for pid in tuple(self.killed):
             try:
                 if os.waitpid(pid, options)[0]:
-                    self.dying.discard(pid)
+                    self.killed.discard(pid)
             except ChildProcessError:
-                self.dying.discard(pid)
+                self.killed.discard(pid)
 
 
 def begin(memory: int, *, network: bool) -> None:
@@ -155,20 +154,20 @@ def begin(memory: int, *, network: bool) -> None:
     if not network:
         without_network()
     if memory:
-        # The limit that could be raised stays what it is: `shared` asks for more.
+        # The hard limit stays: `shared` raises the soft one again.
         bound = resource.getrlimit(resource.RLIMIT_DATA)[1]
         resource.setrlimit(resource.RLIMIT_DATA, (at_most(memory, bound), bound))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def at_most(size: int, bound: int) -> int:
-    """A limit that does not go beyond the one it could be raised to."""
+    """A limit within the hard limit `bound`."""
     return size if bound == resource.RLIM_INFINITY else min(size, bound)
 
 
 @contextmanager
 def shared() -> Iterator[None]:
-    """What is taken in here is no query's, and counts for none."""
+    """Within this, memory counts for no query: the limit grows by what is allocated."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     before = _data()
     resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
@@ -181,7 +180,7 @@ def shared() -> Iterator[None]:
 
 
 def _data() -> int:
-    """Bytes of data that this process has, as the limit counts them, or nearly so."""
+    """Bytes of data of this process, nearly as the limit counts them."""
     try:
         return int(Path("/proc/self/statm").read_bytes().split()[5]) * resource.getpagesize()
     except OSError:
@@ -189,28 +188,28 @@ def _data() -> int:
 
 
 def serve_forks(worker: Work) -> None:
-    """Open what the first frame says, and fork workers as the socket at descriptor 0 asks for."""
+    """Open what the first frame states, and fork workers as requested on the socket at descriptor 0."""
     import json
 
     control = socket.socket(fileno=0)
     size = _LENGTH.unpack(control.recv(_LENGTH.size, socket.MSG_WAITALL))[0]
     worker.open(json.loads(control.recv(size, socket.MSG_WAITALL)))
-    gc.freeze()  # workers share what is here
+    gc.freeze()  # workers share what is allocated here
     request, answer = struct.Struct(">ci"), struct.Struct(">i")
-    undertaker, poll = Undertaker(), select.poll()
+    reaper, poll = Reaper(), select.poll()
     poll.register(control, select.POLLIN)
     while True:
-        come = poll.poll(50 if undertaker.dying else None)
-        undertaker.look()
-        if not come:
+        ready = poll.poll(50 if reaper.killed else None)
+        reaper.reap()
+        if not ready:
             continue
         data, descriptors, _, _ = socket.recv_fds(control, request.size, 1)
         if len(data) < request.size:
-            undertaker.look(0)
+            reaper.reap(0)
             os._exit(0)
         kind, pid = request.unpack(data)
         if kind == b"B":
-            undertaker.dying.add(pid)
+            reaper.killed.add(pid)
         elif kind == b"W":
             code = 0
             with suppress(ChildProcessError):

@@ -3,12 +3,12 @@
 Oxigraph cannot be told to stop, so a query that has a deadline, or somebody who may cancel it, runs
 in a process of its own, which is killed when its time is over. Processes are kept between queries,
 and shared by all threads and event loops; a short query costs one round trip over a socket more
-than in process. Results come serialised, in the format that was asked for, part by part.
+than in process. Results come serialised, in the requested format, part by part.
 
-A query that takes more than a quantum of a processor's time gives its place up: its process goes on
-with the lowest priority, and another one takes the place; whatever else the machine does, long
-queries together get a share of one processor (`LONG_SHARE`), or each a tenth of the usual
-one, where this process could not raise a priority again (`worker.may_raise`). When as many long
+A query that takes more than a quantum of processor time gives up its place: its process goes on
+with the lowest priority, and another one takes the place. Whatever else the machine does, long
+queries together get a share of one processor (`LONG_SHARE`), or each a tenth of the usual share,
+where this process could not raise a priority again (`worker.can_raise_priority`). When as many long
 queries run as are allowed, one that becomes long is ended, and begins anew when there is room, in
 what its deadline leaves it: short queries do not wait behind long ones.
 """
@@ -58,13 +58,13 @@ Triples = Literal["turtle", "ntriples", "jsonld", "rdfxml", "trig", "nquads"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query, its data set, and how its results are to be written.
+    """A query, its data set, and the formats of its results.
 
-    `default_graphs` and `named_graphs` are the data set (None: the store's, or what the query says;
-    given, they count and not what the query says; without default graphs, named ones that are given
-    leave the default graph empty). `union` makes the default graph all graphs.
-    `limit` is the most solutions, or triples, that are given. `graph` asks for a named graph as it
-    is, `dataset` for all graphs with their names, and there is no text then.
+    `default_graphs` and `named_graphs` are the data set. None means the store's, or what the query
+    states; otherwise they replace what the query states, and where only named graphs are given the
+    default graph is empty. `union` makes the default graph all graphs. `limit` is the most solutions
+    or triples. Without text, `graph` requests a named graph as it is, `dataset` all graphs with their
+    names.
     """
 
     text: str
@@ -81,19 +81,19 @@ class Query:
     dataset: bool = False
 
     def request(self) -> bytes:
-        """As it goes to a worker."""
-        said: dict[str, Any] = {"query": self.text, "solutions": self.solutions, "triples": self.triples}
+        """The query as a frame for a worker."""
+        record: dict[str, Any] = {"query": self.text, "solutions": self.solutions, "triples": self.triples}
         for name in ("base", "limit", "union", "graph", "dataset"):
             if value := getattr(self, name):
-                said[name] = value
+                record[name] = value
         for name in ("default_graphs", "named_graphs"):
             if (graphs := getattr(self, name)) is not None:
-                said[name] = list(graphs)
+                record[name] = list(graphs)
         if self.prefixes and (used := occurring(self.prefixes, self.text)):
-            said["prefixes"] = dict(used)
+            record["prefixes"] = dict(used)
         if self.output_prefixes:
-            said["output_prefixes"] = dict(self.output_prefixes)
-        return frame(json.dumps(said).encode("utf-8", "surrogatepass"))
+            record["output_prefixes"] = dict(self.output_prefixes)
+        return frame(json.dumps(record).encode("utf-8", "surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ class File:
 
 @dataclass(slots=True)
 class Head:
-    """What a query is, known before its first result; `cut` is known behind the last: whether the
-    limit cut the results.
+    """The kind of a query, known before its first result. `cut`, whether the limit cut the results, is
+    known after the last.
     """
 
     kind: Literal["solutions", "boolean", "triples"]
@@ -123,8 +123,8 @@ Steps = Generator[Wait | Head | bytes, bool, None]
 
 
 class _Conversation:
-    """A query and its worker, for threads and event loops: steps that are waited for, and the parts
-    of the results.
+    """A query and its worker, for threads and event loops: the steps to wait for, and the parts of the
+    results.
     """
 
     def __init__(self, steps: Steps) -> None:
@@ -133,15 +133,16 @@ class _Conversation:
 
     @property
     def cut(self) -> bool:
-        """Whether there were more results than the limit; known when the last part was given."""
+        """Whether there were more results than the limit; known after the last part."""
         return self.head.cut
 
-    def _end(self) -> None:
+    def close(self) -> None:
+        """End the query, if it still runs."""
         self._steps.close()
 
 
 class Results(_Conversation, Iterator[bytes]):
-    """Results of a query, part by part; close them, or read them to the end."""
+    """The results of a query, part by part. Close them, or read them to the end."""
 
     def __init__(self, steps: Steps, cancelled: Event | None) -> None:
         super().__init__(steps)
@@ -157,7 +158,7 @@ class Results(_Conversation, Iterator[bytes]):
             try:
                 answer = step.block(self._cancelled)
             except BaseException:
-                self._end()
+                self.close()
                 raise
 
     def __next__(self) -> bytes:
@@ -167,10 +168,6 @@ class Results(_Conversation, Iterator[bytes]):
         """All parts."""
         return b"".join(self)
 
-    def close(self) -> None:
-        """End the query, if it still runs."""
-        self._end()
-
     def __enter__(self) -> Results:
         return self
 
@@ -179,7 +176,7 @@ class Results(_Conversation, Iterator[bytes]):
 
 
 class AsyncResults(_Conversation, AsyncIterator[bytes]):
-    """Results of a query, part by part, in an event loop; close them, or read them to the end."""
+    """The results of a query, part by part, in an event loop. Close them, or read them to the end."""
 
     async def begin(self) -> AsyncResults:
         """Wait for the head."""
@@ -198,7 +195,7 @@ class AsyncResults(_Conversation, AsyncIterator[bytes]):
             try:
                 answer = await step.wait()
             except BaseException:
-                self._end()
+                self.close()
                 raise
 
     async def __anext__(self) -> bytes:
@@ -211,33 +208,27 @@ class AsyncResults(_Conversation, AsyncIterator[bytes]):
         """All parts."""
         return b"".join([part async for part in self])
 
-    def close(self) -> None:
-        """End the query, if it still runs."""
-        self._end()
-
 
 # -- places ------------------------------------------------------------------------------------------
-# Which worker process runs what: places for queries, those that wait for one, and long queries
-# beside them.
-#
-# A thread starts processes, so that no caller waits for that.
+# Which worker process runs which query: places for queries, a queue for each kind of query, and long
+# queries that gave up their place. A thread starts processes, so that no caller waits for that.
 
 
-#: The least that long queries have of one processor, all of them together, on a machine whose
-#: processors have enough to do: else one would never end beside programs that have nothing to do
-#: with this one.
+#: The least share of one processor that all long queries together have on a busy machine: without it a
+#: long query would never end next to other programs.
 LONG_SHARE: Final = 0.3
 
 
 class BusyError(InterruptedQueryError):
-    """So many queries wait that one more is not taken."""
+    """Too many queries wait already."""
 
     code = "busy"
 
 
-class Places:
-    """`size` places for queries, and room for `long` that have given theirs up. A place is not a
-    process: those are kept beside; `command` gives what starts the one that they are forked from.
+class Scheduler:
+    """`size` places for queries, and room for `long` queries that gave up theirs. A place is not a
+    process: idle processes are kept apart. `command` gives the command that starts the process that
+    workers are forked from.
     """
 
     def __init__(self, size: int, long: int, waiting: int, command: Callable[[], Sequence[str]]) -> None:
@@ -249,54 +240,52 @@ class Places:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._closed = False
-        #: Places that are free, long queries that run, and processes that are being started.
+        #: Scheduler that are free, long queries that run, and processes that are being started.
         self._free, self._long, self._starting = self._size, 0, 0
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._waiting: deque[Future[Worker]] = deque()
         self._long_waiting: deque[Future[Worker]] = deque()
-        #: What new workers are forked from, and all of that kind that still has workers.
+        #: The process that new workers are forked from, and all such processes that still have workers.
         self._forks: ForkServer | None = None
         self._servers: set[ForkServer] = set()
         self._starts = _Thread("condgraph-starts")
 
     def share(self) -> float:
-        """The least share of a processor that each long query has."""
+        """The least share of a processor for each long query."""
         return LONG_SHARE / max(self._long, 1)
 
     def pids(self) -> list[int]:
-        """The processes that are there."""
+        """The ids of the processes."""
         with self._lock:
             return [worker.pid for worker in self._all if worker.alive()]
 
     def use(self, source: bytes) -> None:
-        """What workers have open from now on, as `ForkServer` takes it; those that run a query go
-        on with theirs.
-        """
+        """Set what workers open from now on, as `ForkServer` takes it; running queries keep theirs."""
         with self._lock:
             self._source, self._forks = source, None
             for worker in self._idle:
-                self._bury(worker)
+                self._discard(worker)
             self._idle.clear()
-            self._retire()
+            self._retire_servers()
 
     def prepare(self) -> None:
-        """Start a process before it is asked for."""
+        """Start a process ahead of the first query."""
         with self._lock:
             if not self._closed and not self._idle:
                 self._start(1)
 
-    # -- asking and giving -------------------------------------------------------------------------
+    # -- workers for queries -----------------------------------------------------------------------
 
-    def ask(self, *, long: bool) -> Worker | Future[Worker]:
-        """A worker, or the promise of one; `long` for a query that is known to be long."""
+    def acquire(self, *, long: bool) -> Worker | Future[Worker]:
+        """A worker, or a future of one; `long` for a query that is known to be long."""
         if os.getpid() != self._pid:
-            self._forked()
+            self._reset_after_fork()
         with self._lock:
             if self._closed:
                 raise StoreError("the worker processes were closed")
             if not long and self._free and not self._waiting:
-                worker = self._kept()
+                worker = self._idle_worker()
                 if worker is not None:
                     self._free -= 1
                     return worker
@@ -305,16 +294,16 @@ class Places:
                 raise BusyError(f"{len(queue)} queries wait already", hint="try again later")
             promise: Future[Worker] = Future()
             queue.append(promise)
-            self._give()
+            self._assign()
             return promise
 
     def withdraw(self, promise: Future[Worker]) -> None:
-        """Nobody waits for this promise any more."""
+        """Give up a future of a worker, or the worker that it has by now."""
         if not promise.cancel() and promise.exception() is None:
             self.release(promise.result(), healthy=True)
 
     def release(self, worker: Worker, *, healthy: bool) -> None:
-        """A worker is done with a query; one that is not healthy (it still runs, it crashed) is
+        """Take a worker back after a query; one that is not healthy (it still runs, it crashed) is
         killed.
         """
         with self._lock:
@@ -323,22 +312,22 @@ class Places:
                 return
             if worker.long:
                 self._long -= 1
-                healthy = healthy and worker.restore()
+                healthy = healthy and worker.restore_priority()
                 worker.long = False
             else:
                 self._free += 1
             if healthy and worker.forks is self._forks and len(self._idle) < 2 * self._size:
                 self._idle.append(worker)
             else:
-                self._bury(worker)
-                self._spare()
-            self._give()
+                self._discard(worker)
+                self._start_spares()
+            self._assign()
 
     def demote(self, worker: Worker, *, begun: bool) -> bool:
-        """Take a worker for long from its place; False where as many long queries run as may.
+        """Make a query a long one, which frees its place; False where no more long queries may run.
 
-        One that has begun to send results (`begun`) cannot begin anew later: there may be twice as
-        many before it keeps its place.
+        A query that has begun to send results (`begun`) cannot be restarted: of these there may be
+        twice as many before one keeps its place.
         """
         with self._lock:
             if worker.long:
@@ -348,32 +337,32 @@ class Places:
             self._free += 1
             self._long += 1
             worker.long = True
-            worker.lower()
-            self._give()
-            self._spare()
+            worker.lower_priority()
+            self._assign()
+            self._start_spares()
             return True
 
-    def _kept(self) -> Worker | None:
-        """A process that waits for work."""
+    def _idle_worker(self) -> Worker | None:
+        """An idle process."""
         while self._idle:
             worker = self._idle.pop()
             if worker.alive():
                 return worker
-            self._bury(worker)
+            self._discard(worker)
         return None
 
-    def _give(self) -> None:
-        """Give places and processes to those who wait, and start what is missing."""
-        while self._long_waiting and self._long < self._most_long and self._promised(self._long_waiting, long=True):
+    def _assign(self) -> None:
+        """Give places and processes to waiting queries, and start the missing processes."""
+        while self._long_waiting and self._long < self._most_long and self._assign_first(self._long_waiting, long=True):
             self._long += 1
-        while self._waiting and self._free and self._promised(self._waiting, long=False):
+        while self._waiting and self._free and self._assign_first(self._waiting, long=False):
             self._free -= 1
         wanted = min(len(self._waiting), self._free) + min(len(self._long_waiting), max(0, self._most_long - self._long))
         self._start(wanted - self._starting)
 
-    def _promised(self, queue: deque[Future[Worker]], *, long: bool) -> bool:
-        """Give a process to the first who waits; False where there is none, or nobody."""
-        worker = self._kept()
+    def _assign_first(self, queue: deque[Future[Worker]], *, long: bool) -> bool:
+        """Give a process to the first query of a queue; False where there is no process, or no query."""
+        worker = self._idle_worker()
         if worker is None:
             return False
         while queue:
@@ -381,31 +370,30 @@ class Places:
             if promise.set_running_or_notify_cancel():
                 if long:
                     worker.long = True
-                    worker.lower()
+                    worker.lower_priority()
                 promise.set_result(worker)
                 return True
         self._idle.append(worker)
         return False
 
-    def _spare(self) -> None:
-        """When processes are killed, some are started before they are asked for."""
+    def _start_spares(self) -> None:
+        """Replace processes that were killed before the next query needs them."""
         self._start(2 * self._size - self._starting - len(self._idle))
 
-    # -- what the threads do -----------------------------------------------------------------------
+    # -- starting and ending processes -------------------------------------------------------------
 
     def _start(self, count: int) -> None:
-        # Beside those that run there are as many that wait for the next query.
+        # As many processes wait for a query as run one.
         room = 2 * self._size + max(self._long, self._most_long) - len(self._all) - self._starting
         for _ in range(min(count, room)):
             if self._closed:
                 return
             self._starting += 1
-            self._starts.do(self._started)
+            self._starts.run(self._start_one)
 
-    def _started(self) -> None:
-        """Start a process."""
+    def _start_one(self) -> None:
         try:
-            worker = self._forked_worker()
+            worker = self._new_worker()
         except (OSError, StoreError) as error:
             with self._lock:
                 self._starting -= 1
@@ -421,22 +409,20 @@ class Places:
             self._all.add(worker)
             worker.forks.workers += 1
             if self._closed or worker.forks is not self._forks:
-                self._bury(worker)
+                self._discard(worker)
             else:
                 self._idle.append(worker)
             if not self._closed:
-                self._give()
+                self._assign()
 
-    def _forked_worker(self) -> Worker:
-        """A process, forked from the server in use, or from another one where there is none, or it
-        is gone.
-        """
+    def _new_worker(self) -> Worker:
+        """A process, forked from the server in use, or from a new one where that is missing or gone."""
         with self._lock:
             forks, source = self._forks, self._source
         if forks is not None:
             try:
                 return Worker(forks)
-            except OSError:  # it was killed: another one
+            except OSError:  # it was killed
                 with self._lock:
                     self._servers.discard(forks)
                 forks.close()
@@ -447,23 +433,23 @@ class Places:
                 self._forks = forks
         return Worker(forks)
 
-    def _bury(self, worker: Worker) -> None:
+    def _discard(self, worker: Worker) -> None:
         self._all.discard(worker)
-        worker.bury()
+        worker.discard()
         worker.forks.workers -= 1
         if worker.forks is not self._forks:
-            self._retire()
+            self._retire_servers()
 
-    def _retire(self) -> None:
-        """End the servers that are not in use any more, and whose workers are gone."""
+    def _retire_servers(self) -> None:
+        """End the servers that are no longer in use and have no workers."""
         for forks in [one for one in self._servers if one is not self._forks and not one.workers]:
             self._servers.discard(forks)
-            self._starts.do(forks.close)
+            self._starts.run(forks.close)
 
     # -- the end -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Kill every process; those who wait get an error."""
+        """Kill every process; waiting queries fail."""
         if os.getpid() != self._pid:
             return
         with self._lock:
@@ -474,9 +460,9 @@ class Places:
             self._waiting.clear()
             self._long_waiting.clear()
             for worker in self._idle:
-                worker.bury()
+                worker.discard()
             for worker in self._all:
-                worker.kill()  # somebody waits for what it says, and closes its socket
+                worker.kill()  # whoever waits for its data closes the socket
             self._all.clear()
             self._idle.clear()
         for promise in promises:
@@ -487,81 +473,79 @@ class Places:
             forks.close()
         self._servers.clear()
 
-    def _forked(self) -> None:
-        """In a process that was forked from the owner: begin anew, the workers there belong to the
-        owner.
-        """
+    def _reset_after_fork(self) -> None:
+        """Begin without workers in a process that was forked from the owner, to which they belong."""
         self._lock = Lock()
         for worker in self._all:
-            worker.forget()
+            worker.detach()
         for forks in self._servers:
-            forks.forget()
+            forks.detach()
         self._begin()
 
 
 class _Thread:
-    """A thread that does one thing after the other; it starts with the first."""
+    """A thread that runs one call after the other; the first call starts it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: Thread | None = None
 
-    def do(self, what: Callable[[], None]) -> None:
-        """Do something soon; called under the lock of the places."""
+    def run(self, call: Callable[[], None]) -> None:
+        """Run a call soon; called under the lock of the scheduler."""
         if self._thread is None:
-            # It knows its queue only: places that nobody has any more are closed.
+            # It refers to its queue alone: a scheduler without other references is closed.
             self._thread = Thread(target=_work, args=(self._queue,), name=self._name, daemon=True)
             self._thread.start()
-        self._queue.put(what)
+        self._queue.put(call)
 
     def end(self) -> None:
-        """Wait until all is done."""
+        """Wait until all calls have run."""
         self._queue.put(None)
         if self._thread is not None:
             self._thread.join()
 
 
 def _work(queue: SimpleQueue[Callable[[], None] | None]) -> None:
-    while (what := queue.get()) is not None:
-        what()
-        del what
+    while (call := queue.get()) is not None:
+        call()
+        del call
 
 
 # -- pool --------------------------------------------------------------------------------------------
 
 
-#: Bytes of data that one process may have.
+#: Bytes of data that a process may have.
 MEMORY: Final = 2 << 30
-#: A query that has given so many bytes of results counts as long.
+#: A query that has sent this many bytes of results counts as long.
 ASIDE: Final = 1 << 20
-#: Seconds between two looks at how long a query has run.
-_LEAST_LOOK: Final = 0.002
-#: Seconds between two looks at whether a long query gets its share of a processor.
-_SHARE_LOOK: Final = 0.1
-#: Below this a process cannot open a store.
+#: Seconds between two checks of how long a query has run.
+_LEAST_INTERVAL: Final = 0.002
+#: Seconds between two checks of whether a long query gets its share of a processor.
+_SHARE_INTERVAL: Final = 0.1
+#: With less memory a process cannot open a store.
 LEAST_MEMORY: Final = 256 << 20
 
 
-class Asked(Protocol):
-    """What a worker is asked."""
+class Request(Protocol):
+    """A request to a worker."""
 
     def request(self) -> bytes:
-        """As it goes to a worker: a frame."""
+        """The request as a frame."""
         ...
 
 
 class WorkerPool:
     """Processes that answer queries over one store. Use it from any thread and any event loop.
 
-    `workers` queries run at once, and beside them up to `long` (twice as many by default) that take
-    more than `quantum` seconds of a processor, and as many again of those that have begun to send
-    their results, which cannot begin anew later. Further ones wait, at most `waiting` of them. With
-    two workers a processor, a query that turns out to be long keeps no other one from its place
-    meanwhile. `memory` is how many bytes of data a process may have, 0 for any number.
+    `workers` queries run at once, and next to them up to `long` (twice as many by default) that take
+    more than `quantum` seconds of processor time, and as many again that have begun to send results
+    and so cannot be restarted. Further queries wait, at most `waiting` of them. With two workers a
+    processor, a query that turns out to be long keeps no other one from a place. `memory` is how many
+    bytes of data a process may have, 0 for any number.
 
-    `command` starts other processes than those of Oxigraph: they get the source as JSON, and speak
-    as `process` says.
+    `command` starts other processes than those of Oxigraph: they get the source as JSON, and use the
+    protocol of `process`.
     """
 
     def __init__(
@@ -579,30 +563,32 @@ class WorkerPool:
             raise OptionError("a pool has at least one worker")
         if memory and memory < LEAST_MEMORY:
             raise OptionError(f"a worker process needs {LEAST_MEMORY >> 20} MiB of memory at least, not {memory >> 20} MiB")
-        # Where no long queries may run beside the others, every query keeps its place.
+        # Where no long queries may run, every query keeps its place.
         self._quantum, self._memory = quantum if long != 0 else None, memory
-        self._places = Places(workers, 2 * workers if long is None else long, waiting, command or partial(oxigraph_command, memory))
+        self._scheduler = Scheduler(
+            workers, 2 * workers if long is None else long, waiting, command or partial(oxigraph_command, memory)
+        )
         self.use(source)
-        # A pool that nobody closed leaves no process behind.
-        self._end = weakref.finalize(self, self._places.close)
+        # A pool that is not closed leaves no process.
+        self._end = weakref.finalize(self, self._scheduler.close)
 
     def use(self, source: Path | Sequence[File] | Mapping[str, Any]) -> None:
-        """Answer from another store from now on; queries that run go on with theirs."""
-        said: Mapping[str, Any]
+        """Answer from another store from now on; running queries keep theirs."""
+        opened: Mapping[str, Any]
         if isinstance(source, Mapping):
-            said = source
+            opened = source
         elif isinstance(source, Path):
-            said = {"store": str(source)}
+            opened = {"store": str(source)}
         else:
-            said = {"files": [[str(file.path), file.media_type, file.graph, file.base] for file in source]}
-        self._places.use(frame(json.dumps(said).encode()))
+            opened = {"files": [[str(file.path), file.media_type, file.graph, file.base] for file in source]}
+        self._scheduler.use(frame(json.dumps(opened).encode()))
 
     def prepare(self) -> None:
-        """Open the source now, and not when the first query comes; returns at once."""
-        self._places.prepare()
+        """Open the source ahead of the first query; returns at once."""
+        self._scheduler.prepare()
 
     def close(self) -> None:
-        """Kill all processes; queries that still run end with an error."""
+        """Kill all processes; running queries fail."""
         self._end()
 
     def __enter__(self) -> WorkerPool:
@@ -612,32 +598,31 @@ class WorkerPool:
         self.close()
 
     def pids(self) -> list[int]:
-        """The processes that are there."""
-        return self._places.pids()
+        """The ids of the processes."""
+        return self._scheduler.pids()
 
-    def query(self, query: Asked, *, timeout: float | None = None, cancelled: Event | None = None) -> Results:
-        """Run a query; returns as soon as it is known what it is, and raises whatever is wrong with
-        it.
+    def query(self, query: Request, *, timeout: float | None = None, cancelled: Event | None = None) -> Results:
+        """Run a query; returns as soon as its kind is known.
 
-        `timeout` is in seconds from now, for all of it, the reading of its results too:
-        `DeadlineError` then, here or while results are read. Also raises `ParseError`,
-        `CancelledError`, `InterruptedQueryError` (out of memory, or the engine crashed),
-        `UnsupportedError` (the format cannot say the results), `UnopenedError` and `StoreError`.
+        `timeout` is in seconds from now, and includes reading the results: `DeadlineError` after that,
+        here or while results are read. Also raises `ParseError`, `CancelledError`,
+        `InterruptedQueryError` (out of memory, or the engine crashed), `UnsupportedError` (the format
+        cannot hold the results), `UnopenedError` and `StoreError`.
         """
         return Results(self._steps(query, timeout), cancelled)
 
-    async def query_async(self, query: Asked, *, timeout: float | None = None) -> AsyncResults:
-        """The same in an event loop; cancel the task to cancel the query."""
+    async def query_async(self, query: Request, *, timeout: float | None = None) -> AsyncResults:
+        """`query` in an event loop; cancel the task to cancel the query."""
         return await AsyncResults(self._steps(query, timeout)).begin()
 
     # -- the conversation with a worker ------------------------------------------------------------
 
-    def _steps(self, query: Asked, timeout: float | None) -> Steps:
+    def _steps(self, query: Request, timeout: float | None) -> Steps:
         request = query.request()
         until = None if timeout is None else time.monotonic() + timeout
         long = False
         while True:
-            worker = yield from self._given(long, until, timeout)
+            worker = yield from self._acquire(long, until, timeout)
             healthy = False
             try:
                 healthy = yield from self._ask(worker, request, until, timeout)
@@ -647,12 +632,12 @@ class WorkerPool:
                 healthy = True
                 raise _error(error.kind, error.message, request, self._memory, getattr(query, "prefixes", None) or ()) from None
             finally:
-                self._places.release(worker, healthy=healthy)
+                self._scheduler.release(worker, healthy=healthy)
             long = True
 
-    def _given(self, long: bool, until: float | None, timeout: float | None) -> Generator[Wait | Head | bytes, bool, Worker]:
+    def _acquire(self, long: bool, until: float | None, timeout: float | None) -> Generator[Wait | Head | bytes, bool, Worker]:
         """Wait for a place."""
-        place = self._places.ask(long=long)
+        place = self._scheduler.acquire(long=long)
         if isinstance(place, Worker):
             return place
         come = False
@@ -660,7 +645,7 @@ class WorkerPool:
             come = yield Wait(place, until)
         finally:
             if not come:
-                self._places.withdraw(place)
+                self._scheduler.withdraw(place)
         if not come:
             raise DeadlineError(f"the query did not get to run to its end in {timeout:g} s, there are too many")
         return place.result()
@@ -668,7 +653,7 @@ class WorkerPool:
     def _ask(
         self, worker: Worker, request: bytes, until: float | None, timeout: float | None
     ) -> Generator[Wait | Head | bytes, bool, bool]:
-        """Ask a worker; False when the query has to begin anew, as a long one."""
+        """Send a query to a worker, and yield its results; False when it has to be restarted as a long one."""
         head, size = None, 0
         sent = worker.send(request)
         while not sent:
@@ -676,9 +661,9 @@ class WorkerPool:
                 raise DeadlineError(f"the query did not end in {timeout:g} s")
             sent = worker.send()
         quantum = None if worker.long else self._quantum
-        # What a busy machine does not give is not counted.
-        begin = worker.busy()
-        look = time.monotonic() + (_SHARE_LOOK if quantum is None else quantum)
+        # Time that a busy machine gives to others does not count.
+        begin = worker.cpu_time()
+        look = time.monotonic() + (_SHARE_INTERVAL if quantum is None else quantum)
         while True:
             soon = look if until is None else min(look, until)
             come = yield Wait(worker, soon)
@@ -688,13 +673,13 @@ class WorkerPool:
             if not come:
                 if quantum is None:
                     if worker.long:
-                        worker.keep_going(self._places.share())
-                    look = now + _SHARE_LOOK
+                        worker.keep_share(self._scheduler.share())
+                    look = now + _SHARE_INTERVAL
                     continue
-                left = quantum - (worker.busy() - begin)
+                left = quantum - (worker.cpu_time() - begin)
                 if left > 0:
-                    look = now + max(left, _LEAST_LOOK)
-                elif self._places.demote(worker, begun=head is not None):
+                    look = now + max(left, _LEAST_INTERVAL)
+                elif self._scheduler.demote(worker, begun=head is not None):
                     quantum = None
                 elif head is None:
                     return False
@@ -704,18 +689,17 @@ class WorkerPool:
             try:
                 frames = worker.receive()
             except EOFError:
-                raise _crash(worker.ended(), self._memory) from None
+                raise _crash(worker.exit_code(), self._memory) from None
             for kind, data in frames:
                 if kind == b"D":
                     size += len(data)
-                    # A caller who reads much may read slowly; meanwhile it keeps no place from
-                    # others.
+                    # Whoever reads much may read slowly, and must not keep a place meanwhile.
                     if size > ASIDE and not worker.long and self._quantum is not None:
-                        self._places.demote(worker, begun=True)
+                        self._scheduler.demote(worker, begun=True)
                     yield data
                 elif kind == b"H":
-                    said = json.loads(data.decode())
-                    head = Head(said["kind"], tuple(said.get("variables", ())))
+                    about = json.loads(data.decode())
+                    head = Head(about["kind"], tuple(about.get("variables", ())))
                     yield head
                 elif kind == b"Z":
                     assert head is not None
@@ -726,7 +710,7 @@ class WorkerPool:
 
 
 class UnwritableError(UnsupportedError):
-    """A format cannot say the results."""
+    """A format cannot hold the results."""
 
 
 class UnopenedError(StoreError):
@@ -734,11 +718,11 @@ class UnopenedError(StoreError):
 
 
 class _WorkerError(Exception):
-    """What a worker said is wrong."""
+    """An error that a worker reports."""
 
-    def __init__(self, said: dict[str, str]) -> None:
+    def __init__(self, report: dict[str, str]) -> None:
         super().__init__()
-        self.kind, self.message = said["kind"], said["message"]
+        self.kind, self.message = report["kind"], report["message"]
 
 
 _PLACE: Final = re.compile(r"error at (\d+):(\d+): ")
@@ -757,7 +741,7 @@ def _error(kind: str, message: str, request: bytes, memory: int, prefixes: Colle
             return ParseError(f"line {line}, column {column}: {wrong.message}", span=(wrong.begin, wrong.end))
         line, column = int(found[1]), int(found[2])
         start = min(len(text), sum(len(one) + 1 for one in lines[: line - 1]) + column - 1)
-        # Among what could stand there, the classes of letters help nobody.
+        # Of what the parser expected there, classes of letters help nobody.
         expected = message[found.end() :].partition(", ['")[0]
         return ParseError(f"line {line}, column {column}: {expected}", span=(start, min(len(text), start + 1)))
     if kind == "unopened":

@@ -1,5 +1,5 @@
-"""What runs in a worker process: read a query from the socket, answer it from the store, write
-results back as they come.
+"""The program of a worker process: reads queries from the socket, answers them from the store, and
+writes results as they come.
 
 This file is started as a script by `worker`, and imports pyoxigraph and the standard library only;
 it opens the store, and workers are forked from that process. The package itself never imports it.
@@ -7,13 +7,12 @@ it opens the store, and workers are forked from that process. The package itself
 Requests are frames of four bytes of length (big-endian) and JSON; answers are frames of one byte of
 kind, four of length, and data:
 
-    H  JSON: what the query is ("solutions", "boolean", "triples"), and the variables
+    H  JSON: the kind of the query ("solutions", "boolean", "triples"), and its variables
     D  a part of the serialised results
-    Z  JSON: the end; "cut" says that there was more than the limit
+    Z  JSON: the end; "cut" states whether there was more than the limit
     E  JSON: an error, with its kind and message, instead of the rest
 
-What to open is a frame of its own, the first that the process is sent; where that fails, every
-query gets the error.
+The first frame states what to open; where that fails, every query gets the error.
 """
 
 from __future__ import annotations
@@ -30,12 +29,9 @@ from pathlib import Path
 from typing import Any
 
 # -- limits ------------------------------------------------------------------------------------------
-# Serialised results as they leave a worker: cut after a number of rows, without reading them
-# again.
-#
-# A serialiser writes blocks of bytes; each class here takes those of one format, passes them on, and
-# where the limit is reached ends the document behind the last row that is wanted. `process` uses it;
-# like that, it imports the standard library only.
+# Serialised results, cut after a number of rows without being parsed. A serialiser writes blocks of
+# bytes; each class takes those of one format, passes them on, and at the limit ends the document after
+# the last row.
 
 
 class CutError(Exception):
@@ -47,23 +43,23 @@ class CutError(Exception):
 
 
 class UnwritableError(Exception):
-    """The results cannot be said in the format that was asked for."""
+    """The requested format cannot hold the results."""
 
 
 class Plain:
     """Passes blocks of serialised results on."""
 
     def feed(self, block: bytes) -> bytes:
-        """What of a block, and of what was held back, is sent on; raises `CutError` at the limit."""
+        """The bytes to send of a block, and of what was held back; raises `CutError` at the limit."""
         return block
 
     def rest(self) -> bytes:
-        """What is held back at the end."""
+        """The bytes that are held back at the end."""
         return b""
 
 
 class Nothing(Plain):
-    """Takes what a serialiser still has in its buffer when it is stopped."""
+    """Drops what a serialiser still has in its buffer when it is stopped."""
 
     def feed(self, block: bytes) -> bytes:
         """Pass a block on."""
@@ -71,7 +67,7 @@ class Nothing(Plain):
 
 
 class Lines(Plain):
-    """Cuts TSV, whose rows are lines whatever stands in them, after `limit` rows below the header."""
+    """Cuts TSV, where every line is a row, `limit` rows after the header."""
 
     def __init__(self, limit: int) -> None:
         self.left = limit + 1
@@ -131,7 +127,7 @@ class Quoted(Lines):
 
 
 class Marked(Plain):
-    """Cuts XML before the row behind the last wanted: `<` is written for markup only."""
+    """Cuts XML before the first row beyond the limit: `<` is written for markup only."""
 
     def __init__(self, limit: int) -> None:
         self.left, self.held = limit, b""
@@ -151,33 +147,33 @@ class Marked(Plain):
         raise CutError(data[:at] + b"</results></sparql>")
 
     def rest(self) -> bytes:
-        """What is held back."""
+        """The bytes that are held back."""
         return self.held
 
 
-#: A string, also one that goes on behind the block; and an escaped character of one.
+#: A string, also one that goes on after the block; and an escaped character of one.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _STRING_OR_BOUNDARY = re.compile(_STRING + rb"|\},\{", re.S)
 _ESCAPED = re.compile(rb"\\.", re.S)
 #: A boundary, and what may be one.
 _BOUNDARIES = re.compile(rb'\},\{(?:"[^,}]|\})').findall
 _DOUBTFUL = b"},{}"
-#: What may be the beginning of a boundary, at the end of a block.
+#: Beginnings of a boundary at the end of a block.
 _BEGUN = (b'},{"', b"},{", b"},", b"}")
 
 
 class Braced(Plain):
-    """Cuts JSON: outside strings, `},{` stands between rows and nowhere else.
+    """Cuts JSON: outside strings, `},{` is between rows and nowhere else.
 
-    Where the next row has a variable, its name follows in quotes. Behind a quote that ends a string
-    is `,` or `}`, with which no name begins: so `},{"` with another character behind it is a boundary
-    wherever it stands, and `},{` with anything else behind it is none, but for rows of no variable,
+    Where the next row has a variable, its name follows in quotes. A quote that ends a string is
+    followed by `,` or `}`, with which no name begins: so `},{"` followed by another character is
+    always a boundary, and `},{` followed by anything else is none, but for rows without variables,
     `},{}`. Only blocks with that are read string by string, which takes as long as writing them.
     """
 
     def __init__(self, limit: int) -> None:
         self.left, self.held = limit, b""
-        #: Whether what is held back stands within a string.
+        #: Whether what is held back is within a string.
         self.inside = False
 
     def feed(self, block: bytes) -> bytes:
@@ -204,7 +200,7 @@ class Braced(Plain):
         return data[:end]
 
     def _follow(self, data: bytes, end: int) -> None:
-        """Find out whether `end` stands within a string, from the last boundary on where there is one."""
+        """Find out whether `end` is within a string, counting from the last boundary."""
         begin = data.rfind(b'},{"', 0, end)
         if begin >= 0 and data[begin + 4 : begin + 5] not in b",}":
             data, self.inside = data[begin + 3 : end], False
@@ -214,20 +210,20 @@ class Braced(Plain):
         self.inside ^= quotes.count(b'"') % 2 == 1
 
     def _boundaries(self, data: bytes) -> Iterator[int]:
-        """Where rows end, which is found out string by string."""
+        """The ends of rows, found string by string."""
         quote = b'"' if self.inside else b""
         for one in _STRING_OR_BOUNDARY.finditer(quote + data):
             if one[0] == b"},{":
                 yield one.start() - len(quote)
 
     def rest(self) -> bytes:
-        """What is held back."""
+        """The bytes that are held back."""
         return self.held
 
 
 class NamedElements(Plain):
-    """Refuses RDF/XML in which a predicate has no name that XML allows: the serialiser would write
-    what nobody can read.
+    """Refuses RDF/XML in which the name of a predicate is none of XML: the serialiser would write what
+    no parser reads.
     """
 
     def __init__(self) -> None:
@@ -245,9 +241,7 @@ class NamedElements(Plain):
 
 
 def _module(folder: str, name: str) -> Any:
-    """A module of `condgraph.sparql`: a script is no part of its package, and imports what it needs
-    itself.
-    """
+    """A module of `condgraph.sparql`, loaded from its file: a script is no part of its package."""
     known = f"condgraph.sparql.{folder}.{name}"
     if known in sys.modules:
         return sys.modules[known]
@@ -264,8 +258,8 @@ lists: Any = _module("text", "lists")
 
 #: Results leave the process in parts of this many bytes.
 PART = 1 << 16
-#: Bytes that a quad of a store that is held in memory may have on disk, as a mean (80 are usual); and
-#: those of a store with nothing in it.
+#: Bytes on disk for each quad of a store that is copied into memory, at most (80 are usual); and those of
+#: an empty store.
 _ON_DISK, _EMPTY = 400, 1 << 20
 _HEAD = struct.Struct(">cI")
 
@@ -279,7 +273,7 @@ class _UnopenedError(Exception):
 
 
 class _Output:
-    """The file that serialisers write to: blocks pass the limit, and leave in frames of about
+    """The file that serialisers write to: blocks pass through the limit, and leave in frames of about
     `PART` bytes.
     """
 
@@ -306,7 +300,7 @@ class _Output:
         return len(block)
 
     def flush(self) -> None:
-        """Nothing: serialisers flush more often than is good."""
+        """Do nothing: serialisers flush more often than is useful."""
 
     def flush_frames(self) -> None:
         data, self.parts, self.size = memoryview(b"".join(self.parts)), [], 0
@@ -315,14 +309,14 @@ class _Output:
 
 
 class Worker:
-    """The store that is open, and the loop that serves requests."""
+    """The open store, and the loop that serves requests."""
 
     def __init__(self, ox: Any) -> None:
         self.ox = ox
         self.store: Any = None
         #: The graph whose triples are in the store's default graph, and in no named one.
         self.own: str | None = None
-        #: Why no store is open, and whether that was its folder's fault.
+        #: Why no store is open, and whether its folder is to blame.
         self.problem, self.unopened = "no store is open", False
         results, graphs = ox.QueryResultsFormat, ox.RdfFormat
         self.results = {"json": results.JSON, "xml": results.XML, "csv": results.CSV, "tsv": results.TSV}
@@ -343,7 +337,7 @@ class Worker:
             if "store" in source:
                 self.store = ox.Store.read_only(source["store"])
                 with forking.shared():
-                    self.store = held(ox, self.store, source["store"], source.get("held", 0)) or self.store
+                    self.store = in_memory(ox, self.store, source["store"], source.get("held", 0)) or self.store
                 return
             store = ox.Store()
             if "quads" in source:
@@ -360,7 +354,7 @@ class Worker:
             self.problem, self.unopened = f"the store cannot be opened: {error}", "store" in source
 
     def answer(self, request: dict[str, Any]) -> None:
-        """Answer one query; whatever goes wrong is an E frame."""
+        """Answer one query; every error becomes an E frame."""
         out = _Output(Plain())
         try:
             if self.store is None:
@@ -392,9 +386,9 @@ class Worker:
             return self.dump(request, out)
         named, default = request.get("named_graphs"), request.get("default_graphs")
         if default is None and not request.get("union") and (self.own is not None or named is not None):
-            # The store's default graph is a named graph, and nothing stands in none. A data set that is
-            # given is whole: its default graph is empty where only named graphs are given (SPARQL 1.1
-            # Protocol, 2.1.4), whatever the query says.
+            # The store's default graph holds a named graph, and no triple is outside of named graphs. A
+            # data set of the request is complete: its default graph is empty where it has named graphs
+            # alone (SPARQL 1.1 Protocol, 2.1.4), whatever the query states.
             default = ()
         options: dict[str, Any] = {
             "base_iri": request.get("base"),
@@ -408,7 +402,7 @@ class Worker:
         try:
             results = self.store.query(quick, **options)
         except SyntaxError:
-            # Errors are about the text as it was written.
+            # Errors refer to the text as it was written.
             if quick == text:
                 raise
             results = self.store.query(text, **options)
@@ -432,7 +426,7 @@ class Worker:
         return limit is not None and next(iter(results), None) is not None
 
     def graph(self, iri: str) -> Any:
-        """Where the triples of a graph stand in the store."""
+        """The graph of the store that holds the triples of a graph."""
         return self.ox.DefaultGraph() if iri == self.own else self.ox.NamedNode(iri)
 
     def dump(self, request: dict[str, Any], out: _Output) -> bool:
@@ -453,7 +447,7 @@ class Worker:
         return self.serialise(lambda: ox.serialize(self.quads(), out, format=format, prefixes=prefixes), out)
 
     def quads(self) -> Iterator[Any]:
-        """All quads, those of the default graph in the one whose triples they are."""
+        """All quads, those of the default graph under the name of theirs."""
         ox, store = self.ox, self.store
         own = ox.NamedNode(self.own)
         for quad in store.quads_for_pattern(None, None, None, ox.DefaultGraph()):
@@ -473,34 +467,31 @@ class Worker:
         return False
 
 
-def held(ox: Any, kept: Any, folder: str, most: int) -> Any:
-    """A store in memory that has what `kept`, which is in `folder`, has, where that is no more than
-    `most` quads of `_ON_DISK` bytes each, as a mean; else None.
+def in_memory(ox: Any, disk_store: Any, folder: str, most: int) -> Any:
+    """A copy in memory of the store in `folder`, if that has at most `most` quads of `_ON_DISK` bytes each
+    on average; else None.
 
     A join that looks up row by row takes two to nine times as long on disk, though nothing is read
-    from the disk. Workers share this memory until they read it: each has a copy of what it has read,
-    since reading counts who reads.
+    from the disk. Workers share this memory until they read it: reading changes reference counts, so
+    that each worker gets a copy of what it has read.
     """
-    # To count the quads of a store is to read them, so its size is looked at before. Texts are not
-    # compressed there.
+    # Counting the quads of a store reads them, so its size is checked first. Texts are not compressed
+    # there.
     disk = sum(file.stat().st_size for file in Path(folder).glob("*.sst"))
-    if not most or disk > most * _ON_DISK + _EMPTY or len(kept) > most:
+    if not most or disk > most * _ON_DISK + _EMPTY or len(disk_store) > most:
         return None
     store = ox.Store()
-    store.bulk_extend(kept.quads_for_pattern(None, None, None))
-    for graph in kept.named_graphs():
+    store.bulk_extend(disk_store.quads_for_pattern(None, None, None))
+    for graph in disk_store.named_graphs():
         store.add_graph(graph)
     return store
 
 
 def main(library: str, memory: int) -> None:
-    """Open a store and fork workers, as the socket at descriptor 0 asks for; `library` is the
-    folder that pyoxigraph is in.
-
-    `memory` is how many bytes of data each process may have, 0 for any number.
+    """Open a store and fork workers as requested on the socket at descriptor 0. `library` is the folder
+    of pyoxigraph, `memory` how many bytes of data each process may have, 0 for any number.
     """
     sys.path.append(library)
-    # A query asks nobody else, whatever SERVICE it hides.
     forking.begin(memory, network=False)
     import pyoxigraph
 

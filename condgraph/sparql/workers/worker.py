@@ -28,29 +28,27 @@ from typing import Final
 
 from condgraph.engine.errors import CancelledError, StoreError
 
-# -- processes ---------------------------------------------------------------------------------------
-# The process that worker processes are forked from: it has imported what they need, and has the
-# store open.
-#
-# A worker is ready in a millisecond so, where opening the store takes ten times as long and more;
-# files that are loaded into memory are loaded once, and workers share that memory. A program that has
-# threads never forks itself. The process also hears how workers ended; nobody else gets their numbers
-# before they were given up (`bury`) or asked for (`ended`).
+# -- the process that workers are forked from --------------------------------------------------------
+# It has imported what workers need, and has the store open: a worker is ready within a millisecond,
+# where opening the store takes ten times as long and more. Files that are loaded into memory are
+# loaded once, and workers share that memory. A program that has threads never forks itself. The
+# process also collects the exit codes of workers, so that no process id is reused before a worker is
+# given up (`reap`) or asked about (`exit_code`).
 
 
 _SCRIPT: Final = Path(__file__).with_name("process.py")
-#: A request: F to fork a worker for the socket that comes with it, W to hear how one ended, each
-#: answered by a number; B for one that was killed, about which nobody asks. Requests are so short
-#: that each is sent as one, whatever other threads send.
+#: A request: F forks a worker for the socket that comes with it, W asks for a worker's exit code; each is
+#: answered by a number. B hands over a worker that was killed, and has no answer. Requests are so
+#: short that each is sent whole, whatever other threads send.
 _REQUEST: Final = struct.Struct(">ci")
 _ANSWER: Final = struct.Struct(">i")
 
 
 def oxigraph_command(memory: int) -> list[str]:
-    """Starts `process`, whose workers may have so many bytes of data each, 0 for any number.
+    """The command that starts `process`, whose workers may have `memory` bytes of data each, 0 for any
+    number.
 
-    Isolated and without site packages: neither the environment nor a .pth file of the user has a
-    say.
+    It runs isolated and without site packages: neither the environment nor a .pth file changes it.
     """
     found = find_spec("pyoxigraph")
     if found is None or found.origin is None or not sys.executable:
@@ -59,14 +57,13 @@ def oxigraph_command(memory: int) -> list[str]:
 
 
 class ForkServer:
-    """Starts worker processes over one source. It ends when it is closed, and when this process
-    ends.
+    """Forks worker processes over one source. It ends when it is closed, and when this process ends.
 
     `source` is what the process opens, as a frame; `command` starts it.
     """
 
     def __init__(self, source: bytes, command: Sequence[str]) -> None:
-        #: Workers that nobody has given up; counted under the lock of the places.
+        #: Workers that are not given up; counted under the lock of the scheduler.
         self.workers = 0
         self._sock, theirs = socket.socketpair()
         self._lock = Lock()
@@ -85,16 +82,16 @@ class ForkServer:
             theirs.close()
 
     def fork(self, sock: socket.socket) -> int:
-        """Start a worker at the other end of a socket; returns its process. Raises `OSError` where
-        the server is gone.
+        """Start a worker at the other end of a socket; returns its process id. Raises `OSError` where
+        the process is gone.
         """
         with self._lock:
             socket.send_fds(self._sock, [_REQUEST.pack(b"F", 0)], [sock.fileno()])
             return self._answer()
 
-    def ended(self, pid: int) -> int | None:
-        """How a worker that ends now ended, as `Popen.returncode`; None where nobody knows. It is
-        asked for once.
+    def exit_code(self, pid: int) -> int | None:
+        """The exit code of a worker that is ending, as `Popen.returncode`; None where nobody knows.
+        Call it once.
         """
         with self._lock:
             try:
@@ -103,11 +100,9 @@ class ForkServer:
             except OSError:
                 return None
 
-    def bury(self, pid: int) -> None:
-        """Let the server wait for the end of a worker that was killed, which may take some time:
-        this does not wait.
-        """
-        with suppress(OSError):  # the server is gone, and its children are not ours
+    def reap(self, pid: int) -> None:
+        """Have the process wait for a worker that was killed, which may take some time."""
+        with suppress(OSError):  # the process is gone, and its children are not ours
             self._sock.sendall(_REQUEST.pack(b"B", pid))
 
     def _answer(self) -> int:
@@ -118,28 +113,28 @@ class ForkServer:
         return number
 
     def close(self) -> None:
-        """End the process, behind the workers that were given up."""
+        """End the process, after the workers that were given up."""
         self._sock.close()
         self._process.wait()
 
-    def forget(self) -> None:
-        """Let go of a process that belongs to another one (this process was forked)."""
+    def detach(self) -> None:
+        """Close the sockets of a worker that belongs to the parent of this process."""
         self._sock.close()
         self._process.returncode = 0
 
 
-# -- sockets -----------------------------------------------------------------------------------------
-# A worker's socket as event loops see it: it stays registered between queries, since to add and to
-# remove it is a dozen system calls, more than all others of a short query.
+# -- sockets in event loops --------------------------------------------------------------------------
+# A worker's socket stays registered with an event loop between queries: adding and removing it is a
+# dozen system calls, more than all others of a short query.
 
 
-#: Bytes that are read at once: as many as a worker sends. Much more is memory that the system has
-#: to give anew every time.
+#: Bytes that are read at once: as many as a worker sends. For much more the system would have to map
+#: memory every time.
 PART: Final = 1 << 16
 
 
 def read(sock: socket.socket) -> bytes | None:
-    """What has come; empty at the end, None where nothing has."""
+    """The bytes that have come; empty at the end of the stream, None where nothing has come."""
     try:
         return sock.recv(PART)
     except BlockingIOError:
@@ -149,12 +144,12 @@ def read(sock: socket.socket) -> bytes | None:
 
 
 class Watch:
-    """A socket in one event loop. What comes is read as soon as it is there while somebody waits; what
-    comes while nobody does is left to who asks next (another thread, another loop), and ends the
-    watching.
+    """A socket in one event loop. While somebody waits, data is read as soon as it comes; data that
+    comes while nobody waits is left for the next reader (another thread, another loop), and the
+    socket is unregistered.
 
-    It has a descriptor of its own, so that one that is closed elsewhere is never another's here. All of
-    it runs in the loop's thread but `end` and `forget`.
+    It has a descriptor of its own, since a descriptor that is closed elsewhere may be reused. All of
+    it runs in the loop's thread but `end` and `detach`.
     """
 
     __slots__ = ("_come", "_on", "_sock", "data", "loop")
@@ -163,11 +158,11 @@ class Watch:
         self._sock, self.loop = sock.dup(), loop
         self._on = False
         self._come: asyncio.Future[bool] | None = None
-        #: What was read, until somebody takes it.
+        #: Data that was read and not taken yet.
         self.data: bytes | None = None
 
     async def wait(self, seconds: float | None) -> bool:
-        """Wait until something was read, or the other side is gone; False when the time is over."""
+        """Wait until data was read, or the other side is gone; False when the time is over."""
         self._come = come = self.loop.create_future()
         timer = None if seconds is None else self.loop.call_later(seconds, self._late)
         try:
@@ -204,40 +199,39 @@ class Watch:
         self._sock.close()
 
     def end(self) -> None:
-        """Watch no more; from any thread."""
+        """Stop watching; from any thread."""
         try:
             self.loop.call_soon_threadsafe(self._close)
         except RuntimeError:  # the loop is closed
             self._sock.close()
 
-    def forget(self) -> None:
-        """Let go of it in a process that was forked: the loop is the other one's."""
+    def detach(self) -> None:
+        """Close it in a process that was forked: the loop belongs to the parent."""
         with contextlib.suppress(OSError):
             os.close(self._sock.detach())
 
 
 # -- workers -----------------------------------------------------------------------------------------
-# One worker process as its owner sees it: start, send, receive, kill; and waiting for it, in a
-# thread or in an event loop.
 
 
 _LENGTH: Final = struct.Struct(">I")
 _HEAD: Final = struct.Struct(">cI")
-#: Seconds between two looks at an event that may cancel.
-_LOOK: Final = 0.02
-#: Seconds of a processor that a long query may be behind its share, or ahead of it: who waited for
-#: something else does not make up for all of it, and who had a machine for itself does not pay for
-#: that once the machine is busy.
-_BEHIND: Final = 0.2
-#: The priority of a long query where it cannot be raised again: a tenth of the usual share.
+#: Seconds between two checks of an event that may cancel.
+_POLL: Final = 0.02
+#: Seconds of a processor that a long query may lag behind its share, or be ahead of it: a query that
+#: waited for something else does not make up for all of it, and one that had the machine for itself
+#: does not pay for that once the machine is busy.
+_MOST_LAG: Final = 0.2
+#: The nice value of a long query where its priority cannot be raised again: a tenth of the usual share.
 _NICE: Final = 10
 
 
 @cache
-def may_raise() -> bool:
-    """Whether this process may lower the priority of another of its own to the lowest and raise it
-    again: Linux asks for the capability SYS_NICE, which Docker gives nobody and only root has
-    elsewhere, or for a limit (RLIMIT_NICE) that allows the usual priority.
+def can_raise_priority() -> bool:
+    """Whether this process may lower a process of its own to the lowest priority and raise it again.
+
+    Linux asks for the capability SYS_NICE, which no process has in Docker and only root elsewhere, or
+    for a limit (RLIMIT_NICE) that allows the usual priority.
     """
     if not hasattr(os, "SCHED_IDLE"):
         return False
@@ -254,14 +248,13 @@ def frame(request: bytes) -> bytes:
 
 
 class Worker:
-    """A process, the socket to it, and what came over the socket and is not read yet."""
+    """A process, the socket to it, and the data that came and is not read yet."""
 
-    __slots__ = ("_buffer", "_gone", "_lifted", "_reaped", "_seen", "_unsent", "_watch", "forks", "long", "pid", "poll", "sock")
+    __slots__ = ("_buffer", "_gone", "_raised", "_reaped", "_unsent", "_usage", "_watch", "forks", "long", "pid", "poll", "sock")
 
     def __init__(self, forks: ForkServer) -> None:
         ours, theirs = socket.socketpair()
         try:
-            #: The process.
             self.pid = forks.fork(theirs)
         except BaseException:
             ours.close()
@@ -277,19 +270,19 @@ class Worker:
         self._buffer, self._unsent = b"", b""
         self._watch: Watch | None = None
         self._reaped = False
-        #: The process that it was forked from, and whether it runs beside the places.
+        #: The process that it was forked from, and whether its query is long and has given up its place.
         self.forks, self.long = forks, False
-        #: Of a process of the lowest priority: when it was last looked at, what it had worked by then
-        #: and how far it was behind its share; and whether it is back at the usual one for a moment.
-        self._seen, self._lifted = (0.0, 0.0, 0.0), False
+        #: Of a process of the lowest priority: when it was last checked, the processor time it had used by
+        #: then and its lag behind its share; and whether it has its usual priority for the moment.
+        self._usage, self._raised = (0.0, 0.0, 0.0), False
 
     def alive(self) -> bool:
-        """Whether the process runs. Asked by one thread at a time."""
+        """Whether the process runs. Request by one thread at a time."""
         return not self._gone.poll(0)
 
     def send(self, data: bytes = b"") -> bool:
-        """Send, and what could not be sent before; False while the socket is full. A dead process
-        is found out by `receive`.
+        """Send data, after what could not be sent before; False while the socket is full. `receive`
+        notices a dead process.
         """
         data = self._unsent + data
         try:
@@ -303,9 +296,7 @@ class Worker:
         return not data
 
     def receive(self) -> list[tuple[bytes, bytes]]:
-        """The frames that are there; raises `EOFError` when the process is gone, and there is
-        nothing more.
-        """
+        """The frames that have come; raises `EOFError` when the process is gone and all is read."""
         watch, more = self._watch, None
         if watch is not None:
             more, watch.data = watch.data, None
@@ -326,49 +317,49 @@ class Worker:
         self._buffer = data[at:]
         return frames
 
-    def busy(self) -> float:
-        """Seconds that processors have worked for the process so far."""
+    def cpu_time(self) -> float:
+        """Seconds of processor time that the process has used."""
         # The clock of another process (clock_getcpuclockid), where the system has it.
         try:
             return time.clock_gettime((~self.pid << 3) | 2)
         except OSError:
             return time.monotonic()
 
-    def lower(self) -> None:
-        """Run only when nobody else wants the processor, from now on; see `keep_going`."""
-        self._seen, self._lifted = (time.monotonic(), self.busy(), 0.0), False
-        self._lowest()
+    def lower_priority(self) -> None:
+        """Let the process run only when nobody else wants the processor; see `keep_share`."""
+        self._usage, self._raised = (time.monotonic(), self.cpu_time(), 0.0), False
+        self._set_lowest()
 
-    def _lowest(self) -> None:
+    def _set_lowest(self) -> None:
         with contextlib.suppress(OSError):
-            if may_raise():
+            if can_raise_priority():
                 os.sched_setscheduler(self.pid, os.SCHED_IDLE, os.sched_param(0))
             else:
                 os.setpriority(os.PRIO_PROCESS, self.pid, _NICE)
 
-    def keep_going(self, share: float) -> None:
+    def keep_share(self, share: float) -> None:
         """See that a process of the lowest priority gets this share of a processor, whatever else runs
-        on the machine: it runs like everybody else while it is behind. Asked every moment.
+        on the machine: it runs like everybody else while it is behind. Request every moment.
 
-        Where the system would not give it its priority back, it was not lowered so far (`may_raise`).
+        Where the system would not raise it again, it was not lowered as far (`can_raise_priority`).
         """
-        if self._reaped or not may_raise():
-            return  # a number that was given back may be another's by now
-        now, worked = time.monotonic(), self.busy()
-        last, had, behind = self._seen
-        behind = min(max(behind + share * (now - last) - (worked - had), -_BEHIND), _BEHIND)
-        self._seen = now, worked, behind
-        if (behind > 0) is self._lifted:
+        if self._reaped or not can_raise_priority():
+            return  # the id of a process that ended may be reused by now
+        now, worked = time.monotonic(), self.cpu_time()
+        last, had, behind = self._usage
+        behind = min(max(behind + share * (now - last) - (worked - had), -_MOST_LAG), _MOST_LAG)
+        self._usage = now, worked, behind
+        if (behind > 0) is self._raised:
             return
-        if self._lifted:
-            self._lifted = False
-            self._lowest()
+        if self._raised:
+            self._raised = False
+            self._set_lowest()
         else:
-            self._lifted = self.restore()
+            self._raised = self.restore_priority()
 
-    def restore(self) -> bool:
-        """Run like everybody else again; False where the system does not allow it (`may_raise`)."""
-        if not may_raise():
+    def restore_priority(self) -> bool:
+        """Give it the usual priority again; False where the system forbids that (`can_raise_priority`)."""
+        if not can_raise_priority():
             return False
         try:
             os.sched_setscheduler(self.pid, os.SCHED_OTHER, os.sched_param(0))
@@ -376,35 +367,32 @@ class Worker:
             return False
         return True
 
-    def ended(self) -> int | None:
-        """The exit code of a process whose socket is closed at its side, the first time that it is
-        asked for.
-        """
+    def exit_code(self) -> int | None:
+        """The exit code of a process that closed its socket; None when called again."""
         if self._reaped:
             return None
         self._reaped = True
-        self.restore()  # so that it comes to its end soon
-        return self.forks.ended(self.pid)
+        self.restore_priority()  # so that it ends soon
+        return self.forks.exit_code(self.pid)
 
     def kill(self) -> None:
-        """Kill the process; a thread that waits for what it says hears that it is gone."""
-        # Its number is its own until it is given up.
+        """Kill the process; a thread that waits for its data notices the end."""
+        # Its id is not reused before it is given up.
         if not self._reaped:
             self._reaped = True
-            # At the lowest priority it would come to its end late, and hold what the process it was
-            # forked from waits for.
-            self.restore()
+            # At the lowest priority it would end late, and the process it was forked from would wait.
+            self.restore_priority()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
-            self.forks.bury(self.pid)
+            self.forks.reap(self.pid)
 
-    def bury(self) -> None:
-        """The same for one that nobody uses any more."""
+    def discard(self) -> None:
+        """Kill it and close its socket."""
         self.kill()
         self.close()
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> Watch:
-        """The socket in the event loop that runs, and in no other one any more."""
+        """The socket in the event loop that runs; it leaves any other."""
         if self._watch is None or self._watch.loop is not loop:
             if self._watch is not None:
                 self._watch.end()
@@ -417,20 +405,18 @@ class Worker:
             self._watch.end()
         self.sock.close()
 
-    def forget(self) -> None:
-        """Let go of a process that belongs to another one (this process was forked)."""
+    def detach(self) -> None:
+        """Close the sockets of a worker that belongs to the parent of this process."""
         if self._watch is not None:
-            self._watch.forget()
+            self._watch.detach()
         self.sock.close()
 
 
 @dataclass(slots=True)
 class Wait:
-    """What a conversation waits for: a worker that has something to say (or can be told more), or
-    to be given one.
+    """What a conversation waits for: a worker that has data (or can take more), or to get a worker.
 
-    `until` is a time of the monotonic clock. The answer to it is whether what was waited for has
-    come.
+    `until` is a time of the monotonic clock. The answer is whether it came before that.
     """
 
     on: Worker | Future[Worker]
@@ -438,7 +424,7 @@ class Wait:
     writing: bool = False
 
     def block(self, cancelled: Event | None) -> bool:
-        """Wait in this thread; raises `CancelledError` as soon as the event is set."""
+        """Wait in this thread; raises `CancelledError` soon after the event is set."""
         if self.writing and isinstance(self.on, Worker):
             poll = select.poll()
             poll.register(self.on.sock, select.POLLOUT)
@@ -448,7 +434,7 @@ class Wait:
             if cancelled is not None and cancelled.is_set():
                 raise CancelledError("the query was cancelled")
             left = None if self.until is None else max(0.0, self.until - time.monotonic())
-            slice_ = left if cancelled is None else _LOOK if left is None else min(left, _LOOK)
+            slice_ = left if cancelled is None else _POLL if left is None else min(left, _POLL)
             if isinstance(self.on, Future):
                 try:
                     self.on.exception(slice_)
@@ -477,7 +463,7 @@ class Wait:
             if isinstance(self.on, Future):
 
                 def given(_: Future[Worker]) -> None:
-                    # The loop may be gone by the time that a worker is given.
+                    # The loop may be gone by the time that a worker is free.
                     with contextlib.suppress(RuntimeError):
                         loop.call_soon_threadsafe(set_, True)
 
