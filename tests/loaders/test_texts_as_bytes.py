@@ -12,7 +12,7 @@ import pytest
 from condgraph.engine.facts import Batch, Column, Numbers, Raws, Rows, Texts
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
-from condgraph.loaders.statements.facts import MARKS, _width, split
+from condgraph.loaders.statements.facts import MARKS, _widths, split
 from condgraph.loaders.table.column_types import Profile
 from condgraph.loaders.table.fields import Fields
 
@@ -83,4 +83,4 @@ def test_cells_of_any_source_are_counted_as_one_by_one(cells: list[str]) -> None
 def test_widths_of_lines_are_those_of_splitting_them() -> None:
     lines = ["", " ", "a,b;c", '"a,b",c', '"open,b', "a\tb | c|d", "a\0,b", " | | x | ", "a,,b,", "x" * 140_000 + ",b", "\u3000a b"]
     for line in lines:
-        assert [_width(line, mark) for mark in MARKS] == [len(split(line, mark)) for mark in MARKS]
+        assert [_widths([line], mark)[0] for mark in MARKS] == [len(split(line, mark)) for mark in MARKS]

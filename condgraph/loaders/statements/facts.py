@@ -128,11 +128,18 @@ def split(line: str, mark: str) -> list[str]:
     return [field.strip() for field in fields]
 
 
-def _width(line: str, mark: str) -> int:
-    """How many fields `split` finds."""
-    if mark in QUOTING and (not line or len(line) > csv.field_size_limit() or _SPECIAL(line)):
-        return len(split(line, mark))
-    return line.count(mark) + 1 if mark else len(line.split())
+def _widths(lines: Sequence[str], mark: str) -> list[int]:
+    """How many fields `split` finds in each line."""
+    if not mark:
+        return [len(line.split()) for line in lines]
+    widths = [line.count(mark) + 1 for line in lines]
+    if mark in QUOTING and lines:
+        longest = csv.field_size_limit()
+        if _SPECIAL("".join(lines)) or not all(lines) or max(map(len, lines)) > longest:
+            for at, line in enumerate(lines):
+                if not line or len(line) > longest or _SPECIAL(line):
+                    widths[at] = len(split(line, mark))
+    return widths
 
 
 def roles_of(words: Sequence[str], choices: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
@@ -169,7 +176,7 @@ def find_shape(lines: Sequence[str], choices: Sequence[tuple[str, ...]], options
     best: Shape | None = None
     sample = [line for line in lines if not _is_count(line, lines)] if len(lines) > 1 else list(lines)
     for mark in marks:
-        widths = [_width(line, mark) for line in sample]
+        widths = _widths(sample, mark)
         for roles in wanted:
             share = widths.count(len(roles)) / max(1, len(widths))
             if share and (best is None or share > best.share):

@@ -742,12 +742,12 @@ class Profile:
         numbers, ISO days, or texts; False where it is something else.
         """
         if not any(marker[-1:].isdigit() for marker in self.missing):
-            if (plain := cells.plain) is not None:
-                self._count_numbers(plain)
-                return True
             if (days := cells.days) is not None:
                 there = days.days[days.there]
                 self._count(ISO, len(there), _different(there))
+                return True
+            if (plain := cells.plain) is not None:
+                self._count_numbers(plain)
                 return True
         if not cells.collapsed or len(self.shapes) > _FEW:
             return False

@@ -91,7 +91,7 @@ class Block:
     def collapsed(self) -> bool:
         """Whether there is no white space but single spaces, and those between fields and records."""
         other = _OTHER_SPACE.replace(self._delimiter.encode(), b"")
-        if b"  " in self.data or len(self.data.translate(None, other)) < len(self.data):
+        if b"  " in self.data or any(space in self.data for space in other):
             return False
         return self.ascii or not _WIDE_SPACE(self.text)
 
@@ -264,6 +264,8 @@ class Fields(Spelled):
             return None
         parts = []
         good = (self._byte(4) == _MINUS) & (self._byte(7) == _MINUS)
+        if not (good | ~there).all():
+            return None
         for places in ((0, 1, 2, 3), (5, 6), (8, 9)):
             number = np.zeros(len(self), np.int64)
             for at in places:

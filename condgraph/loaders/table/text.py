@@ -472,7 +472,7 @@ def _last(column: Sequence[str], first: int) -> list[str]:
     calls nothing a total.
     """
     if isinstance(column, Fields):
-        if column.plain is not None or column.days is not None:
+        if column.days is not None or column.plain is not None:
             return ["0"] * (len(column) - first)
         return column.some(np.arange(len(column)) >= first)
     return [str(column[at]) for at in range(first, len(column))]
