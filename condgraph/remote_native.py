@@ -77,10 +77,10 @@ class NativeStorage(Neo4jStorage):
     def __init__(self, connection: Connection, mapping: str | os.PathLike[str] | None) -> None:
         self.mapped = Current(connection, typed, mapping)
         with within(connection.timeout):
-            found = self.mapped.mapping()
-        if not found.node_count:
+            result = self.mapped.mapping()
+        if not result.node_count:
             raise StoreMissingError(f"there is nothing in the database at {connection.place}", hint="load something first")
-        server = NativeStore(connection, found, remap=self.mapped.mapping, closer=self.mapped.closer)
+        server = NativeStore(connection, result, remap=self.mapped.mapping, closer=self.mapped.closer)
         super().__init__(cast("Any", server), graph="neo4j", read_only=True)
 
     def check_writable(self) -> None:
@@ -105,10 +105,10 @@ class NativeStorage(Neo4jStorage):
         """What the database is taken to hold."""
         if verify:
             raise OptionError("a graph on a server has no checksums here")
-        found = self.mapped.mapping()
+        result = self.mapped.mapping()
         return Status(
-            *(self.place, self.graph, "not written by condgraph", counts_of(found), self.server.sources(), 0),
-            notes=(NOTE, *found.warnings),
+            *(self.place, self.graph, "not written by condgraph", counts_of(result), self.server.sources(), 0),
+            notes=(NOTE, *result.warnings),
         )
 
     def survey(self) -> Survey:

@@ -151,15 +151,15 @@ def tested(plan: Node, schema: StoredSchema) -> list[Node]:
     client works out.
     """
     beyond = lowered(plan)
-    found: list[Node] = []
+    result: list[Node] = []
     for node in postorder(plan):
         tests = node.facets.tests
         if tests != "nothing" and not (tests == "values" and id(node.inputs()[0]) in beyond):
             wanted = compared_kinds(condition_of(node))
             kinds = kinds_tested(node, schema)
             if wanted and (kinds is None or not all_comparable(kinds, wanted)):
-                found.append(node)
-    return found
+                result.append(node)
+    return result
 
 
 def of_concepts(plan: Node, nodes: list[Node]) -> list[Node]:
@@ -201,7 +201,7 @@ def placed(part: Any, beyond: set[int], run: Run) -> Any:
     that gave.
     """
     if isinstance(part, tuple):
-        return tuple(placed(one, beyond, run) for one in part)
+        return tuple(placed(item, beyond, run) for item in part)
     if not isinstance(part, Node | Condition) or (isinstance(part, Node) and id(part) not in beyond):
         return part
     if isinstance(part, alg.Entities):
@@ -209,7 +209,7 @@ def placed(part: Any, beyond: set[int], run: Run) -> Any:
     if isinstance(part, alg.Values):
         values: list[Any] = [value.name if isinstance(value, Entity) else value for value in run.values(part).values()]
         return alg.Constants(tuple(value for value in values if value is not UNKNOWN))
-    changed = {one.name: placed(getattr(part, one.name), beyond, run) for one in fields(part) if one.init}  # type: ignore[arg-type]
+    changed = {field.name: placed(getattr(part, field.name), beyond, run) for field in fields(part) if field.init}  # type: ignore[arg-type]
     return replace(part, **changed)  # type: ignore[type-var]
 
 
@@ -255,11 +255,11 @@ def _looked_at(compiler: Compiler, node: Node) -> list[tuple[list[str], str, str
 
 def counted(nodes: list[Node], rows: list[dict[str, Any]]) -> LeftOut:
     """The values that were left out."""
-    found = LeftOut()
+    result = LeftOut()
     for row in rows:
         node, kind = nodes[row["step"]], KINDS[row["kind"]]
-        left_out(found, kind, row["unit"] if kind is Kind.QUANTITY else NO_UNIT, row["count"], compared_kinds(condition_of(node)))
-    return found
+        left_out(result, kind, row["unit"] if kind is Kind.QUANTITY else NO_UNIT, row["count"], compared_kinds(condition_of(node)))
+    return result
 
 
 # -- Answers -----------------------------------------------------------------------------------------
@@ -293,9 +293,9 @@ class Neo4jAnswer(StoredAnswer):
             return values[: self._limit], texts[: self._limit]
         if self._compiled.shape == "witness":
             local = self._local
-            found = local._outcome()
+            result = local._outcome()
             self._cut = local._cut
-            return found
+            return result
         pairs = sorted(self._pairs(), key=lambda pair: (order_key(pair[0]), pair[1]))
         if self._compiled.distinct:
             pairs = list({(repr(value), text): (value, text) for value, text in pairs}.values())
@@ -313,12 +313,12 @@ class Neo4jAnswer(StoredAnswer):
         if self._compiled.columns is None:
             return None
 
-        found = tables_of(self.plan, self._compiled.columns, self._rows[0]["rows"])
-        if found is None:
+        result = tables_of(self.plan, self._compiled.columns, self._rows[0]["rows"])
+        if result is None:
             self._compiled = self._store.statements_of(self.plan)
             self._rows = self._store.run(self._compiled)
             self.cypher = pasteable(self._compiled)
-        return found
+        return result
 
     def _grid(self) -> Grid:
         grouped = self._grouped
@@ -333,7 +333,7 @@ class Neo4jAnswer(StoredAnswer):
         if shape == "count":
             return [(row["count"], str(row["count"])) for row in rows]
         if shape == "median":
-            return [(found, text_of(found)) for row in rows if (found := self._median(row)) is not None]
+            return [(result, text_of(result)) for row in rows if (result := self._median(row)) is not None]
         if shape == "predicates":
             return [(name, name) for name in (self._compiled.layout.predicate_of(row["type"]) for row in rows)]
         truths = [row["satisfied"] > 0 if shape == "some" else row["found"] for row in rows]
@@ -345,8 +345,8 @@ class Neo4jAnswer(StoredAnswer):
             numbers = summed_numbers(row["rows"])
             return None if numbers is None else median_of(numbers, NO_UNIT)
         cells = [dict(zip(self._compiled.fields, cell, strict=True)) | {"kind": self._compiled.kind} for cell in row["rows"]]
-        found: list[Any] = list(map(value_of, cells))
-        return median_of([value.number for value in found], found[0].unit)
+        result: list[Any] = list(map(value_of, cells))
+        return median_of([value.number for value in result], result[0].unit)
 
     @cached
     def _cells(self) -> list[dict[str, Any]]:
@@ -365,18 +365,18 @@ class Neo4jAnswer(StoredAnswer):
         shape = self._compiled.shape
         if shape in ("witness", "groups"):
             return self._local.entities
-        found: dict[str, Entity] = {}
+        result: dict[str, Entity] = {}
         if shape == "entities" or isinstance(self.plan, Shown):
             listed = next(row["rows"] for row in self._rows if row.get("held", True))
-            found = {row[0]: entity_of(*row) for row in listed}
+            result = {row[0]: entity_of(*row) for row in listed}
         elif shape == "values":
             held = [cell for cell in self._cells if cell.get("held")]
             if self._compiled.distinct:
                 # Of several entities that carry one name the first stays.
                 held.sort(key=lambda cell: str(cell["id"]), reverse=True)
                 held = list({(cell["kind"] == "entity" and cell["id"], cell["text"]): cell for cell in held}.values())
-            found = {cell["id"]: _entity_in(cell) for cell in held}
-        return sorted(found.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
+            result = {cell["id"]: _entity_in(cell) for cell in held}
+        return sorted(result.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
 
     @property
     def _telling(self) -> Mapping[str, str]:
@@ -400,15 +400,15 @@ class Neo4jAnswer(StoredAnswer):
         steps = self._steps or [(type(self.plan).__name__, self.plan)]
         grouped = self._grouped
         sizes = self._store.sizes([node for _, node in steps])
-        found = []
+        result = []
         for (function, node), size in zip(steps, sizes, strict=True):
             # What is finished in process is counted there.
             if size is None and grouped is not None and id(node) in grouped.results:
                 known = grid_size(grouped.results[id(node)])
             else:
                 known = self._local._size(node) if size is None else size
-            found.append(Step(function, describe(node), *known, self._notes.get(id(node), "")))
-        return found
+            result.append(Step(function, describe(node), *known, self._notes.get(id(node), "")))
+        return result
 
     def _is_nothing(self, node: Scalar, values: list[Any]) -> bool:
         return (
@@ -420,12 +420,12 @@ class Neo4jAnswer(StoredAnswer):
     def _noticed(self) -> list[str]:
 
         schema = self._store.schema
-        found, left = list[str](), LeftOut()
+        result, left = list[str](), LeftOut()
         empty, grouped = not self._outcome()[0], self._grouped
         if grouped is not None and not values_may_warn(self.plan, schema, empty, tables=False):
-            found = list(grouped.warnings)
+            result = list(grouped.warnings)
         elif self._compiled.shape in ("witness", "groups") or values_may_warn(self.plan, schema, empty):
-            found, left = list(self._witness.warnings), self._witness.left_out
+            result, left = list(self._witness.warnings), self._witness.left_out
         nodes = tested(self.plan, schema)
         if nodes:
             beyond = lowered(self.plan)
@@ -434,7 +434,7 @@ class Neo4jAnswer(StoredAnswer):
             there = [node if beyond.isdisjoint(map(id, node.inputs())) else placed(node, beyond, self._witness) for node in apart]
             tallies = compile_tallies(there, self._store.name, schema, layout=self._compiled.layout)
             left = left + counted(nodes, self._store.run(tallies))
-        return found + left_out_warnings(left)
+        return result + left_out_warnings(left)
 
     @timed
     def explain(self) -> str:
@@ -475,7 +475,7 @@ def literal(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(literal, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(name)}: {literal(one)}" for name, one in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(name)}: {literal(item)}" for name, item in value.items()) + "}"
     if isinstance(value, bool):
         return str(value).lower()
     if value is None:

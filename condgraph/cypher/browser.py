@@ -100,7 +100,7 @@ def queries(schema: Overview, graph: str, labels: Mapping[str, int] | None) -> d
     where they carry none: then members of a concept are found through its node.
     """
     own = f"graph: {literal(graph)}"
-    found = {
+    result = {
         "Concepts, and how many entities are in each": f"MATCH (c:{CONCEPT} {{{own}}})\n"
         f"OPTIONAL MATCH (c)<-[:MEMBER_OF]-(e:{ENTITY})\n"
         "RETURN c.name AS concept, count(e) AS entities ORDER BY entities DESC, concept LIMIT 100",
@@ -109,28 +109,28 @@ def queries(schema: Overview, graph: str, labels: Mapping[str, int] | None) -> d
         "ORDER BY relations + attributes DESC, predicate LIMIT 100",
         "Which concept is below which": f"MATCH (c:{CONCEPT} {{{own}}})-[r:SUBCLASS_OF]->(d:{CONCEPT}) RETURN c, r, d LIMIT 100",
     }
-    for name in _safe(one.subject for predicate in schema.predicates for one in predicate.examples)[:1]:
-        found[f"What is known of {name}"] = (
+    for name in _safe(example.subject for predicate in schema.predicates for example in predicate.examples)[:1]:
+        result[f"What is known of {name}"] = (
             f"MATCH (e:{ENTITY} {{{own}, key: {literal(index_key(name))}}})-[r]-(other:{ENTITY}|{VALUE})\n"
             "RETURN e, r, other LIMIT 40"
         )
-    for name in _safe(labels if labels is not None else (one.name for one in schema.concepts))[:_ASKED]:
+    for name in _safe(labels if labels is not None else (concept.name for concept in schema.concepts))[:_ASKED]:
         node = (
             f"(e:{quote(name)} {{{own}}})"
             if labels is not None
             else f"(:{CONCEPT} {{{own}, key: {literal(index_key(name))}}})<-[:MEMBER_OF]-(e:{ENTITY})"
         )
-        found[f"Entities in {name}, and their relations"] = (
+        result[f"Entities in {name}, and their relations"] = (
             f"MATCH {node} WITH e LIMIT 25\nOPTIONAL MATCH (e)-[r]->(other:{ENTITY}) WHERE r.sid IS NOT NULL\n"
             "RETURN e, r, other LIMIT 100"
         )
-    for name in _safe(one.name for one in schema.predicates if one.relations and one.qualifiers)[:1]:
-        found[f"Facts of {name} with their qualifiers"] = (
+    for name in _safe(item.name for item in schema.predicates if item.relations and item.qualifiers)[:1]:
+        result[f"Facts of {name} with their qualifiers"] = (
             f"MATCH (a:{ENTITY} {{{own}}})-[f:{quote(type_of(name))}]->(b:{ENTITY})\n"
             f"MATCH (a)<-[:SUBJECT]-(s:{STATEMENT} {{{own}, sid: f.sid}})-[:QUALIFIER]->(q:{QUALIFIER})\n"
             "RETURN a, f, b, s, q LIMIT 25"
         )
-    return found
+    return result
 
 
 def _safe(names: Iterable[str]) -> Sequence[str]:

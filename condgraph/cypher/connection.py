@@ -202,7 +202,7 @@ def as_own_errors(place: str, database: str | None) -> Iterator[None]:
 def _not_there(place: str, error: Exception) -> StoreError:
     """What to say of a server that could not be reached; of one whose TLS is the reason that."""
     scheme, mark, rest = place.partition("://")
-    tls = next((one for one in _causes(error) if isinstance(one, ssl.SSLError)), None)
+    tls = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLError)), None)
     if tls is None or "+s" not in scheme:
         return StoreError(f"no server answers at {place}", hint="is it running, and is the address right?")
     if isinstance(tls, ssl.SSLCertVerificationError):
@@ -461,10 +461,10 @@ class Connection:
 
         def once() -> T:
             with self._session(line, bookmark_manager=self._written) as session, session.begin_transaction() as transaction:
-                found = work(Transaction(transaction))
+                result = work(Transaction(transaction))
                 if not transaction.closed():
                     transaction.commit()
-                return found
+                return result
 
         return self._patient(lambda: self._retrying(once, _RETRY, line), line, patience or _WRITING * self.patience)
 
@@ -503,8 +503,8 @@ class Connection:
         if self._version is not None:
             return
         agent = self.driver.get_server_info().agent
-        found = re.search(r"(\d+)\.(\d+)", agent)
-        version = tuple(map(int, found.groups())) if found else (0, 0)
+        match = re.search(r"(\d+)\.(\d+)", agent)
+        version = tuple(map(int, match.groups())) if match else (0, 0)
         if version < _OLDEST:
             raise StoreVersionError(f"{self.place} is {agent}; Neo4j {'.'.join(map(str, _OLDEST))} or later is needed")
         self._version = version

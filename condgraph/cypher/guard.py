@@ -144,15 +144,15 @@ class Tokens:
         self.values: list[str] = []
         self.starts: list[int] = []
         behind = 0
-        for found in _TOKEN.finditer(text):
-            kind, start = found.lastgroup, found.start()
+        for match in _TOKEN.finditer(text):
+            kind, start = match.lastgroup, match.start()
             if kind == "space":
                 continue
-            value = found[0]
+            value = match[0]
             if kind == WORD:
                 value = value.upper().casefold()
                 if behind == start and start and self.kinds[-1] in (NUMBER, NAME):
-                    self.refuse(start, f"{found[0]!r} follows {text[self.starts[-1] : start]!r} without a space")
+                    self.refuse(start, f"{match[0]!r} follows {text[self.starts[-1] : start]!r} without a space")
             elif kind == NAME:
                 value = value[1:-1].replace("``", "`")
             elif kind == STRING:
@@ -171,7 +171,7 @@ class Tokens:
             self.kinds.append(str(kind))
             self.values.append(value)
             self.starts.append(start)
-            behind = found.end()
+            behind = match.end()
 
     def mark(self, at: int) -> str:
         """The mark at a place, or nothing."""
@@ -183,8 +183,8 @@ class Tokens:
 
     def written(self, at: int) -> str:
         """The word at a place with its capital letters."""
-        found = _TOKEN.match(self._text, self.starts[at])
-        return found[0] if found else ""
+        match = _TOKEN.match(self._text, self.starts[at])
+        return match[0] if match else ""
 
     def named(self, at: int) -> bool:
         """Whether a word or a name in backticks stands at a place."""
@@ -207,11 +207,11 @@ def readings(text: str) -> list[Tokens]:
                 raise ReadOnlyError("the query has half a character in it", span=(at, at + 1))
         # Marks over letters are parts of words.
         text = "".join("_" if unicodedata.category(letter) in ("Mn", "Mc") else letter for letter in text)
-    found = [Tokens(text)]
+    result = [Tokens(text)]
     if "\\u" in text:
-        _only_in_quotes(text, found[0])
-        found += [Tokens(*_decoded(text, _ESCAPE)), Tokens(*_decoded(text, _ANY_ESCAPE))]
-    return found
+        _only_in_quotes(text, result[0])
+        result += [Tokens(*_decoded(text, _ESCAPE)), Tokens(*_decoded(text, _ANY_ESCAPE))]
+    return result
 
 
 def _only_in_quotes(text: str, tokens: Tokens) -> None:
@@ -228,12 +228,12 @@ def _only_in_quotes(text: str, tokens: Tokens) -> None:
 
 def _decoded(text: str, escapes: re.Pattern[str]) -> tuple[str, list[int]]:
     parts, shifts, behind, length = [], [], 0, 0
-    for found in escapes.finditer(text):
-        if not found[1]:
+    for match in escapes.finditer(text):
+        if not match[1]:
             continue
-        parts += [text[behind : found.start()], chr(int(found[1], 16))]
-        length += found.start() - behind + 1
-        behind = found.end()
+        parts += [text[behind : match.start()], chr(int(match[1], 16))]
+        length += match.start() - behind + 1
+        behind = match.end()
         shifts.append(length - 1)
     parts.append(text[behind:])
     return "".join(parts), shifts
@@ -414,7 +414,7 @@ class _Reader:
 
     def is_hint(self, at: int) -> bool:
         """Whether `USING INDEX n:Label(property)` has its variable here."""
-        words = [self.tokens.word(one) for one in range(max(at - 4, 0), at)]
+        words = [self.tokens.word(item) for item in range(max(at - 4, 0), at)]
         return self.tokens.named(at) and "using" in words and "index" in words
 
 
@@ -472,14 +472,14 @@ def _check_within(text: str, harmless: list[str]) -> None:
     """Refuse what an operator's description says that it computes."""
     for column in harmless:
         text = text.replace(column, "``")
-    for found in _WITHIN.finditer(text):
-        name = _plain(found["call"] or found["resolved"] or "")
+    for match in _WITHIN.finditer(text):
+        name = _plain(match["call"] or match["resolved"] or "")
         if not name:
-            raise ReadOnlyError(f"the query does more than read the graph: {found[0]}", hint=_HINT)
+            raise ReadOnlyError(f"the query does more than read the graph: {match[0]}", hint=_HINT)
         if name not in PROCEDURES and name.casefold() not in AFTER_A_NAME:
             raise ReadOnlyError(f"the query calls a procedure that is not on the list: {name}", hint=_HINT)
-    for found in _FUNCTION.finditer(text):
-        name = _plain(found[0])
+    for match in _FUNCTION.finditer(text):
+        name = _plain(match[0])
         if name.casefold() not in FUNCTIONS and name not in PROCEDURES:
             raise ReadOnlyError(f"the query calls a function that is not on the list: {name}", hint=_HINT)
 
@@ -491,11 +491,11 @@ def _harmless(columns: Iterable[str]) -> list[str]:
     """The columns, as a plan writes them, that hold such words in quotes only: their names are the
     text of their expressions.
     """
-    found = []
+    result = []
     for column in columns:
         if _speaks(column) and not _speaks(_QUOTED_TEXT.sub(" ", column)):
-            found.append("`" + column.replace("`", "``") + "`")
-    return found
+            result.append("`" + column.replace("`", "``") + "`")
+    return result
 
 
 def _speaks(text: str) -> bool:

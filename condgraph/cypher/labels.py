@@ -95,8 +95,8 @@ class Labels:
     def counts(self) -> dict[str, int]:
         """How many entities have each label, the commonest first, then by name."""
         numbers, counts = np.unique(self._codes, return_counts=True)
-        found = zip((self._words[code] for code in numbers.tolist()), counts.tolist(), strict=True)
-        return dict(sorted(found, key=lambda one: (-one[1], one[0])))
+        result = zip((self._words[code] for code in numbers.tolist()), counts.tolist(), strict=True)
+        return dict(sorted(result, key=lambda item: (-item[1], item[0])))
 
     def of(self, numbers: NDArray[Any]) -> list[list[str]]:
         """The labels of each of some entities."""
@@ -143,11 +143,11 @@ def taken(connection: Connection, names: Collection[str]) -> set[str]:
 
     Where there are nodes of other applications, those of each label are looked at until one is theirs.
     """
-    found = _indexed(connection) & set(names)
+    result = _indexed(connection) & set(names)
     if connection.ask(_OTHERS, {})[0]["count"]:
         known = {row["label"] for row in connection.ask("CALL db.labels() YIELD label RETURN label", {})}
-        found |= {name for name in names if name in known and usable(name) and _others_have(connection, name)}
-    return found
+        result |= {name for name in names if name in known and usable(name) and _others_have(connection, name)}
+    return result
 
 
 def check_allowed(connection: Connection, names: Collection[str]) -> None:
@@ -169,8 +169,8 @@ def is_refusal(error: StoreError) -> bool:
 
 def _indexed(connection: Connection) -> set[str]:
     # The server's own indexes are on no label.
-    found = {label for text in _SCHEMA for row in connection.ask(text, {}) for label in row["labels"] or ()}
-    return {label for label in found if not label.lower().startswith(_OURS)}
+    result = {label for text in _SCHEMA for row in connection.ask(text, {}) for label in row["labels"] or ()}
+    return {label for label in result if not label.lower().startswith(_OURS)}
 
 
 def _others_have(connection: Connection, label: str) -> bool:
@@ -246,7 +246,7 @@ class Labelling:
         numbers = np.array([number for number, earlier in known.items() if number >= 0 <= earlier], np.int64)
         if self.sure and len(numbers):
             carried = before.of(np.array([known[number] for number in numbers.tolist()], np.int64))
-            differ = [sorted(one) != sorted(other) for one, other in zip(carried, after.of(numbers), strict=True)]
+            differ = [sorted(item) != sorted(other) for item, other in zip(carried, after.of(numbers), strict=True)]
             numbers = numbers[np.array(differ, bool)]
         return np.sort(numbers).astype(np.int32)
 
@@ -291,11 +291,11 @@ def begun_otherwise(*, asked: bool | None, wanted: bool) -> tuple[str, ...]:
 
 
 def _labelling(connection: Connection, snapshot: Snapshot, held: Labelling, told: Collection[str] = ()) -> Labelling:
-    found = Labels(snapshot).counts()
-    fresh = [name for name in found if name not in held.before]
+    counts = Labels(snapshot).counts()
+    fresh = [name for name in counts if name not in held.before]
     try:
         # A label that the graph has already stays, also where others use it since: they knew it.
-        names, remarks = chosen(found, taken(connection, fresh) if fresh else ())
+        names, remarks = chosen(counts, taken(connection, fresh) if fresh else ())
         new = [name for name in names if name not in held.before]
         if new:
             check_allowed(connection, new)
@@ -303,8 +303,8 @@ def _labelling(connection: Connection, snapshot: Snapshot, held: Labelling, told
         if not is_refusal(error):
             raise
         # Labels are for others: what this is for is loaded without them.
-        names, _ = chosen(name for name in found if name in held.before)
+        names, _ = chosen(name for name in counts if name in held.before)
         return Labelling(tuple(names), held.before, held.sure, (f"no further concept becomes a label: {error.message}",))
     after = tuple(names)
-    heard = after == held.before and all(name in told for name in found)
+    heard = after == held.before and all(name in told for name in counts)
     return Labelling(after, held.before, held.sure, () if heard else tuple(remarks))

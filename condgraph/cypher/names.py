@@ -39,15 +39,15 @@ class Neo4jNames:
         """
         relations, attributes = self._split(predicates)
         given, table = None if source is None else "$source", source in self._schema.tabular
-        found = []
+        result = []
         # All predicates are not spelled out.
         if relations:
             text = self._layout.relations_to(None if predicates is None else relations, given, table=table)
-            found.append((text, False))
+            result.append((text, False))
         if attributes:
             text = self._layout.values_of(None if predicates is None else attributes, given, table=table)
-            found.append((text, True))
-        return found
+            result.append((text, True))
+        return result
 
     def _entity(self, test: str) -> str:
         """A MATCH of entities and concepts `e` under a test of their names."""
@@ -58,22 +58,22 @@ class Neo4jNames:
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
         """How many objects there are of each type and unit."""
-        found: Kinds = {}
+        result: Kinds = {}
         o = Bound("o")
         for match, values in self._matches(predicates, source):
             grouped = f"{o.kind} AS kind, {o.unit} AS unit" if values else "'entity' AS kind, null AS unit"
             for row in self._rows(f"{match}RETURN {grouped}, count(*) AS count", **self._asked(predicates, source)):
                 kind = KINDS[row["kind"]]
                 unit = row["unit"] if kind is Kind.QUANTITY else NO_UNIT
-                found[kind, unit] = found.get((kind, unit), 0) + row["count"]
-        return found
+                result[kind, unit] = result.get((kind, unit), 0) + row["count"]
+        return result
 
     def refers(self, predicates: tuple[str, ...] | None, source: str | None, table: str) -> bool:
         """Whether some object is a row of a table."""
-        found = (match for match, values in self._matches(predicates, source) if not values)
+        result = (match for match, values in self._matches(predicates, source) if not values)
         row, of, ident = self._layout.row("o"), self._layout.source("o"), self._layout.id("o")
         rows = f"AND {of} = $table AND {row} IS NOT NULL RETURN {ident} AS id LIMIT 1"
-        return any(self._rows(f"{match}{rows}", table=table, **self._asked(predicates, source)) for match in found)
+        return any(self._rows(f"{match}{rows}", table=table, **self._asked(predicates, source)) for match in result)
 
     def objects(self, predicates: tuple[str, ...] | None, source: str | None) -> Iterator[tuple[str, Value | str, str | None]]:
         """Every distinct object: its predicate, its value (an entity by its name, without a
@@ -139,10 +139,10 @@ class Neo4jNames:
         every = f"{self._entity('IS NOT NULL')} "
         if self._rows(f"{every}RETURN count(e) AS count")[0]["count"] <= MOST_COMPARED:
             return [name for row in self._rows(f"{every}RETURN collect(DISTINCT {name}) AS names") for name in row["names"]]
-        found = []
+        result = []
         for text in around:
             for side, way in ((">=", ""), ("<", " DESC")):
                 near = f"{self._entity(f'{side} $near')} WITH DISTINCT {key} AS key ORDER BY key{way}"
                 rows = self._rows(f"{near} LIMIT $most RETURN collect(key) AS names", near=text, most=AROUND)
-                found += [name for row in rows for name in row["names"]]
-        return found
+                result += [name for row in rows for name in row["names"]]
+        return result

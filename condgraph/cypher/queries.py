@@ -79,16 +79,16 @@ def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, v
     if concepts:
         branches += layout.memberships_of(compiler, compiler.set_of(of), most)
     text = compiler.whole(branches, ("unit", "row"))
-    found: Snapshot = store.steady(lambda: restore(store.connection.read(text, compiler.parameters), store.known_sources, layout))
-    return found
+    result: Snapshot = store.steady(lambda: restore(store.connection.read(text, compiler.parameters), store.known_sources, layout))
+    return result
 
 
 def _namesakes(compiler: PlanCompiler, part: Entities, most: int) -> list[str]:
     """Clauses that leave, as `other`, one entity for each of a part whose name it has as well."""
     rows, layout = compiler.entities(part), compiler.layout
     n, k, e = rows.variable, compiler.name("k"), compiler.name("e")
-    found = "\n".join(layout.by_name(e, f"= {k}"))
-    look_up = f"{found}\nWITH {e}, {n} WHERE {e} <> {n}\nRETURN {e} AS other LIMIT 1"
+    result = "\n".join(layout.by_name(e, f"= {k}"))
+    look_up = f"{result}\nWITH {e}, {n} WHERE {e} <> {n}\nRETURN {e} AS other LIMIT 1"
     bound = [f"WITH DISTINCT {n} LIMIT {int(most)}", f"WITH {n}, {layout.name_key(n)} AS {k}"]
     return [*rows.clauses, *bound, compiler.call(look_up, n, k), "WITH DISTINCT other"]
 
@@ -169,15 +169,15 @@ def _needed(nodes: list[Node]) -> frozenset[str]:
     for node in nodes:
         strict = fields_of(node, node.facets.strict)
         if isinstance(node, alg.ByName):
-            found = frozenset(node.names) if len(node.names) == 1 else _NOTHING
+            result = frozenset(node.names) if len(node.names) == 1 else _NOTHING
         elif strict:
-            found = _NOTHING.union(*(needs[id(one)] for one in strict))
+            result = _NOTHING.union(*(needs[id(item)] for item in strict))
             if isinstance(node, alg.Where) and isinstance(node.condition, alg.Among):
-                found |= needs[id(node.condition.entities)]
+                result |= needs[id(node.condition.entities)]
         else:
             # One of several bags or sets is enough.
-            found = reduce(frozenset.intersection, [needs[id(one)] for one in carried(node)] or [_NOTHING])
-        needs[id(node)] = found
+            result = reduce(frozenset.intersection, [needs[id(entry)] for entry in carried(node)] or [_NOTHING])
+        needs[id(node)] = result
     return needs[id(nodes[-1])]
 
 
@@ -313,8 +313,8 @@ class AskingStore(ABC):
         those it does not give.
         """
         compiled = compile_sizes(list(nodes), self.name, self.schema, layout=self._layout_for(nodes))
-        found = {row["step"]: (row["size"], tuple(row["sample"])) for row in self.run(compiled)}
-        return [found.get(i) for i in range(len(nodes))]
+        result = {row["step"]: (row["size"], tuple(row["sample"])) for row in self.run(compiled)}
+        return [result.get(i) for i in range(len(nodes))]
 
     def statements_of(self, plan: Node) -> Compiled:
         """The query for the statements that a table is made of, which the client groups."""
@@ -337,10 +337,10 @@ class AskingStore(ABC):
         what the client works out.
         """
 
-        asked = [countable(node, lambda one: id(one) in lowered(one), known) for node in nodes]
+        asked = [countable(node, lambda item: id(item) in lowered(item), known) for node in nodes]
         compiled = compile_counts(asked, self.name, self.schema, layout=self._layout_for(asked))
-        found = {row["step"]: row["size"] for row in self.run(compiled)}
-        return [found.get(step, 0) for step in range(len(asked))]
+        result = {row["step"]: row["size"] for row in self.run(compiled)}
+        return [result.get(step, 0) for step in range(len(asked))]
 
     def cypher(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         """Run a reading query that a person (or a model) wrote, after its text and the server's

@@ -68,11 +68,11 @@ class Shapes:
 
     def _distinct(self) -> Iterator[Compiled]:
         seen: set[str] = set()
-        for _, steps in sorted(self._programs(), key=lambda one: -one[0]):
-            found = self._compiled(steps)
-            if found is not None and found.text not in seen:
-                seen.add(found.text)
-                yield found
+        for _, steps in sorted(self._programs(), key=lambda program: -program[0]):
+            result = self._compiled(steps)
+            if result is not None and result.text not in seen:
+                seen.add(result.text)
+                yield result
 
     def _compiled(self, steps: Steps) -> Compiled | None:
         try:
@@ -88,14 +88,14 @@ class Shapes:
         """One of those that lead to the same texts, with the weight of all of them: the weightiest,
         whose weights are one together. `probes` are what the texts are of.
         """
-        found: dict[tuple[str, ...], tuple[float, Steps]] = {}
-        for weight, steps in sorted(some, key=lambda one: -one[0]):
+        result: dict[tuple[str, ...], tuple[float, Steps]] = {}
+        for weight, steps in sorted(some, key=lambda entry: -entry[0]):
             made = [self._compiled((*steps, *probe)) for probe in probes]
             if made[0] is not None:
-                texts = tuple("" if one is None else one.text for one in made)
-                before, first = found.get(texts, (0.0, steps))
-                found[texts] = before + weight, first
-        return _even(sorted(found.values(), key=lambda one: -one[0])[:most])
+                texts = tuple("" if item is None else item.text for item in made)
+                before, first = result.get(texts, (0.0, steps))
+                result[texts] = before + weight, first
+        return _even(sorted(result.values(), key=lambda one: -one[0])[:most])
 
     def _relations(self) -> Weighted:
         """Steps along relations, in both ways."""
@@ -114,23 +114,23 @@ class Shapes:
 
     def _valued(self, of: Callable[[str], dict[tuple[Kind, str], int]], names: Iterable[str]) -> list[_Valued]:
         """Keys of values with the kind and unit that most of them have, the commonest first."""
-        found = []
+        result = []
         for name in names:
-            (kind, unit), _ = max(kinds.items(), key=lambda one: one[1]) if (kinds := of(name)) else ((Kind.UNKNOWN, ""), 0)
+            (kind, unit), _ = max(kinds.items(), key=lambda entry: entry[1]) if (kinds := of(name)) else ((Kind.UNKNOWN, ""), 0)
             if kind in _VALUES:
-                found.append(_Valued(sum(kinds.values()) ** 0.5, name, kind, unit, self._signs))
-        return sorted(found, key=lambda one: -one.weight)
+                result.append(_Valued(sum(kinds.values()) ** 0.5, name, kind, unit, self._signs))
+        return sorted(result, key=lambda item: -item.weight)
 
     def _asked_of(self, found: Steps, attributes: list[_Valued]) -> list[_Valued]:
         """Attributes that stand for others where they are asked of a set."""
-        every = {one.name: one for one in attributes}
-        asked: Weighted = [(one.weight, (*found, ("QueryAttr", one.name))) for one in attributes]
+        every = {attribute.name: attribute for attribute in attributes}
+        asked: Weighted = [(item.weight, (*found, ("QueryAttr", item.name))) for item in attributes]
         return [every[steps[-1][1]].of(weight) for weight, steps in self._grouped(asked, [()], _ATTRIBUTES)]
 
     def _spells(self, some: Steps, attribute: str) -> bool:
         """Whether what is asked of a set names its predicate in the text."""
         made = self._compiled((*some, ("QueryAttr", attribute))), self._compiled((*some, ("Count",)))
-        return None not in made and len({one.text.count("`") for one in made if one is not None}) == 2
+        return None not in made and len({item.text.count("`") for item in made if item is not None}) == 2
 
     # -- shapes ------------------------------------------------------------------------------------
 
@@ -138,13 +138,25 @@ class Shapes:
         """Sets of entities that stand for others: where what they are, and what is asked of them, is
         the same text.
         """
-        probes: list[Steps] = [(("QueryName",),), *((("QueryAttr", one.name),) for one in about.few[:1])]
+        probes: list[Steps] = [(("QueryName",),), *((("QueryAttr", entry.name),) for entry in about.few[:1])]
 
         def grouped(most: int, *some: Weighted) -> Weighted:
-            return self._grouped([one for part in some for one in part], probes, most)
+            return self._grouped([element for part in some for element in part], probes, most)
 
-        tests = _even([found for one in about.attributes for found in _part(one.weight, _tests("Filter", one.name, one))])
-        said = _even([found for one in about.qualifiers for found in _part(one.weight, _tests("QFilter", one.name, one))])
+        tests = _even(
+            [
+                found
+                for attribute in about.attributes
+                for found in _part(attribute.weight, _tests("Filter", attribute.name, attribute))
+            ]
+        )
+        said = _even(
+            [
+                found
+                for qualifier in about.qualifiers
+                for found in _part(qualifier.weight, _tests("QFilter", qualifier.name, qualifier))
+            ]
+        )
         concept: Weighted = [(0.5, ()), *_part(0.5, about.concepts)]
         # Few of what is common, where many steps follow each other.
         common, some = about.relations[:6], concept[:3]
@@ -155,7 +167,7 @@ class Shapes:
         either = [*_part(0.6, around[:8]), *_part(0.4, kept[:5])]
         both = grouped(2 * _SETS, _then(either, either, [(0.6, (("And",),)), (0.4, (("Or",),))]))
         parts = ((0.4, around), (0.3, kept), (0.08, qualified), (0.1, further), (0.12, both))
-        return [one for share, part in parts for one in _part(share, part)]
+        return [item for share, part in parts for item in _part(share, part)]
 
     def _programs(self) -> Iterator[tuple[float, Steps]]:
         """Programs with how common they are."""
@@ -166,17 +178,17 @@ class Shapes:
         about = _About(self._relations(), self._concepts(), attributes, few, qualifiers)
         sets = self._sets(about)
         many = self._asked_of(sets[0][1], attributes) if sets else few
-        for weight, found in sets:
-            own = many if few and self._spells(found, few[0].name) else few
-            yield 0.27 * weight, (*found, ("QueryName",))
-            yield 0.17 * weight, (*found, ("Count",))
+        for weight, result in sets:
+            own = many if few and self._spells(result, few[0].name) else few
+            yield 0.27 * weight, (*result, ("QueryName",))
+            yield 0.17 * weight, (*result, ("Count",))
             for best in own:
                 if best.kind is Kind.QUANTITY:
                     for which in ("largest", "smallest"):
-                        yield 0.2 * weight * best.weight, (*found, ("SelectAmong", best.name, which))
-            yield from _asked(0.5 * weight, found, own, qualifiers)
-            yield from _paired(0.5 * weight, (*found, _FIND), about)
-            yield from _paired(0.25 * weight, (_FIND, *found), about)
+                        yield 0.2 * weight * best.weight, (*result, ("SelectAmong", best.name, which))
+            yield from _asked(0.5 * weight, result, own, qualifiers)
+            yield from _paired(0.5 * weight, (*result, _FIND), about)
+            yield from _paired(0.25 * weight, (_FIND, *result), about)
         yield from _asked(0.5, (_FIND,), few, qualifiers)
         yield from _paired(0.3, (_FIND, _FIND), about)
 
@@ -214,10 +226,10 @@ class _About:
 
 def _firsts(some: list[_Valued]) -> list[_Valued]:
     """The commonest of each kind, with the part that its kind has of all."""
-    total = sum(one.weight for one in some)
+    total = sum(item.weight for item in some)
     return [
-        next(one for one in some if one.kind is kind).of(sum(one.weight for one in some if one.kind is kind) / total)
-        for kind in dict.fromkeys(one.kind for one in some)
+        next(element for element in some if element.kind is kind).of(sum(one.weight for one in some if one.kind is kind) / total)
+        for kind in dict.fromkeys(entry.kind for entry in some)
     ]
 
 
@@ -234,27 +246,27 @@ def _part(part: float, some: Weighted) -> Weighted:
 
 def _then(*parts: Weighted) -> Weighted:
     """One after the other, in all ways."""
-    found: Weighted = [(1.0, ())]
+    result: Weighted = [(1.0, ())]
     for part in parts:
-        found = [(weight * more, (*steps, *behind)) for weight, steps in found for more, behind in part]
-    return found
+        result = [(weight * more, (*steps, *behind)) for weight, steps in result for more, behind in part]
+    return result
 
 
 def _asked(weight: float, found: Steps, attributes: list[_Valued], qualifiers: list[_Valued]) -> Iterator[tuple[float, Steps]]:
     """What is asked of the attributes of a set."""
-    for one in attributes:
-        share = weight * one.weight
-        yield 0.32 * share, (*found, ("QueryAttr", one.name))
-        tests = _tests("Verify", None, one)
+    for attribute in attributes:
+        share = weight * attribute.weight
+        yield 0.32 * share, (*found, ("QueryAttr", attribute.name))
+        tests = _tests("Verify", None, attribute)
         for part, step in tests:
-            yield 0.28 * share * part, (*found, ("QueryAttr", one.name), *step)
+            yield 0.28 * share * part, (*found, ("QueryAttr", attribute.name), *step)
         for key in qualifiers:
             part = share * key.weight
-            condition = ("QueryAttrUnderCondition", one.name, key.name, key.value)
+            condition = ("QueryAttrUnderCondition", attribute.name, key.name, key.value)
             yield 0.12 * part, (*found, condition)
             for some, step in tests:
                 yield 0.1 * part * some, (*found, condition, *step)
-            yield 0.18 * part, (*found, ("QueryAttrQualifier", one.name, one.value, key.name))
+            yield 0.18 * part, (*found, ("QueryAttrQualifier", attribute.name, attribute.value, key.name))
 
 
 def _paired(weight: float, two: Steps, about: _About) -> Iterator[tuple[float, Steps]]:
@@ -263,10 +275,10 @@ def _paired(weight: float, two: Steps, about: _About) -> Iterator[tuple[float, S
     for share, ((_, relation, way),) in about.relations:
         for key in about.qualifiers if way == "forward" else ():
             yield 0.6 * weight * share * key.weight, (*two, ("QueryRelationQualifier", relation, key.name))
-    for one in about.few:
-        if one.kind is Kind.QUANTITY:
+    for item in about.few:
+        if item.kind is Kind.QUANTITY:
             for which in ("greater", "less"):
-                yield 0.35 * weight * one.weight, (*two, ("SelectBetween", one.name, which))
+                yield 0.35 * weight * item.weight, (*two, ("SelectBetween", item.name, which))
 
 
 def _tests(function: str, name: str | None, of: _Valued) -> Weighted:
@@ -280,7 +292,7 @@ def _tests(function: str, name: str | None, of: _Valued) -> Weighted:
 def program(steps: Steps) -> list[dict[str, Any]]:
     """Steps as a program of KoPL, each of which takes the results that are left over."""
     left: list[int] = []
-    found = []
+    result = []
     for number, (function, *inputs) in enumerate(steps):
         takes = 0 if function in _STARTS else 2 if function in _PAIRS else 1
         taken = left[len(left) - takes :] if takes else []
@@ -288,8 +300,8 @@ def program(steps: Steps) -> list[dict[str, Any]]:
         left.append(number)
         # Two that are the same entity would be one.
         inputs = [f"{NOBODY} {number}"] if function == "Find" else inputs
-        found.append({"function": function, "dependencies": taken, "inputs": inputs})
-    return found
+        result.append({"function": function, "dependencies": taken, "inputs": inputs})
+    return result
 
 
 # -- Warming -----------------------------------------------------------------------------------------
@@ -316,10 +328,10 @@ def warm(
     """
     until = None if seconds is None else time.monotonic() + seconds
     done = 0
-    for one in shapes().texts(texts):
+    for shape in shapes().texts(texts):
         if (stop is not None and stop.is_set()) or (until is not None and time.monotonic() > until):
             break
-        connection.read(f"EXPLAIN {one.text}", one.parameters)
+        connection.read(f"EXPLAIN {shape.text}", shape.parameters)
         done += 1
     return done
 

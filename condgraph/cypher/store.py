@@ -121,8 +121,8 @@ class Neo4jStore(AskingStore):
         """A name for what the graph holds, at most a second old: the same content has the same
         name.
         """
-        found: str = self._known()["content"]
-        return found
+        result: str = self._known()["content"]
+        return result
 
     def refresh(self) -> None:
         """Forget the schema, which another process may have changed."""
@@ -134,11 +134,11 @@ class Neo4jStore(AskingStore):
         """
         for _ in range(2):
             before = self._known()["content"]
-            found = ask()
+            result = ask()
             # What came just in time, or as the best so far, is not lost for this look.
             with allowed(_LAST):
                 if self._known()["content"] == before:
-                    return found
+                    return result
         raise StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")
 
     # -- loading -----------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Neo4jStore(AskingStore):
         self.refresh()
         self.remarks = []
         begin = time.monotonic()
-        found = push(
+        result = push(
             self.connection,
             self.name,
             snapshot,
@@ -173,10 +173,10 @@ class Neo4jStore(AskingStore):
             on_remark=self.remarks.append,
         )
         self.refresh()
-        if found[0] != found[1]:
-            statements = found[1].get("relations", 0) + found[1].get("attributes", 0)
+        if result[0] != result[1]:
+            statements = result[1].get("relations", 0) + result[1].get("attributes", 0)
             warm_after(self.connection, self._shapes, statements, time.monotonic() - begin)
-        return found
+        return result
 
     def label(self, on: bool) -> None:
         """Give entities their concepts as labels, or take these away; nothing else changes. One that
@@ -200,8 +200,8 @@ class Neo4jStore(AskingStore):
         stated = self._about().get("labels")
         if stated is None:
             return None
-        found: dict[str, int] = json.loads(stated)
-        return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
+        counts: dict[str, int] = json.loads(stated)
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def under_way(self) -> tuple[list[str], bool] | None:
         """The sources of a load that is not finished, and whether its writer is gone."""
@@ -232,11 +232,11 @@ class Neo4jStore(AskingStore):
         not condgraph's is touched.
         """
         self._check_writable()
-        found = bool(self._state())
+        result = bool(self._state())
         self.refresh()
         drop(self.connection, self.name)
         delete(self.connection, self.name)
-        return found
+        return result
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -255,11 +255,11 @@ class Neo4jStore(AskingStore):
     @property
     def known_sources(self) -> tuple[Source, ...]:
         """The sources in the order they were loaded, read once."""
-        found: tuple[Source, ...] | None = self.schema.kept.get("sources")
-        if found is None:
+        result: tuple[Source, ...] | None = self.schema.kept.get("sources")
+        if result is None:
             by_name = {source.name: source for source in self.sources()}
-            found = self.schema.kept["sources"] = tuple(by_name[name] for name in self.schema.sources if name in by_name)
-        return found
+            result = self.schema.kept["sources"] = tuple(by_name[name] for name in self.schema.sources if name in by_name)
+        return result
 
     @cached
     def patterns(self) -> Neo4jPatterns:
@@ -282,8 +282,8 @@ class Neo4jStore(AskingStore):
 
     def counts(self) -> dict[str, int]:
         """What the graph holds."""
-        found: dict[str, int] = json.loads(self._about()["counts"])
-        return found
+        result: dict[str, int] = json.loads(self._about()["counts"])
+        return result
 
     def survey(self) -> Survey:
         """What the graph holds, as it was counted when it was loaded; read once for each content."""
@@ -294,8 +294,8 @@ class Neo4jStore(AskingStore):
                 text = f"MATCH (g:{GRAPH} {{name: $graph}}) RETURN g.survey AS survey, g.content AS content, g.counts AS counts"
                 for row in self.connection.read(text, {"graph": self.name}):
                     kept["survey"] = stored_survey(row["survey"], row["content"], self.schema, json.loads(row["counts"]))
-            found: Survey = kept["survey"]
-            return found
+            result: Survey = kept["survey"]
+            return result
 
         return self.steady(ask)
 

@@ -45,10 +45,10 @@ def rewrite(plan: Node, rule: Callable[[Node], Node]) -> Node:
 
 def names(record: Any) -> tuple[str, ...]:
     """The fields of an operator or a test, in order."""
-    found = _NAMES.get(type(record))
-    if found is None:
-        found = _NAMES[type(record)] = tuple(part.name for part in fields(record))
-    return found
+    result = _NAMES.get(type(record))
+    if result is None:
+        result = _NAMES[type(record)] = tuple(part.name for part in fields(record))
+    return result
 
 
 #: By type; there are as many as the algebra has.

@@ -211,17 +211,17 @@ def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, A
     key = (language, program, *options.items())
     try:
         plans: dict[Any, Lowered] = schema.kept.setdefault("plans", {})
-        found = plans.get(key)
+        result = plans.get(key)
     except TypeError:
         # What answers functions from outside need not be hashable, and may answer otherwise later.
         return _lower(schema, program, language, options)
-    if found is None:
-        found = _lower(schema, program, language, options)
+    if result is None:
+        result = _lower(schema, program, language, options)
         if all(value is None or type(value) in (str, bool) for value in options.values()):
             if len(plans) >= MOST_PLANS:
                 plans.clear()
-            plans[key] = found
-    return found
+            plans[key] = result
+    return result
 
 
 def _lower(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:

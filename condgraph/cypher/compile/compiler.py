@@ -53,12 +53,12 @@ class Estimates:
 
     def rows(self, node: Node) -> float:
         """How many entities, facts or values an operator gives."""
-        found = self._rows.get(id(node))
-        if found is None:
-            found = self._rows[id(node)] = _BY_TYPE[type(node)](self, node)
+        result = self._rows.get(id(node))
+        if result is None:
+            result = self._rows[id(node)] = _BY_TYPE[type(node)](self, node)
             # Held on to, so that no other operator gets its identity.
             self._kept.append(node)
-        return found
+        return result
 
     def statements(self, node: alg.Scan) -> float:
         """How many statements there are of the predicates of a scan, whatever it starts from."""
@@ -543,12 +543,12 @@ class Compiler:
 
     def set_of(self, node: alg.Entities) -> str:
         """A set of entities as a list, to be looked up in."""
-        found = self._sets.get(id(node))
-        if found is None:
+        result = self._sets.get(id(node))
+        if result is None:
             rows = self.entities(node)
-            found = self._sets[id(node)] = self.let(rows.clauses, f"collect({rows.variable})")
+            result = self._sets[id(node)] = self.let(rows.clauses, f"collect({rows.variable})")
             self._kept.append(node)
-        return found
+        return result
 
     # -- the three sorts ---------------------------------------------------------------------------
 

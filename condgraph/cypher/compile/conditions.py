@@ -69,8 +69,8 @@ def _equals(compiler: Compiler, test: alg.Equals, cell: Cell, ref: str | None) -
 
 def keys_of(compiler: Compiler, test: alg.AnyOf) -> list[str] | None:
     """The texts that an alternative of equalities allows; None for other tests."""
-    found = [part.value for part in test.conditions if isinstance(part, alg.Compare) and part.operator == "="]
-    texts = [compiler.layout.key(value) for value in found if isinstance(value, str)]
+    result = [part.value for part in test.conditions if isinstance(part, alg.Compare) and part.operator == "="]
+    texts = [compiler.layout.key(value) for value in result if isinstance(value, str)]
     return texts if len(texts) == len(test.conditions) else None
 
 

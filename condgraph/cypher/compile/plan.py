@@ -84,7 +84,7 @@ def lowered(plan: Node, *, ends: bool = True) -> set[int]:
     """The operators (by identity) that the query cannot give: those that are lowered, and all that
     take one of them. `ends` is whether the query ends with the plan.
     """
-    found: set[int] = set()
+    result: set[int] = set()
     textless: set[int] = set()
     for node in postorder(plan):
         inputs = [id(child) for child in node.inputs()]
@@ -93,9 +93,9 @@ def lowered(plan: Node, *, ends: bool = True) -> set[int]:
             textless.add(id(node))
         by_text = isinstance(node, (alg.Count, alg.Mode, alg.Median)) and not textless.isdisjoint(inputs)
         how = SUPPORT[type(node)].how
-        if how == "lowered" or (how == "last" and not (ends and node is plan)) or by_text or not found.isdisjoint(inputs):
-            found.add(id(node))
-    return found
+        if how == "lowered" or (how == "last" and not (ends and node is plan)) or by_text or not result.isdisjoint(inputs):
+            result.add(id(node))
+    return result
 
 
 # -- Compiled queries --------------------------------------------------------------------------------
@@ -139,9 +139,9 @@ class Compiled:
         """The names that no entity has, as the rows of the query say; these rows are taken out."""
         if not self.looked_up:
             return []
-        found = [row for row in rows if isinstance(about := next(iter(row.values())), dict) and "missing" in about]
-        rows[:] = [row for row in rows if row not in found]
-        return [self.looked_up[key] for row in found for key in next(iter(row.values()))["missing"]]
+        result = [row for row in rows if isinstance(about := next(iter(row.values())), dict) and "missing" in about]
+        rows[:] = [row for row in rows if row not in result]
+        return [self.looked_up[key] for row in result for key in next(iter(row.values()))["missing"]]
 
 
 def look_up(compiler: Compiler, branches: list[list[str]], columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
@@ -237,21 +237,21 @@ class _Groups:
             # A row whose value is odd stays, so that it is counted.
             odd = [f"({v} IS NOT NULL AND NOT ({_typed(kind, v)}))" for v, kind in self._values.values()]
             clauses.append(f"{self._bound(row)} WHERE {' OR '.join([test, *odd])}")
-            self._odd += [f"count(CASE WHEN {one} THEN 1 END)" for one in odd]
+            self._odd += [f"count(CASE WHEN {item} THEN 1 END)" for item in odd]
             row += [v for v, _ in self._values.values()]
         keys = [self._key(e, key.of) for key in group.keys]
         joined = any(lines for lines, *_ in keys)
         clauses += [line for lines, *_ in keys for line in lines]
         ks = [compiler.name("k") for _ in keys]
         known = set(self._values)
-        found = [self._measure(e, measure) for measure in group.measures]
+        result = [self._measure(e, measure) for measure in group.measures]
         bound = [f"{expression} AS {k}" for (_, expression, _), k in zip(keys, ks, strict=True)]
         more = [f"{expression} AS {v}" for expression, (v, _) in self._values.items() if expression not in known]
         # A row stands in a group once, however many ways lead there.
         clauses.append(f"WITH {'DISTINCT ' if joined else ''}{', '.join([*row, *bound, *more])}")
-        clauses += [line for lines, *_ in found for line in lines]
-        shown, odd_ones = [compiler.name("m") for _ in found], compiler.name("n")
-        summed = [f"{expression} AS {m}" for (_, expression, _), m in zip(found, shown, strict=True)]
+        clauses += [line for lines, *_ in result for line in lines]
+        shown, odd_ones = [compiler.name("m") for _ in result], compiler.name("n")
+        summed = [f"{expression} AS {m}" for (_, expression, _), m in zip(result, shown, strict=True)]
         clauses.append(f"WITH {', '.join([*ks, *summed, f'{self._counted()} AS {odd_ones}'])}")
         kinds = [kind for *_, kind in keys]
         tests = [f"({k} IS NOT NULL AND NOT ({_typed(kind, k)}))" for k, kind in zip(ks, kinds, strict=True) if kind != "entity"]
@@ -262,7 +262,7 @@ class _Groups:
         branches = [clauses]
         looked_up = look_up(compiler, branches, ("rows",), names)
         text = compiler.whole(branches, ("rows",))
-        columns = Columns(tuple(kinds), tuple(kind for *_, kind in found))
+        columns = Columns(tuple(kinds), tuple(kind for *_, kind in result))
         return Compiled(text, compiler.parameters, "groups", looked_up=looked_up, layout=self._layout, columns=columns)
 
     def _bound(self, row: list[str]) -> str:
@@ -312,10 +312,10 @@ class _Groups:
 
     def _direct(self, e: str, scan: alg.Scan, concepts: tuple[str, ...] = ()) -> Direct:
         assert scan.predicates is not None
-        found = self._layout.direct(e, scan.predicates[0], concepts)
-        if found is None:
+        result = self._layout.direct(e, scan.predicates[0], concepts)
+        if result is None:
             raise _Doubtful
-        return found
+        return result
 
     def _qualifier(self, way: Way, facts: alg.Facts, f: str) -> Direct | None:
         """The qualifier that a way ends in; None where it ends in something else."""
@@ -323,15 +323,15 @@ class _Groups:
         if isinstance(values, alg.Objects) or values is None:
             return None
         while not isinstance(facts, alg.Scan):
-            (facts,) = [one for one in facts.inputs() if isinstance(one, alg.Facts)][:1] or [None]  # type: ignore[list-item]
+            (facts,) = [item for item in facts.inputs() if isinstance(item, alg.Facts)][:1] or [None]  # type: ignore[list-item]
             if facts is None:
                 raise _Doubtful
         if not isinstance(values, alg.Qualifiers) or values.key is None or facts.predicates is None:
             raise _Doubtful
-        found = self._layout.direct_qualifier(f, facts.predicates, values.key)
-        if found is None:
+        result = self._layout.direct_qualifier(f, facts.predicates, values.key)
+        if result is None:
             raise _Doubtful
-        return found
+        return result
 
     def _key(self, e: str, of: Expression) -> tuple[list[str], str, str]:
         """Clauses that bind where a key leads, its expression, and its type."""
@@ -346,8 +346,8 @@ class _Groups:
                 lines.append(f"OPTIONAL MATCH {self._pattern(scan, at, r, self._ends[number])}")
             at = self._ends[number]
         if attribute is not None:
-            found = self._direct(at, attribute, () if scans else self._concepts)
-            return lines, found.expression, found.kind
+            result = self._direct(at, attribute, () if scans else self._concepts)
+            return lines, result.expression, result.kind
         if not scans and of.values is not None and isinstance(self._group.of, alg.Facts):
             qualifier = self._qualifier(of, self._group.of, r)
             if qualifier is not None:
@@ -373,14 +373,14 @@ class _Groups:
             raise _Doubtful
         if not scans:
             if attribute is None and isinstance(self._group.of, alg.Facts):
-                found = self._qualifier(of, self._group.of, self._f)
+                result = self._qualifier(of, self._group.of, self._f)
             else:
-                found = None if attribute is None else self._direct(e, attribute, self._concepts)
-            if found is None:
+                result = None if attribute is None else self._direct(e, attribute, self._concepts)
+            if result is None:
                 raise _Doubtful
-            v = self._value(found)
-            self._odd.append(f"count({v}) - count({_safe(found.kind, v)})")
-            return [], self._summed(function, v, found.kind), found.kind
+            v = self._value(result)
+            self._odd.append(f"count({v}) - count({_safe(result.kind, v)})")
+            return [], self._summed(function, v, result.kind), result.kind
         return self._far(e, function, of, scans, attribute)
 
     def _far(
@@ -394,10 +394,10 @@ class _Groups:
             r, before, at = name("r"), at, name("e")
             matches.append(f"MATCH {self._pattern(scan, before, r, at)}")
         if attribute is not None:
-            found: Direct | None = self._direct(at, attribute)
+            result: Direct | None = self._direct(at, attribute)
         else:
-            found = self._qualifier(way, self._group.facts[way.steps[-1]], r)
-        if found is None:
+            result = self._qualifier(way, self._group.facts[way.steps[-1]], r)
+        if result is None:
             if function != "count":
                 raise _Doubtful
             if len(scans) == 1:
@@ -405,12 +405,12 @@ class _Groups:
                 return [], f"[sum(COUNT {{ {self._pattern(scans[0], e, '', '')} }})]", "rows"
             n = name("n")
             return [f"CALL ({e}) {{ {' '.join(matches)} RETURN count(*) AS {n} }}"], f"[sum({n})]", "rows"
-        v, x, n = found.expression, name("x"), name("n")
-        odd = f"count({v}) - count({_safe(found.kind, v)})"
-        inner = self._summed(function, v, found.kind)
+        v, x, n = result.expression, name("x"), name("n")
+        odd = f"count({v}) - count({_safe(result.kind, v)})"
+        inner = self._summed(function, v, result.kind)
         self._odd.append(f"sum({n})")
         line = f"CALL ({e}) {{ {' '.join(matches)} RETURN {inner} AS {x}, {odd} AS {n} }}"
-        return [line], self._again(function, x, found.kind), found.kind
+        return [line], self._again(function, x, result.kind), result.kind
 
     def _summed(self, function: str, v: str, kind: str) -> str:
         """What sums up values on the server: how many they are, and what else the function needs."""
@@ -461,22 +461,22 @@ class _Groups:
         if scans:
             raise _Doubtful
         if attribute is not None:
-            found: Direct | None = self._direct(e, attribute, self._concepts)
+            result: Direct | None = self._direct(e, attribute, self._concepts)
         else:
-            found = self._qualifier(test.of, self._group.of, self._f) if isinstance(self._group.of, alg.Facts) else None
-        if found is None:
+            result = self._qualifier(test.of, self._group.of, self._f) if isinstance(self._group.of, alg.Facts) else None
+        if result is None:
             raise _Doubtful
-        kind = found.kind
+        kind = result.kind
         # Conditions read what is not bound yet.
-        self._value(found)
-        v = found.expression
+        self._value(result)
+        v = result.expression
         if test.operator in ("known", "missing"):
             return f"{v} IS {'NOT ' if test.operator == 'known' else ''}NULL"
         readings = [value for value in test.readings if _reads(kind, value)]
         orders = () if kind in ("text", "boolean") else ("<", ">", "<=", ">=")
         if not readings or test.operator not in ("=", "!=", *orders):
             raise _Doubtful
-        parts = [condition(self._compiler, alg.Compare(test.operator, value), found.cell) for value in readings]  # type: ignore[arg-type]
+        parts = [condition(self._compiler, alg.Compare(test.operator, value), result.cell) for value in readings]  # type: ignore[arg-type]
         return f"coalesce({' OR '.join(parts)}, false)"
 
 
@@ -485,7 +485,7 @@ def _concepts(node: Node) -> tuple[str, ...]:
     if isinstance(node, alg.Members) and isinstance(node.concepts, alg.ByName):
         return node.concepts.names
     if isinstance(node, alg.Intersect):
-        return next((found for part in node.parts if (found := _concepts(part))), ())
+        return next((concepts for part in node.parts if (concepts := _concepts(part))), ())
     if isinstance(node, alg.Where | alg.Minus):
         return _concepts(node.inputs()[0])
     if isinstance(node, alg.Reached):
@@ -561,9 +561,9 @@ def _memberships(compiler: Compiler, unit: Unit) -> list[list[str]]:
     assert unit.concepts is not None
     if isinstance(unit.concepts, alg.ByName) and not compiler.layout.complete:
         members = compiler.set_of(unit.compiled)  # type: ignore[arg-type]
-        found = compiler.layout.memberships_in(compiler, unit.concepts.names, members)
-        if found is not None:
-            return found
+        result = compiler.layout.memberships_in(compiler, unit.concepts.names, members)
+        if result is not None:
+            return result
     concepts = compiler.set_of(unit.concepts)
     members = compiler.set_of(unit.compiled)  # type: ignore[arg-type]
     return compiler.layout.memberships(compiler, concepts, members)
@@ -603,11 +603,11 @@ def _items(rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: La
     alike: set[Statement] = set()
 
     def ident(entity: dict[str, Any]) -> str:
-        found: str = entity["id"]
-        if found not in entities:
-            one = Entity(found, entity["name"], EntityKind(entity["kind"]), entity["row"] or 0)
-            entities[found] = one if entity["source"] is None else Sourced(one, ((entity["source"], one.row),))
-        return found
+        result: str = entity["id"]
+        if result not in entities:
+            one = Entity(result, entity["name"], EntityKind(entity["kind"]), entity["row"] or 0)
+            entities[result] = one if entity["source"] is None else Sourced(one, ((entity["source"], one.row),))
+        return result
 
     for record in rows:
         row = record["row"]
@@ -660,7 +660,7 @@ def check(plan: Node, layout: Layout) -> None:
     nodes = postorder(plan)
     missing = sorted({type(node).__name__ for node in nodes if type(node) not in SUPPORT})
     if not missing and not layout.complete:
-        missing = sorted({found for node in nodes if (found := layout.missing(node)) is not None})
+        missing = sorted({result for node in nodes if (result := layout.missing(node)) is not None})
     if missing:
         raise UnsupportedError(TARGET, missing)
 
@@ -682,8 +682,8 @@ def compile_plan(
 
 def _compiled(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str], layout: Layout, *, grouped: bool) -> Compiled:
     if id(plan) in lowered(plan):
-        if grouped and (found := compile_groups(plan, graph, schema, names, layout)) is not None:
-            return found
+        if grouped and (result := compile_groups(plan, graph, schema, names, layout)) is not None:
+            return result
         return compile_witness(plan, graph, schema, names, layout=layout)
     plan = arrange(plan, schema)
     compiler = PlanCompiler(graph, schema, [plan], layout)
@@ -729,14 +729,14 @@ def _fields(plan: Node, schema: StoredSchema) -> tuple[str | None, tuple[Listed,
         kinds = {kind for kind, _ in schema.qualifier_kinds(plan.key)}
     if not kinds:
         return None, FIELDS
-    found = [name for kind in sorted(kinds) for name in _PARTS[kind]]
+    result = [name for kind in sorted(kinds) for name in _PARTS[kind]]
     if Kind.QUANTITY in kinds and schema.inexact:
-        found.append("exact")
+        result.append("exact")
     if own and schema.raw:
-        found.append("raw")
+        result.append("raw")
     if len(kinds) == 1:
-        return next(iter(kinds)).name.lower(), tuple(found)
-    return None, tuple(dict.fromkeys(["kind", *found]))
+        return next(iter(kinds)).name.lower(), tuple(result)
+    return None, tuple(dict.fromkeys(["kind", *result]))
 
 
 def _result(

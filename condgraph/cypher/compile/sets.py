@@ -205,14 +205,14 @@ def referents(compiler: Compiler, node: alg.Referents) -> Rows:
     """The entities that the values are, or whose name they are."""
     rows = compiler.values(node.values)
     c, e, k = rows.cell, compiler.name("e"), compiler.name("k")
-    found = compiler.layout.by_name(e, f"= {k}")
+    result = compiler.layout.by_name(e, f"= {k}")
     keys = f"collect(DISTINCT CASE WHEN {c.kind} = 'text' THEN {c.key} END)"
     if rows.ref is None:
-        return Rows([*rows.clauses, f"WITH {keys} AS ks", f"UNWIND ks AS {k}", *found], e)
+        return Rows([*rows.clauses, f"WITH {keys} AS ks", f"UNWIND ks AS {k}", *result], e)
     # A name stands for the entity that it was read from, other texts for every entity of that name.
     texts = f"collect(DISTINCT CASE WHEN {c.kind} = 'text' AND {rows.ref} IS NULL THEN {c.key} END)"
     refs, ks = compiler.name("s"), compiler.name("s")
-    body = f"UNWIND {refs} AS {e} RETURN {e}\nUNION ALL\nUNWIND {ks} AS {k} {' '.join(found)} RETURN {e}"
+    body = f"UNWIND {refs} AS {e} RETURN {e}\nUNION ALL\nUNWIND {ks} AS {k} {' '.join(result)} RETURN {e}"
     clauses = [f"WITH collect(DISTINCT {rows.ref}) AS {refs}, {texts} AS {ks}", compiler.call(body, refs, ks), f"WITH DISTINCT {e}"]
     return Rows([*rows.clauses, *clauses], e)
 
@@ -222,8 +222,8 @@ def namesakes(compiler: Compiler, node: alg.SameName) -> Rows:
     of = compiler.entities(node.of)
     k, e = compiler.name("k"), compiler.name("e")
     key = compiler.layout.name_key(of.variable)
-    found = compiler.layout.by_name(e, f"= {k}")
-    return Rows([*of.clauses, f"WITH DISTINCT {key} AS {k}", *found, f"WITH {e}"], e)
+    result = compiler.layout.by_name(e, f"= {k}")
+    return Rows([*of.clauses, f"WITH DISTINCT {key} AS {k}", *result, f"WITH {e}"], e)
 
 
 def best(compiler: Compiler, node: alg.ArgExtreme) -> Rows:
@@ -325,11 +325,11 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
         inner = None
     subject, thing = (anchor, other) if outward else (other, anchor)
     clauses = [*([] if of is None else of.clauses), *match.before]
-    found = FactRows(clauses, match.pattern, match.conditions, f, subject, thing, family, node.reach, match.cell)
+    result = FactRows(clauses, match.pattern, match.conditions, f, subject, thing, family, node.reach, match.cell)
     if match.branches is not None:
-        found.joined = _branches(compiler, match)
-    found.whole, found.hint, found.after, found.within, found.rows = match.whole, match.hint, match.after, inner, rows
-    return found
+        result.joined = _branches(compiler, match)
+    result.whole, result.hint, result.after, result.within, result.rows = match.whole, match.hint, match.after, inner, rows
+    return result
 
 
 def _branches(compiler: Compiler, match: Match) -> Callable[[Collection[str] | None, list[str]], str]:
@@ -405,11 +405,11 @@ def _index(compiler: Compiler, test: alg.Condition) -> Kind | None:
     `UNKNOWN`. None where none does.
     """
     if isinstance(test, alg.AnyOf | alg.AllOf):
-        found = {_index(compiler, part) for part in test.conditions}
-        if None in found:
+        result = {_index(compiler, part) for part in test.conditions}
+        if None in result:
             return None
         alternatives = isinstance(test, alg.AnyOf) and keys_of(compiler, test) is None
-        return Kind.UNKNOWN if alternatives or len(found) > 1 else next(iter(found), None)
+        return Kind.UNKNOWN if alternatives or len(result) > 1 else next(iter(result), None)
     if not isinstance(test, alg.Compare):
         return None
     if isinstance(test.value, Quantity):
@@ -457,8 +457,8 @@ def where_qualifier(compiler: Compiler, node: alg.WhereQualifier) -> FactRows:
 
 
 def _some_qualifier(compiler: Compiler, facts: FactRows, q: str, ending: str) -> str:
-    found = compiler.layout.qualifiers(facts.fact, facts.thing, facts.family, q)
-    parts = [f"EXISTS {{ {clause}{ending} }}" for clause in found]
+    qualifiers = compiler.layout.qualifiers(facts.fact, facts.thing, facts.family, q)
+    parts = [f"EXISTS {{ {clause}{ending} }}" for clause in qualifiers]
     return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
 
 

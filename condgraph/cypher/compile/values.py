@@ -34,10 +34,10 @@ def objects(compiler: Compiler, node: alg.Objects) -> ValueRows:
 def qualified(compiler: Compiler, facts: FactRows, q: str, test: str) -> list[str]:
     """Clauses that leave a row for each qualifier of the facts that passes a test."""
     test = f" WHERE {test}" if test else ""
-    found = compiler.layout.qualifiers(facts.fact, facts.thing, facts.family, q)
-    if len(found) == 1:
-        return [*facts.render(), f"{found[0]}{test}"]
-    body = "\nUNION ALL\n".join(f"{clause}{test} RETURN {q}" for clause in found)
+    qualifiers = compiler.layout.qualifiers(facts.fact, facts.thing, facts.family, q)
+    if len(qualifiers) == 1:
+        return [*facts.render(), f"{qualifiers[0]}{test}"]
+    body = "\nUNION ALL\n".join(f"{clause}{test} RETURN {q}" for clause in qualifiers)
     return [*facts.render(), compiler.call(body, facts.fact, facts.thing)]
 
 
@@ -328,7 +328,7 @@ def _merged(compiler: Compiler, times: str) -> str:
 def precision_of(compiler: Compiler, start: str, end: str) -> str:
     """The precision of an interval: a year, a month or a day where it is exactly that, else a span."""
     first, last = compiler.constant(OPEN_START), compiler.constant(UNKNOWN_END)
-    a, b = (f"datetime({{epochSeconds: {one}}})" for one in (start, end))
+    a, b = (f"datetime({{epochSeconds: {item}}})" for item in (start, end))
     return (
         f"CASE WHEN {start} <= {first} OR {end} >= {last} THEN {Precision.SPAN.value} "
         f"WHEN {end} - {start} > {366 * DAY_SECONDS} OR {start} % {DAY_SECONDS} <> 0 OR {end} % {DAY_SECONDS} <> 0 THEN 0 "
@@ -389,8 +389,8 @@ def truth(compiler: Compiler, node: alg.Values | alg.Scalar) -> str:
         word = f"{first.kind} = 'text' AND toLower({first.text}) IN ['no', 'false', '']"
         return compiler.let([], f"size({cells}) > 0 AND NOT (size({cells}) = 1 AND {word})", "truth")
     clauses, expression = scalar(compiler, node)
-    found = expression if isinstance(node, alg.Exists) else f"{expression} > 0"
-    return compiler.let(clauses, found, "truth")
+    result = expression if isinstance(node, alg.Exists) else f"{expression} > 0"
+    return compiler.let(clauses, result, "truth")
 
 
 def scalar(compiler: Compiler, node: alg.Scalar) -> tuple[list[str], str]:

@@ -265,12 +265,12 @@ def inner_ranks(text: str) -> list[str] | None:
 
 def _orders(text: str) -> dict[str, Any]:
     """How a text is ordered, where the text itself does not say it."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if (order := text_order(text)) != text:
-        found["order"] = order
+        result["order"] = order
     if (ranks := inner_ranks(text)) is not None:
-        found["ranks"] = ranks
-    return found
+        result["ranks"] = ranks
+    return result
 
 
 def value_properties(value: Value) -> dict[str, Any]:
@@ -279,10 +279,10 @@ def value_properties(value: Value) -> dict[str, Any]:
         return {"kind": "text", "text": value, "key": index_key(value)} | _orders(value)
     if isinstance(value, Quantity):
         number = as_float(value.number)
-        found: dict[str, Any] = {"kind": "quantity", "text": str(value), "number": number, "unit": value.unit}
+        result: dict[str, Any] = {"kind": "quantity", "text": str(value), "number": number, "unit": value.unit}
         if (order := tie_break(value.number)) != "1":
-            found |= {"exact": str(value.number), "order": order}
-        return found
+            result |= {"exact": str(value.number), "order": order}
+        return result
     if isinstance(value, Time):
         return {
             "kind": "time",
@@ -298,7 +298,7 @@ def value_properties(value: Value) -> dict[str, Any]:
 # -- Indexes on a server -----------------------------------------------------------------------------
 
 
-_NAMES: Final = [one.name for one in (*CONSTRAINTS, *INDEXES, VECTOR_KEYS)]
+_NAMES: Final = [item.name for item in (*CONSTRAINTS, *INDEXES, VECTOR_KEYS)]
 _ABOUT: Final = (
     "SHOW INDEXES YIELD name, state, labelsOrTypes, properties, owningConstraint WHERE name IN $names "
     "RETURN name, state, labelsOrTypes AS labels, properties, owningConstraint IS NOT NULL AS unique"
@@ -312,28 +312,28 @@ def prepare(connection: Connection) -> bool:
     Raises `StoreError` where a name of these belongs to something else: a server would take that
     for the index, and make none.
     """
-    found = {row["name"]: row for row in connection.ask(_ABOUT, {"names": _NAMES})}
-    for one in (*CONSTRAINTS, *INDEXES, VECTOR_KEYS):
-        row = found.get(one.name)
-        wanted = [one.label], list(one.properties), one.unique
+    result = {row["name"]: row for row in connection.ask(_ABOUT, {"names": _NAMES})}
+    for entry in (*CONSTRAINTS, *INDEXES, VECTOR_KEYS):
+        row = result.get(entry.name)
+        wanted = [entry.label], list(entry.properties), entry.unique
         if row is not None and (row["labels"], row["properties"], row["unique"]) != wanted:
             on = f"{':'.join(row['labels'] or ())}({', '.join(row['properties'] or ())})"
             raise StoreError(
-                f"the database has an index or a constraint {one.name!r} on {on}, which is not condgraph's",
-                hint=f"condgraph's is on {one.label}({', '.join(one.properties)}): give the other one another name",
+                f"the database has an index or a constraint {entry.name!r} on {on}, which is not condgraph's",
+                hint=f"condgraph's is on {entry.label}({', '.join(entry.properties)}): give the other one another name",
             )
-    if all(one.name in found and found[one.name]["state"] == "ONLINE" for one in (*CONSTRAINTS, *INDEXES)):
+    if all(item.name in result and result[item.name]["state"] == "ONLINE" for item in (*CONSTRAINTS, *INDEXES)):
         return True
-    connection.schema(*(one.text for one in CONSTRAINTS))
+    connection.schema(*(constraint.text for constraint in CONSTRAINTS))
     return False
 
 
 def make_indexes(connection: Connection) -> None:
     """Make the indexes, and wait until they are filled."""
     # In one transaction, for then the server fills them all in one pass over its nodes.
-    connection.schema(*(one.text for one in INDEXES))
+    connection.schema(*(index.text for index in INDEXES))
     pause = 0.05
-    names = [one.name for one in (*CONSTRAINTS, *INDEXES)]
+    names = [item.name for item in (*CONSTRAINTS, *INDEXES)]
     while waiting := [row for row in connection.ask(_ABOUT, {"names": names}) if row["state"] != "ONLINE"]:
         failed = [row["name"] for row in waiting if row["state"] == "FAILED"]
         if failed:
@@ -637,8 +637,8 @@ class CondgraphLayout(Layout):
 
     def _owners(self, f: str, o: str, family: Family) -> list[str]:
         """The nodes that qualifiers can hang on."""
-        found = [] if family == "relation" else [f"({o})"]
-        return found if family == "attribute" else [*found, f"(:{STATEMENT} {{graph: $graph, sid: {f}.sid}})"]
+        result = [] if family == "relation" else [f"({o})"]
+        return result if family == "attribute" else [*result, f"(:{STATEMENT} {{graph: $graph, sid: {f}.sid}})"]
 
     def qualifier_name(self, q: str) -> str:
         """The property."""
@@ -669,7 +669,9 @@ class CondgraphLayout(Layout):
             f"COLLECT {{ {clause} OPTIONAL MATCH {self.referred(q, x)} RETURN {q} {{{_FIELDS}, .name, ref: {self.described(x)}}} }}"
             for clause in self.qualifiers(f, o, family, q)
         )
-        sources, rows = (f"{f}.{one}" if family == "relation" else f"coalesce({f}.{one}, {o}.{one})" for one in ("sources", "rows"))
+        sources, rows = (
+            f"{f}.{item}" if family == "relation" else f"coalesce({f}.{item}, {o}.{item})" for item in ("sources", "rows")
+        )
         return (
             f"{{s: {self.described(s)}, p: type({f}), id: {f}.sid, o: {thing}, v: {value}, sources: {sources}, rows: {rows}, "
             f"q: {qualifiers}}}"
@@ -695,14 +697,14 @@ class CondgraphLayout(Layout):
 
     def memberships_of(self, writing: Writing, members: str, most: int) -> list[list[str]]:
         """Of members, and of concepts."""
-        found = []
+        result = []
         for end in ("e", "c"):
             e, c, m = (writing.name(prefix) for prefix in ("e", "c", "m"))
             given = e if end == "e" else c
             link = f"{{m: {{a: {self.described(e)}, b: {self.described(c)}, sources: {m}.sources, rows: {m}.rows}}}}"
             stated = f"MATCH ({e})-[{m}:MEMBER_OF]->({c}) WHERE size({m}.sources) > 0"
-            found.append([f"UNWIND {members} AS {given}", stated, f"RETURN -1 AS unit, {link} AS row LIMIT {int(most)}"])
-        return found
+            result.append([f"UNWIND {members} AS {given}", stated, f"RETURN -1 AS unit, {link} AS row LIMIT {int(most)}"])
+        return result
 
     # -- names -------------------------------------------------------------------------------------
 

@@ -100,10 +100,10 @@ class PoolColumns:
             if len(self._long):
                 import pyarrow as pa
 
-                found = self._pool.to_pylist()
+                result = self._pool.to_pylist()
                 for i in self._long.tolist():
-                    found[i] = index_key(found[i])
-                self._keys = pa.array(found, pa.large_string())
+                    result[i] = index_key(result[i])
+                self._keys = pa.array(result, pa.large_string())
         return self._keys.take(_index(numbers))
 
     def orders(self, numbers: Ints) -> pa.Array:
@@ -122,7 +122,7 @@ class PoolColumns:
         snapshot = self._snapshot
         kind, a, b, ref, unit, precision = (self._get(f"{family}.{name}")[part] for name, _ in PARTS)
         n = len(kind)
-        text, quantity, time, entity = (kind == one for one in (Kind.TEXT, Kind.QUANTITY, Kind.TIME, Kind.ENTITY))
+        text, quantity, time, entity = (kind == item for item in (Kind.TEXT, Kind.QUANTITY, Kind.TIME, Kind.ENTITY))
         shown_at = np.where(text, ref, -1)
         if entity.any():
             shown_at[entity] = snapshot.entity_name[ref[entity]]
@@ -138,9 +138,9 @@ class PoolColumns:
             for i in np.flatnonzero(kind == Kind.UNKNOWN).tolist():
                 made[i] = str(UNKNOWN)
             shown = pc.coalesce(shown, pa.array(made, pa.large_string()))
-            if any(one is not None for one in exact):
+            if any(element is not None for element in exact):
                 order_of = [None if one is None else tie_break(parse_number(one)) for one in exact]
-        words = pa.array([one.name.lower() for one in Kind], pa.large_string())
+        words = pa.array([entry.name.lower() for entry in Kind], pa.large_string())
         units = self.take(np.where(quantity, unit, -1))
         columns = {
             "kind": words.take(pa.array(kind.astype(np.int64))),
@@ -162,16 +162,16 @@ class PoolColumns:
 
     def _quantities(self, at: Ints, a: Ints, ref: Ints, unit: Ints, made: list[str | None], exact: list[str | None]) -> None:
         floats, units = a.view(np.float64), {-1: NO_UNIT}
-        found: dict[tuple[float, int, int], tuple[str, str | None]] = {}
-        for i, x, exactly, one in zip(at.tolist(), floats[at].tolist(), ref[at].tolist(), unit[at].tolist(), strict=True):
-            key = x, exactly, one
-            pair = found.get(key)
+        result: dict[tuple[float, int, int], tuple[str, str | None]] = {}
+        for i, x, exactly, item in zip(at.tolist(), floats[at].tolist(), ref[at].tolist(), unit[at].tolist(), strict=True):
+            key = x, exactly, item
+            pair = result.get(key)
             if pair is None:
-                if one not in units:
-                    units[one] = self._snapshot.texts[one]
+                if item not in units:
+                    units[item] = self._snapshot.texts[item]
                 number = x if exactly < 0 else parse_number(self._snapshot.texts[exactly])
                 same = exactly < 0 or tie_break(number) == "1"
-                pair = found[key] = str(Quantity(number, units[one])), None if same else str(number)
+                pair = result[key] = str(Quantity(number, units[item])), None if same else str(number)
             made[i], exact[i] = pair
 
 
@@ -239,9 +239,9 @@ class _Made:
 
         wanted = np.unique(numbers[numbers >= 0])
         for number in wanted[~self._known[wanted]].tolist():
-            found = self._make(self._pool[number].as_py())
-            if found is not None:
-                self._made[number] = found
+            result = self._make(self._pool[number].as_py())
+            if result is not None:
+                self._made[number] = result
         self._known[wanted] = True
         if not self._made:
             return pa.nulls(len(numbers), pa.large_string())
@@ -321,7 +321,7 @@ class ImportFiles:
         self.folder.mkdir(parents=True, exist_ok=True)
         known = _TYPES | (types or {})
         if not append:
-            header = ",".join(one if one.startswith(":") else f"{one}:{known.get(one, 'string')}" for one in columns)
+            header = ",".join(column if column.startswith(":") else f"{column}:{known.get(column, 'string')}" for column in columns)
             (self.folder / f"{name}-header.csv").write_text(header + "\n", encoding="utf-8")
             # Neo4j 2026 wants a folder in each path.
             self.parts.append(f"--{what}=./{name}-header.csv,./{name}.csv")
@@ -415,11 +415,11 @@ class BulkWriter:
         self._files.add(f"nodes={GRAPH}", "graph", about)
         if self._sources:
             parts = ("name", "location", "format")
-            found: Columns = {part: [getattr(source, part) for source in self._sources] for part in parts}
+            result: Columns = {part: [getattr(source, part) for source in self._sources] for part in parts}
             # What a load over Bolt leaves out as well.
             for part in ("content", "terms"):
-                found[part] = pa.array([getattr(source, part) or None for source in self._sources], pa.string())
-            sources = {"graph": [self.graph] * len(self._sources), "number": list(range(len(self._sources))), **found}
+                result[part] = pa.array([getattr(source, part) or None for source in self._sources], pa.string())
+            sources = {"graph": [self.graph] * len(self._sources), "number": list(range(len(self._sources))), **result}
             self._files.add(f"nodes={SOURCE}", "sources", sources, {"format": "string", "number": "long"})
         if snapshot.predicate_count:
             predicates = {
@@ -493,7 +493,7 @@ class BulkWriter:
             self._files.add("relationships", "relations", columns, append=low > 0)
         if not len(qualified):
             return
-        found = qualified.astype(np.int32)
+        result = qualified.astype(np.int32)
         self._files.add(
             f"nodes={STATEMENT}",
             "statements",
@@ -501,7 +501,7 @@ class BulkWriter:
                 ":ID(s){id-type:long}": qualified,
                 "graph": [self.graph] * len(qualified),
                 "sid": self._sids[qualified],
-                "name": names.take(pa.array(snapshot.predicates(found))),
+                "name": names.take(pa.array(snapshot.predicates(result))),
             },
         )
         for word, ends in (("SUBJECT", snapshot.relation_subject), ("OBJECT", snapshot.relation_object)):

@@ -204,9 +204,9 @@ class Loading:
         entities of a new graph get.
         """
         labels = None if labelling is None else list(labelling)
-        found = self._connection.transaction(lambda transaction: self._begin(transaction, load, list(what), seen, labels))
-        if found is not None:
-            raise found
+        result = self._connection.transaction(lambda transaction: self._begin(transaction, load, list(what), seen, labels))
+        if result is not None:
+            raise result
         self.load = load
         Thread(target=self._live, name="condgraph-neo4j-beat", daemon=True).start()
 
@@ -214,8 +214,8 @@ class Loading:
         self, transaction: Transaction, load: str, what: list[str], seen: dict[str, Any] | None, labelling: list[str] | None
     ) -> StoreBusyError | None:
         # The write lock on the graph's node makes the look and the change one step.
-        found = transaction.run(_LOCKED, {"graph": self.graph}).rows[0]
-        about, now = found["about"], found["now"]
+        row = transaction.run(_LOCKED, {"graph": self.graph}).rows[0]
+        about, now = row["about"], row["now"]
         if about.get("owner") == self._owner.name and about.get("loading") == load:
             # The answer to a commit was lost, and this is its second run.
             return None

@@ -130,10 +130,10 @@ def _roomy(connection: Connection) -> bool:
     """Whether the database is kept in a format that takes more types."""
     try:
         rows = connection.ask("CALL db.info() YIELD name RETURN name", {})
-        found = connection.ask(_FORMAT, {"name": rows[0]["name"]})
+        result = connection.ask(_FORMAT, {"name": rows[0]["name"]})
     except StoreError:
         return False
-    return bool(found) and str(found[0]["store"]).startswith("block")
+    return bool(result) and str(result[0]["store"]).startswith("block")
 
 
 # -- Reading a graph back ----------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def _items(connection: Connection, graph: str) -> Iterator[Item]:
 
     listed = graph_sources(connection, graph)
     yield from listed
-    names = [one.name for one in listed]
+    names = [item.name for item in listed]
     known = bool(connection.ask(_DECLARES, {"graph": graph}))
     for ident, name, kind, source, row, said in rows(_ENTITIES):
         entity = Entity(ident, name, EntityKind(kind), row or 0)
@@ -206,11 +206,11 @@ def _items(connection: Connection, graph: str) -> Iterator[Item]:
         statement = Statement(subject, predicate_of(kind), Ref(thing), tuple(qualifiers.get(sid, ())))
         yield Sourced(statement, places(sources, numbers))
     for subject, kind, sid, sources, numbers, written, *fields in rows(_ATTRIBUTES):
-        found = tuple(qualifiers.get(sid, ()))
+        result = tuple(qualifiers.get(sid, ()))
         raws, every = [fields[-1]] if written is None else json.loads(written), places(sources, numbers)
         for raw in dict.fromkeys(raws):
-            some = every if written is None else tuple(place for place, one in zip(every, raws, strict=True) if one == raw)
-            yield Sourced(Statement(subject, predicate_of(kind), _value(fields), found, raw=raw), some)
+            some = every if written is None else tuple(place for place, entry in zip(every, raws, strict=True) if entry == raw)
+            yield Sourced(Statement(subject, predicate_of(kind), _value(fields), result, raw=raw), some)
 
 
 def _value(fields: list[Any]) -> Value:
@@ -484,8 +484,8 @@ def abandon(connection: Connection, graph: str, about: dict[str, Any]) -> None:
         for of, text in _RESTORE.items():
             while connection.write(_NOTED + text, {**given, "of": of}).deleted:
                 pass
-        found = pull(connection, graph)
-        if about["content"] not in (content_id(found), earlier_content_id(found)):
+        result = pull(connection, graph)
+        if about["content"] not in (content_id(result), earlier_content_id(result)):
             raise StoreDamagedError(
                 f"graph {graph!r} is not what it was before the load, although that was taken back",
                 hint="delete the graph, and load it again",

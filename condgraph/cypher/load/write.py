@@ -98,7 +98,7 @@ def said_where(snapshot: Snapshot) -> NDArray[np.uint64]:
     raws = np.full(snapshot.statements, -1, np.int32)
     if len(get("att.raw")):
         raws[snapshot.relations :] = get("att.raw")
-    found = np.zeros(snapshot.statements, np.uint64)
+    result = np.zeros(snapshot.statements, np.uint64)
     owners = get("prov.stmt")
     further = get("prov.raw") if len(get("prov.raw")) else np.full(len(owners), -1, np.int32)
     for at, sources, rows, written in (
@@ -106,17 +106,17 @@ def said_where(snapshot: Snapshot) -> NDArray[np.uint64]:
         (owners, get("prov.src"), get("prov.row"), further),
     ):
         if len(at):
-            np.add.at(found, at, mix(mix(names[sources], rows.astype(np.uint64)), texts[written]))
-    return found
+            np.add.at(result, at, mix(mix(names[sources], rows.astype(np.uint64)), texts[written]))
+    return result
 
 
 def pairs_said(snapshot: Snapshot, pairs: Pairs) -> NDArray[np.uint64]:
     """A hash of all that says each pair."""
-    found = np.zeros(len(pairs.keys), np.uint64)
+    result = np.zeros(len(pairs.keys), np.uint64)
     if len(pairs.sources):
         owners = np.repeat(np.arange(len(pairs.keys)), np.diff(pairs.bounds))
-        np.add.at(found, owners, mix(_hashed(snapshot)[1][pairs.sources], pairs.rows.astype(np.uint64)))
-    return found
+        np.add.at(result, owners, mix(_hashed(snapshot)[1][pairs.sources], pairs.rows.astype(np.uint64)))
+    return result
 
 
 def mapped_pairs(previous: Snapshot, prefix: str, snapshot: Snapshot) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
@@ -177,9 +177,9 @@ class Gone:
         left = {snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))}
         listed = (previous.source_of(i).name for i in range(len(previous.arrays.get("src.name"))))
         sources = [name for name in listed if name not in left]
-        for kind, found in (("entities", keys), ("predicates", predicates), ("sources", sources)):
-            for at in range(0, len(found), BATCH):
-                yield self._batch(kind, None, ((key,) for key in found[at : at + BATCH]))
+        for kind, gone_keys in (("entities", keys), ("predicates", predicates), ("sources", sources)):
+            for at in range(0, len(gone_keys), BATCH):
+                yield self._batch(kind, None, ((key,) for key in gone_keys[at : at + BATCH]))
 
     def _batch(self, kind: str, ids: Ids | None, rows: Iterable[Iterable[Any]], more: str = "") -> Batch:
         # The name has the rows in it: what is left to mark differs where a load goes on.
@@ -238,9 +238,9 @@ class ConceptRows:
         ends = [ids.places(numbers) for numbers in np.divmod(pairs.keys[at], self.snapshot.entities)]
         begin, end = pairs.bounds[at].tolist(), pairs.bounds[at + 1].tolist()
         rows: Rows = [
-            [one, other, edge, None, [self._sources_named[i] for i in pairs.sources[low:high]], pairs.rows[low:high].tolist()]
+            [item, other, edge, None, [self._sources_named[i] for i in pairs.sources[low:high]], pairs.rows[low:high].tolist()]
             + [None] * 4
-            for one, other, low, high in zip(*ends, begin, end, strict=True)
+            for item, other, low, high in zip(*ends, begin, end, strict=True)
         ]
         if kind.endswith("changed"):
             for row, pair in zip(rows, pairs.keys[at].tolist(), strict=True):
@@ -313,8 +313,8 @@ class RowMaker:
     # -- sources, predicates, entities -------------------------------------------------------------
 
     def _sources(self, kind: str, name: str, numbers: Numbers) -> Batch:
-        found = [(number, self.snapshot.source_of(number)) for number in numbers.tolist()]
-        rows = [[one.name, at, one.location, one.format, one.content or None, one.terms or None] for at, one in found]
+        result = [(number, self.snapshot.source_of(number)) for number in numbers.tolist()]
+        rows = [[item.name, at, item.location, item.format, item.content or None, item.terms or None] for at, item in result]
         return Batch(kind, name, [], rows)
 
     def _counted_predicates(self, kind: str, name: str, numbers: Numbers) -> Batch:
@@ -457,7 +457,7 @@ class RowMaker:
             if more is None:
                 yield [names[source]], [row]
             else:
-                yield [names[source], *(names[one] for one, _ in more)], [row, *(one for _, one in more)]
+                yield [names[source], *(names[item] for item, _ in more)], [row, *(entry for _, entry in more)]
 
     def _validity(self, numbers: Numbers) -> Iterator[tuple[int | None, int | None, int | None, str | None]]:
         """`since`, `until`, `span` and `valid` of each statement that has a validity."""
@@ -483,15 +483,15 @@ class RowMaker:
         snapshot = self.snapshot
         get = snapshot.arrays.get
         order = np.argsort(numbers, kind="stable")
-        positions, found = snapshot.qualifiers(numbers[order])
-        refs = get("q.ref")[found]
-        named = get("q.kind")[found] == Kind.ENTITY
+        positions, result = snapshot.qualifiers(numbers[order])
+        refs = get("q.ref")[result]
+        named = get("q.kind")[result] == Kind.ENTITY
         places = iter(ids.places(refs[named]))
         for row in rows:
             row.append([])
-        keys = get("q.key")[found].tolist()
+        keys = get("q.key")[result].tolist()
         for position, key, cell, ref, name in zip(
-            order[positions].tolist(), keys, cells(self.snapshot, "q", found), refs.tolist(), named.tolist(), strict=True
+            order[positions].tolist(), keys, cells(self.snapshot, "q", result), refs.tolist(), named.tolist(), strict=True
         ):
             ident, place = (snapshot.ident(ref), next(places)) if name else (None, None)
             rows[position][-1].append([self._predicates[key], *cell, ident, place])

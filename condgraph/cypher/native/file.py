@@ -74,7 +74,7 @@ def applied(found: Map[str, Any], guess: Mapping, texts: Texts, shared: Callable
         about = f"node.{_word(label)}"
         node = _known(nodes, label, f"the database has no nodes with the label {label!r}")
         nodes[label] = _node(node, _table({about: said}, about, "the mapping file"), about, texts, shared)
-    types = {one.type: one for one in guess.relationships}
+    types = {relationship.type: relationship for relationship in guess.relationships}
     for name, said in _table(found, "relationship", "the mapping file").items():
         about = f"relationship.{_word(name)}"
         one = _known(types, name, f"the database has no relationships of the type {name!r}")
@@ -182,24 +182,24 @@ def _known(known: Map[str, T], name: str, message: str) -> T:
 
 
 def _table(said: Map[str, Any], key: str, about: str) -> Map[str, Any]:
-    found = said.get(key, {})
-    if not isinstance(found, dict):
-        raise OptionError(f"{about}: {key} is a table, not {found!r}", hint=f"[{key}...] begins one")
-    return found
+    result = said.get(key, {})
+    if not isinstance(result, dict):
+        raise OptionError(f"{about}: {key} is a table, not {result!r}", hint=f"[{key}...] begins one")
+    return result
 
 
 def _text(said: Map[str, Any], key: str, about: str) -> str:
-    found = said[key]
-    if not isinstance(found, str) or not found.strip():
-        raise OptionError(f"{about}.{key} is a text, not {found!r}")
-    return found
+    result = said[key]
+    if not isinstance(result, str) or not result.strip():
+        raise OptionError(f"{about}.{key} is a text, not {result!r}")
+    return result
 
 
 def _texts(said: Map[str, Any], key: str, about: str) -> list[str]:
-    found = [said[key]] if isinstance(said[key], str) else said[key]
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found) or len(set(found)) < len(found):
+    result = [said[key]] if isinstance(said[key], str) else said[key]
+    if not isinstance(result, list) or not all(isinstance(item, str) for item in result) or len(set(result)) < len(result):
         raise OptionError(f"{about}.{key} is a list of different texts, not {said[key]!r}")
-    return found
+    return result
 
 
 def _paths(found: Map[str, Any]) -> Iterable[str]:
@@ -207,7 +207,7 @@ def _paths(found: Map[str, Any]) -> Iterable[str]:
         for name, said in tables.items():
             for key in said:
                 if key == "property":
-                    yield from (f"{sort}.{name}.property.{one}" for one in said[key])
+                    yield from (f"{sort}.{name}.property.{item}" for item in said[key])
                 else:
                     yield f"{sort}.{name}.{key}"
 
@@ -235,17 +235,19 @@ def written(mapping: Mapping, place: str) -> str:
         if node.hidden:
             lines += [*_reason(mapping, f"{about}.hide"), f"hide = {_listed(node.hidden)}"]
         lines += _properties(mapping, node.properties, about, f"node.{_word(node.label)}")
-    for one in mapping.relationships:
-        ends = ", ".join(f"{a or 'no label'} to {b or 'no label'}" for a, b, _ in one.ends)
-        lines += ["", f"[relationship.{_word(one.type)}]", f"# {one.count:,} relationships: {_line(ends)}"]
-        lines.append(f"predicate = {_quoted(one.predicate)}")
-        if one.qualifiers:
-            named = ", ".join(f"{_word(prop.key)} = {_quoted(prop.predicate)}" for prop in one.qualifiers)
+    for relationship in mapping.relationships:
+        ends = ", ".join(f"{a or 'no label'} to {b or 'no label'}" for a, b, _ in relationship.ends)
+        lines += ["", f"[relationship.{_word(relationship.type)}]", f"# {relationship.count:,} relationships: {_line(ends)}"]
+        lines.append(f"predicate = {_quoted(relationship.predicate)}")
+        if relationship.qualifiers:
+            named = ", ".join(f"{_word(prop.key)} = {_quoted(prop.predicate)}" for prop in relationship.qualifiers)
             lines.append(f"qualifiers = {{ {named} }}")
-        lines += [f"{end} = {_quoted(key)}" for end, key in (("start", one.start), ("end", one.end)) if key is not None]
+        lines += [
+            f"{end} = {_quoted(key)}" for end, key in (("start", relationship.start), ("end", relationship.end)) if key is not None
+        ]
         # What they are called stands in `qualifiers` already.
-        plain = [replace(prop, predicate=prop.key) for prop in one.qualifiers]
-        lines += _properties(mapping, plain, f"relationship.{one.type}", f"relationship.{_word(one.type)}")
+        plain = [replace(prop, predicate=prop.key) for prop in relationship.qualifiers]
+        lines += _properties(mapping, plain, f"relationship.{relationship.type}", f"relationship.{_word(relationship.type)}")
     return "\n".join(lines) + "\n"
 
 

@@ -160,7 +160,7 @@ class Identity:
         self._lists: dict[str, list[Any]] = {}
         self._id, self._name = self._short_id(_HERE, mapping), self._short_name(_HERE, mapping)
         # How the names of nodes begin that are called by the server's number.
-        words = dict.fromkeys(["node", *(one.concept for one in mapping.nodes if one.label)])
+        words = dict.fromkeys(["node", *(node.concept for node in mapping.nodes if node.label)])
         self._begins = " OR ".join(f"x STARTS WITH {literal(word + ' ')}" for word in words)
         if self._lists:
             self._lists["numbered"] = [word + " " for word in words]
@@ -179,7 +179,7 @@ class Identity:
         """Queries that return all nodes whose names may pass a test ("= x" or "IN xs"), some of them
         more than once, and perhaps others.
         """
-        values, found = _values(test), list[str]()
+        values, result = _values(test), list[str]()
         # Labels that no index tells apart are looked through together: planning takes long by the query.
         together: dict[str, list[str]] = {}
         more = "".join(f" + [x IN {values} | {read}(x)]" for read in ("toIntegerOrNull", "toFloatOrNull", "toBooleanOrNull"))
@@ -188,39 +188,39 @@ class Identity:
         def match(pattern: str, tests: str) -> str:
             return f"{like if _LIKE in tests else ''}MATCH {pattern} WHERE {tests} RETURN {e}"
 
-        for one in self._nodes:
-            if one.name:
-                sought = None if len(one.name) > 1 else _sought(one, one.name[0], values)
-                tests = f"{e}.{quote(one.name[0])} {sought}" if sought is not None else f"{joined(e, one.name)} {test}"
-                if one.label and _unindexed(one):
-                    together.setdefault(tests, []).append(one.label)
+        for node in self._nodes:
+            if node.name:
+                sought = None if len(node.name) > 1 else _sought(node, node.name[0], values)
+                tests = f"{e}.{quote(node.name[0])} {sought}" if sought is not None else f"{joined(e, node.name)} {test}"
+                if node.label and _unindexed(node):
+                    together.setdefault(tests, []).append(node.label)
                 else:
-                    found.append(match(node_of(e, one.label), tests))
+                    result.append(match(node_of(e, node.label), tests))
             # A name may be empty, and then is none.
-            if one.unique is not None and one.name != (one.unique,):
-                found.append(self._by_key(e, one, one.unique, values, one.concept + " "))
+            if node.unique is not None and node.name != (node.unique,):
+                result.append(self._by_key(e, node, node.unique, values, node.concept + " "))
         for tests, labels in together.items():
-            found.append(match(f"({e}:{'|'.join(map(quote, labels))})", tests))
+            result.append(match(f"({e}:{'|'.join(map(quote, labels))})", tests))
         # What looks like the number of a node is sought by the server's id, whose beginning all nodes
         # of a database share: a test of each node's number would scan them.
         likely = f"[x IN {values} WHERE ({self._begins}) AND x =~ '(?s).* [0-9]+']"
         any_id = f"COLLECT {{ MATCH ({e}a) RETURN elementId({e}a) LIMIT 1 }}"
         sought = f"left({e}i, size({e}i) - size(last(split({e}i, ':')))) + last(split({e}x, ' '))"
-        found.append(
+        result.append(
             f"UNWIND {likely} AS {e}x UNWIND {any_id} AS {e}i "
             f"MATCH ({e}) WHERE elementId({e}) = {sought} AND {foreign(e)} RETURN {e}"
         )
-        return found
+        return result
 
     def identified(self, e: str, test: str) -> list[str]:
         """The same of ids."""
         values = _values(test)
-        found = [self._by_key(e, one, one.unique, values, one.label + "/") for one in self._nodes if one.unique is not None]
-        return [*found, f"MATCH ({e}) WHERE elementId({e}) IN {values} AND {foreign(e)} RETURN {e}"]
+        result = [self._by_key(e, node, node.unique, values, node.label + "/") for node in self._nodes if node.unique is not None]
+        return [*result, f"MATCH ({e}) WHERE elementId({e}) IN {values} AND {foreign(e)} RETURN {e}"]
 
     def naming(self, e: str) -> list[tuple[str, str]]:
         """The patterns of the labels whose nodes one property names, each with this property."""
-        return [(node_of(e, one.label), f"{e}.{quote(one.name[0])}") for one in self._nodes if len(one.name) == 1]
+        return [(node_of(e, node.label), f"{e}.{quote(node.name[0])}") for node in self._nodes if len(node.name) == 1]
 
     def _by_key(self, e: str, one: NodeType, key: str, values: str, prefix: str) -> str:
         sought, pattern = _sought(one, key, values, prefix), node_of(e, one.label)
@@ -231,7 +231,7 @@ class Identity:
 
     def _short_id(self, e: str, mapping: Mapping) -> str:
         """What `id_of` takes for the id of a node, in fewer words where there are many labels."""
-        keyed = [[one.label, one.unique] for one in mapping.nodes if one.unique is not None]
+        keyed = [[node.label, node.unique] for node in mapping.nodes if node.unique is not None]
         if len(keyed) <= _FEW:
             return id_of(e, mapping)
         key = f"toStringOrNull({e}[x[1]])"
@@ -242,8 +242,10 @@ class Identity:
         """What `name_of` calls a node, in fewer words: it stands in most queries several times, and the
         server's planner takes longer by the word.
         """
-        named = [[one.label, *one.name] for one in mapping.nodes if one.name]
-        keyed = [[one.label, one.unique, one.concept + " "] for one in mapping.nodes if one.unique and one.name != (one.unique,)]
+        named = [[node.label, *node.name] for node in mapping.nodes if node.name]
+        keyed = [
+            [item.label, item.unique, item.concept + " "] for item in mapping.nodes if item.unique and item.name != (item.unique,)
+        ]
         last = f"{self._first_concept(e, mapping)} + last(split(elementId({e}), ':'))"
         if len(named) + len(keyed) <= _FEW:
             cases = _cases(e, mapping)
@@ -252,16 +254,16 @@ class Identity:
         # Several properties, joined as `ids.joined` does.
         called = f"toStringOrNull({key})"
         several = f"trim(reduce(t = '', y IN tail(x) | t + ' ' + coalesce(toStringOrNull({e}[y]), '')))"
-        if any(len(one) > 2 for one in named):
+        if any(len(entry) > 2 for entry in named):
             called = f"CASE size(x) WHEN 2 THEN {called} ELSE {several} END"
-        found = [self._first(e, "named", named, called, f"{called} <> ''")] if named else []
+        result = [self._first(e, "named", named, called, f"{called} <> ''")] if named else []
         if keyed:
-            found.append(self._first(e, "keyed", keyed, f"x[2] + toStringOrNull({key})", f"{key} IS NOT NULL"))
-        return f"coalesce({', '.join(found)}, {last})"
+            result.append(self._first(e, "keyed", keyed, f"x[2] + toStringOrNull({key})", f"{key} IS NOT NULL"))
+        return f"coalesce({', '.join(result)}, {last})"
 
     def _first_concept(self, e: str, mapping: Mapping) -> str:
         """The first of a node's concepts in the order of the mapping, and a blank."""
-        concepts = {one.label: one.concept for one in mapping.nodes if one.label}
+        concepts = {node.label: node.concept for node in mapping.nodes if node.label}
         if len(concepts) <= _FEW:
             cases = [f"WHEN {e}:{quote(label)} THEN {literal(concept + ' ')}" for label, concept in concepts.items()]
             return f"CASE {' '.join(cases)} ELSE 'node ' END" if cases else "'node '"
@@ -273,9 +275,9 @@ class Identity:
         is one; else null. A node without labels has the label "". The lists are a parameter.
         """
         has = f"x[0] IN labels({e})"
-        if any(one[0] == "" for one in lists):
+        if any(item[0] == "" for item in lists):
             has = f"({has} OR x[0] = '' AND size(labels({e})) = 0)"
-        self._lists[name] = [[text for text in one if text is not None] for one in lists]
+        self._lists[name] = [[text for text in part if text is not None] for part in lists]
         return f"[x IN $names.{name} WHERE {has}{f' AND {test}' if test else ''} | {gives}][0]"
 
 
@@ -292,21 +294,21 @@ def _unindexed(one: NodeType) -> bool:
 def _cases(e: str, mapping: Mapping) -> list[str]:
     """The same for few labels, one by one."""
     cases: list[tuple[list[str], tuple[str, ...]]] = []
-    for one in mapping.nodes:
-        if one.name and cases and cases[-1][1] == one.name:
-            cases[-1][0].append(one.label)
-        elif one.name:
-            cases.append(([one.label], one.name))
+    for item in mapping.nodes:
+        if item.name and cases and cases[-1][1] == item.name:
+            cases[-1][0].append(item.label)
+        elif item.name:
+            cases.append(([item.label], item.name))
     named = []
     for labels, keys in cases:
         held = f"{e}.{quote(keys[0])}" if len(keys) == 1 else joined(e, keys)
         said = f"toStringOrNull({held})" if len(keys) == 1 else held
         named.append(f"WHEN {within_labels(e, labels)} AND {held} <> '' THEN {said}")
     keyed = [
-        f"WHEN {has_label(e, one.label)} AND {e}.{quote(one.unique)} IS NOT NULL "
-        f"THEN {literal(one.concept + ' ')} + toStringOrNull({e}.{quote(one.unique)})"
-        for one in mapping.nodes
-        if one.unique is not None and one.name != (one.unique,)
+        f"WHEN {has_label(e, node.label)} AND {e}.{quote(node.unique)} IS NOT NULL "
+        f"THEN {literal(node.concept + ' ')} + toStringOrNull({e}.{quote(node.unique)})"
+        for node in mapping.nodes
+        if node.unique is not None and node.name != (node.unique,)
     ]
     return [*named, *keyed]
 

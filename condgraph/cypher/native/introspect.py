@@ -118,14 +118,16 @@ class Seen:
 
 def name_of(label: str, seen: Sequence[Seen], unique: str | None) -> tuple[tuple[str, ...], str]:
     """The properties that name the nodes of a label together, and why; none where none does."""
-    ranked = sorted(((rank, one.key, one) for one in seen if (rank := _rank(label, one)) is not None), key=lambda three: three[:2])
+    ranked = sorted(
+        ((rank, entry.key, entry) for entry in seen if (rank := _rank(label, entry)) is not None), key=lambda three: three[:2]
+    )
     if not ranked and unique is None:
-        ranked = sorted((rank, one.key, one) for one in seen if (rank := _telling(one)) is not None)
+        ranked = sorted((rank, element.key, element) for element in seen if (rank := _telling(element)) is not None)
     if not ranked:
         otherwise = f"its unique property {unique!r}" if unique else "the number of the server"
         return (), f"no text is a name: a node is called by its label and {otherwise}"
     rank, key, best = ranked[0]
-    by_word = {_folded(one.key): one for one in seen if _is_text(one)}
+    by_word = {_folded(item.key): item for item in seen if _is_text(item)}
     last = next((by_word[word] for word in _LAST if word in by_word), None)
     first = next((by_word[word] for word in _FIRST if word in by_word), None)
     if first is not None and last is not None and (rank >= 3 or key in (first.key, last.key)):
@@ -232,11 +234,11 @@ def check_reading(prop: Property, texts: Sequence[str]) -> None:
     if prop.format is None and any(name in ("DATE", "LOCAL DATETIME", "ZONED DATETIME") for name, _ in prop.types):
         # It is one already; text beside it is read where it can be.
         return
-    if form is not None and not any(form.read(one) is not None for one in texts):
-        tried = {one: sum(time_format(one).read(text) is not None for text in texts) for one in _FORMATS}
+    if form is not None and not any(form.read(entry) is not None for entry in texts):
+        tried = {item: sum(time_format(item).read(text) is not None for text in texts) for item in _FORMATS}
         better = max(tried, key=lambda one: tried[one])
         most = tried[better]
-    elif prop.reading == "number" and not any(re.fullmatch(NUMBER, one) for one in texts):
+    elif prop.reading == "number" and not any(re.fullmatch(NUMBER, element) for element in texts):
         better, most = "", 0
     else:
         return
@@ -323,8 +325,8 @@ class _Notes:
 def counts(connection: Connection, warnings: list[str] | None = None) -> Counts:
     """The counts of all that is not condgraph's own."""
     try:
-        found = connection.ask(_STATS, {})
-        nodes, relationships = found[0]["nodes"], found[0]["relationships"]
+        result = connection.ask(_STATS, {})
+        nodes, relationships = result[0]["nodes"], result[0]["relationships"]
     except StoreError as error:
         if warnings is not None:
             warnings.append(f"the server's statistics may not be read, its counters were asked one by one: {error.message}")
@@ -361,23 +363,23 @@ def _counted(connection: Connection) -> tuple[list[dict[str, Any]], list[dict[st
         (f"MATCH ()-[r:{quote(name)}]->() RETURN $%s AS relationshipType, null AS startLabel, count(r) AS count", name)
         for name in names
     ]
-    found = [{key: value for key, value in row.items() if value is not None} for row in _united(connection, asked)]
+    result = [{key: value for key, value in row.items() if value is not None} for row in _united(connection, asked)]
     for end in ends:
         asked = [
             (f"MATCH (:{end})-[r:{quote(name)}]->() RETURN $%s AS relationshipType, '{end}' AS startLabel, count(r) AS count", name)
             for name in names
         ]
-        found += _united(connection, asked)
-    return nodes, found
+        result += _united(connection, asked)
+    return nodes, result
 
 
 def _united(connection: Connection, texts: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    found = []
+    result = []
     for at in range(0, len(texts), _JOINED):
         part = texts[at : at + _JOINED]
-        text = " UNION ALL ".join(one % f"p{number}" for number, (one, _) in enumerate(part))
-        found += connection.ask(text, {f"p{number}": name for number, (_, name) in enumerate(part)})
-    return found
+        text = " UNION ALL ".join(item % f"p{number}" for number, (item, _) in enumerate(part))
+        result += connection.ask(text, {f"p{number}": name for number, (_, name) in enumerate(part)})
+    return result
 
 
 def sample_size(labels: int, types: int) -> int:
@@ -409,13 +411,13 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
     # A node of several labels has one reading of each of its properties: texts of labels that occur
     # together are judged together.
     pooled: dict[tuple[str, str], set[str]] = {}
-    for label, found in seen.items():
-        for one in found:
+    for label, result in seen.items():
+        for one in result:
             sampled["node", label, one.key] = (*one.texts, *one.whole)
             pooled.setdefault((together.of(label), one.key), set()).update(one.texts)
     nodes = []
     for label, count in labels:
-        pool = {one.key: sorted(pooled[together.of(label), one.key]) for one in seen[label]}
+        pool = {item.key: sorted(pooled[together.of(label), item.key]) for item in seen[label]}
         node = _node(label, count, seen[label], pool, unique.get(label, []), indexed, notes, typing)
         nodes.append(replace(node, beyond=max(0, count - most)))
     relationships = []
@@ -423,9 +425,9 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
     for (name, count), ids in zip(counted.types.items(), samples, strict=True):
         check()
         ends = connection.ask(_ENDS, {"ids": ids})
-        found = _seen(connection, _RELATIONSHIPS, ids, min(count, most))
-        sampled |= {("relationship", name, one.key): (*one.texts, *one.whole) for one in found}
-        relationship = _relationship(name, count, min(count, most), ends, found, indexed, notes, typing)
+        result = _seen(connection, _RELATIONSHIPS, ids, min(count, most))
+        sampled |= {("relationship", name, entry.key): (*entry.texts, *entry.whole) for entry in result}
+        relationship = _relationship(name, count, min(count, most), ends, result, indexed, notes, typing)
         relationships.append(replace(relationship, beyond=max(0, count - most)))
     return Mapping(
         tuple(nodes),
@@ -439,7 +441,7 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
 
 def _unseen(connection: Connection, nodes: list[NodeType], relationships: list[RelationshipType], notes: _Notes) -> tuple[str, ...]:
     """Keys of properties that no sample has: the server lists every key that there ever was."""
-    if not any(node.beyond for node in nodes) and not any(one.beyond for one in relationships):
+    if not any(node.beyond for node in nodes) and not any(relationship.beyond for relationship in relationships):
         return ()
     rows = _asked(connection, "CALL db.propertyKeys() YIELD propertyKey AS key RETURN key ORDER BY key", "property keys", notes)
     seen = {prop.key for node in nodes for prop in node.properties} | {prop.key for of in relationships for prop in of.qualifiers}
@@ -468,8 +470,8 @@ class _Indexed:
     @classmethod
     def of(cls, rows: list[dict[str, Any]] | None) -> _Indexed:
         """From the rows of the server."""
-        found = [((row["node"], name, key), row["seeks"]) for row in rows or () for name in row["names"] for key in row["keys"]]
-        return cls(frozenset(one for one, seeks in found if seeks), frozenset(one for one, _ in found), rows is not None)
+        result = [((row["node"], name, key), row["seeks"]) for row in rows or () for name in row["names"] for key in row["keys"]]
+        return cls(frozenset(item for item, seeks in result if seeks), frozenset(entry for entry, _ in result), rows is not None)
 
     def property(self, node: bool, name: str, seen: Seen) -> Property:
         """A property with what is known of its indexes."""
@@ -531,18 +533,18 @@ def _node(
     else:
         notes.reasons[f"{about}.id"] = "no constraint makes a property unique: ids are the server's own, which are not stable"
     name, notes.reasons[f"{about}.name"] = name_of(label, seen, key)
-    hidden = tuple(one.key for one in seen if is_vector(one))
+    hidden = tuple(item.key for item in seen if is_vector(item))
     for vector in hidden:
         notes.warnings.append(f"{vector!r} of {label} has lists of {VECTOR} numbers or more, which are no attributes: it is hidden")
         notes.reasons[f"{about}.hide"] = "long lists of numbers are vectors"
-    found = []
-    for one in seen:
-        prop = indexed.property(True, label, one)
-        prop, reason = read_as(prop, texts[one.key], typing)
+    result = []
+    for entry in seen:
+        prop = indexed.property(True, label, entry)
+        prop, reason = read_as(prop, texts[entry.key], typing)
         if reason is not None:
-            notes.reasons[f"{about}.property.{one.key}"] = reason
-        found.append(prop)
-    return NodeType(label, label, count, name, key, tuple(found), hidden)
+            notes.reasons[f"{about}.property.{entry.key}"] = reason
+        result.append(prop)
+    return NodeType(label, label, count, name, key, tuple(result), hidden)
 
 
 def _relationship(
@@ -562,21 +564,21 @@ def _relationship(
                 pairs[pair] += row["count"]
     # What a sample has is taken for that part of all; where the sample is all, it is exact.
     ends = tuple((a, b, round(times * count / max(sampled, 1))) for (a, b), times in sorted(pairs.items()))
-    found = []
-    for one in seen:
-        prop = indexed.property(False, name, one)
-        prop, reason = read_as(prop, one.texts, typing)
+    result = []
+    for item in seen:
+        prop = indexed.property(False, name, item)
+        prop, reason = read_as(prop, item.texts, typing)
         if reason is not None:
-            notes.reasons[f"relationship.{name}.property.{one.key}"] = reason
-        found.append(prop)
-    return RelationshipType(name, name, count, ends, tuple(found))
+            notes.reasons[f"relationship.{name}.property.{item.key}"] = reason
+        result.append(prop)
+    return RelationshipType(name, name, count, ends, tuple(result))
 
 
 def _samples(connection: Connection, patterns: list[str], most: int) -> Iterator[list[str]]:
     """The server's ids of the first `x` of each pattern; some are asked together, which is planned sooner."""
     for at in range(0, len(patterns), _AT_ONCE):
         some = patterns[at : at + _AT_ONCE]
-        asked = ", ".join(f"COLLECT {{ {one} RETURN elementId(x) LIMIT $most }} AS l{number}" for number, one in enumerate(some))
+        asked = ", ".join(f"COLLECT {{ {item} RETURN elementId(x) LIMIT $most }} AS l{number}" for number, item in enumerate(some))
         (row,) = connection.ask(f"RETURN {asked}", {"most": most})
         yield from (row[f"l{number}"] for number in range(len(some)))
 
@@ -586,7 +588,7 @@ def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> l
     by_key: dict[str, list[dict[str, Any]]] = {}
     for row in connection.ask(f"{match} {_SEEN}", {"ids": ids}):
         by_key.setdefault(row["key"], []).append(row)
-    found = []
+    result = []
     for key, rows in sorted(by_key.items()):
         types: Counter[str] = Counter()
         for row in rows:
@@ -597,13 +599,21 @@ def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> l
         texts = tuple(text for row in rows for text in row["texts"])
         whole = tuple(text for row in rows for text in row["whole"])
         distinct, longest = sum(row["distinct"] for row in rows), max(row["longest"] for row in rows)
-        found.append(
+        result.append(
             Seen(
-                *(key, sampled, tuple(sorted(types.items(), key=lambda one: (-one[1], one[0]))), texts, whole, distinct, longest),
+                *(
+                    key,
+                    sampled,
+                    tuple(sorted(types.items(), key=lambda item: (-item[1], item[0]))),
+                    texts,
+                    whole,
+                    distinct,
+                    longest,
+                ),
                 spaced=any(row["spaced"] for row in rows),
             )
         )
-    return found
+    return result
 
 
 def is_vector(one: Seen) -> bool:

@@ -42,9 +42,9 @@ class NativeLayout(Layout):
         self.holdings = Holdings(mapping)
         self.qualifying = Qualifiers(mapping)
         self.labels: dict[str, list[str]] = {}
-        for one in mapping.nodes:
-            if one.label:
-                self.labels.setdefault(one.concept, []).append(one.label)
+        for node in mapping.nodes:
+            if node.label:
+                self.labels.setdefault(node.concept, []).append(node.label)
         self.types: dict[str, list[str]] = {}
         for relationship in mapping.relationships:
             self.types.setdefault(relationship.predicate, []).append(relationship.type)
@@ -76,8 +76,8 @@ class NativeLayout(Layout):
         """What relationships have for qualifiers, and what their types are called; what labels are
         named by, and the nodes of names that were looked up.
         """
-        found = {**self.qualifying.parameters, **self.identity.parameters}
-        return found if self.found is None else {**found, "found": self.found}
+        result = {**self.qualifying.parameters, **self.identity.parameters}
+        return result if self.found is None else {**result, "found": self.found}
 
     def with_found(self, found: dict[str, list[str]]) -> NativeLayout:
         """This layout for a query beside that of an answer: names are those of nodes that were looked up,
@@ -91,7 +91,7 @@ class NativeLayout(Layout):
         """Texts are said to be texts: an index of the database may be one of texts alone."""
         if isinstance(value, str):
             return f"toString({written})"
-        texts = isinstance(value, list) and value and all(isinstance(one, str) for one in value)
+        texts = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
         return f"toStringList({written})" if texts else written
 
     def number(self, value: Quantity) -> tuple[Number, bool]:
@@ -127,8 +127,8 @@ class NativeLayout(Layout):
 
     def absent(self, k: str, e: str) -> str:
         """Looked up as names are."""
-        found = "\n".join(self.by_name(e, f"= {k}"))
-        return f"CALL ({k}) {{\n{found}\nRETURN count({e}) AS {e}\n}}\nWITH {k}, {e} WHERE {e} = 0"
+        result = "\n".join(self.by_name(e, f"= {k}"))
+        return f"CALL ({k}) {{\n{result}\nRETURN count({e}) AS {e}\n}}\nWITH {k}, {e} WHERE {e} = 0"
 
     def named(self, e: str, test: str) -> str:
         """Of a node that is there."""
@@ -347,20 +347,20 @@ class NativeLayout(Layout):
 
     def memberships_in(self, writing: Writing, names: Sequence[str], members: str) -> list[list[str]]:
         """By the labels of the members."""
-        found = []
+        result = []
         for name in names:
             for label in self.labels.get(name, ()):
                 e, about = writing.name("e"), self._concept(writing, label, name)
                 link = f"{{m: {{a: {self.described(e)}, b: {about}, sources: ['{SOURCE}'], rows: [0]}}}}"
-                found.append(
+                result.append(
                     [f"UNWIND {members} AS {e}", f"WITH {e} WHERE {e}:{quote(label)}", f"RETURN -1 AS unit, {link} AS row"]
                 )
-        return found
+        return result
 
     def memberships_of(self, writing: Writing, members: str, most: int) -> list[list[str]]:
         """The labels of nodes; no node is a concept."""
         e, label, about = writing.name("e"), writing.name("l"), writing.name("c")
-        known = writing.parameter({one: [concept_id(one), name] for name, labels in self.labels.items() for one in labels})
+        known = writing.parameter({item: [concept_id(item), name] for name, labels in self.labels.items() for item in labels})
         concept = f"{{id: {about}[0], name: {about}[1], kind: {int(EntityKind.CONCEPT)}, source: null, row: null}}"
         link = f"{{m: {{a: {self.described(e)}, b: {concept}, sources: ['{SOURCE}'], rows: [0]}}}}"
         clauses = [f"UNWIND {members} AS {e} UNWIND labels({e}) AS {label}", f"WITH {e}, {known}[{label}] AS {about}"]
@@ -373,9 +373,9 @@ class NativeLayout(Layout):
         types, queries = self.types_of(predicates), list[str]()
         if types:
             queries.append(f"MATCH (s)-[:{'|'.join(map(quote, types))}]->() WHERE {foreign('s')} RETURN DISTINCT s")
-        for one in self.holdings.of(predicates):
-            for label in one.labels:
-                queries.append(f"MATCH {node_of('s', label)} WHERE {one.there('s')} RETURN s")
+        for item in self.holdings.of(predicates):
+            for label in item.labels:
+                queries.append(f"MATCH {node_of('s', label)} WHERE {item.there('s')} RETURN s")
         return "CALL () {\n" + ("\nUNION\n".join(queries) or "UNWIND [] AS s RETURN s") + "\n}"
 
     def relations_to(self, predicates: Sequence[str] | None, source: str | None, *, table: bool) -> str:

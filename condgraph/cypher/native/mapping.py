@@ -112,9 +112,11 @@ class Mapping:
     def keys(self) -> frozenset[str]:
         """The keys of all properties of nodes and relationships."""
         properties = [prop for node in self.nodes for prop in node.properties]
-        return frozenset(prop.key for prop in (*properties, *(prop for one in self.relationships for prop in one.qualifiers)))
+        return frozenset(
+            prop.key for prop in (*properties, *(prop for relationship in self.relationships for prop in relationship.qualifiers))
+        )
 
     @property
     def beyond(self) -> int:
         """How many nodes and relationships the samples did not have."""
-        return sum(node.beyond for node in self.nodes) + sum(one.beyond for one in self.relationships)
+        return sum(node.beyond for node in self.nodes) + sum(relationship.beyond for relationship in self.relationships)

@@ -36,8 +36,8 @@ def together(properties: Iterable[Property]) -> Property:
     for one in several:
         for name, count in one.types:
             types[name] = types.get(name, 0) + count
-    untidy = any(one.untidy for one in several)
-    return replace(several[0], types=tuple(types.items()), sampled=sum(one.sampled for one in several), untidy=untidy)
+    untidy = any(item.untidy for item in several)
+    return replace(several[0], types=tuple(types.items()), sampled=sum(entry.sampled for entry in several), untidy=untidy)
 
 
 #: Types of the server that are plain (`layout.base.Direct`).
@@ -189,15 +189,17 @@ def lean(held: str, one: Property, types: frozenset[str]) -> dict[Field, str] | 
 
 def full(held: str, one: Property, types: frozenset[str]) -> dict[Field, str]:
     """The fields of a value of several types, or that is read as something."""
-    found = {name: text for name, text in fields(held, one, types).items() if text != "null"}
+    result = {name: text for name, text in fields(held, one, types).items() if text != "null"}
     # Integers stay what they are, which tells all their digits.
-    found.pop("exact", None)
-    found.pop("order", None)
-    if "number" in found:
-        found["number"] = found["number"].replace(f"{held} IS :: INTEGER THEN toFloat({held})", f"{held} IS :: INTEGER THEN {held}")
-    kind = found["kind"]
-    found["key"] = found["text"] if kind == "'text'" else f"CASE WHEN {kind} = 'text' THEN {found['text']} END"
-    return found
+    result.pop("exact", None)
+    result.pop("order", None)
+    if "number" in result:
+        result["number"] = result["number"].replace(
+            f"{held} IS :: INTEGER THEN toFloat({held})", f"{held} IS :: INTEGER THEN {held}"
+        )
+    kind = result["kind"]
+    result["key"] = result["text"] if kind == "'text'" else f"CASE WHEN {kind} = 'text' THEN {result['text']} END"
+    return result
 
 
 class Either(Cell):
@@ -268,10 +270,10 @@ class Qualifiers:
         readings: dict[Any, list[Property]] = {}
         keys, times = dict[str, list[list[Any]]](), dict[str, list[Any]]()
         for of in mapping.relationships:
-            for one in of.qualifiers:
-                readings.setdefault(likeness(one), []).append(one)
-                place = list(readings).index(likeness(one))
-                keys.setdefault(of.type, []).append([one.key, named(of, one), place])
+            for qualifier in of.qualifiers:
+                readings.setdefault(likeness(qualifier), []).append(qualifier)
+                place = list(readings).index(likeness(qualifier))
+                keys.setdefault(of.type, []).append([qualifier.key, named(of, qualifier), place])
             if of.start is not None or of.end is not None:
                 times[of.type] = [of.start, of.end]
         self._readings, self._times = [together(several) for several in readings.values()], times
@@ -284,15 +286,21 @@ class Qualifiers:
 
     def direct(self, f: str, predicates: Sequence[str], key: str) -> Direct | None:
         """A qualifier of the relationships of some predicates that is one property, of one plain type."""
-        found = [(of, one) for of in self._all if of.predicate in predicates for one in of.qualifiers if named(of, one) == key]
-        keys, alike = {one.key for _, one in found}, {likeness(one) for _, one in found}
+        result = [
+            (of, qualifier)
+            for of in self._all
+            if of.predicate in predicates
+            for qualifier in of.qualifiers
+            if named(of, qualifier) == key
+        ]
+        keys, alike = {item.key for _, item in result}, {likeness(entry) for _, entry in result}
         if len(keys) != 1 or len(alike) != 1:
             return None
         held = f"{f}.{quote(keys.pop())}"
-        others = [of.type for of in self._all if of.predicate in predicates and of not in [of for of, _ in found]]
+        others = [of.type for of in self._all if of.predicate in predicates and of not in [of for of, _ in result]]
         if others:
-            held = f"CASE WHEN type({f}) IN {literal([of.type for of, _ in found])} THEN {held} END"
-        return direct_of(held, together(one for _, one in found))
+            held = f"CASE WHEN type({f}) IN {literal([of.type for of, _ in result])} THEN {held} END"
+        return direct_of(held, together(element for _, element in result))
 
     def predicate(self, f: str) -> str:
         """What the type of a relationship is called."""
@@ -306,27 +314,29 @@ class Qualifiers:
             return f"UNWIND [] AS {q} WITH *"
         k, x, y = f"{q}k", f"{q}x", f"{q}y"
         keys = f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN $qualifiers[type({f})] ELSE [] END"
-        cells = [Held(x, one, raw=False).whole[:-1] + f", name: {k}[1]}}" for one in self._readings]
+        cells = [Held(x, reading, raw=False).whole[:-1] + f", name: {k}[1]}}" for reading in self._readings]
         cell = (
-            cells[0] if len(cells) == 1 else f"CASE {k}[2] {' '.join(f'WHEN {at} THEN {one}' for at, one in enumerate(cells))} END"
+            cells[0]
+            if len(cells) == 1
+            else f"CASE {k}[2] {' '.join(f'WHEN {at} THEN {item}' for at, item in enumerate(cells))} END"
         )
         held = each(f"{f}[{k}[0]]", together(self._readings))
-        found = f"COLLECT {{ WITH {f}, {k} WHERE {f}[{k}[0]] IS NOT NULL UNWIND {held} AS {y} RETURN DISTINCT {y} }}"
-        return f"UNWIND {keys} AS {k} UNWIND {found} AS {x} WITH *, {cell} AS {q}"
+        result = f"COLLECT {{ WITH {f}, {k} WHERE {f}[{k}[0]] IS NOT NULL UNWIND {held} AS {y} RETURN DISTINCT {y} }}"
+        return f"UNWIND {keys} AS {k} UNWIND {result} AS {x} WITH *, {cell} AS {q}"
 
     def validity(self, f: str) -> tuple[str, str]:
         """From when until when a statement holds, in seconds: null where nothing says it."""
         if not self._times:
             return "null", "null"
-        found = []
+        result = []
         for side, name in ((0, "start"), (1, "end")):
             cases = []
             for at, reading in enumerate(self._readings):
                 held = f"{f}[[k IN $qualifiers[type({f})] WHERE k[1] = '{(START_TIME, END_TIME)[side]}' AND k[2] = {at}][0][0]]"
                 cell = Held(held, reading)
                 cases.append(cell.start if name == "start" else cell.end)
-            found.append(f"coalesce({', '.join(cases)})" if len(cases) > 1 else cases[0])
-        since, until = (f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {one} END" for one in found)
+            result.append(f"coalesce({', '.join(cases)})" if len(cases) > 1 else cases[0])
+        since, until = (f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {item} END" for item in result)
         return (
             f"coalesce({since}, CASE WHEN {until} IS NOT NULL THEN {OPEN_START} END)",
             f"coalesce({until}, CASE WHEN {since} IS NOT NULL THEN {OPEN_END} END)",
@@ -382,32 +392,32 @@ class Holdings:
     __slots__ = ("_all", "_by_predicate")
 
     def __init__(self, mapping: Mapping) -> None:
-        found: dict[tuple[str, str, str, str | None], list[tuple[str, Property]]] = {}
+        result: dict[tuple[str, str, str, str | None], list[tuple[str, Property]]] = {}
         for node in mapping.nodes:
             for one in filter(lambda one: one.key not in node.hidden, node.properties):
-                found.setdefault((one.predicate, one.key, one.reading, one.format), []).append((node.label, one))
+                result.setdefault((one.predicate, one.key, one.reading, one.format), []).append((node.label, one))
         every = {node.label for node in mapping.nodes}
         self._by_predicate: dict[str, list[Holding]] = {}
-        for (predicate, *_), places in found.items():
+        for (predicate, *_), places in result.items():
             labels = tuple(dict.fromkeys(label for label, _ in places))
-            unindexed = frozenset(labels) - {label for label, one in places if not one.unindexed}
+            unindexed = frozenset(labels) - {label for label, entry in places if not entry.unindexed}
             everywhere = not mapping.unlabelled and every <= set(labels)
-            holding = Holding(predicate, together(one for _, one in places), labels, everywhere, unindexed)
+            holding = Holding(predicate, together(element for _, element in places), labels, everywhere, unindexed)
             self._by_predicate.setdefault(predicate, []).append(holding)
-        self._all = [one for several in self._by_predicate.values() for one in several]
+        self._all = [item for several in self._by_predicate.values() for item in several]
 
     def of(self, predicates: Sequence[str] | None) -> list[Holding]:
         """The properties of some predicates, or of all."""
         if predicates is None:
             return self._all
-        return [one for name in dict.fromkeys(predicates) for one in self._by_predicate.get(name, ())]
+        return [item for name in dict.fromkeys(predicates) for item in self._by_predicate.get(name, ())]
 
     def direct(self, e: str, predicate: str, labels: Collection[str]) -> Direct | None:
         """A predicate that is one property, of one plain type; of nodes that have one of some labels."""
-        found = self.of((predicate,))
-        if len(found) != 1:
+        result = self.of((predicate,))
+        if len(result) != 1:
             return None
-        (one,) = found
+        (one,) = result
         sure = one.everywhere or (labels and set(labels) <= set(one.labels))
         value = one.value(e) if sure else f"CASE WHEN {within_labels(e, one.labels)} THEN {one.value(e)} END"
         return direct_of(value, one.held)
@@ -415,10 +425,10 @@ class Holdings:
     def match(self, writing: Writing, wanted: Wanted, labels_of: Callable[[Collection[str]], list[str]]) -> Match:
         """What gives the statements of a scan of attributes; `labels_of` says the labels of concepts."""
         e, v, f = wanted.anchor, wanted.other, wanted.fact
-        found = self.of(wanted.predicates)
-        if len(found) != 1 or not found[0].plain:
+        result = self.of(wanted.predicates)
+        if len(result) != 1 or not result[0].plain:
             return self._read_first(writing, wanted)
-        (one,) = found
+        (one,) = result
         cell = Held(one.value(e), one.held)
         fact = _fact(e, writing.parameter(one.predicate), one.value(e))
         after = [f"WITH *, {cell.whole} AS {v}, {fact} AS {f}"]
@@ -444,18 +454,18 @@ class Holdings:
             nothing = f"UNWIND [] AS {v} RETURN {v}, null AS {f}"
             text = "\nUNION ALL\n".join(queries) or nothing
             return Match(None, wanted.conditions, Bound(v), before=[*start, f"CALL ({e}) {{\n{text}\n}}"])
-        found = self.of(wanted.predicates)
-        return Match(None, wanted.conditions, Bound(v), before=[self._whole(writing, e, v, f, found)])
+        result = self.of(wanted.predicates)
+        return Match(None, wanted.conditions, Bound(v), before=[self._whole(writing, e, v, f, result)])
 
     def _whole(self, writing: Writing, e: str, v: str, f: str, some: Sequence[Holding]) -> str:
         """All values of some properties, label by label, or of more than a few node by node."""
         nothing = f"UNWIND [] AS {e} RETURN {e}, null AS {v}, null AS {f}"
-        if sum(len(one.labels) for one in some) <= MOST_BRANCHES:
+        if sum(len(item.labels) for item in some) <= MOST_BRANCHES:
             queries = []
-            for one in some:
-                for _, pattern, own in apart(e, one.labels):
-                    where = " AND ".join(filter(None, (own, one.there(e))))
-                    queries.append(f"MATCH {pattern} WHERE {where} {self._read(writing, one, e, v, f)} RETURN {e}, {v}, {f}")
+            for entry in some:
+                for _, pattern, own in apart(e, entry.labels):
+                    where = " AND ".join(filter(None, (own, entry.there(e))))
+                    queries.append(f"MATCH {pattern} WHERE {where} {self._read(writing, entry, e, v, f)} RETURN {e}, {v}, {f}")
             text = "\nUNION ALL\n".join(queries) or nothing
         else:
             queries = [f"{text} RETURN {v}, {f}" for text in self._by_keys(writing, some, e, v, f)]
@@ -465,8 +475,8 @@ class Holdings:
 
     def _nodes(self, e: str, some: Sequence[Holding]) -> str:
         """A MATCH of the nodes that may have some properties."""
-        labels = dict.fromkeys(label for one in some for label in one.labels)
-        if "" in labels or any(one.everywhere for one in some):
+        labels = dict.fromkeys(label for item in some for label in item.labels)
+        if "" in labels or any(entry.everywhere for entry in some):
             return f"MATCH ({e}) WHERE {foreign(e)}"
         return f"MATCH ({e}:{'|'.join(map(quote, labels))})"
 
@@ -479,24 +489,24 @@ class Holdings:
         """Queries that find the nodes one of whose values is a text: those that an index answers, and
         one of all others.
         """
-        plain = [one for one in self._all if one.plain and {kind for kind, _ in one.held.types} == {"STRING"}]
-        plain = [one for one in plain if not one.held.untidy]
-        found = [
-            f"MATCH {node_of(e, label)} WHERE {one.value(e)} = {text} RETURN {e}"
-            for one in plain
-            for label in one.labels
-            if label not in one.unindexed
+        plain = [item for item in self._all if item.plain and {kind for kind, _ in item.held.types} == {"STRING"}]
+        plain = [entry for entry in plain if not entry.held.untidy]
+        result = [
+            f"MATCH {node_of(e, label)} WHERE {element.value(e)} = {text} RETURN {e}"
+            for element in plain
+            for label in element.labels
+            if label not in element.unindexed
         ]
         scanned = [one for one in plain if one.unindexed]
         if scanned:
             known = f"any(a IN coalesce({writing.parameter(_keyed(scanned))}[k], []) WHERE {_has_labels(e, 'a', scanned)})"
             same = f"any(k IN keys({e}) WHERE {e}[k] = {text} AND {known})"
-            found.append(f"{self._nodes(e, scanned)} WITH {e} WHERE {same} RETURN {e}")
+            result.append(f"{self._nodes(e, scanned)} WITH {e} WHERE {same} RETURN {e}")
         read = [one for one in self._all if one not in plain]
         if read:
             v, f = writing.name("v"), writing.name("f")
-            found.append(f"{self._whole(writing, e, v, f, read)} WITH {e}, {v} WHERE {Bound(v).key} = {text} RETURN {e}")
-        return found
+            result.append(f"{self._whole(writing, e, v, f, read)} WITH {e}, {v} WHERE {Bound(v).key} = {text} RETURN {e}")
+        return result
 
     def queries(self, writing: Writing, e: str, v: str, f: str, predicates: Sequence[str] | None) -> list[str]:
         """Queries that go on from a node and bind values `v` and statements `f`; a RETURN follows."""
@@ -504,25 +514,25 @@ class Holdings:
         if predicates is None or len(some) > MOST_BRANCHES:
             return self._by_keys(writing, some, e, v, f)
         return [
-            f"WITH {e} WHERE {' AND '.join([one.there(e), *([] if one.everywhere else [within_labels(e, one.labels)])])} "
-            f"{self._read(writing, one, e, v, f)}"
-            for one in some
+            f"WITH {e} WHERE {' AND '.join([item.there(e), *([] if item.everywhere else [within_labels(e, item.labels)])])} "
+            f"{self._read(writing, item, e, v, f)}"
+            for item in some
         ]
 
     def _by_keys(self, writing: Writing, some: Sequence[Holding], e: str, v: str, f: str) -> list[str]:
         """The same by the keys of the node, a query for properties that are read alike."""
         alike: dict[Any, list[Holding]] = {}
-        for one in some:
-            alike.setdefault(likeness(one.held), []).append(one)
-        found = []
+        for entry in some:
+            alike.setdefault(likeness(entry.held), []).append(entry)
+        result = []
         for several in alike.values():
             k, a = writing.name("k"), writing.name("a")
-            found.append(
+            result.append(
                 f"WITH {e} UNWIND keys({e}) AS {k} UNWIND {writing.parameter(_keyed(several))}[{k}] AS {a} "
                 f"WITH {e}, {a} WHERE {_has_labels(e, a, several)} "
-                + _each(writing, together(one.held for one in several), f"{e}[{a}[0]]", e, f"{a}[1]", v, f)
+                + _each(writing, together(item.held for item in several), f"{e}[{a}[0]]", e, f"{a}[1]", v, f)
             )
-        return found
+        return result
 
     def _read(self, writing: Writing, one: Holding, e: str, v: str, f: str) -> str:
         return _each(writing, one.held, one.value(e), e, writing.parameter(one.predicate), v, f)
@@ -532,17 +542,17 @@ def _keyed(some: Sequence[Holding]) -> dict[str, list[list[Any]]]:
     """By the key of a property its key, what its predicate is called, and the labels of the nodes (none: of
     any) that have it.
     """
-    found: dict[str, list[list[Any]]] = {}
-    for one in some:
-        found.setdefault(one.held.key, []).append([one.held.key, one.predicate, None if one.everywhere else list(one.labels)])
-    return found
+    result: dict[str, list[list[Any]]] = {}
+    for item in some:
+        result.setdefault(item.held.key, []).append([item.held.key, item.predicate, None if item.everywhere else list(item.labels)])
+    return result
 
 
 def _has_labels(e: str, a: str, some: Sequence[Holding]) -> str:
     """A condition: a node has one of the labels that such a list says."""
-    if all(one.everywhere for one in some):
+    if all(item.everywhere for item in some):
         return "true"
-    none = f" OR (size(labels({e})) = 0 AND '' IN {a}[2])" if any("" in one.labels for one in some) else ""
+    none = f" OR (size(labels({e})) = 0 AND '' IN {a}[2])" if any("" in entry.labels for entry in some) else ""
     return f"({a}[2] IS NULL OR any(l IN labels({e}) WHERE l IN {a}[2]){none})"
 
 
@@ -551,13 +561,13 @@ def apart(e: str, labels: Sequence[str], unindexed: Collection[str] = ()) -> lis
     before. Where they are many, those that are said to have no index come first, together.
     """
     scanned = [label for label in labels if label and label in unindexed] if len(labels) > MOST_BRANCHES else []
-    found = [(scanned, f"({e}:{'|'.join(map(quote, scanned))})", "")] if scanned else []
+    result = [(scanned, f"({e}:{'|'.join(map(quote, scanned))})", "")] if scanned else []
     before = list(scanned)
     for label in labels:
         if label not in before:
-            found.append(([label], node_of(e, label), f"NOT {within_labels(e, before)}" if before else ""))
+            result.append(([label], node_of(e, label), f"NOT {within_labels(e, before)}" if before else ""))
             before.append(label)
-    return found
+    return result
 
 
 def _fact(e: str, predicate: str, value: str) -> str:
@@ -571,7 +581,7 @@ def _each(writing: Writing, one: Property, held: str, e: str, predicate: str, v:
     """Clauses that bind each value of a property once, with its statement."""
     x, y = writing.name("x"), writing.name("y")
     several = any(is_list(kind) for kind, _ in one.types)
-    found = f"COLLECT {{ UNWIND {each(held, one)} AS {y} RETURN DISTINCT {y} }}" if several else f"[{held}]"
+    result = f"COLLECT {{ UNWIND {each(held, one)} AS {y} RETURN DISTINCT {y} }}" if several else f"[{held}]"
     # As the field of a map, since the server refuses what it takes for no node where one may stand.
     cell = f"{{v: {Held(x, one).whole}}}.v"
-    return f"UNWIND {found} AS {x} WITH {e}, {cell} AS {v}, {_fact(e, predicate, x)} AS {f}"
+    return f"UNWIND {result} AS {x} WITH {e}, {cell} AS {v}, {_fact(e, predicate, x)} AS {f}"

@@ -72,32 +72,32 @@ def keys_of(plan: Node, mapping: Mapping) -> frozenset[str]:
     """
     called: dict[str, list[str]] = {}
     for node in mapping.nodes:
-        for one in node.properties:
-            called.setdefault(one.predicate, []).append(one.key)
+        for prop in node.properties:
+            called.setdefault(prop.predicate, []).append(prop.key)
     for of in mapping.relationships:
-        for one in of.qualifiers:
-            called.setdefault(named(of, one), []).append(one.key)
-    found = set[str]()
+        for qualifier in of.qualifiers:
+            called.setdefault(named(of, qualifier), []).append(qualifier.key)
+    result = set[str]()
     for operator in postorder(plan):
         said = [getattr(operator, field.name) for field in fields(operator) if field.init]  # type: ignore[arg-type]
         if isinstance(operator, alg.Scan) and operator.predicates is None and operator.family != "relation":
-            found.update(mapping.unseen, *(called.values() if mapping.beyond <= _ALL_COUNTED else ()))
+            result.update(mapping.unseen, *(called.values() if mapping.beyond <= _ALL_COUNTED else ()))
         if isinstance(operator, alg.During | alg.DuringAny | alg.WhereValidity | alg.Validity):
             said.append((START_TIME, END_TIME))
-        for one in said:
-            for name in one if isinstance(one, tuple) else (one,):
+        for item in said:
+            for name in item if isinstance(item, tuple) else (item,):
                 if isinstance(name, str):
-                    found.update(called.get(name, ()))
-    return frozenset(found)
+                    result.update(called.get(name, ()))
+    return frozenset(result)
 
 
 def present(connection: Connection, mapping: Mapping, keys: Sequence[str]) -> list[str]:
     """Those of some keys that anything beyond a sample has; one query for each kind of thing."""
-    found = set[str]()
+    result = set[str]()
     for match, thing in _everything(mapping):
         text = f"{match} UNWIND [k IN $keys WHERE {thing}[k] IS NOT NULL] AS key RETURN DISTINCT key"
-        found |= {row["key"] for row in connection.read(text, {"keys": list(keys)})}
-    return [key for key in keys if key in found]
+        result |= {row["key"] for row in connection.read(text, {"keys": list(keys)})}
+    return [key for key in keys if key in result]
 
 
 def _everything(mapping: Mapping) -> Iterable[tuple[str, str]]:
@@ -106,7 +106,7 @@ def _everything(mapping: Mapping) -> Iterable[tuple[str, str]]:
         yield f"MATCH (n:{'|'.join(map(quote, named))})", "n"
     if "" in labels:
         yield "MATCH (n) WHERE size(labels(n)) = 0 WITH n", "n"
-    if types := [one.type for one in mapping.relationships if one.beyond]:
+    if types := [relationship.type for relationship in mapping.relationships if relationship.beyond]:
         yield f"MATCH ()-[r:{'|'.join(map(quote, types))}]->()", "r"
 
 
@@ -135,9 +135,11 @@ class _Key:
         return replace(
             mapping,
             nodes=self._nodes(),
-            relationships=tuple(self._relationship(one) if one.beyond else one for one in mapping.relationships),
+            relationships=tuple(
+                self._relationship(relationship) if relationship.beyond else relationship for relationship in mapping.relationships
+            ),
             exact=mapping.exact | {key},
-            unseen=tuple(one for one in mapping.unseen if one != key),
+            unseen=tuple(item for item in mapping.unseen if item != key),
             reasons=mapping.reasons | self._reasons,
         )
 
@@ -149,8 +151,8 @@ class _Key:
         """A MATCH of the nodes of some labels, some of them in more than one."""
         named = [label for label in labels if label]
         some = [[label] for label in named] if len(named) <= _APART else [named]
-        found = [f"MATCH (n:{'|'.join(map(quote, one))})" for one in some]
-        return [*found, *(["MATCH (n) WITH n WHERE size(labels(n)) = 0 WITH n"] if "" in labels else [])]
+        result = [f"MATCH (n:{'|'.join(map(quote, item))})" for item in some]
+        return [*result, *(["MATCH (n) WITH n WHERE size(labels(n)) = 0 WITH n"] if "" in labels else [])]
 
     # -- nodes -------------------------------------------------------------------------------------
 
@@ -165,29 +167,29 @@ class _Key:
                 rows[tuple(labels), row["type"]] = row
                 for label in labels:
                     groups.join(labels[0], [label])
-        found = dict[str, Property]()
+        result = dict[str, Property]()
         for label in beyond:
             if own := [row for (labels, _), row in rows.items() if label in labels]:
-                found[label] = self._property(self._property_of(known[label]), own, known[label].count, label)
+                result[label] = self._property(self._property_of(known[label]), own, known[label].count, label)
         for node in known.values():
             # What is whole in its sample is read like what occurs together with it.
-            if node.label not in found and groups.of(node.label) in {groups.of(label) for label in found}:
-                found.update((node.label, one) for one in node.properties if one.key == self._key)
+            if node.label not in result and groups.of(node.label) in {groups.of(label) for label in result}:
+                result.update((node.label, prop) for prop in node.properties if prop.key == self._key)
         together: dict[str, list[str]] = {}
-        for label in found:
+        for label in result:
             together.setdefault(groups.of(label), []).append(label)
         for labels in together.values():
             texts = {text for label in labels for text in self._texts.get(("node", label, self._key), ())}
-            first = replace(found[labels[0]], types=tuple(kind for label in labels for kind in found[label].types))
-            read, reason = self._read(replace(first, untidy=any(found[label].untidy for label in labels)), texts, labels)
+            first = replace(result[labels[0]], types=tuple(kind for label in labels for kind in result[label].types))
+            read, reason = self._read(replace(first, untidy=any(result[label].untidy for label in labels)), texts, labels)
             for label in labels:
-                found[label] = replace(found[label], reading=read.reading, format=read.format, untidy=read.untidy)
+                result[label] = replace(result[label], reading=read.reading, format=read.format, untidy=read.untidy)
                 self._reason(f"node.{label}", reason)
-        return tuple(self._with(node, found[node.label]) if node.label in found else node for node in self._mapping.nodes)
+        return tuple(self._with(node, result[node.label]) if node.label in result else node for node in self._mapping.nodes)
 
     def _property_of(self, of: NodeType | RelationshipType) -> Property:
         properties = of.properties if isinstance(of, NodeType) else of.qualifiers
-        known = next((one for one in properties if one.key == self._key), None)
+        known = next((prop for prop in properties if prop.key == self._key), None)
         # That no index has it is not known of a property that was not looked for.
         return Property(self._key, self._key, (), 0) if known is None else known
 
@@ -203,11 +205,11 @@ class _Key:
         rows = self._rows(f"MATCH ()-[r:{quote(of.type)}]->()", "type(r)", "r")
         if not rows:
             return of
-        found = self._property(self._property_of(of), rows, of.count, of.type, node=False)
+        result = self._property(self._property_of(of), rows, of.count, of.type, node=False)
         texts = set(self._texts.get(("relationship", of.type, self._key), ()))
-        found, reason = self._read(found, texts, [of.type], node=False)
+        result, reason = self._read(result, texts, [of.type], node=False)
         self._reason(f"relationship.{of.type}", reason)
-        return replace(of, qualifiers=_put(of.qualifiers, found))
+        return replace(of, qualifiers=_put(of.qualifiers, result))
 
     # -- what a property is ------------------------------------------------------------------------
 
@@ -221,7 +223,7 @@ class _Key:
         sampled = ("node" if node else "relationship", of, self._key)
         more = [text for row in rows for text in (row["least"], row["most"]) if text is not None]
         self._texts[sampled] = tuple(dict.fromkeys([*self._texts.get(sampled, ()), *more]))
-        ordered = tuple(sorted(types.items(), key=lambda one: (-one[1], one[0])))
+        ordered = tuple(sorted(types.items(), key=lambda item: (-item[1], item[0])))
         spaced = known.untidy or any(row["spaced"] for row in rows)
         return replace(known, types=ordered, sampled=max(count, sum(types.values())), untidy=spaced)
 
@@ -281,22 +283,22 @@ def _put(properties: Sequence[Property], one: Property) -> tuple[Property, ...]:
 def named_in(said: dict[str, Any], mapping: Mapping) -> list[str]:
     """The keys that a mapping file names of labels and types in whose samples they are not."""
     every = mapping.keys | set(mapping.unseen)
-    seen = {("node", node.label): {one.key for one in node.properties} for node in mapping.nodes if node.beyond}
-    seen |= {("relationship", of.type): {one.key for one in of.qualifiers} for of in mapping.relationships if of.beyond}
-    found: list[str] = []
+    seen = {("node", node.label): {prop.key for prop in node.properties} for node in mapping.nodes if node.beyond}
+    seen |= {("relationship", of.type): {qualifier.key for qualifier in of.qualifiers} for of in mapping.relationships if of.beyond}
+    result: list[str] = []
     for sort, tables in said.items():
         for name, table in tables.items() if isinstance(tables, dict) else ():
             if (known := seen.get((sort, name))) is not None:
-                found += [text for text in _texts_in(table) if text in every and text not in known]
-    return list(dict.fromkeys(found))
+                result += [text for text in _texts_in(table) if text in every and text not in known]
+    return list(dict.fromkeys(result))
 
 
 def _texts_in(part: Any) -> Iterable[str]:
     """All keys and texts in a part of a file."""
     if isinstance(part, str):
         yield part
-    for one in (*part, *part.values()) if isinstance(part, dict) else part if isinstance(part, list) else ():
-        yield from _texts_in(one)
+    for item in (*part, *part.values()) if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from _texts_in(item)
 
 
 # -- The current mapping -----------------------------------------------------------------------------
@@ -356,23 +358,23 @@ class Current:
         """The mapping of now: the same object as long as nothing speaks for another one."""
         wait_for(self._lock)
         try:
-            found = self._found
-            if found is None:
+            result = self._found
+            if result is None:
                 return self._look(first=self._counts is None)
             if self._clock() - self._asked <= self._lease:
-                return found
+                return result
             now = counts(self._connection)
             self._asked = self._clock()
             before = self._counts
             assert before is not None
             if now.mark == before.mark:
-                return found
+                return result
             same = now.labels.keys() == before.labels.keys() and now.types.keys() == before.types.keys()
             if not same or self._clock() - self._looked > PAUSE * self._took:
                 return self._look(first=False)
             self._counts = now
             assert self._guess is not None
-            self._guess, self._found = _recounted(self._guess, now), _recounted(found, now)
+            self._guess, self._found = _recounted(self._guess, now), _recounted(result, now)
             return self._found
         finally:
             self._lock.release()
@@ -382,17 +384,17 @@ class Current:
         same object where there is nothing to count. What takes too much of the time that the call has
         left is not counted, and the mapping says so (`unsure`).
         """
-        found = self.mapping()
-        if not found.beyond:
-            return found
-        wanted = [key for key in keys(found) if key not in found.exact]
+        result = self.mapping()
+        if not result.beyond:
+            return result
+        wanted = [key for key in keys(result) if key not in result.exact]
         if not wanted:
-            return found
+            return result
         wait_for(self._lock)
         try:
             guess = self._guess
             if guess is None or self._found is None:
-                return found
+                return result
             begin = self._clock()
             wanted = [key for key in wanted if key not in guess.exact]
             guess = self._counted(guess, wanted)
@@ -429,20 +431,20 @@ class Current:
         named = named_in(self._said, guess)
         self._guess = self._counted(guess, named) if named else guess
         try:
-            found = self._applied(self._guess)
+            result = self._applied(self._guess)
         except OptionError as error:
             if first:
                 raise
             # It was good when the graph was opened. The database lost what it names.
             raise OptionError(f"the database has changed: {error.message}", hint=error.hint, candidates=error.candidates) from None
         self._counts = Counts(
-            {node.label: node.count for node in found.nodes if node.label},
-            {one.type: one.count for one in found.relationships},
-            *(found.node_count, found.relationship_count, found.mark),
+            {node.label: node.count for node in result.nodes if node.label},
+            {relationship.type: relationship.count for relationship in result.relationships},
+            *(result.node_count, result.relationship_count, result.mark),
         )
-        self._found, self._asked = found, self._clock()
+        self._found, self._asked = result, self._clock()
         self._looked, self._took = self._asked, self._asked - begin
-        return found
+        return result
 
     def _applied(self, guess: Mapping) -> Mapping:
         return applied(self._said, guess, self._texts, self._shared)
@@ -475,6 +477,6 @@ def _recounted(found: Mapping, now: Counts) -> Mapping:
         return replace(one, count=count, beyond=max(0, one.beyond + count - one.count))
 
     nodes = tuple(grown(node, now.labels.get(node.label, node.count)) for node in found.nodes)
-    relationships = tuple(grown(one, now.types[one.type]) for one in found.relationships)
+    relationships = tuple(grown(relationship, now.types[relationship.type]) for relationship in found.relationships)
     counted = {"node_count": now.nodes, "relationship_count": now.relationships, "mark": now.mark}
     return replace(found, nodes=nodes, relationships=relationships, **counted)  # type: ignore[arg-type]

@@ -57,8 +57,8 @@ class _Spellings:
         """The one name that has the same words; the text itself where it is a name, or several are."""
         if role not in self._names or text in self._names[role] or len(text) > _LONGEST:
             return text
-        found = self._by_words[role].get(_words(text), ())
-        return found[0] if len(found) == 1 else text
+        word = self._by_words[role].get(_words(text), ())
+        return word[0] if len(word) == 1 else text
 
 
 #: Longer texts are no other spelling of a name.
@@ -79,7 +79,7 @@ def _described(mapping: Mapping) -> dict[str, Any]:
     # A label of more nodes than the sample may have a property that the sample does not, and a type ends that it does not.
     most = sample_size(sum(1 for node in mapping.nodes if node.label), len(mapping.relationships))
     partly = {node.label for node in mapping.nodes if node.count > most}
-    unknown = {one.predicate for one in mapping.relationships if one.count > most}
+    unknown = {item.predicate for item in mapping.relationships if item.count > most}
     counted: dict[str, bool] = {}
     for node in mapping.nodes:
         for one in node.properties:
@@ -117,7 +117,7 @@ def _described(mapping: Mapping) -> dict[str, Any]:
     for node in filter(lambda node: node.label, mapping.nodes):
         members[node.concept] = members.get(node.concept, 0) + node.count
     relations = sorted(name for name, size in sizes.items() if size)
-    timed = any(one.start is not None or one.end is not None for one in mapping.relationships)
+    timed = any(entry.start is not None or entry.end is not None for entry in mapping.relationships)
     return {
         "relations": relations,
         "attributes": {name: _listed(attributes[name]) for name in sorted(attributes) if attributes[name]},
@@ -176,15 +176,15 @@ def likely(prop: Property, count: int) -> int:
 def counts_of(mapping: Mapping) -> dict[str, int]:
     """What a database holds, in the words of a status. Attributes and qualifiers are estimates."""
     predicates = {prop.predicate for node in mapping.nodes for prop in _shown(node)}
-    predicates |= {named(one, prop) for one in mapping.relationships for prop in one.qualifiers}
+    predicates |= {named(relationship, prop) for relationship in mapping.relationships for prop in relationship.qualifiers}
     return {
         "entities": mapping.node_count,
         "concepts": sum(1 for node in mapping.nodes if node.label),
         "rows": 0,
         "relations": mapping.relationship_count,
         "attributes": sum(likely(prop, node.count) for node in mapping.nodes for prop in _shown(node)),
-        "qualifiers": sum(likely(prop, one.count) for one in mapping.relationships for prop in one.qualifiers),
-        "predicates": len(predicates | {one.predicate for one in mapping.relationships}),
+        "qualifiers": sum(likely(prop, item.count) for item in mapping.relationships for prop in item.qualifiers),
+        "predicates": len(predicates | {entry.predicate for entry in mapping.relationships}),
         "sources": 1,
     }
 
@@ -235,8 +235,8 @@ def survey_of(mapping: Mapping) -> Survey:
         "sources": [[SOURCE, "neo4j", counts["relations"] + counts["attributes"]]],
         "kinds": kinds,
         "predicates": predicates,
-        "subjects": _ends([names[one[0]]["subjects"] for one in predicates]),
-        "objects": _ends([names[one[0]]["objects"] for one in predicates]),
+        "subjects": _ends([names[item[0]]["subjects"] for item in predicates]),
+        "objects": _ends([names[entry[0]]["objects"] for entry in predicates]),
         "note": " ".join([NOTE, *(f"{warning}." for warning in mapping.warnings)]),
     }
 
@@ -248,14 +248,14 @@ def _survey_add(values: Counter[tuple[str, str]], prop: Property, count: int) ->
 
 def _values(found: Counter[tuple[str, str]]) -> list[list[Any]]:
     listed = [[kind, unit, count, "", "", None, None] for (kind, unit), count in found.items()]
-    return sorted(listed, key=lambda one: (-one[2], one[0], one[1]))
+    return sorted(listed, key=lambda item: (-item[2], item[0], item[1]))
 
 
 def _ends(found: list[Counter[int]]) -> Ends:
     starts = np.zeros(len(found) + 1, np.int64)
     kinds, counts = list[int](), list[int]()
     for number, of in enumerate(found, 1):
-        for kind, count in sorted(of.items(), key=lambda one: (-one[1], one[0])):
+        for kind, count in sorted(of.items(), key=lambda item: (-item[1], item[0])):
             kinds.append(kind)
             counts.append(count)
         starts[number] = len(kinds)

@@ -70,24 +70,24 @@ class NativeNames:
     def _values(self, predicates: tuple[str, ...] | None) -> str | None:
         """Clauses that leave the values `v` of attributes with their `p`."""
         writing = _Writing(self._schema)
-        found = self._layout.holdings.whole(writing, "s", "v", "f", predicates)
+        result = self._layout.holdings.whole(writing, "s", "v", "f", predicates)
         self._given = writing.parameters
-        return found
+        return result
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
         """How many objects there are of each type and unit."""
-        found: Kinds = {}
+        result: Kinds = {}
         if match := self._relations(predicates):
             for row in self._rows(f"{match}RETURN count(*) AS count"):
                 if row["count"]:
-                    found[Kind.ENTITY, NO_UNIT] = row["count"]
+                    result[Kind.ENTITY, NO_UNIT] = row["count"]
         if match := self._values(predicates):
             grouped = "v.kind AS kind, CASE v.kind WHEN 'quantity' THEN v.unit END AS unit"
             for row in self._rows(f"{match} RETURN {grouped}, count(*) AS count", **self._given):
                 kind = KINDS[row["kind"]]
                 key = kind, row["unit"] if kind is Kind.QUANTITY else NO_UNIT
-                found[key] = found.get(key, 0) + row["count"]
-        return found
+                result[key] = result.get(key, 0) + row["count"]
+        return result
 
     def refers(self, predicates: tuple[str, ...] | None, source: str | None, table: str) -> bool:
         """There are no tables."""
@@ -130,8 +130,8 @@ class NativeNames:
         concept = next((name for name, known in self._schema.concept_ids().items() if known == ident), None)
         if concept is not None:
             return concept
-        found = " ".join(self._layout.by_id("e", "= $key"))
-        rows = self._rows(f"{found} RETURN {self._layout.name('e')} AS name LIMIT 1", key=ident)
+        result = " ".join(self._layout.by_id("e", "= $key"))
+        rows = self._rows(f"{result} RETURN {self._layout.name('e')} AS name LIMIT 1", key=ident)
         return rows[0]["name"] if rows else None
 
     def has_text(self, text: str) -> bool:
@@ -155,13 +155,13 @@ class NativeNames:
         """The server's ids of the nodes of some names: one query, whose text is always the same. None
         where they are more than `MOST_FOUND`.
         """
-        found: dict[str, list[str]] = {name: [] for name in names}
+        result: dict[str, list[str]] = {name: [] for name in names}
         nodes = "\n".join(self._layout.by_name("e", "= k"))
         text = f"UNWIND $keys AS k CALL (k) {{\n{nodes}\nRETURN e\n}}\nRETURN k, elementId(e) AS id LIMIT $most"
-        rows = self._rows(text, keys=list(found), most=MOST_FOUND + 1)
+        rows = self._rows(text, keys=list(result), most=MOST_FOUND + 1)
         for row in rows:
-            found[row["k"]].append(row["id"])
-        return found if len(rows) <= MOST_FOUND else None
+            result[row["k"]].append(row["id"])
+        return result if len(rows) <= MOST_FOUND else None
 
     def described(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Rows of what an answer rests on, with what there is to say of each node in the place of the
@@ -188,15 +188,15 @@ class NativeNames:
         """The names of all nodes and concepts; of a large database those that stand around some texts,
         by the properties that name them.
         """
-        found = list(self._schema.concepts)
+        result = list(self._schema.concepts)
         if self._schema.mapping.node_count <= MOST_COMPARED:
-            return list(dict.fromkeys(chain(found, self.names())))
+            return list(dict.fromkeys(chain(result, self.names())))
         for pattern, key in self._layout.identity.naming("e"):
             for text in around:
                 for side, way in ((">=", ""), ("<", " DESC")):
                     near = f"MATCH {pattern} WHERE {key} {side} $near RETURN DISTINCT {key} AS name ORDER BY name{way} LIMIT $most"
-                    found += [row["name"] for row in self._rows(near, near=text, most=AROUND)]
-        return list(dict.fromkeys(found))
+                    result += [row["name"] for row in self._rows(near, near=text, most=AROUND)]
+        return list(dict.fromkeys(result))
 
 
 class _Writing:
@@ -259,7 +259,7 @@ def _items(connection: Connection, mapping: Mapping) -> Iterator[Item]:
 
 
 def _nodes(connection: Connection, mapping: Mapping) -> Iterator[Item]:
-    by_label = {node.label: (place, node, {one.key: one for one in node.properties}) for place, node in enumerate(mapping.nodes)}
+    by_label = {node.label: (place, node, {item.key: item for item in node.properties}) for place, node in enumerate(mapping.nodes)}
     text = f"MATCH (n) WHERE {foreign('n')} RETURN {id_of('n', mapping)}, {name_of('n', mapping)}, labels(n), {_HELD % ('n', 'n')}"
     for number, (ident, name, labels, held) in enumerate(connection.stream(text, {"hidden": _hidden(mapping)})):
         if not number % _ROWS:
@@ -268,19 +268,19 @@ def _nodes(connection: Connection, mapping: Mapping) -> Iterator[Item]:
         for label in labels:
             yield Member(ident, concept_id(label))
         # The first label that has a property says how it is read.
-        known = sorted((by_label[label] for label in labels or [""] if label in by_label), key=lambda one: one[0])
-        for key, *found in held:
+        known = sorted((by_label[label] for label in labels or [""] if label in by_label), key=lambda entry: entry[0])
+        for key, *result in held:
             prop = _property(key, known)
             if prop is None:
                 continue
-            for value, raw in values_in(found, prop):
+            for value, raw in values_in(result, prop):
                 yield Statement(ident, prop.predicate, value, raw=raw)
 
 
 def _hidden(mapping: Mapping) -> list[str]:
     """Keys that are hidden wherever they are: they are not sent at all."""
-    shown = {one.key for node in mapping.nodes for one in node.properties if one.key not in node.hidden}
-    shown |= {one.key for relationship in mapping.relationships for one in relationship.qualifiers}
+    shown = {prop.key for node in mapping.nodes for prop in node.properties if prop.key not in node.hidden}
+    shown |= {qualifier.key for relationship in mapping.relationships for qualifier in relationship.qualifiers}
     return sorted({key for node in mapping.nodes for key in node.hidden} - shown)
 
 
@@ -297,7 +297,10 @@ def _property(key: str, known: list[tuple[int, NodeType, dict[str, Property]]]) 
 
 
 def _relationships(connection: Connection, mapping: Mapping) -> Iterator[Item]:
-    by_type = {one.type: (one, {prop.key: prop for prop in one.qualifiers}) for one in mapping.relationships}
+    by_type = {
+        relationship.type: (relationship, {prop.key: prop for prop in relationship.qualifiers})
+        for relationship in mapping.relationships
+    }
     text = (
         f"MATCH (a)-[r]->(b) WHERE {foreign('a')} AND {foreign('b')} "
         f"RETURN {id_of('a', mapping)}, type(r), {id_of('b', mapping)}, {_HELD % ('r', 'r')}"
@@ -307,10 +310,10 @@ def _relationships(connection: Connection, mapping: Mapping) -> Iterator[Item]:
             check()
         one, properties = by_type.get(name) or (RelationshipType(name, name, 0), {})
         qualifiers: list[tuple[str, Ref | Value]] = []
-        for key, *found in held:
+        for key, *result in held:
             prop = properties.get(key) or Property(key, key, (), 0)
             called = named(one, prop)
-            qualifiers.extend((called, value) for value, _ in values_in(found, prop))
+            qualifiers.extend((called, value) for value, _ in values_in(result, prop))
         yield Statement(subject, one.predicate, Ref(thing), tuple(qualifiers))
 
 
@@ -352,9 +355,9 @@ class NativeStore(AskingStore):
     def mapping(self) -> Mapping:
         """What the database is taken for now."""
         if self._remap is not None:
-            found = self._remap()
-            if found is not self._schema.mapping:
-                self._schema, self._layout = NativeSchema(found), NativeLayout(found)
+            result = self._remap()
+            if result is not self._schema.mapping:
+                self._schema, self._layout = NativeSchema(result), NativeLayout(result)
         return self._schema.mapping
 
     def closer(self, keys: Callable[[Mapping], Collection[str]]) -> bool:
@@ -394,8 +397,8 @@ class NativeStore(AskingStore):
         nodes = [node for plan in plans for node in postorder(plan)]
         names = list(dict.fromkeys(name for node in nodes if isinstance(node, alg.ByName) for name in node.names))
         layout: NativeLayout = self.layout  # type: ignore[assignment]
-        found = self.names().found(names) if names else {}
-        return layout if found is None else layout.with_found(found)
+        result = self.names().found(names) if names else {}
+        return layout if result is None else layout.with_found(result)
 
     def _fetched(self, compiled: Compiled) -> list[dict[str, Any]]:
         """Nodes are described by one more query, which is the same for all programs, too."""

@@ -91,16 +91,16 @@ class TimeFormat:
         return Time(start, start + 1, Precision.SECOND)
 
     def _parts(self, text: str) -> Time:
-        found = dict(zip(self.directives, self._split(text), strict=True))
-        month = next((_number(name, found[name]) for name in "mbB" if name in found), 1)
-        year, day = int(found["Y"]), int(found.get("d", 1))
+        result = dict(zip(self.directives, self._split(text), strict=True))
+        month = next((_number(name, result[name]) for name in "mbB" if name in result), 1)
+        year, day = int(result["Y"]), int(result.get("d", 1))
         if self.precision is Precision.YEAR:
             return Time.year(year)
         if self.precision is Precision.MONTH:
             return Time.month(year, month)
         if self.precision is Precision.DAY:
             return Time.day(year, month, day)
-        hour, minute, second = (int(found.get(name, 0)) for name in "HMS")
+        hour, minute, second = (int(result.get(name, 0)) for name in "HMS")
         return Time.second(year, month, day, hour, minute, second)
 
     def _split(self, text: str) -> list[str]:
@@ -182,8 +182,8 @@ def time_format(text: str, *, moment: bool = False) -> TimeFormat:
     """
     if moment and text == ISO_DATETIME:
         return TimeFormat(text, ("Y", "m", "d", "H", "M", "S"), _ISO_MOMENT, (), (), Precision.SECOND, iso=True)
-    found = re.split(r"%(.)", text, flags=re.DOTALL)
-    literals, directives = found[::2], tuple(found[1::2])
+    result = re.split(r"%(.)", text, flags=re.DOTALL)
+    literals, directives = result[::2], tuple(result[1::2])
     wrong = next((name for name in directives if name not in _LOOSE), None)
     if wrong is not None:
         raise OptionError(f"the format {text!r} has %{wrong}, which is not read", hint=_HINT)
@@ -203,7 +203,7 @@ def time_format(text: str, *, moment: bool = False) -> TimeFormat:
     if named and not loose:
         raise OptionError(f"the format {text!r} has a month in words next to letters, digits or nothing", hint=_HINT)
     taken = _LOOSE if loose else _STRICT
-    pattern = "".join(re.escape(one) + taken[name] for one, name in zip(literals, directives, strict=False)) + re.escape(
+    pattern = "".join(re.escape(literal) + taken[name] for literal, name in zip(literals, directives, strict=False)) + re.escape(
         literals[-1]
     )
     precision = Precision.SECOND if "H" in directives else Precision.DAY if "d" in directives else Precision.MONTH
@@ -271,8 +271,8 @@ def elements(type_name: str) -> tuple[str, ...]:
     (('STRING',), ('ZONED DATETIME',), ())
     """
     inner = re.fullmatch(r"LIST<(.*)>", type_name)
-    found = [part.strip().removesuffix(" NOT NULL") for part in (inner[1] if inner else type_name).split(" | ")]
-    return tuple(one for one in found if one != "NOTHING")
+    result = [part.strip().removesuffix(" NOT NULL") for part in (inner[1] if inner else type_name).split(" | ")]
+    return tuple(item for item in result if item != "NOTHING")
 
 
 def is_list(type_name: str) -> bool:
@@ -282,20 +282,20 @@ def is_list(type_name: str) -> bool:
 
 def kinds_of(prop: Property) -> dict[tuple[Kind, str], int]:
     """The kinds and units of the values of a property, with how many of the sample may have each."""
-    found: dict[tuple[Kind, str], int] = {}
+    result: dict[tuple[Kind, str], int] = {}
     opaque = any(name == BYTES for name, _ in prop.types)
     for name, count in prop.types:
-        for one in elements(name):
-            kinds = _KINDS.get(one, ((Kind.UNKNOWN, NO_UNIT),))
-            if one == BYTES or (opaque and name == INTEGERS):
+        for element in elements(name):
+            kinds = _KINDS.get(element, ((Kind.UNKNOWN, NO_UNIT),))
+            if element == BYTES or (opaque and name == INTEGERS):
                 kinds = ((Kind.UNKNOWN, NO_UNIT),)
-            elif one == "STRING" and prop.reading == "number":
+            elif element == "STRING" and prop.reading == "number":
                 kinds = ((Kind.QUANTITY, NO_UNIT),)
-            elif one in ("STRING", "INTEGER") and prop.reading in ("date", "datetime"):
+            elif element in ("STRING", "INTEGER") and prop.reading in ("date", "datetime"):
                 kinds = ((Kind.TIME, NO_UNIT),)
             for kind in kinds:
-                found[kind] = found.get(kind, 0) + count
-    return found
+                result[kind] = result.get(kind, 0) + count
+    return result
 
 
 def format_of(prop: Property) -> TimeFormat | None:
@@ -312,7 +312,7 @@ def format_of(prop: Property) -> TimeFormat | None:
 
 _NUMBER: Final = re.compile(NUMBER).fullmatch
 _PLAIN: Final = " | ".join(
-    form.format(one) for form in ("{}", "LIST<{} NOT NULL>") for one in ("STRING", "INTEGER", "FLOAT", "BOOLEAN")
+    form.format(item) for form in ("{}", "LIST<{} NOT NULL>") for item in ("STRING", "INTEGER", "FLOAT", "BOOLEAN")
 )
 
 
@@ -336,12 +336,12 @@ def values_in(found: list[Any], prop: Property) -> list[tuple[Value, str | None]
     if type_name is None:
         if not isinstance(value, list):
             return [_value(value, prop)]
-        if opaque and all(type(one) is int for one in value):
+        if opaque and all(type(element) is int for element in value):
             return [(UNKNOWN, None)]
-        pairs = [_value(one, prop) for one in value]
+        pairs = [_value(item, prop) for item in value]
     elif isinstance(printed, list):
         inner = next(iter(elements(type_name.removesuffix(" NOT NULL"))), "")
-        pairs = [_printed(inner, one) for one in printed]
+        pairs = [_printed(inner, entry) for entry in printed]
     else:
         pairs = [_printed(type_name.removesuffix(" NOT NULL"), printed)]
     distinct: dict[Value, str | None] = {}
@@ -392,11 +392,11 @@ _ZONE: Final = re.compile(r"(?:\[[^\]]*\])?$")
 
 
 def _duration(text: str) -> Quantity | None:
-    found = _DURATION(text)
-    if found is None:
+    match = _DURATION(text)
+    if match is None:
         return None
-    years, months, weeks, days, hours, minutes = (int(part or 0) for part in found.groups()[:6])
-    sign, seconds, fraction = found.group(7, 8, 9)
+    years, months, weeks, days, hours, minutes = (int(part or 0) for part in match.groups()[:6])
+    sign, seconds, fraction = match.group(7, 8, 9)
     rest = (weeks * 7 + days) * DAY_SECONDS + hours * 3600 + minutes * 60
     nanoseconds = int((fraction or "").ljust(9, "0"))
     whole = int(seconds or 0)
@@ -414,10 +414,10 @@ def _temporal(type_name: str, text: str) -> Time | Quantity | None:
     if type_name == "DATE":
         return Time.parse(text)
     day, mark, clock = text.rpartition("T") if "[" not in text else text.partition("[")[0].rpartition("T")
-    found = _CLOCK(_ZONE.sub("", clock))
-    if found is None:
+    match = _CLOCK(_ZONE.sub("", clock))
+    if match is None:
         return None
-    hours, minutes, seconds, fraction, zone = found.groups()
+    hours, minutes, seconds, fraction, zone = match.groups()
     rest = int(hours) * 3600 + int(minutes) * 60 + int(seconds or 0) - _ahead(zone)
     if mark:
         start = Time.parse(day).start + rest
@@ -600,7 +600,7 @@ class _Fields:
             (f"{p} IS :: STRING | BOOLEAN | POINT", "'text'"),
             (f"{p} IS :: INTEGER | {_CLOCKS}", "'quantity'"),
             (f"{p} IS :: FLOAT", f"CASE WHEN {p} - {p} = 0 THEN 'quantity' ELSE 'text' END"),
-            *((f"{p} IS :: {one}", "'time'") for one in ("DATE", *_MOMENTS.split(" | "))),
+            *((f"{p} IS :: {item}", "'time'") for item in ("DATE", *_MOMENTS.split(" | "))),
             (f"{p} IS :: DURATION", f"CASE WHEN {p}.months = 0 OR ({self._only_months}) THEN 'quantity' ELSE 'text' END"),
             # What has come since the types were looked at is what the server prints.
             otherwise="'unknown'"
@@ -641,8 +641,8 @@ def _case(*pairs: tuple[str | None, str], otherwise: str = "null") -> str:
 
 def _meets(test: str | None, types: frozenset[str]) -> bool:
     """Whether a test of types can hold of a value of some of these."""
-    found = re.search(r" IS :: ([A-Z |]+?)(?: AND |$)", test or "")
-    return found is None or not types.isdisjoint(found[1].split(" | "))
+    match = re.search(r" IS :: ([A-Z |]+?)(?: AND |$)", test or "")
+    return match is None or not types.isdisjoint(match[1].split(" | "))
 
 
 def number_text(number: str) -> str:

@@ -140,24 +140,24 @@ class Lowering:
 
     def named(self, name: str) -> ByName:
         """The entities of a name."""
-        found = self._named.get(name)
-        if found is None:
-            found = self._named[name] = self.put(ByName((name,)))
-        return found
+        result = self._named.get(name)
+        if result is None:
+            result = self._named[name] = self.put(ByName((name,)))
+        return result
 
     def members(self, concept: str) -> Members:
         """The members of the concepts of a name."""
-        found = self._members.get(concept)
-        if found is None:
-            found = self._members[concept] = self.put(Members(self.named(concept)))
-        return found
+        result = self._members.get(concept)
+        if result is None:
+            result = self._members[concept] = self.put(Members(self.named(concept)))
+        return result
 
     def rows(self, table: str) -> AllEntities:
         """The rows of a table that is no concept."""
-        found = self._rows.get(table)
-        if found is None:
-            found = self._rows[table] = self.put(AllEntities((EntityKind.ROW,), table, own=True))
-        return found
+        result = self._rows.get(table)
+        if result is None:
+            result = self._rows[table] = self.put(AllEntities((EntityKind.ROW,), table, own=True))
+        return result
 
     def drop(self, node: Entities) -> None:
         """An operator that is taken apart, or is not needed, leaves the order; nothing else refers
@@ -228,12 +228,12 @@ class Lowering:
             return None
         if (parameter := hole(text)) is not None:
             return f"a parameter has its value when the program is prepared: graph.prepare(...)({parameter}=...)"
-        found = _CALL.search(text)
-        if found is None:
+        match = _CALL.search(text)
+        if match is None:
             return None
         if hint := parted(text):
             return hint
-        return f"the parenthesis of {self.function} is not closed before {found[1]}; a name that holds this is put in double quotes"
+        return f"the parenthesis of {self.function} is not closed before {match[1]}; a name that holds this is put in double quotes"
 
     def _misplaced(self, name: str, i: int, candidates: list[str]) -> tuple[list[str], str | None]:
         """What to say of a text that is no name of its role, where others of the call are in its place, or
@@ -309,13 +309,13 @@ class Lowering:
                 return quantity_test(operator, self.literal(i, read_quantity, text), kinds)
             return Compare(operator, self.literal(i, read_time, text))
         except LiteralError as error:
-            found = {one for one, _ in kinds}
-            if found and found <= COMPARED.keys() - {Kind.QUANTITY if kind == "Num" else Kind.TIME}:
+            result = {item for item, _ in kinds}
+            if result and result <= COMPARED.keys() - {Kind.QUANTITY if kind == "Num" else Kind.TIME}:
                 # Who takes the values for others than they are hears what they are.
                 said = [
                     f"{word}, which are compared by Filter{end} and QFilter{end}"
-                    for one, (word, end) in COMPARED.items()
-                    if one in found
+                    for entry, (word, end) in COMPARED.items()
+                    if entry in result
                 ]
                 error.hint = f"the values are {'; '.join(said)}"
             raise

@@ -81,8 +81,8 @@ def _text_form(program: str, knows: Knows | None) -> tuple[list[Step], list[Call
                 hint=parted(f"){program[at:]}") if steps else None,
             )
         span = head.span(1)
-        found = signature(head[1], span)
-        at, texts, spans = _arguments(program, head.end(), found.texts, head[1], knows)
+        function = signature(head[1], span)
+        at, texts, spans = _arguments(program, head.end(), function.texts, head[1], knows)
         steps.append(Step(head[1], texts))
         places.append(CallSpan((span[0], at), spans))
         if len(steps) > MOST_STEPS:
@@ -95,13 +95,13 @@ _NESTED: Final = "calls stand one behind the other, and none within another: Fin
 
 def parted(text: str) -> str | None:
     """What to say of a text whose calls have a mark between them."""
-    found = _PARTED.search(text, 0, _LOOKED_THROUGH)
-    return None if found is None else f"steps have no {found[1]!r} between them: Find(Nepal) QueryName()"
+    match = _PARTED.search(text, 0, _LOOKED_THROUGH)
+    return None if match is None else f"steps have no {match[1]!r} between them: Find(Nepal) QueryName()"
 
 
 def _skip_blank(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return found.end() if found else at
+    match = _BLANK.match(text, at)
+    return match.end() if match else at
 
 
 def _arguments(
@@ -132,21 +132,21 @@ def _complain_of_another(program: str, start: int, close: int, strings: Mapping[
     """
     begins = sorted(strings)
     depth, scanned = 0, start
-    for found in _ANOTHER.finditer(program, start, close):
-        at = found.start()
+    for match in _ANOTHER.finditer(program, start, close):
+        at = match.start()
         depth += program.count("(", scanned, at) - program.count(")", scanned, at)
         scanned = at
         before = bisect_right(begins, at)
         quoted = before > 0 and strings[begins[before - 1]][0] > at
         if depth <= 0 and not quoted:
-            signature(found[1], found.span(1), "where it is part of a name, put the name in double quotes")
+            signature(match[1], match.span(1), "where it is part of a name, put the name in double quotes")
 
 
 def _strings(program: str, start: int, close: int) -> dict[int, tuple[int, str]]:
     """The later arguments that are JSON strings as a whole: where each begins, where it ends, and
     its text.
     """
-    found: dict[int, tuple[int, str]] = {}
+    result: dict[int, tuple[int, str]] = {}
     at = start
     while (at := program.find(",", at, close)) >= 0:
         at = _skip_blank(program, at + 1)
@@ -156,9 +156,9 @@ def _strings(program: str, start: int, close: int) -> dict[int, tuple[int, str]]
             except json.JSONDecodeError:
                 continue
             if program.startswith((",", ")"), _skip_blank(program, end)):
-                found[at] = end, text
+                result[at] = end, text
                 at = end
-    return found
+    return result
 
 
 def _closing(program: str, start: int) -> int:
@@ -167,8 +167,8 @@ def _closing(program: str, start: int) -> int:
     """
     first = -1
     depth, scanned = 0, start
-    for found in _END_OF_CALL.finditer(program, start):
-        at = found.start()
+    for match in _END_OF_CALL.finditer(program, start):
+        at = match.start()
         if first < 0:
             first = at
         depth += program.count("(", scanned, at) - program.count(")", scanned, at)
@@ -198,8 +198,8 @@ def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> 
         else:
             for mark, place in marks.items():
                 if place < at:
-                    found = program.find(mark, at)
-                    marks[mark] = len(program) if found < 0 else found
+                    result = program.find(mark, at)
+                    marks[mark] = len(program) if result < 0 else result
             after = min(marks.values())
             text = program[at:after].strip()
         texts.append(text)
@@ -299,9 +299,9 @@ def _serialised(program: str) -> tuple[list[Step], list[CallSpan]]:
         name, *texts = call.split("<arg>")
         start = at + len(name) - len(name.lstrip())
         span = (start, start + len(name.strip()))
-        found = signature(name.strip(), span)
+        result = signature(name.strip(), span)
         pieces = [text.strip() for text in texts]
-        check_arity(name.strip(), found.texts, pieces, (at, at + len(call)))
+        check_arity(name.strip(), result.texts, pieces, (at, at + len(call)))
         spans: list[Span] = []
         place = at + len(name) + len("<arg>")
         for text in texts:
@@ -371,16 +371,16 @@ def from_json(program: Any) -> tuple[list[Step], list[str]]:
         if not (type(record) is dict or isinstance(record, Mapping)) or not isinstance(record.get("function"), str):
             raise ParseError(f"step {i} has no function", hint='a step is {"function": ..., "inputs": [...]}')
         function = record["function"]
-        found = FUNCTIONS.get(function) or signature(function)
+        result = FUNCTIONS.get(function) or signature(function)
         texts = record.get("inputs", ())
         if not _is_list(texts, str):
             raise ParseError(f"step {i}, {function}: inputs are a list of texts")
-        if len(texts) != len(found.texts):
-            check_arity(function, found.texts, texts, None, f"step {i}, {function},")
+        if len(texts) != len(result.texts):
+            check_arity(function, result.texts, texts, None, f"step {i}, {function},")
         dependencies = record.get("dependencies")
         if dependencies is not None and not _is_list(dependencies, int):
             raise ParseError(f"step {i}, {function}: dependencies are a list of step numbers")
-        given.append(None if dependencies is None or (found.inputs and not dependencies) else tuple(dependencies))
+        given.append(None if dependencies is None or (result.inputs and not dependencies) else tuple(dependencies))
         steps.append(Step(function, tuple(texts)))
     if all(dependencies is None for dependencies in given):
         return link(steps), []
@@ -414,7 +414,7 @@ def _is_list(found: Any, kind: type) -> bool:
     if type(found) is not list and (not isinstance(found, Sequence) or isinstance(found, str)):
         return False
     # A truth value is no step number.
-    return all(type(one) is kind or (isinstance(one, kind) and not isinstance(one, bool)) for one in found)
+    return all(type(item) is kind or (isinstance(item, kind) and not isinstance(item, bool)) for item in found)
 
 
 # -- Text ------------------------------------------------------------------------------------------
@@ -559,13 +559,13 @@ def _learn(piece: str) -> bool:
     if piece.strip() == ",":
         _KNOWN[piece] = None
         return True
-    found = _BETWEEN.fullmatch(piece)
-    if found is None:
+    match = _BETWEEN.fullmatch(piece)
+    if match is None:
         return False
-    others = tuple((function, ()) for function in re.findall(_NOTHING, found[2]))
-    if not all(function in SHAPES for function in (*(one for one, _ in others), found[4] or "Count")):
+    others = tuple((function, ()) for function in re.findall(_NOTHING, match[2]))
+    if not all(function in SHAPES for function in (*(item for item, _ in others), match[4] or "Count")):
         return False
-    _KNOWN[piece] = found[1] is not None, others, found[4] or ""
+    _KNOWN[piece] = match[1] is not None, others, match[4] or ""
     return True
 
 

@@ -133,12 +133,12 @@ Program = str | Sequence[Mapping[str, Any]] | Linked
 
 def signature(function: str, span: Span | None = None, hint: str | None = None) -> Signature:
     """The table entry of a function; raises `UnknownNameError` with the nearest names, and the hint."""
-    found = FUNCTIONS.get(function)
-    if found is None:
+    result = FUNCTIONS.get(function)
+    if result is None:
         if function.strip().casefold() in _FOLDED:
             hint = "names are case-sensitive and have no spaces"
         raise UnknownNameError("KoPL function", function, candidates=nearest(function, FUNCTIONS), span=span, hint=hint)
-    return found
+    return result
 
 
 _FOLDED: Final = {name.casefold() for name in FUNCTIONS}

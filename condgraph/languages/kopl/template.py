@@ -63,12 +63,12 @@ def _read(program: Program) -> tuple[list[Step], list[str]]:
 
 def _text(program: str) -> list[Step]:
     steps, places = read_with_care(program, _no_doubt)
-    found: list[Step] = []
+    result: list[Step] = []
     for step, place in zip(steps, places, strict=True):
         # A name in quotes stands in them there.
         texts = [hole(program[low:high]) or text for text, (low, high) in zip(step.texts, place.texts, strict=True)]
-        found.append(Step(step.function, tuple(texts)))
-    return link(found, places)
+        result.append(Step(step.function, tuple(texts)))
+    return link(result, places)
 
 
 def _no_doubt(role: str, text: str) -> bool:
