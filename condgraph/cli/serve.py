@@ -128,21 +128,22 @@ class StudioOptions:
         typer.Option("--allow-host", metavar="NAME", help="Another name of this server, such as that of a proxy."),
     ] = None
     rate: Annotated[
-        float, typer.Option("--rate", metavar="N", min=0.0, help="The most requests of a client a second, to the API; 0 for any.")
+        float,
+        typer.Option("--rate", metavar="N", min=0.0, help="The most requests a second of a client to the API; 0 for any number."),
     ] = 50.0
     llm: Annotated[
         str | None,
-        typer.Option("--llm", envvar="CONDGRAPH_LLM", metavar="MODEL", help="The model that questions in words are asked of."),
+        typer.Option("--llm", envvar="CONDGRAPH_LLM", metavar="MODEL", help="The model for questions in words."),
     ] = None
     ask_timeout: Annotated[
         float, typer.Option("--ask-timeout", metavar="SECONDS", min=0.001, help="The deadline of a question in words.")
     ] = 120.0
     drop_size: Annotated[
-        int, typer.Option("--drop-size", metavar="MIB", min=0, help="The most of files that are dropped on a scratch graph.")
+        int, typer.Option("--drop-size", metavar="MIB", min=0, help="The most files of a scratch graph together.")
     ] = 64
 
     def guard(self, host: str, base: str | None) -> Guard:
-        """Who may ask a server that listens at `host`; the host of a `base` is a name of the server."""
+        """The guard of a server that listens at `host`; the host of a `base` is a name of the server."""
         from condgraph.endpoint.guard import Guard, Rates, Tokens, hosts_of, is_loopback, origins_of
 
         own = urlsplit(base).hostname if base is not None else None
@@ -157,13 +158,13 @@ class StudioOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaOptions:
-    """SPARQL over a graph that stands in Neo4j."""
+    """SPARQL over a graph in Neo4j."""
 
     replica_size: Annotated[
         int,
         typer.Option(
             "--replica-size", metavar="N",
-            help="The most statements of a graph in Neo4j that are read into process for SPARQL; 0 for no SPARQL.",
+            help="The most statements of a graph in Neo4j that is copied into process for SPARQL; 0 for no SPARQL.",
         ),
     ] = 1_000_000  # fmt: skip
     refresh: Annotated[
@@ -172,14 +173,14 @@ class ReplicaOptions:
             "--refresh",
             metavar="SECONDS",
             min=1.0,
-            help="Read a graph in Neo4j anew when it is so old; one that condgraph did not write, after 60.",
+            help="Copy a graph in Neo4j again after this time; by default after 60 if condgraph did not write it.",
         ),
     ] = None
     live: Annotated[
         bool,
         typer.Option(
             "--live",
-            help="Ask a Neo4j database that condgraph did not write where it is, without a copy: some queries are answered.",
+            help="Query a Neo4j database that condgraph did not write without a copy; not all queries are supported.",
         ),
     ] = False
 
@@ -187,11 +188,11 @@ class ReplicaOptions:
 # -- serve -------------------------------------------------------------------------------------------
 
 
-#: Seconds between two looks for a newer generation.
-_LOOK: Final = 1.0
-#: Looks after which a generation that was replaced, and is still in use, is left to itself.
-_LOOKS: Final = 10
-#: Seconds after which a database of others is read anew: its counts do not tell every change.
+#: Seconds between two checks for a newer generation.
+_INTERVAL: Final = 1.0
+#: Checks in which memory of a replaced generation is freed if it is still in use.
+_CHECKS: Final = 10
+#: Seconds after which an existing database is copied again: its counts do not show every change.
 _OLD: Final = 60.0
 
 
@@ -204,7 +205,7 @@ def serve(
     port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="The port; 0 for any that is free.")] = 7878,
     base: Annotated[
         str | None,
-        typer.Option("--base", metavar="IRI", help="What the graph's own names begin with, such as http://example.org/."),
+        typer.Option("--base", metavar="IRI", help="The base of the graph's IRIs, such as http://example.org/."),
     ] = None,
     queries: QueryOptions,
     clients: ClientOptions,
@@ -213,7 +214,7 @@ def serve(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for every request.")] = False,
 ) -> None:
     """Serve a graph over HTTP: the studio, a page for people, its API, and SPARQL for a graph in a
-    folder or in Neo4j; a graph that is loaded anew is served anew.
+    folder or in Neo4j. A graph that is loaded again is served again.
     """
     with guard(), opened(store, login) as at:
         from condgraph.endpoint.app import Limits, application
@@ -222,12 +223,12 @@ def serve(
         from condgraph.studio.api import ApiExchange
 
         bounds, proxies = clients.bounds(), Proxies(clients.trusted_proxy or ())
-        # As many as may take more than a moment beside those that are computed.
+        # Results that are being sent, besides those that are computed.
         streams = 2 * queries.at_once
         limits = Limits(queries.timeout, queries.limit or None, queries.data_timeout, clients.body_size << 10, streams=streams)
         local = "://" not in at.place
         if not local:
-            at.status(timeout=queries.timeout)  # a server that cannot be reached is told at once
+            at.status(timeout=queries.timeout)  # fails at once if the server cannot be reached
         watch = studio.guard(host, base)
         if watch.closed:
             complain(f"warning: {watch.closed}")
@@ -236,16 +237,16 @@ def serve(
         copy = None if local or replica.live else _replica(at, base, replica)
         embedded = at.rdf(base) if local else None if copy is None else copy.embedded
         backend = None if embedded is None else _backend(embedded, queries, {} if copy is None else copy.headers)
-        live = _live(at, base, queries, asked=replica.live) if embedded is None and replica.replica_size else None
+        live = _live(at, base, queries, required=replica.live) if embedded is None and replica.replica_size else None
 
         answers: Backend | None = live if backend is None else backend
-        # What serves is the backend's: the generation is let go of when a load replaces it (`_follow`).
+        # The backend alone refers to the generation, so that it is freed when a load replaces it (`_follow`).
         del embedded
 
         def started(address: str) -> None:
             sparql = f"; SPARQL at {address}/sparql" if answers is not None else ""
-            doors = " to nobody" if watch.closed else f"{sparql}; the studio at {address}/studio/"
-            typer.echo(f"{address}/ serves {at.name!r} of {at.place if local else shown(at.place)}{doors}")
+            addresses = " to nobody" if watch.closed else f"{sparql}; the studio at {address}/studio/"
+            typer.echo(f"{address}/ serves {at.name!r} of {at.place if local else shown(at.place)}{addresses}")
 
         sock = listen(host, port)
         own = api.routes(sparql=answers is not None)
@@ -260,8 +261,7 @@ def serve(
                 following = partial(copy.follow, partial(_use, backend, api), complain, stop)
             watching = Thread(target=following, daemon=True)
             watching.start()
-        # The server handles these itself and raises them again when it has ended, which is all that
-        # they are for.
+        # The server handles these itself, and raises them again when it has ended.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
         try:
@@ -276,27 +276,27 @@ def serve(
 
 
 def _api(at: Graph, store: str, login: LoginOptions, queries: QueryOptions, studio: StudioOptions) -> Api:
-    """The API as the options say."""
+    """The API with its options."""
     from condgraph.studio.api import Api, ApiLimits
     from condgraph.studio.pools import Workers
 
     place = store if "://" in at.place else os.path.abspath(store)
-    # Workers open what this opened: the mapping and the layout of a database of others are said as here.
-    given = how_to_open(store, login)
-    if mapping := given.get("mapping"):
-        given["mapping"] = os.path.abspath(mapping)
-    source = {"place": place, "graph": login.graph, "login": given, "llm": studio.llm}
+    # Workers open the same with the same options.
+    options = how_to_open(store, login)
+    if mapping := options.get("mapping"):
+        options["mapping"] = os.path.abspath(mapping)
+    source = {"place": place, "graph": login.graph, "login": options, "llm": studio.llm}
     limits = ApiLimits(
         queries.timeout, studio.ask_timeout, queries.limit or None, studio.drop_size << 20, streams=2 * queries.at_once
     )
     workers = Workers(source, workers=queries.at_once, memory=queries.memory << 20)
-    # Where the model, or its recording, is, is nobody's business.
+    # Clients do not see the address of the model, or the path of its recording.
     model = "replay" if (studio.llm or "").startswith("replay:") else (studio.llm or "").partition("@")[0] or None
     return Api(workers, limits, model)
 
 
 def _replica(at: Graph, base: str | None, options: ReplicaOptions) -> Replica | None:
-    """A graph in Neo4j as RDF in process; None where it has no SPARQL, which is said."""
+    """A graph in Neo4j as RDF in process; None, with a warning, where it has no SPARQL."""
     from condgraph.endpoint.backend import Replica
     from condgraph.remote_native import NativeGraph
     from condgraph.remote_neo4j import Neo4jGraph
@@ -314,16 +314,16 @@ def _replica(at: Graph, base: str | None, options: ReplicaOptions) -> Replica | 
         return None
 
 
-def _live(at: Graph, base: str | None, queries: QueryOptions, *, asked: bool) -> LiveBackend | None:
-    """SPARQL on a database that condgraph did not write, where it is; raises `OptionError` where it is
-    `asked` for and the graph is none.
+def _live(at: Graph, base: str | None, queries: QueryOptions, *, required: bool) -> LiveBackend | None:
+    """SPARQL on a database that condgraph did not write, without a copy; None for other graphs. Raises
+    `OptionError` if one of them was given `--live` (`required`).
     """
     from condgraph.endpoint.backend import LiveBackend
     from condgraph.live.answer import Live
     from condgraph.remote_native import NativeGraph
 
     if not isinstance(at, NativeGraph):
-        if asked:
+        if required:
             raise OptionError("--live is for a Neo4j database that condgraph did not write", hint="leave it out")
         return None
     try:
@@ -334,7 +334,7 @@ def _live(at: Graph, base: str | None, queries: QueryOptions, *, asked: bool) ->
 
 
 def _use(backend: OxigraphBackend, api: Api, copy: Replica, fresh: bool) -> None:
-    """Serve what a replica has now; what is not fresh differs by what its headers say."""
+    """Serve the current state of a replica; if it is not `fresh`, only its headers have changed."""
     if fresh:
         backend.use(copy.embedded.source, **_served(copy.embedded))
         backend.prepare()
@@ -353,8 +353,7 @@ def _backend(embedded: EmbeddedStore, queries: QueryOptions, headers: Mapping[st
         base=embedded.base,
         headers=headers,
         predeclared=PREFIXES,
-        # None for the names: what has to be escaped behind a prefix is not understood by every
-        # reader of Turtle.
+        # None for the names: not every reader of Turtle understands escapes after a prefix.
         prefixes={"pred": PRED},
         held=queries.in_memory,
         workers=queries.at_once,
@@ -365,7 +364,7 @@ def _backend(embedded: EmbeddedStore, queries: QueryOptions, headers: Mapping[st
 
 
 def _served(embedded: EmbeddedStore) -> dict[str, Any]:
-    """What a generation serves, which another one may serve otherwise."""
+    """The options of a backend that depend on the generation."""
     from condgraph.sparql.examples import examples
 
     def naming() -> Mapping[str, str]:
@@ -382,17 +381,17 @@ def _served(embedded: EmbeddedStore) -> dict[str, Any]:
 
 
 def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api, directory: Path, stop: Event) -> None:
-    """Serve the generation that a load makes, as soon as its RDF is there, and let go of the one before."""
+    """Serve the generation of a new load as soon as its RDF is ready, and free the old one."""
     from condgraph.endpoint.backend import free_unused
 
     # A load may have come while the server started.
-    seen, served, said = None, opened.current, ""
-    left, looks = ref(served), 0
-    while not stop.wait(_LOOK):
-        if looks and left() is not None:
-            looks -= 1
+    seen, served, problem = None, opened.current, ""
+    replaced, checks = ref(served), 0
+    while not stop.wait(_INTERVAL):
+        if checks and replaced() is not None:
+            checks -= 1
             free_unused()
-        now = _written(directory)
+        now = _version(directory)
         if now == seen:
             continue
         try:
@@ -402,19 +401,19 @@ def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api,
                 backend.use(embedded.source, **_served(embedded))
                 backend.prepare()
                 api.workers.renew()
-                left, looks, served = ref(served), _LOOKS, embedded.snapshot
+                replaced, checks, served = ref(served), _CHECKS, embedded.snapshot
                 del embedded
-            seen, said = now, ""
-        except Exception as error:  # noqa: BLE001 - the server goes on, and is told of the next load, whatever this one did
-            if str(error) != said:
-                said = str(error)
-                complain(f"warning: the graph was loaded anew and cannot be served: {error}; the old one goes on")
+            seen, problem = now, ""
+        except Exception as error:  # noqa: BLE001 - the server goes on, and sees the next load
+            if str(error) != problem:
+                problem = str(error)
+                complain(f"warning: the graph was loaded again and cannot be served: {error}; the old one goes on")
 
 
-def _written(directory: Path) -> tuple[int, int] | None:
+def _version(directory: Path) -> tuple[int, int] | None:
     """What changes when a generation becomes current."""
     try:
-        found = (directory / "manifest.json").stat()
+        status = (directory / "manifest.json").stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ino
+    return status.st_mtime_ns, status.st_ino

@@ -1,4 +1,6 @@
-"""Answers of every language as one JSON document, and as files of CSV and Arrow; values, entities and statements as JSON."""
+"""Answers of every language as one JSON document, and as files of CSV and Arrow; values, entities and
+statements as JSON.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +31,14 @@ if TYPE_CHECKING:
 # -- values, entities and statements -----------------------------------------------------------------
 
 
-def entity(one: Entity) -> dict[str, Any]:
+def entity(entity: Entity) -> dict[str, Any]:
     """An entity: its id, name and kind ("entity", "concept" or "row")."""
-    return {"type": "entity", "text": one.name, "id": one.id, "name": one.name, "kind": one.kind.name.lower()}
+    return {"type": "entity", "text": entity.name, "id": entity.id, "name": entity.name, "kind": entity.kind.name.lower()}
 
 
 def cell(value: Any) -> dict[str, Any] | None:
-    """A value: its `text` and `type`, and as the type asks `number` and `unit`, `precision`,
-    `start` and `end`, or `id`, `name` and `kind`. None stays None. A number that JSON does not have
-    is null beside its text.
+    """A value: its `text` and `type`, and by type `number` and `unit`, `precision`, `start` and `end`, or
+    `id`, `name` and `kind`. None stays None. A number that JSON does not have is null, with its text.
     """
     if value is None:
         return None
@@ -64,39 +65,39 @@ def cell(value: Any) -> dict[str, Any] | None:
 
 
 def table_cell(value: Any, text: str) -> dict[str, Any] | None:
-    """A cell of a table; one that lists several values is their text (`text`), of the type "list"."""
+    """A cell of a table; one with several values is their text, of the type "list"."""
     return {"type": "list", "text": text} if isinstance(value, tuple) else cell(value)
 
 
 def _number(value: Any) -> float | None:
     try:
-        found = float(value)
+        number = float(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def record_cells(record: Mapping[str, Any]) -> dict[str, Any] | None:
     """A record of `Answer.data` in the form of `cell`."""
-    found = dict(record)
-    if "count" in found:
-        found["number"] = found.pop("count")
-    return found
+    cells = dict(record)
+    if "count" in cells:
+        cells["number"] = cells.pop("count")
+    return cells
 
 
-def fact(one: Evidence) -> dict[str, Any]:
-    """A statement with its qualifiers, and every source and row it stands in (row null: not
-    known). Places of files are the server's own, and are not told.
+def fact(statement: Evidence) -> dict[str, Any]:
+    """A statement with its qualifiers, and every source and row that it is in (row null: unknown). The
+    paths of files on the server are left out.
     """
     return {
-        "kind": one.kind,
-        "subject": entity(one.subject),
-        "predicate": one.predicate,
-        "object": cell(one.object),
-        "qualifiers": [{"key": key, "value": cell(value)} for key, value in one.qualifiers],
-        "sources": [{"name": source.name, "row": row or None} for source, row in one.sources],
-        "raw": one.raw,
-        "text": str(one),
+        "kind": statement.kind,
+        "subject": entity(statement.subject),
+        "predicate": statement.predicate,
+        "object": cell(statement.object),
+        "qualifiers": [{"key": key, "value": cell(value)} for key, value in statement.qualifiers],
+        "sources": [{"name": source.name, "row": row or None} for source, row in statement.sources],
+        "raw": statement.raw,
+        "text": str(statement),
     }
 
 
@@ -109,26 +110,29 @@ _AT: Final = re.compile(r"\(at character (\d{1,9})\)")
 
 
 def warned(texts: Sequence[str]) -> list[dict[str, Any]]:
-    """Warnings, with the place in the program where one says it."""
-    found = []
+    """Warnings, with their place in the program, where it is known."""
+    warnings = []
     for text in texts:
         at = _AT.search(text)
-        found.append({"text": text, "span": None if at is None else [int(at[1]) - 1, int(at[1])]})
-    return found
+        warnings.append({"text": text, "span": None if at is None else [int(at[1]) - 1, int(at[1])]})
+    return warnings
 
 
 def answered(answer: Answer, *, most: int, facts: int, compiled: dict[str, Any] | None = None) -> dict[str, Any]:
     """An answer: records of at most `most` values, at most `facts` statements of its evidence, the
-    trace, warnings, and the queries that the program became (`compiled`, beside the answer's own).
+    trace, warnings, and the queries of the program (its own, else those of `compiled`).
     """
-    # Rows of a table have cells of their own; `data` has a record for everything else.
+    # Tables have cells of their own; `data` has a record for everything else.
     records: Sequence[Any] = answer.values if answer.columns else answer.data()
     warnings = list(answer.warnings)
     if isinstance(answer, Matches):
         columns = [*(node.text for node in answer.pattern.nodes), "distance"]
         rows: list[list[Any]] = [
-            [*(cell(match.value) for match in one.nodes), {"type": "number", "text": f"{one.distance:.6f}", "number": one.distance}]
-            for one in answer.shown[:most]
+            [
+                *(cell(node.value) for node in match.nodes),
+                {"type": "number", "text": f"{match.distance:.6f}", "number": match.distance},
+            ]
+            for match in answer.shown[:most]
         ]
     elif answer.columns:
         columns = list(answer.columns)
@@ -152,19 +156,19 @@ def answered(answer: Answer, *, most: int, facts: int, compiled: dict[str, Any] 
 
 
 def _evidence(answer: Answer, most: int) -> dict[str, Any]:
-    found: Any = answer.evidence
-    said = {"facts": [fact(one) for one in islice(found, most)], "total": len(found)}
-    if isinstance(found, EvidenceList):
+    evidence: Any = answer.evidence
+    named, searched = [], []
+    if isinstance(evidence, EvidenceList):
         named = [
-            {"entity": entity(one.entity), "source": None if one.source is None else one.source.name}
-            for one in found.entities[:most]
+            {"entity": entity(named.entity), "source": None if named.source is None else named.source.name}
+            for named in evidence.entities[:most]
         ]
-        return said | {"named": named, "searched": [str(one) for one in found.searched]}
-    return said | {"named": [], "searched": []}
+        searched = [str(search) for search in evidence.searched]
+    return {"facts": list(map(fact, islice(evidence, most))), "total": len(evidence), "named": named, "searched": searched}
 
 
 def tabled(table: Table, language: str, program: str) -> dict[str, Any]:
-    """Rows of SPARQL or Cypher that people wrote."""
+    """Rows of a query in SPARQL or Cypher."""
     columns = list(table.columns) if table.truth is None else ["truth"]
     rows = table.rows if table.truth is None else [(table.truth,)]
     return _rows(columns, rows, language, program, table.warnings, table.sparql if language == "sparql" else None)
@@ -177,7 +181,7 @@ def _rows(
         "language": language,
         "program": program,
         "columns": columns,
-        "rows": [[cell(one) for one in row] for row in rows],
+        "rows": [list(map(cell, row)) for row in rows],
         "total": len(rows),
         "warnings": warned(warnings),
         "trace": [],
@@ -187,15 +191,15 @@ def _rows(
 
 
 def recorded(records: Sequence[dict[str, Any]], program: str, most: int) -> dict[str, Any]:
-    """Records of Cypher that people wrote."""
+    """Records of a query in Cypher."""
     columns = list(records[0]) if records else []
     more = len(records) - most
     warnings = [f"{more} more rows are not shown (limit {most})"] if more > 0 else []
-    return _rows(columns, [[one.get(name) for name in columns] for one in records[:most]], "cypher", program, warnings, None)
+    return _rows(columns, [[record.get(name) for name in columns] for record in records[:most]], "cypher", program, warnings, None)
 
 
 def store_of(graph: Graph) -> str:
-    """The kind of store that a graph is in; where it is, is not told."""
+    """The kind of the store of a graph, without its address."""
     scheme, mark, _ = graph.place.partition("://")
     if not mark:
         return IN_A_FOLDER
@@ -203,20 +207,20 @@ def store_of(graph: Graph) -> str:
 
 
 def compiled(graph: Graph, program: Any, language: str, options: dict[str, Any] | None = None) -> dict[str, str | None]:
-    """What a program with its options becomes on Neo4j and on an RDF store; None where it cannot be
-    said there, or this graph cannot tell.
+    """The queries of a program with its options for Neo4j and for an RDF store; None where it cannot be
+    compiled, or this graph does not know.
     """
     from condgraph.remote import RemoteGraph
 
     options = options or {}
-    found: dict[str, str | None] = {"cypher": None, "sparql": None}
+    queries: dict[str, str | None] = {"cypher": None, "sparql": None}
     if language not in ("kopl", "llm_query", "logic"):
-        return found
+        return queries
     if isinstance(graph, RemoteGraph):
         own = "cypher" if store_of(graph) == ON_NEO4J else "sparql"
         with suppress(CondgraphError):
-            found[own] = graph.explain(program, language=language, **options)
-        return found
+            queries[own] = graph.explain(program, language=language, **options)
+        return queries
     from condgraph.cypher.answer import pasted
     from condgraph.questions.translations import Compilers
 
@@ -224,20 +228,20 @@ def compiled(graph: Graph, program: Any, language: str, options: dict[str, Any] 
         compilers = Compilers(graph.current, graph.name)
         plan = compilers.plan(program, language, options)
         text, parameters = compilers.cypher(plan)
-        found["cypher"] = None if text is None else pasted(text, parameters or {})
-        found["sparql"] = compilers.sparql(plan)
+        queries["cypher"] = None if text is None else pasted(text, parameters or {})
+        queries["sparql"] = compilers.sparql(plan)
     except InterruptedQueryError:
         raise
     except CondgraphError:
-        return found  # the answer itself says what is wrong
-    return found
+        return queries  # the answer itself has the error
+    return queries
 
 
 # -- files -----------------------------------------------------------------------------------------
 
-#: What a spreadsheet would take for a formula: also of the full width, behind which East Asian ones look.
+#: The start of what a spreadsheet takes for a formula, also in full width (East Asian).
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-#: Numbers, alone or with a unit of which no formula can be made.
+#: Numbers, alone or with a unit that cannot make a formula.
 _HARMLESS: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?: [\w °%·²³/]*)?")
 
 

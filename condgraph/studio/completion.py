@@ -1,4 +1,6 @@
-"""Names for completion (entities, predicates, concepts, sources), how each is written in SPARQL, and the words of the languages."""
+"""Names for completion: entities, predicates, concepts and sources of a graph, with their spelling in
+SPARQL, and the words of the languages.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,9 @@ if TYPE_CHECKING:
     from condgraph.overview.schema import GraphSchema
 
 
-#: Names that are looked at on each side of where a text would stand.
+#: Names that are compared on each side of the place of a text.
 _AROUND: Final = 2_000
-#: Characters of what is completed.
+#: Characters of a text that is completed.
 MOST_CHARACTERS: Final = 200
 
 
@@ -38,32 +40,36 @@ def completed(graph: Graph, text: str, kinds: Iterable[str], most: int, *, ids: 
     """Names that begin with a text, or else are like it: those of the schema first, then those of
     entities; each as `{"name", "kind", "about"}`. `kinds` are entity, concept, source, predicate
     (with the keys of qualifiers), or of these relation, attribute, qualifier alone. With `ids`,
-    entities and concepts of one name stand one by one, and each has `id` (None for a predicate)
-    and `iri`: what stands between the angle brackets of SPARQL, relative to the graph.
+    entities and concepts of one name are listed one by one, and each has `id` (None for a predicate)
+    and `iri`: the text between the angle brackets of SPARQL, relative to the graph.
     """
     text, wanted, schema = text[:MOST_CHARACTERS], set(kinds), _overview(graph)
     folded = text.casefold()
     listed: list[tuple[str, str, str]] = []
     whole = "predicate" in wanted
-    for one in schema.predicates:
-        if whole or (one.relations and "relation" in wanted) or (one.attributes and "attribute" in wanted):
-            listed.append((one.name, "predicate", f"{one.statements:,} statements"))
+    for predicate in schema.predicates:
+        if whole or (predicate.relations and "relation" in wanted) or (predicate.attributes and "attribute" in wanted):
+            listed.append((predicate.name, "predicate", f"{predicate.statements:,} statements"))
     if whole or "qualifier" in wanted:
-        keys = dict.fromkeys(key.name for one in schema.predicates for key in one.qualifiers)
+        keys = dict.fromkeys(key.name for predicate in schema.predicates for key in predicate.qualifiers)
         listed += [(key, "qualifier", "key of qualifiers") for key in keys]
     if "concept" in wanted:
-        listed += [(one.name, "concept", f"{one.members:,} entities") for one in schema.concepts]
+        listed += [(concept.name, "concept", f"{concept.members:,} entities") for concept in schema.concepts]
     if "source" in wanted:
-        listed += [(one.name, "source", one.format) for one in schema.sources]
-    found = [one for one in watched(listed) if one[0].casefold().startswith(folded)]
-    found += [one for one in watched(listed) if folded and folded in one[0].casefold() and not one[0].casefold().startswith(folded)]
-    found = found[:most]
+        listed += [(source.name, "source", source.format) for source in schema.sources]
+    starting, containing = [], []
+    for item in watched(listed):
+        name = item[0].casefold()
+        if name.startswith(folded):
+            starting.append(item)
+        elif folded in name:
+            containing.append(item)
+    found = [*starting, *containing][:most]
     if "entity" in wanted and text:
         found += [(name, "entity", "") for name in names_beginning(graph, text, most - len(found))]
     if not found and text:
-        near = nearest(text, dict.fromkeys(one[0] for one in listed), most=most)
-        kinds_of = {one[0]: one for one in reversed(listed)}
-        found = [kinds_of[name] for name in near]
+        by_name = {item[0]: item for item in reversed(listed)}
+        found = [by_name[name] for name in nearest(text, dict.fromkeys(item[0] for item in listed), most=most)]
     seen: dict[tuple[str, str], str] = {}
     for name, kind, about in found:
         seen.setdefault((name, kind), about)
@@ -72,37 +78,36 @@ def completed(graph: Graph, text: str, kinds: Iterable[str], most: int, *, ids: 
 
 
 def _identified(graph: Graph, listing: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
-    """Names with the ids and IRIs of what they name; an id that is not the name is told as well."""
-    called = [one["name"] for one in listing if one["kind"] in ("entity", "concept")]
+    """Names with their ids and IRIs; an id that differs from the name is described."""
+    names = [item["name"] for item in listing if item["kind"] in ("entity", "concept")]
     fetch = getattr(graph._store_of(None), "around", None)
     part: Snapshot | None = None
-    if called:
-        part = graph.current if fetch is None else fetch([], list(dict.fromkeys(called)), 1, values=False)
+    if names:
+        part = graph.current if fetch is None else fetch([], list(dict.fromkeys(names)), 1, values=False)
     found: list[dict[str, Any]] = []
     seen: set[str] = set()
     labels = label_ids(graph)
-    for one in watched(listing):
-        if one["kind"] == "concept" and one["name"] in labels:
-            ident = labels[one["name"]]
-            found.append(one | {"id": ident, "iri": encode(ident)})
+    for item in watched(listing):
+        name, kind = item["name"], item["kind"]
+        if kind == "concept" and name in labels:
+            found.append(item | {"id": labels[name], "iri": encode(labels[name])})
             continue
-        if one["kind"] not in ("entity", "concept"):
-            written = encode(one["name"])
-            found.append(one | {"id": None, "iri": SOURCE + written if one["kind"] == "source" else written})
+        if kind not in ("entity", "concept"):
+            found.append(item | {"id": None, "iri": SOURCE + encode(name) if kind == "source" else encode(name)})
             continue
         assert part is not None
-        for number in part.named(one["name"])[:most].tolist():
+        for number in part.named(name)[:most].tolist():
             ident = part.ident(number)
-            # A concept is an entity, too; it was listed with how many it has.
-            if ident not in seen and (one["kind"] == "entity" or part.entity(number).kind == EntityKind.CONCEPT):
+            # A concept is an entity, too, which was listed with the number of its members.
+            if ident not in seen and (kind == "entity" or part.entity(number).kind == EntityKind.CONCEPT):
                 seen.add(ident)
-                about = one["about"] or (ident if ident != one["name"] else "")
-                found.append(one | {"about": about, "id": ident, "iri": encode(ident)})
+                about = item["about"] or (ident if ident != name else "")
+                found.append(item | {"about": about, "id": ident, "iri": encode(ident)})
     return found[:most]
 
 
 def _overview(graph: Graph) -> GraphSchema:
-    """What the graph holds, kept with its schema: it is asked with every letter that is typed."""
+    """The schema for people, cached: it is needed for every letter that is typed."""
     kept = schema_of(graph).kept
     found: GraphSchema | None = kept.get("studio.overview")
     if found is None:
@@ -111,7 +116,7 @@ def _overview(graph: Graph) -> GraphSchema:
 
 
 def names_beginning(graph: Graph, text: str, most: int) -> list[str]:
-    """Names of entities that begin with a text, in any of the cases that names are written in."""
+    """Names of entities that begin with a text, in any of the usual cases."""
     if most <= 0 or not text:
         return []
     folded = text.casefold()
@@ -120,19 +125,19 @@ def names_beginning(graph: Graph, text: str, most: int) -> list[str]:
 
 
 def schema_of(graph: Graph) -> Any:
-    """What the graph's store knows of names: its schema, on servers with names looked up there."""
+    """The schema that the graph's store resolves names with; on servers it looks names up there."""
     store: Any = graph._store_of(None)
     return getattr(store, "_named_schema", None) or getattr(store, "schema", None) or graph.current.schema
 
 
 def label_ids(graph: Graph) -> dict[str, str]:
-    """The ids of concepts that are labels of a database, and no entities, by their names."""
+    """The ids of concepts that are labels of a database, not entities, by name."""
     known = getattr(getattr(graph._store_of(None), "schema", None), "concept_ids", None)
     return {} if known is None else known()
 
 
 def _around(graph: Graph, text: str) -> Iterable[str]:
-    """Names around where a text would stand among all names."""
+    """Names around the place of a text among all names."""
     forms, schema = beginnings(text), schema_of(graph)
     if isinstance(schema, Schema):
         snapshot = schema.snapshot
@@ -150,7 +155,7 @@ def _around(graph: Graph, text: str) -> Iterable[str]:
         found = sorted(set(reader.all_names(forms)))
         counts = graph.status().counts
         if sum(counts.get(kind, 0) for kind in ("entities", "concepts", "rows")) > MOST_COMPARED:
-            return found  # those around this text alone
+            return found  # those around this text only
         kept = schema.kept["studio.names"] = found
     begins = [bisect_left(kept, form) for form in forms]
     return [name for begin in begins for name in kept[begin : begin + _AROUND]]
