@@ -89,7 +89,7 @@ def answered(method: Callable[Concatenate[Any, P], A]) -> Callable[Concatenate[A
 
 
 def completed(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """A method of `Graph` that is not cancelled half way: it ends, and the graph has what it did."""
+    """A method of `Graph` that is not cancelled half way: it ends, and the graph keeps what it did."""
     name = method.__name__
 
     @wraps(method)

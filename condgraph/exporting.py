@@ -20,7 +20,7 @@ RDF: Final = ("turtle", "nquads", "rdf")
 
 def export(snapshot: Snapshot, graph: str, path: str | os.PathLike[str] | IO[str], to: str, base: str | None = None) -> int:
     """Write a graph; returns how many lines or triples. A file is complete or not there: written
-    beside its place and renamed. `base` is what IRIs of RDF begin with, of what has none of its own.
+    next to its place and renamed. `base` is what IRIs of RDF begin with, of what has none of its own.
     """
     if base is not None and to not in RDF:
         raise OptionError(f"an export to {to} has no base", hint=f"base= is for {', '.join(RDF)}")
@@ -61,8 +61,8 @@ def _write(snapshot: Snapshot, graph: str, file: IO[str], to: str, base: str | N
         for line in plain.lines():
             file.write(f"{line}\n")
             lines += 1
-        for said in plain.warnings:
-            warnings.warn(said, stacklevel=4)
+        for message in plain.warnings:
+            warnings.warn(message, stacklevel=4)
         return lines
     from condgraph.sparql.load.write import write_file
 

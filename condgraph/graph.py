@@ -253,8 +253,8 @@ class Graph:
         return add(self._storage, items, source, wait, replace)
 
     def unload(self, *sources: str, wait: float = 0.0) -> UnloadReport:
-        """Take sources away, all of them or none: what only they say goes, what another source says
-        as well stays, and so do entities that others mention.
+        """Take sources away, all of them or none: what only they state goes, what another source
+        states as well stays, and so do entities that others mention.
 
         The name of a folder of tables stands for its tables. Raises `SourceError`, with the nearest
         names, for a source that is not there. `wait` is how many seconds to wait for another
@@ -377,8 +377,8 @@ class Graph:
             return self._storage.sparql(text, dialect=dialect, limit=options.limit, on_unknown=options.on_unknown)
 
     def rdf(self, base: str | None = None) -> EmbeddedStore:
-        """The embedded RDF store of the graph as it is now: built on first use, kept beside the
-        generation it was built from. One whose names begin with a `base` of one's own is built
+        """The embedded RDF store of the graph as it is now: built on first use, stored next to
+        the generation it was built from. One whose names begin with another `base` is built
         anew each time, in memory.
         """
         return self._storage.rdf(base)
@@ -563,7 +563,7 @@ class Graph:
         predicate: str | None = None,
         timeout: float | None = None,
     ) -> GraphSchema:
-        """What can be asked about: sources, concepts, predicates with what stands on both sides,
+        """What can be asked about: sources, concepts, predicates with what is on both sides,
         units, with counts and examples; the same on every store. `timeout` is in seconds.
 
         `source`, `concept` and `predicate` keep what has to do with the one of that name; numbers
@@ -585,8 +585,8 @@ class Graph:
 
         `to` is "jsonl", RDF as "turtle" or "nquads", or "neo4j-import": a folder with the files and
         the command of Neo4j's import tool. "rdf" writes plain triples as N-Quads: those that RDF was
-        loaded from, by their own IRIs, and what else there is under `base`; what they cannot say is
-        a warning. A file is complete or not there: it is written beside
+        loaded from, by their own IRIs, and what else there is under `base`; what they cannot state is
+        a warning. A file is complete or not there: it is written next to
         its place and renamed.
         """
         from condgraph.exporting import export
@@ -598,7 +598,7 @@ class Graph:
         what else there is under `base`; with `dataset` an `rdflib.Dataset` that has the named graphs
         too. Statements about statements are reified, since rdflib has no triple terms.
 
-        What cannot be said so is a Python warning. Raises `MissingExtraError` where rdflib is not
+        What RDF cannot state is a Python warning. Raises `MissingExtraError` where rdflib is not
         installed (`pip install 'condgraph[rdflib]'`), `OptionError` for what is no base.
         """
         from condgraph.sparql.rdflib_graph import to_rdflib

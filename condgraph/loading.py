@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.build import Builder
     from condgraph.loaders.recognise import Recognised
 
-#: Formats that say what RDF calls the terms of a source.
+#: Formats that state what RDF calls the terms of a source.
 _RDF: Final = ("rdf", "wikidata")
 
 
@@ -180,7 +180,7 @@ def planned(
         if one.format.name == "condgraph":
             raise OptionError(f"an export holds sources of its own, and {verb} none", hint="unload those sources, and load it")
         if not one.source.location and not named:
-            raise OptionError(f"data that is no file has no name, by which it {verb} a source", hint="name= says the source")
+            raise OptionError(f"data that is no file has no name, by which it {verb} a source", hint="name= names the source")
         if replace:
             try:
                 without += named_here(name, known)
@@ -194,15 +194,15 @@ def planned(
         before = by_name.get(name)
         if before is None:
             named_here(name, known)
-            raise OptionError(f"{name!r} is a folder of tables, to which nothing is added", hint="name= says one of its tables")
+            raise OptionError(f"{name!r} is a folder of tables, to which nothing is added", hint="name= names one of its tables")
         if one.source.content and one.source.content in before.content.split(ALSO):
             warnings.append(f"source {name!r} holds this already: nothing is added to it")
             continue
         if one.format.name != before.format and (before.terms or one.format.name in _RDF):
             raise OptionError(
                 f"{name!r} is of the format {before.format!r}, to which none of the format {one.format.name!r} is added: "
-                "what RDF calls its terms is said of all of a source",
-                hint="name= loads it beside that, as a source of its own name",
+                "what RDF calls its terms holds for all of a source",
+                hint="name= loads it as a source of its own",
             )
         if len(named_here(name, known)) > 1:
             raise OptionError(

@@ -1,4 +1,4 @@
-"""Where a graph is: a directory, memory, or a server; its place says which."""
+"""Opens a graph by its place: a directory, memory, or the address of a server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from condgraph.graph import Graph
 _EXAMPLE: Final = "neo4j://localhost:7687 for Neo4j, sparql+http://localhost:8890/sparql for an RDF store; a folder has no ://"
 #: What Neo4j's connection takes.
 LOGIN: Final = ("user", "password", "database", "timeout", "patience")
-#: And what says how a database there is laid out.
+#: How a database there is laid out.
 LAYOUTS: Final = ("condgraph", "native")
 
 
@@ -50,7 +50,7 @@ def open(
         raise OptionError(f"layout is 'condgraph' or 'native', not {layout!r}", candidates=nearest(str(layout), LAYOUTS))
     if isinstance(place, (str, os.PathLike)):
         if not os.fspath(place):
-            # A variable that is not set would make a store of the folder one stands in.
+            # A variable that is not set would make a store of the current folder.
             raise OptionError("the place of a graph is empty", hint='a folder, an address, or "memory:"; "." is this folder')
         scheme, mark, _ = os.fspath(place).partition("://")
         scheme = scheme.lower()

@@ -208,7 +208,7 @@ class _Open:
 
 def _opened(read: Template, snapshot: Snapshot, texts: dict[str, Given], options: dict[str, Any]) -> _Open | None:
     """The open plan of a program; None where its names do not stand for themselves in the plan, or
-    where lowering complains, which is said when it is run with its values.
+    where lowering fails, which is reported when it is run with its values.
     """
     # Each parameter is a name of its own, which no graph has, so that no two are taken as one.
     standing = {name: Given.of(name, _STANDING + name) if name in read.entities else text for name, text in texts.items()}

@@ -27,7 +27,7 @@ except ImportError:
 
 class CondgraphStore(Memory):
     """A read-only store of rdflib over a graph of condgraph: `Graph(store="condgraph")`, then
-    `open(place)`, where the place is what `condgraph.open` takes, with `?graph=NAME` behind it for
+    `open(place)`, where the place is what `condgraph.open` takes, with `?graph=NAME` after it for
     another graph than "default"; or a graph of condgraph that is open.
 
     Its default graph is the graph's own, and its named graphs are those that RDF was loaded from.
@@ -97,7 +97,7 @@ class CondgraphStore(Memory):
         _refuse()
 
     def add_graph(self, graph: Any) -> None:
-        """Nothing for the graph of a data set that is there by itself; others are refused."""
+        """Does nothing for the default graph of a data set; others are refused."""
         if graph.identifier != DATASET_DEFAULT_GRAPH_ID and graph.identifier not in self._named():
             _refuse()
 

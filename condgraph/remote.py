@@ -31,7 +31,7 @@ _AGAIN: Final = 0.25
 
 
 class ServerStore(Store, Protocol):
-    """One graph in a database: it is asked there, and looked after from here."""
+    """One graph in a database: queried there, and managed from here."""
 
     place: str
 
@@ -105,7 +105,7 @@ class ServerStorage(Storage):
     def write(
         self, snapshot: Snapshot, wait: float, change: Change, progress: Progress | None
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot beside what the graph holds, but for what `change` takes away; what it
+        """Write a snapshot next to what the graph holds, but for what `change` takes away; what it
         held, and holds now, as the load itself knows it: others may load before and after. `wait`
         is how long for another writer, in seconds.
         """
@@ -214,7 +214,7 @@ class ServerStorage(Storage):
         return Built(before, after, builder.statements, warnings)
 
     def remarks(self) -> list[str]:
-        """What the server has to say of the last write."""
+        """What the last write on the server warns of."""
         return []
 
     def change(

@@ -50,7 +50,7 @@ class Neo4jStorage(ServerStorage):
         return self.server.push(snapshot, wait=wait, change=change, on_progress=self.on_progress(progress))
 
     def remarks(self) -> list[str]:
-        """What the server has to say of the last write."""
+        """What the last write on the server warns of."""
         return list(self.server.remarks)
 
     def on_progress(self, progress: Progress | None) -> OnProgress:
@@ -138,7 +138,7 @@ class Neo4jGraph(RemoteGraph):
             return self.store.cypher(text, parameters or {})
 
     def push(self, graph: Graph, *, wait: float = 0.0, progress: Progress | None = None) -> None:
-        """Write a local graph as this one, beside what it holds; the same content twice changes
+        """Write a local graph as this one, next to what it holds; the same content twice changes
         nothing.
 
         `progress` is called, as in `load`, with the address, the records written so far, and which

@@ -106,7 +106,7 @@ class SparqlGraph(RemoteGraph):
         return self._storage.server
 
     def push(self, graph: Graph, *, wait: float = 0.0) -> None:
-        """Write a local graph as this one, beside what it holds; the same content twice changes
+        """Write a local graph as this one, next to what it holds; the same content twice changes
         nothing. `wait` as for `load`.
         """
         self.store.push(graph.current, wait=wait)

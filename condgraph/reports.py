@@ -1,4 +1,4 @@
-"""What loads report, and what a status says."""
+"""Reports of loads, and the status of a graph."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LoadReport:
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
     seconds: float
-    #: Columns of several tables that were found to refer to rows of others, with what speaks for it.
+    #: Columns of several tables that refer to rows of other tables, with the reasons.
     joins: tuple[str, ...] = ()
     kinds: tuple[ProblemKind, ...] = ()
 
@@ -45,8 +45,8 @@ class LoadReport:
 
 @dataclass(frozen=True, slots=True)
 class UnloadReport:
-    """What taking sources away did. `removed` counts what the graph has less than before: what only
-    they said.
+    """What unloading did. `removed` counts what the graph has less than before: what only
+    they stated.
     """
 
     sources: tuple[str, ...]

@@ -77,7 +77,7 @@ class Storage(ABC):
     @property
     @abstractmethod
     def current(self) -> Snapshot:
-        """The columns of the graph as they are now, and as others see it who ask again."""
+        """The columns of the graph as they are now."""
 
     @abstractmethod
     def whole(self) -> Snapshot:

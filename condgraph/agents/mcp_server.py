@@ -60,8 +60,8 @@ def mcp_server(tools: Toolbox, *, name: str = "condgraph", at_once: int = AT_ONC
 
 
 def application(server: Any) -> Any:
-    """The ASGI application of an MCP server, at `/mcp`. Who may ask is the business of the guard that
-    it is put behind (`condgraph.endpoint.guard`), and not of the SDK.
+    """The ASGI application of an MCP server, at `/mcp`. The guard in front of it
+    (`condgraph.endpoint.guard`) decides who may ask, and not the SDK.
     """
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -90,7 +90,7 @@ class Calls:
             # A task that is cancelled ends its query; one that is over has none.
             cancelled.set()
 
-    async def told(self, call: Callable[..., Any]) -> CallToolResult:
+    async def reply(self, call: Callable[..., Any]) -> CallToolResult:
         """The result of a tool: what a call gives as a record, or what is wrong with it."""
         try:
             found = await self.run(call)
@@ -129,7 +129,7 @@ def refused(error: CondgraphError) -> CallToolResult:
 
 
 def without(call: Callable[..., T]) -> Callable[..., T]:
-    """A call that looks at its deadline alone."""
+    """A call that cannot be cancelled, and has its deadline alone."""
     return lambda cancelled: call()
 
 
@@ -164,7 +164,7 @@ def add_looking(server: Server, tools: Toolbox, calls: Calls) -> None:
         """What can be asked about: sources, concepts, relations and attributes with their types,
         units, counts and examples. Look here first.
         """
-        return await calls.told(without(partial(tools.schema, source=source, concept=concept, predicate=predicate, tokens=tokens)))
+        return await calls.reply(without(partial(tools.schema, source=source, concept=concept, predicate=predicate, tokens=tokens)))
 
     @server.tool(title="What a name is", annotations=READS)
     async def find(
@@ -173,7 +173,7 @@ def add_looking(server: Server, tools: Toolbox, calls: Calls) -> None:
         """What a name is in the graph: its entities with their ids, the relations and attributes they
         have, or the nearest names where nothing has it exactly.
         """
-        return await calls.told(partial(tools.find, name, limit=limit))
+        return await calls.reply(partial(tools.find, name, limit=limit))
 
 
 def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
@@ -186,13 +186,13 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         parameters: Parameters = None,
         language: Language = None,
         limit: Most = 50,
-        facts: Annotated[int, Field(ge=0, le=MOST, description="How many statements behind the answer to give")] = 5,
+        facts: Annotated[int, Field(ge=0, le=MOST, description="How many of the statements that the answer rests on to give")] = 5,
     ) -> Annotated[CallToolResult, Answered]:
         """Run a KoPL program, an LLM query or a logical query, exactly; `table` groups, sums up, orders
         and cuts its rows. Gives typed answers, warnings, and the first of the statements that the
         answer rests on.
         """
-        return await calls.told(
+        return await calls.reply(
             partial(tools.query, program, language=language, table=table, parameters=parameters, limit=limit, facts=facts)
         )
 
@@ -205,7 +205,7 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         """Find the subgraphs most similar to a pattern, for questions whose names or directions you
         are not sure of. `distance` 0 is an exact match.
         """
-        return await calls.told(partial(tools.match, pattern, k=k, limit=limit))
+        return await calls.reply(partial(tools.match, pattern, k=k, limit=limit))
 
     @server.tool(title="What an answer rests on", annotations=READS)
     async def evidence(
@@ -219,7 +219,7 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         """The statements that the answer to a program rests on, each with its sources and rows, page
         by page.
         """
-        return await calls.told(
+        return await calls.reply(
             partial(tools.evidence, program, language=language, table=table, parameters=parameters, limit=limit, offset=offset)
         )
 
@@ -234,7 +234,7 @@ def add_words(server: Server, tools: Toolbox, calls: Calls) -> None:
         """Ask in plain words: a language model writes a program, which is run. Gives status,
         answers, the program, citations, and the choices where a name has several meanings.
         """
-        return await calls.told(partial(tools.ask, question))
+        return await calls.reply(partial(tools.ask, question))
 
 
 def add_resources(server: Server, tools: Toolbox, calls: Calls) -> None:

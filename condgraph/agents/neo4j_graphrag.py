@@ -3,8 +3,8 @@
     retriever = CondgraphRetriever(driver, graph)
     retriever.search(query_text="Find(Nepal) Relate(capital, forward) QueryName()")
 
-The search is the graph's, wherever it is kept; the driver is that of the database whose nodes belong
-to what is found. Where `node_label_neo4j` and `id_property_neo4j` say which these are, each result
+The graph is searched wherever it is stored; the driver is that of the database whose nodes belong to
+the results. Where `node_label_neo4j` and `id_property_neo4j` say which these are, each result
 brings the properties of the nodes whose property is the id of an entity in it.
 """
 
@@ -59,7 +59,7 @@ class CondgraphRetriever(ExternalRetriever):  # type: ignore[misc, unused-ignore
         Args:
             query_vector: not taken; names are found by their texts.
             query_text: a program, a pattern, or a question in words.
-            top_k: the most statements behind the answer.
+            top_k: the most statements that the answer rests on.
             parameters: values of `$name` in the program.
         """
         if query_text is None or query_vector is not None:

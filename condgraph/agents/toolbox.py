@@ -3,7 +3,7 @@ in words, and see what an answer rests on; as calls with records, as plain funct
 of text for retrievers.
 
 Each call is bounded: by a deadline, by the most values, and by the length of texts. Nothing is
-written. Errors are the typed ones of the package, whose nearest names put a program right.
+written. Errors are the typed ones of the package, with the nearest names, by which a program can be corrected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # -- records -----------------------------------------------------------------------------------------
 # What the tools of agents give, as records that are JSON throughout.
 #
-# Lists are cut at the limit that was asked for, texts at `LONGEST`; what was left out is counted or
+# Lists are cut at the limit, texts at `LONGEST`; what was left out is counted or
 # marked, never dropped silently.
 
 
@@ -43,7 +43,7 @@ LONGEST: Final = 2_000
 
 @dataclass(frozen=True)
 class Fact:
-    """A statement of the graph: `text` as a line, its parts, and the sources (with rows) it stands in."""
+    """A statement of the graph: `text` as a line, its parts, and the sources (with rows) it is from."""
 
     text: str
     subject: str
@@ -145,7 +145,7 @@ def named(value: Any) -> str:
 
 
 def answered(answer: Answer, limit: int, facts: int) -> Answered:
-    """An answer that was asked with a limit, as a record with at most so many facts."""
+    """An answer that was cut at a limit, as a record with at most so many facts."""
     evidence: Sequence[Any] = answer.evidence if facts else ()
     return Answered(
         shortened(answer.program, LONGEST), answer.language, [shortened(text, LONGEST) for text in answer.texts[:limit]],
@@ -169,7 +169,7 @@ def _cut(value: Any, limit: int) -> Any:
 
 
 def failure(error: CondgraphError) -> dict[str, Any]:
-    """An error as a record from which a program can be put right: `code`, `message`, `hint`, the
+    """An error as a record from which a program can be corrected: `code`, `message`, `hint`, the
     `nearest` names, and where it is (`at`, first and last character).
     """
     found: dict[str, Any] = {"code": error.code, "message": error.message, "nearest": list(error.candidates)}
@@ -227,7 +227,7 @@ class Toolbox:
     """The tools over one graph. Use it from any thread.
 
     `timeout` (seconds) bounds each call. `llm` is the model of `ask`, in any of its forms
-    (`condgraph.models`). With `follow` a store in a folder that is loaded anew is asked anew.
+    (`condgraph.models`). With `follow` a store in a folder that another process loads is read again.
     """
 
     def __init__(self, graph: Graph, *, llm: Any = None, timeout: float = 30.0, follow: bool = False) -> None:
@@ -292,7 +292,7 @@ class Toolbox:
             except UnknownNameError as error:
                 return Named(shortened(name, LONGEST), [], is_a, [], [], [], list(dict.fromkeys([*error.candidates, *near])), 0)
             store = graph._store_of(None)
-            has = {way: plan_texts(store, plan, MOST) for way, plan in around(ByName((name,))).items()}
+            has = {direction: plan_texts(store, plan, MOST) for direction, plan in around(ByName((name,))).items()}
             return Named(
                 shortened(name, LONGEST), entities, ["entity", *is_a],
                 has["value"], has["forward"], has["backward"],
@@ -402,7 +402,7 @@ Call = Callable[..., dict[str, Any]]
 def calls(tools: Toolbox) -> list[Call]:
     """The tools: `schema`, `find`, `query`, `match`, `evidence`, and `ask` where there is a model."""
 
-    def told(call: Callable[[], Any]) -> dict[str, Any]:
+    def result_of(call: Callable[[], Any]) -> dict[str, Any]:
         try:
             found = call()
         except CondgraphError as error:
@@ -413,13 +413,13 @@ def calls(tools: Toolbox) -> list[Call]:
         """What can be asked about the graph: sources, concepts, relations and attributes with their
         types, units, counts and examples. Look here first; `concept` or `predicate` says more of one.
         """
-        return told(lambda: tools.schema(concept=concept, predicate=predicate, tokens=tokens))
+        return result_of(lambda: tools.schema(concept=concept, predicate=predicate, tokens=tokens))
 
     def find(name: str, limit: int = 20) -> dict[str, Any]:
         """What a name is in the graph: its entities with their ids, the relations and attributes they
         have, or the nearest names where nothing has it exactly.
         """
-        return told(lambda: tools.find(name, limit=limit))
+        return result_of(lambda: tools.find(name, limit=limit))
 
     def query(
         program: str, table: str | None = None, parameters: dict[str, str] | None = None, limit: int = 50, facts: int = 5
@@ -429,26 +429,26 @@ def calls(tools: Toolbox) -> list[Call]:
         program, unquoted. `table` groups its rows: `group by country show count() order by count()
         desc limit 3`. Gives typed answers, warnings, and statements that the answer rests on.
         """
-        return told(lambda: tools.query(program, table=table, parameters=parameters, limit=limit, facts=facts))
+        return result_of(lambda: tools.query(program, table=table, parameters=parameters, limit=limit, facts=facts))
 
     def match(pattern: str, k: int = 3) -> dict[str, Any]:
         """Find the subgraphs most similar to a pattern, such as
         `(UNKNOWN film 1) -[directed by]-> (Clint Eastwood)`; names may be misspelled.
         """
-        return told(lambda: tools.match(pattern, k=k))
+        return result_of(lambda: tools.match(pattern, k=k))
 
     def evidence(
         program: str, table: str | None = None, parameters: dict[str, str] | None = None, limit: int = 50, offset: int = 0
     ) -> dict[str, Any]:
         """The statements that the answer to a program rests on, each with its sources and rows."""
-        return told(lambda: tools.evidence(program, table=table, parameters=parameters, limit=limit, offset=offset))
+        return result_of(lambda: tools.evidence(program, table=table, parameters=parameters, limit=limit, offset=offset))
 
     found: list[Call] = [schema, find, query, match, evidence]
     if tools.llm is not None:
 
         def ask(question: str) -> dict[str, Any]:
             """Ask the graph in plain words: a model writes a program, which is run."""
-            return told(lambda: tools.ask(question))
+            return result_of(lambda: tools.ask(question))
 
         found.append(ask)
     return found
@@ -459,7 +459,7 @@ def calls(tools: Toolbox) -> list[Call]:
 # the statements that it rests on, each with its sources.
 
 
-#: Statements that a retriever gives where nobody says how many.
+#: Statements that a retriever gives by default.
 PIECES: Final = 20
 
 
@@ -473,7 +473,7 @@ class Piece:
 
 
 def pieces(tools: Toolbox, asked: str, *, k: int = PIECES, parameters: Mapping[str, Any] | None = None) -> list[Piece]:
-    """The answer first, then at most k statements behind it.
+    """The answer first, then at most k statements it rests on.
 
     `asked` is a program in any language, a pattern, or, where the tools have a model, a question in
     words. Raises `OptionError` for words without a model, and what the program raises.

@@ -94,15 +94,14 @@ app.add_typer(evaluate)
 
 
 def run() -> None:
-    """Run the command line; an interrupt before a command has begun is told like any other."""
+    """Run the command line; an interrupt before a command has begun is reported like any other."""
     if sys.stdout is None:  # closed by whoever started the process
         complain("error[file]: standard output is closed")
         sys.exit(Exit.ERROR)
     if isinstance(sys.stdout, TextIOWrapper):
         # Whatever the locale, so that what one machine exports another one loads.
         sys.stdout.reconfigure(encoding="utf-8")
-    # Names of servers and passwords may stand in a file here; what the environment has goes before
-    # it.
+    # Names of servers and passwords may be in a file here; what the environment has goes first.
     if Path(".env").exists():
         from dotenv import load_dotenv
 

@@ -123,7 +123,7 @@ def _value(name: str, text: str) -> Any:
 
 def parameters(texts: Sequence[str]) -> dict[str, str]:
     """`["country=Nepal", "least=8000 m"]` as values of parameters, by name; values are texts as they
-    stand. Raises `typer.BadParameter`.
+    are. Raises `typer.BadParameter`.
     """
     found: dict[str, str] = {}
     for text in texts:
@@ -138,7 +138,7 @@ def parameters(texts: Sequence[str]) -> dict[str, str]:
 
 
 def program_text(text: str | None, file: Path | None) -> str:
-    """The program: TEXT, or what stands in the file, or standard input where TEXT is `-` or neither
+    """The program: TEXT, or the content of the file, or standard input where TEXT is `-` or neither
     is given.
     """
     if file is not None:
@@ -175,7 +175,7 @@ StoreOption = Annotated[
 ]
 UserOption = Annotated[str | None, typer.Option("--username", "-u", metavar="NAME", help="Who logs in to a server.")]
 PasswordOption = Annotated[
-    str | None, typer.Option("--password", "-p", metavar="PASSWORD", help="With what; NEO4J_PASSWORD keeps it out of sight.")
+    str | None, typer.Option("--password", "-p", metavar="PASSWORD", help="The password; NEO4J_PASSWORD keeps it out of sight.")
 ]
 DatabaseOption = Annotated[
     str | None, typer.Option("--database", metavar="NAME", help="The database of a Neo4j server; its home database by default.")
@@ -209,7 +209,7 @@ LanguageOption = Annotated[
     typer.Option(
         "--language",
         metavar="LANGUAGE",
-        help="The program's language (`kopl`, say); recognised from the text by default.",
+        help="The program's language, such as `kopl`; recognised from the text by default.",
         autocompletion=complete.languages,
     ),
 ]
@@ -239,11 +239,11 @@ def opened(store: str, login: LoginOptions, *, read_only: bool = True, labels: b
 
 
 def how_to_open(store: str, login: LoginOptions, read_only: bool = True, labels: bool | None = None) -> dict[str, Any]:
-    """The options of `condgraph.open` that a command line and its environment say.
+    """The options of `condgraph.open` that a command line and its environment specify.
 
-    A command that writes is about a graph of condgraph's own. For others the environment says how a
-    Neo4j database is to be taken: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file. It
-    also says what addresses an RDF store has beside the one for queries: `SPARQL_UPDATE`, and
+    A command that writes is about a graph that condgraph wrote. For others the environment says how
+    to read a Neo4j database: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file. It
+    also has the addresses of an RDF store besides the one for queries: `SPARQL_UPDATE`, and
     `SPARQL_STORE` (Graph Store Protocol).
     """
     given: dict[str, Any] = {"user": login.user, "password": login.password, "database": login.database, "labels": labels}

@@ -63,7 +63,7 @@ def ask(
         ),
     ],
     via: Annotated[ViaName, typer.Option("--via", help="The language that the model writes.")] = ViaName.AUTO,
-    source: Annotated[str | None, typer.Option("--source", metavar="SOURCE", help="The source that is asked.")] = None,
+    source: Annotated[str | None, typer.Option("--source", metavar="SOURCE", help="Ask this source alone.")] = None,
     choose: Annotated[
         list[str] | None, typer.Option("--choose", metavar="NAME=KEY", help="What a name means; may be repeated.")
     ] = None,
@@ -73,7 +73,7 @@ def ask(
         typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations, added to the graph."),
     ] = None,
     samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="How many programs vote.")] = 1,
-    retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is put right.")] = 3,
+    retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is corrected.")] = 3,
     calls: Annotated[int, typer.Option("--calls", metavar="N", min=1, help="The most calls of the model.")] = 8,
     prompt_tokens: Annotated[int, typer.Option("--prompt-tokens", metavar="N", min=1, help="The most tokens of a prompt.")] = 4000,
     seconds: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The most seconds.")] = 60.0,
@@ -84,33 +84,33 @@ def ask(
             "--aware", help="KoPL, held to what the entities of the question have, where the model's server takes grammars."
         ),
     ] = False,
-    verbalise: Annotated[bool, typer.Option("--verbalise", help="Have the model say the answer.")] = False,
+    verbalise: Annotated[bool, typer.Option("--verbalise", help="Have the model put the answer in words.")] = False,
     transcript: Annotated[
         Path | None, typer.Option("--transcript", metavar="FILE", help="Record the calls, to be replayed with --llm replay:FILE.")
     ] = None,
     prompts: Annotated[Path | None, typer.Option("--prompts", metavar="FOLDER", help="Prompts of your own.")] = None,
     login: LoginOptions,
-    steps: Annotated[bool, typer.Option("--steps", help="Tell each step on standard error.")] = False,
+    steps: Annotated[bool, typer.Option("--steps", help="Report each step on standard error.")] = False,
     form: Annotated[AskFormat, typer.Option("--format", help="The answer with its statements, or everything.")] = AskFormat.TEXT,
 ) -> None:
     """Ask in plain words. A language model writes a program; the program is run, and its answer is
     given with the statements that it rests on.
     """
     chosen = _chosen(choose or [])
-    # Demonstrations that are added are kept with the graph.
+    # Demonstrations that are added are stored with the graph.
     with guard(), opened(store, login, read_only=demos is None) as at:
         from condgraph.models.budget import Budget
 
         if demos is not None:
             at.demos.load(demos)
 
-        def tell(step: AskStep) -> None:
+        def write_step(step: AskStep) -> None:
             complain(printable(str(step)))
 
         found = at.ask(
             question, llm, via=via.value, source=source, choose=chosen, demos=shown, samples=samples, retries=retries,
             budget=Budget(prompt_tokens=prompt_tokens, calls=calls, seconds=seconds), seed=seed, verbalise=verbalise,
-            transcript=transcript, prompts=prompts, aware=aware, on_step=tell if steps else None,
+            transcript=transcript, prompts=prompts, aware=aware, on_step=write_step if steps else None,
         )  # fmt: skip
         if form is AskFormat.JSON:
             typer.echo(json.dumps(found.data(), ensure_ascii=False))
@@ -144,8 +144,8 @@ def _write(found: Asked) -> None:
     for choice in found.choices:
         typer.echo(f"which {choice.kind} is meant by {printable(repr(choice.name))}?")
         for option in choice.options:
-            told = "; ".join(part for part in (option.about, ", ".join(option.texts[:3])) if part)
-            typer.echo(f"  --choose {printable(repr(f'{choice.name}={option.key}'))}  {printable(told)}")
+            about = "; ".join(part for part in (option.about, ", ".join(option.texts[:3])) if part)
+            typer.echo(f"  --choose {printable(repr(f'{choice.name}={option.key}'))}  {printable(about)}")
 
 
 # -- chain -------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def chain(
         list[str] | None, typer.Option("--entity", "-e", metavar="NAME", help="An entity of the question; may be repeated.")
     ] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Judge the text as a chain from the entities; no model is asked.")
+        bool, typer.Option("--verify", help="Check that the text is a chain from the entities, without a model.")
     ] = False,
     max_steps: Annotated[int, typer.Option("--max-steps", metavar="N", min=1, help="The most triples.")] = 4,
     beams: Annotated[int, typer.Option("--beams", metavar="N", min=1, help="How many chains are kept.")] = 1,

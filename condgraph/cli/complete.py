@@ -1,8 +1,8 @@
 """Completion in a shell: names that the store of the command line has, and words that commands take.
 
-A key press waits for it, so it looks at most `SECONDS` at a store, gives at most `MOST` words, and
-says nothing of what goes wrong. A shell evaluates what it is given (zsh by `eval`), and names are
-data of others: those with characters that mean something to a shell are not offered.
+A key press waits for it, so it reads a store for at most `SECONDS`, offers at most `MOST` words, and
+reports no error. A shell evaluates what it is given (zsh by `eval`), and names are foreign data:
+those with characters that mean something to a shell are not offered.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import typer
 
 #: What a store is named by where no argument does, the first that is set.
 STORE_VARIABLES: Final = ["CONDGRAPH_STORE", "NEO4J_URI", "NEO4J_URL"]
-#: How long a completion may look at a store.
+#: How long a completion may read a store.
 SECONDS: Final = 2.0
 #: The most words that are offered.
 MOST: Final = 200
-#: What stands in names that are offered: letters and digits of any script, spaces, and marks that
+#: Names that are offered: letters and digits of any script, spaces, and marks that
 #: no shell gives a meaning to.
 _PLAIN: Final = re.compile(r"[\w .,/+@%-]+").fullmatch
 _QUOTES: Final = ("'", '"')

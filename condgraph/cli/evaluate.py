@@ -62,7 +62,7 @@ def evaluate_ask(
         int | None, typer.Option("--sample", metavar="N", min=1, help="Only so many questions, drawn by --seed.")
     ] = None,
     samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="Programs that vote, a question.")] = 1,
-    retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is put right.")] = 3,
+    retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is corrected.")] = 3,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed asks the same.")] = 0,
     transcript: Annotated[
         Path | None, typer.Option("--transcript", metavar="FILE", help="Record the calls; those it holds are not made again.")
@@ -73,10 +73,10 @@ def evaluate_ask(
     login: LoginOptions,
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline of it all.")] = None,
 ) -> None:
-    """Ask questions whose answers are known, and say how many are right, beside a control without a
-    model and the figures of papers.
+    """Ask questions whose answers are known, and report how many answers are right, next to a control
+    without a model and the figures of papers.
     """
-    # Demonstrations that are added are kept with the graph.
+    # Demonstrations that are added are stored with the graph.
     with guard(), opened(store, login, read_only=demos is None) as at:
         from condgraph.evaluate import evaluate_ask, read_cases
 
@@ -89,7 +89,7 @@ def evaluate_ask(
         done = 0
         with counting_progress("questions", quiet=False) as advance:
 
-            def tell(row: Row) -> None:
+            def count_row(row: Row) -> None:
                 nonlocal done
                 done += 1
                 if advance is not None:
@@ -99,7 +99,7 @@ def evaluate_ask(
                 at,
                 cases,
                 model,
-                on_row=tell,
+                on_row=count_row,
                 timeout=timeout,
                 via=via,
                 demos=shown,
@@ -117,7 +117,7 @@ def evaluate_ask(
 
 
 def _model(llm: str, transcript: Path | None) -> ChatModel:
-    """The model that is asked, recorded where that is wanted."""
+    """The model, whose calls are recorded where a transcript is named."""
     from condgraph.models.adapters import model_of
     from condgraph.models.transcript import Recording
 
@@ -142,7 +142,11 @@ def evaluate_logic(
     held: Annotated[
         Path,
         typer.Option(
-            "--held", metavar="FILE", exists=True, dir_okay=False, help="The edges that the graph misses: id, predicate, id; tabs."
+            "--held",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Edges missing from the graph: id, predicate, id; tabs.",
         ),
     ],
     model: Annotated[
@@ -188,14 +192,14 @@ def evaluate_logic(
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="S", help="Seconds for all of it.")] = None,
     login: LoginOptions,
 ) -> None:
-    """Tell how well logical queries are answered on a graph that misses edges: ranks, Hits@k,
+    """Measure how well logical queries are answered on a graph that misses edges: ranks, Hits@k,
     explanations that hold, and ranks by how many edges an answer needs.
     """
     with guard(), opened(store, login) as at:
         from condgraph.links.embeddings import model_of
         from condgraph.logic.evaluation.sampler import read_cases, read_triples, write_cases
 
-        # Whatever cannot be read is said before anything takes long.
+        # What cannot be read is an error before anything takes long.
         known = None if model is None else model_of(model)
         missing = list(read_triples(held))
         chosen = list(read_cases(validation, paired=paired)) if validation else []
@@ -250,14 +254,14 @@ def generate(
         QuestionFormat, typer.Option("--format", help="Everything a line, the data set's JSON, CSV, or question and answer.")
     ] = QuestionFormat.JSONL,
     shares: Annotated[
-        bool, typer.Option("--shares", help="Tell the shares of kinds, hops, answers and categories on standard error.")
+        bool, typer.Option("--shares", help="Report the shares of kinds, hops, answers and categories on standard error.")
     ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file; standard output by default.")
     ] = None,
 ) -> None:
     """Make questions about a graph, with programs, queries, answers and choices (KQA Pro, section
-    4). Why there are fewer than wanted is told on standard error.
+    4). Standard error says why there are fewer than requested.
     """
     with guard(), opened(store, login) as at:
         from condgraph.questions.record import Distribution, write
@@ -298,10 +302,10 @@ def train_links(
         float, typer.Option("--predict-relation", metavar="WEIGHT", help="The weight of predicting relations, too.")
     ] = 0.0,
     negatives: Annotated[
-        int | None, typer.Option("--negatives", metavar="N", min=1, help="Entities to tell from the right ones; all by default.")
+        int | None, typer.Option("--negatives", metavar="N", min=1, help="Wrong entities per question; all by default.")
     ] = None,
     validation: Annotated[
-        float, typer.Option("--validation", metavar="SHARE", help="The share of edges held out to see when to stop.")
+        float, typer.Option("--validation", metavar="SHARE", help="The share of edges held out for validation.")
     ] = 0.05,
     valid: Annotated[
         Path | None,
@@ -310,29 +314,31 @@ def train_links(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="The edges to see that by, in place of a share: id, predicate, id; tabs.",
+            help="The validation edges, in place of a share: id, predicate, id; tabs.",
         ),
     ] = None,
-    every: Annotated[int, typer.Option("--every", metavar="N", min=1, help="Epochs between two looks at these.")] = 5,
-    patience: Annotated[int, typer.Option("--patience", metavar="N", min=1, help="Looks without a better one, until it ends.")] = 3,
+    every: Annotated[int, typer.Option("--every", metavar="N", min=1, help="Epochs between two validations.")] = 5,
+    patience: Annotated[
+        int, typer.Option("--patience", metavar="N", min=1, help="Validations without progress before training ends.")
+    ] = 3,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed gives the same model.")] = 0,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            "--checkpoint", metavar="FILE", help="Keep there where training stands, and go on from there if it is a file."
+            "--checkpoint", metavar="FILE", help="Store the state of training there, and resume from it where the file exists."
         ),
     ] = None,
     device: Annotated[
         str | None, typer.Option("--device", metavar="NAME", help="A device of PyTorch: cuda, cpu, ..., or auto; NumPy by default.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Tell nothing of epochs.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Report no epochs.")] = False,
     login: LoginOptions,
 ) -> None:
     """Train a model that scores links which the graph may miss (ComplEx with N3), for logical
-    queries over what is missing. Epochs are told on standard error.
+    queries over what is missing. Epochs are reported on standard error.
     """
 
-    def told(epoch: int, loss: float, ranking: Ranking | None) -> None:
+    def report_epoch(epoch: int, loss: float, ranking: Ranking | None) -> None:
         if not quiet:
             typer.echo(f"epoch {epoch}: loss {loss:.4f}" + ("" if ranking is None else f", validation {ranking}"), err=True)
 
@@ -340,7 +346,7 @@ def train_links(
         from condgraph.logic.evaluation.sampler import read_triples
 
         found = at.train_links(
-            output, valid=None if valid is None else read_triples(valid), checkpoint=checkpoint, on_epoch=told, rank=rank,
+            output, valid=None if valid is None else read_triples(valid), checkpoint=checkpoint, on_epoch=report_epoch, rank=rank,
             epochs=epochs, seconds=seconds, batch=batch, rate=rate, n3=n3, predict_relation=predict_relation,
             negatives=negatives, validation=validation, every=every, patience=patience, seed=seed, device=device,
         )  # fmt: skip
@@ -353,7 +359,7 @@ def train_links(
 
 evaluate = typer.Typer(
     name="evaluate",
-    help="Say how well questions are answered whose answers are known.",
+    help="Measure how well questions with known answers are answered.",
     no_args_is_help=True,
     epilog=EXIT_CODES,
 )

@@ -15,7 +15,7 @@ from condgraph.engine.errors import CancelledError, CondgraphError, DeadlineErro
 
 
 class Exit(IntEnum):
-    """What the exit code of the command line says."""
+    """The exit codes of the command line."""
 
     ANSWER = 0
     ERROR = 1

@@ -231,7 +231,7 @@ def unload(
         float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for other processes that are loading.")
     ] = 0.0,
 ) -> None:
-    """Take sources away from a graph, all of them or none; what other sources say as well stays."""
+    """Take sources away from a graph, all of them or none; what other sources state as well stays."""
     with guard(), opened(store, login, read_only=False) as at:
         report = at.unload(*sources, wait=wait)
         for warning in report.warnings:
@@ -255,10 +255,10 @@ def abandon(
 
 
 def _ask(question: str, *, yes: bool) -> None:
-    """Go on if a person says so; without a terminal nobody can."""
+    """Go on if a person confirms it; without a terminal nobody can."""
     if yes:
         return
     if not sys.stdin.isatty():
-        complain("error[option]: nobody can be asked here; --yes says that it is meant")
+        complain("error[option]: there is no terminal to confirm this on; --yes confirms it")
         raise typer.Exit(Exit.USAGE)
     typer.confirm(question, abort=True)

@@ -50,7 +50,7 @@ def mcp(
 
         tools = Toolbox(graph, llm=llm, timeout=seconds, follow=True)
         server = mcp_server(tools, at_once=at_once)
-        # A graph that is not there is said now, and not to the first agent.
+        # A graph that is not there is an error now, and not for the first agent.
         tools.schema(tokens=1)
         if not http:
             server.run("stdio")

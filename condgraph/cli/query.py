@@ -274,16 +274,16 @@ def write_matches(found: Matches, form: Format, *, evidence: bool = False, trace
         sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif rows:
         write_table(columns, rows)
-    beside = form is not Format.TABLE
+    aside = form is not Format.TABLE
     if trace:
-        typer.echo("\ntrace:", err=beside)
+        typer.echo("\ntrace:", err=aside)
         for line in found.explain().splitlines()[2:]:
             if not line.startswith("warning: "):
-                typer.echo(printable(line), err=beside)
+                typer.echo(printable(line), err=aside)
     if evidence:
-        typer.echo("\nevidence:", err=beside)
+        typer.echo("\nevidence:", err=aside)
         for fact in found.evidence:
-            typer.echo("  " + printable(str(fact)), err=beside)
+            typer.echo("  " + printable(str(fact)), err=aside)
 
 
 def _rows(found: Matches, *, ids: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -296,9 +296,9 @@ def _rows(found: Matches, *, ids: bool) -> tuple[tuple[str, ...], list[tuple[str
         (f"{one.distance:.6f}", *(match.text for match in nodes), "; ".join(" | ".join(triple) for triple in one.triples))
         for one, nodes in zip(found.shown, shown, strict=True)
     ]
-    told = [at for at in range(len(names)) if ids or _homonyms([nodes[at].value for nodes in shown])]
-    columns = ("distance", *names, "subgraph", *(f"{names[at]} id" for at in told))
-    return columns, [(*row, *(_id(nodes[at].value) for at in told)) for row, nodes in zip(rows, shown, strict=True)]
+    ambiguous = [at for at in range(len(names)) if ids or _homonyms([nodes[at].value for nodes in shown])]
+    columns = ("distance", *names, "subgraph", *(f"{names[at]} id" for at in ambiguous))
+    return columns, [(*row, *(_id(nodes[at].value) for at in ambiguous)) for row, nodes in zip(rows, shown, strict=True)]
 
 
 def _homonyms(values: Sequence[Any]) -> bool:
@@ -340,8 +340,8 @@ def _term(term: int | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedOptions:
-    """What is asked for."""
+class AnswerOptions:
+    """Which answers, and by which model."""
 
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many answers.")] = 10
     every: Annotated[bool, typer.Option("--all", help="All answers, instead of -k.")] = False
@@ -366,7 +366,7 @@ def logic(
     store: StoreOption,
     text: TextArgument = None,
     file: FileOption = None,
-    asked: AskedOptions,
+    wanted: AnswerOptions,
     login: LoginOptions,
     form: Annotated[Format, typer.Option("--format", help="How the answers are written.")] = Format.TABLE,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each answer came about.")] = False,
@@ -376,14 +376,14 @@ def logic(
     with guard():
         program = program_text(text, file)
     with guard(program), opened(store, login) as at:
-        query, branches = (program, ()) if asked.structure is None else (asked.structure, _branches(program))
+        query, branches = (program, ()) if wanted.structure is None else (wanted.structure, _branches(program))
         found = at.logic(
             query,
             *branches,
-            model=asked.model,
-            k=None if asked.every else asked.k,
-            alpha=asked.alpha,
-            epsilon=asked.epsilon,
+            model=wanted.model,
+            k=None if wanted.every else wanted.k,
+            alpha=wanted.alpha,
+            epsilon=wanted.epsilon,
             explain=explain or form is Format.JSON,
             timeout=timeout,
         )
@@ -419,7 +419,7 @@ def write_answers(found: LogicAnswers, form: Format, *, explain: bool = False) -
     if form is Format.CSV:
         sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif rows:
-        # Names that repeat are told apart by their ids.
+        # Names that repeat are distinguished by their ids.
         shown = len(columns) if len({row[0] for row in rows}) < len(rows) else -1
         write_table(columns[:shown], [row[:shown] for row in rows])
     if explain:
@@ -480,8 +480,8 @@ def cypher(
     form: FormOption = Format.TABLE,
     timeout: TimeoutOption = 60.0,
 ) -> None:
-    """Run a Cypher query on Neo4j, whose text and plan are checked first: only reading, and nothing
-    beside the graph.
+    """Run a Cypher query on Neo4j, whose text and plan are checked first: it only reads, and only the
+    graph.
     """
     with guard():
         query = program_text(text, file)

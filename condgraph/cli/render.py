@@ -69,36 +69,36 @@ def write_answer(
     elif form is Format.CSV:
         sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif answer.columns or len(answer.texts) < len(rows):
-        # Names that repeat are told apart by their ids.
+        # Names that repeat are distinguished by their ids.
         write_table(columns, rows, right=_numeric(answer))
     else:
         for row in rows:
             typer.echo(printable(row[0]))
-    beside = form is not Format.TABLE
+    aside = form is not Format.TABLE
     if trace:
         steps = [(step.function, str(step.size), step.operator, _sample(step)) for step in answer.trace]
-        typer.echo("\ntrace:", err=beside)
-        write_table(("step", "results", "operator", "sample"), steps, err=beside)
+        typer.echo("\ntrace:", err=aside)
+        write_table(("step", "results", "operator", "sample"), steps, err=aside)
     if evidence:
-        typer.echo("\nevidence:", err=beside)
+        typer.echo("\nevidence:", err=aside)
         for fact in answer.evidence:
-            typer.echo("  " + printable(str(fact)), err=beside)
+            typer.echo("  " + printable(str(fact)), err=aside)
         for entity in answer.evidence.entities:
-            typer.echo("  " + printable(str(entity)), err=beside)
+            typer.echo("  " + printable(str(entity)), err=aside)
         if not answer.evidence and not answer.evidence.entities:
-            typer.echo("  none", err=beside)
+            typer.echo("  none", err=aside)
         if answer.evidence.searched:
-            typer.echo("\nlooked through:", err=beside)
+            typer.echo("\nlooked through:", err=aside)
         for one in answer.evidence.searched:
-            typer.echo("  " + printable(str(one)), err=beside)
+            typer.echo("  " + printable(str(one)), err=aside)
 
 
 def write_check(checked: Checked, form: Format) -> None:
     """What a check of an answer found, below it."""
-    beside = form is not Format.TABLE
-    typer.echo("\ncheck:", err=beside)
+    aside = form is not Format.TABLE
+    typer.echo("\ncheck:", err=aside)
     for line in str(checked).splitlines():
-        typer.echo("  " + printable(line), err=beside)
+        typer.echo("  " + printable(line), err=aside)
 
 
 def answer_rows(answer: Answer) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
@@ -111,7 +111,7 @@ def answer_rows(answer: Answer) -> tuple[tuple[str, ...], Sequence[tuple[str, ..
     # An empty answer has the columns that it would have otherwise.
     named = bool(records) or isinstance(answer.plan, Entities | Facts | Names)
     if any("id" in record for record in records) and any("id" not in record for record in records):
-        # Entities among values: their ids tell them from texts and from each other.
+        # Entities among values: their ids distinguish them from texts and from each other.
         return ("value", "id"), list(dict.fromkeys((record["text"], record.get("id", "")) for record in records))
     if not named or any("id" not in record for record in records):
         return ("value",), [(text,) for text in answer.texts]
@@ -235,7 +235,7 @@ def write_stream(table: pyarrow.Table) -> None:
 
 @contextmanager
 def loading_progress(*, quiet: bool) -> Iterator[Progress | None]:
-    """The callback that a load tells of its records, or None."""
+    """The progress callback of a load, or None."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -267,7 +267,7 @@ def loading_progress(*, quiet: bool) -> Iterator[Progress | None]:
 
 @contextmanager
 def counting_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """The callback that hears how many are done, of how many; or None."""
+    """The callback that is called with how many are done, of how many; or None."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

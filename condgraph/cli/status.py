@@ -61,7 +61,7 @@ def status(
     verify: Annotated[bool, typer.Option("--verify", help="Read every file of the store and compare its checksum.")] = False,
     form: Annotated[StatusFormat, typer.Option("--format", help="How the status is written.")] = StatusFormat.TABLE,
 ) -> None:
-    """Say what a store holds, and with --verify whether its files are whole."""
+    """Show what a store holds, and with --verify whether its files are intact."""
     with guard(), opened(store, login) as at:
         found = at.status(verify=verify)
         if form is StatusFormat.JSON:
@@ -95,11 +95,11 @@ def export(
     if to is ExportFormat.NEO4J_IMPORT and output is None:
         raise typer.BadParameter("neo4j-import writes a folder: give it with --output", param_hint="--to")
     with guard(), opened(store, login) as at:
-        with catch_warnings(record=True) as said:
+        with catch_warnings(record=True) as caught:
             simplefilter("always")
             at.export(sys.stdout if output is None else output, to=to.value, base=base)
-        for one in said:
-            complain(f"warning: {one.message}")
+        for warning in caught:
+            complain(f"warning: {warning.message}")
 
 
 # -- schema ------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def schema(
     login: LoginOptions,
     source: Annotated[
         str | None,
-        typer.Option("--source", metavar="NAME", help="Only what stands in this source.", autocompletion=complete.sources),
+        typer.Option("--source", metavar="NAME", help="Only what is in this source.", autocompletion=complete.sources),
     ] = None,
     concept: Annotated[
         str | None,
@@ -187,7 +187,7 @@ def browser(
         from condgraph.remote_neo4j import Neo4jGraph
 
         if not isinstance(at, Neo4jGraph) or not isinstance(at.store, Neo4jStore):
-            raise UnsupportedError(at.place, ["files for Neo4j Browser"], hint="they are for a graph that condgraph keeps on Neo4j")
+            raise UnsupportedError(at.place, ["files for Neo4j Browser"], hint="they are for a graph of condgraph on Neo4j")
         labels = at.store.carried()
         found = made.queries(at.schema(), login.graph, labels).items()
         queries = {f"{number:02}.cypher": f"// {title}\n{text}\n".encode() for number, (title, text) in enumerate(found, 1)}
