@@ -214,7 +214,7 @@ def placed(part: Any, beyond: set[int], run: Run) -> Any:
 
 
 def values_may_warn(plan: Node, schema: StoredSchema, empty: bool, *, tables: bool = True) -> bool:
-    """Whether some operator may have something to say that only a look at its values tells; `tables`
+    """Whether some operator may have to warn of values that only a look at them shows; `tables`
     says that those that give tables are among them.
     """
     return any(may_warn(node, schema, empty) for node in postorder(plan) if tables or not isinstance(node, alg.Table))

@@ -36,8 +36,8 @@ COLOURS: Final = (
     *("#2f6db5", "#d9722b", "#3b8f4e", "#b5413c", "#7c59b0", "#8a6242", "#c861a0", "#5f6b73"),
     *("#9a9a2c", "#2a9aa8", "#e0a12e", "#4f4fa8", "#7aa63c", "#a83a6b", "#58b09a", "#b08968"),
 )
-#: What tells nodes of the layout apart: a colour, and how wide their circle is. Nodes that only hold
-#: a value or a qualifier, or stand for a statement, are small.
+#: Styles of the nodes of the layout: a colour, and the width of the circle. Nodes that only hold
+#: a value or a qualifier, or are a statement, are small.
 _LAYOUT: Final = {
     ENTITY: ("#6f8296", 50),
     CONCEPT: ("#25384d", 65),
@@ -49,7 +49,7 @@ _LAYOUT: Final = {
     SOURCE: ("#8d99a3", 50),
     PREDICATE: ("#8d99a3", 50),
 }
-#: Relationships of the layout, which stand back.
+#: Relationships of the layout, which are drawn faintly.
 _QUIET: Final = ("MEMBER_OF", "SUBCLASS_OF", "SUBJECT", "OBJECT", "QUALIFIER", "IS")
 #: Concepts that have a query of their own.
 _ASKED: Final = 5
@@ -134,5 +134,5 @@ def queries(schema: Overview, graph: str, labels: Mapping[str, int] | None) -> d
 
 
 def _safe(names: Iterable[str]) -> Sequence[str]:
-    """The names that can stand in a title and in a query as they are."""
+    """The names that a title and a query can contain as they are."""
     return [name for name in dict.fromkeys(names) if name and len(name) <= _LONGEST and name.isprintable() and "\\" not in name]

@@ -55,7 +55,7 @@ FUNCTIONS: Final = _words("""
     point.distance point.withinbbox string.indexof string.join string.regexreplace
     uuid.leastsignificantbits uuid.mostsignificantbits vector.similarity.cosine vector.similarity.euclidean
     """) | {f"{clock}.{kind}" for clock in _CLOCKS for kind in ("realtime", "statement", "transaction", "truncate")}  # fmt: skip
-#: Words that may stand before a parenthesis and are no functions.
+#: Words that may precede a parenthesis and are no functions.
 BEFORE_PARENTHESIS: Final = _words("""
     match where with return unwind and or xor not in by distinct case when then else skip limit offset on contains is implies
     allshortestpaths shortestpath shortest path paths group groups walk trail acyclic simple any all elements element bindings
@@ -73,7 +73,7 @@ AFTER_A_NAME: Final = _words("""
     and or xor in is as contains starts ends order limit skip offset return with where match optional unwind union when then else
     end asc ascending desc descending call yield finish filter let next for group implies using from
     """)
-#: Words after which an operand comes, where they stand after the end of one.
+#: Words after which an operand comes, where they follow the end of one.
 ASKING: Final = _words("return with where unwind and or xor in as contains")
 #: Words that cannot be names where an operand is expected.
 KEYWORDS: Final = (
@@ -101,7 +101,7 @@ VERSIONS: Final = frozenset({"5", "25"})
 #
 # A server decodes `\uXXXX` before it looks for tokens, so that an escape may be a quote, or part of
 # a word (seen on 5.26 and 2026.x, in Cypher 5 and 25). A text with escapes is therefore read as it
-# stands and as it is decoded, and an escape may stand within quotes alone.
+# is and as it is decoded, and an escape may occur only within quotes.
 
 
 WORD, NAME, STRING, NUMBER, MARK = "word", "name", "string", "number", "mark"
@@ -143,7 +143,7 @@ class Tokens:
         self.kinds: list[str] = []
         self.values: list[str] = []
         self.starts: list[int] = []
-        behind = 0
+        previous_end = 0
         for match in _TOKEN.finditer(text):
             kind, start = match.lastgroup, match.start()
             if kind == "space":
@@ -151,12 +151,12 @@ class Tokens:
             value = match[0]
             if kind == WORD:
                 value = value.upper().casefold()
-                if behind == start and start and self.kinds[-1] in (NUMBER, NAME):
+                if previous_end == start and start and self.kinds[-1] in (NUMBER, NAME):
                     self.refuse(start, f"{match[0]!r} follows {text[self.starts[-1] : start]!r} without a space")
             elif kind == NAME:
                 value = value[1:-1].replace("``", "`")
             elif kind == STRING:
-                if behind == start and start and self.kinds[-1] in (WORD, NAME):
+                if previous_end == start and start and self.kinds[-1] in (WORD, NAME):
                     # In Cypher 25 s'...{expression}...' computes what stands in the braces.
                     self.refuse(start, f"a string right after {text[self.starts[-1] : start]!r}", hint="write a space before it")
                 value = ""
@@ -166,12 +166,12 @@ class Tokens:
                 self.refuse(start, "a '\\u' escape outside of quotes")
             elif kind == "other":
                 self.refuse(start, f"the character U+{ord(value):04X} outside of quotes")
-            elif value == "$" and behind == start and start and self.kinds[-1] in (WORD, NAME, NUMBER):
+            elif value == "$" and previous_end == start and start and self.kinds[-1] in (WORD, NAME, NUMBER):
                 self.refuse(start, "'$' within a word", hint="write a space before it")
             self.kinds.append(str(kind))
             self.values.append(value)
             self.starts.append(start)
-            behind = match.end()
+            previous_end = match.end()
 
     def mark(self, at: int) -> str:
         """The mark at a place, or nothing."""
@@ -187,7 +187,7 @@ class Tokens:
         return match[0] if match else ""
 
     def named(self, at: int) -> bool:
-        """Whether a word or a name in backticks stands at a place."""
+        """Whether there is a word or a name in backticks at a place."""
         return 0 <= at < len(self.kinds) and self.kinds[at] in (WORD, NAME)
 
     def refuse(self, start: int, what: str, *, hint: str | None = None) -> NoReturn:
@@ -198,7 +198,7 @@ class Tokens:
 
 
 def readings(text: str) -> list[Tokens]:
-    """The text as it stands and, where it has escapes, as it may be decoded; raises `ReadOnlyError`
+    """The text as it is and, where it has escapes, as it may be decoded; raises `ReadOnlyError`
     for what cannot be read.
     """
     if not text.isascii():
@@ -227,15 +227,15 @@ def _only_in_quotes(text: str, tokens: Tokens) -> None:
 
 
 def _decoded(text: str, escapes: re.Pattern[str]) -> tuple[str, list[int]]:
-    parts, shifts, behind, length = [], [], 0, 0
+    parts, shifts, previous_end, length = [], [], 0, 0
     for match in escapes.finditer(text):
         if not match[1]:
             continue
-        parts += [text[behind : match.start()], chr(int(match[1], 16))]
-        length += match.start() - behind + 1
-        behind = match.end()
+        parts += [text[previous_end : match.start()], chr(int(match[1], 16))]
+        length += match.start() - previous_end + 1
+        previous_end = match.end()
         shifts.append(length - 1)
-    parts.append(text[behind:])
+    parts.append(text[previous_end:])
     return "".join(parts), shifts
 
 
@@ -248,7 +248,7 @@ def _decoded(text: str, escapes: re.Pattern[str]) -> tuple[str, list[int]]:
 # backticks make it a name. Procedures and functions have to be on a list.
 
 
-#: After these a name or an expression stands, and never a clause.
+#: After these a name or an expression follows, and never a clause.
 _BEFORE_AN_OPERAND: Final = frozenset(".$([,=:|/^&-<~")
 #: These follow a name, and no word that begins a clause.
 _BEHIND_A_NAME: Final = frozenset("=<>,)]}:|/^%&;")
@@ -352,7 +352,7 @@ class _Reader:
             tokens.refuse(tokens.starts[at], f"{f'{word} {after}'.strip().upper()} is no reading clause", hint=_QUOTED)
 
     def is_name(self, at: int) -> bool:
-        """Whether the word can only be a name where it stands."""
+        """Whether the word can only be a name at this place."""
         tokens = self.tokens
         mark, after = tokens.mark(at - 1), tokens.mark(at + 1)
         if mark == "$" or (mark == "." and tokens.mark(at - 2) != "."):
@@ -421,7 +421,7 @@ class _Reader:
 # -- Checks of the text and of the plan ------------------------------------------------------------
 # Two looks that know nothing of each other, either of which refuses: at the text, before anything is
 # sent (`text`), and at the server's own plan of it. Subqueries within expressions are no operators of
-# a plan; they stand in what it says of its operators.
+# a plan; they are part of the details of its operators.
 
 
 #: Operators of a plan that read or change more than the graph, whatever the query type says.
@@ -430,7 +430,7 @@ _FORBIDDEN: Final = (
     *("Rename", "Start", "Stop", "Enable", "Do", "Assert", "Log", "System"),
 )
 _FORBIDDEN_ANYWHERE: Final = ("LoadCSV", "Terminate", "Administration", "Transaction", "Command")
-#: What stands in the plan of a subquery within an expression. A word in backticks, or of a
+#: What appears in the plan of a subquery within an expression. A word in backticks, or of a
 #: property, is no clause.
 _WITHIN: Final = re.compile(
     rf"(?<![`.\w])(?:(?P<load>LOAD\s+CSV)\b|(?P<show>SHOW\s+(?:{SHOWN}))\b|(?P<end>TERMINATE\s+TRANSACTIONS?)\b"

@@ -195,7 +195,7 @@ def others(connection: Connection, counts: dict[str, int]) -> dict[str, int]:
         # While a load is under way the numbers differ, and after one that was ended.
         if left.pop(label, 0) != carried[label] and _others_have(connection, label):
             raise StoreError(
-                f"the label {label!r} is on entities of the graph {graph!r} and on other nodes, which cannot be told apart",
+                f"the label {label!r} is on entities of the graph {graph!r} and on other nodes, which cannot be reported apart",
                 hint=f"graph.label(False) of condgraph.open(..., graph={graph!r}) takes the labels of concepts off that graph",
             )
     return left
@@ -253,7 +253,7 @@ class Labelling:
 
 def is_wanted(connection: Connection, about: dict[str, Any], asked: bool | None) -> bool:
     """Whether entities carry their concepts as labels once a load is done. `about` is what the
-    graph's node says, `asked` what the caller said, None where that is nothing: then what was
+    graph's node says, `asked` what the caller asked for, None where that is nothing: then what was
     decided for the graph stays, and a new graph has them where nothing else is in the database.
     """
     if "loading" in about and "content" not in about:
@@ -277,20 +277,20 @@ def further(connection: Connection, about: dict[str, Any], previous: Snapshot, s
     before = sorted({*stated, *about.get("labelling", ())})
     sure = bool(about.get("complete")) and Labels(previous, set(before)).counts() == stated
     held = Labelling(None, tuple(before), sure)
-    # What concepts that were there already are no labels for was said when they came.
-    told = Labels(previous).counts() if "labels" in about else ()
-    return _labelling(connection, snapshot, held, told) if wanted else held
+    # Which concepts are no labels was reported when they came.
+    reported = Labels(previous).counts() if "labels" in about else ()
+    return _labelling(connection, snapshot, held, reported) if wanted else held
 
 
 def begun_otherwise(*, asked: bool | None, wanted: bool) -> tuple[str, ...]:
     """What to say where a first load goes on otherwise than the caller `asked`, as sentences."""
     if asked in (None, wanted):
         return ()
-    said = "with labels of concepts" if wanted else "without labels of concepts"
-    return (f"the load that goes on here was begun {said}, and ends so: graph.label({asked}) changes that then",)
+    how = "with labels of concepts" if wanted else "without labels of concepts"
+    return (f"the load that goes on here was begun {how}, and ends so: graph.label({asked}) changes that then",)
 
 
-def _labelling(connection: Connection, snapshot: Snapshot, held: Labelling, told: Collection[str] = ()) -> Labelling:
+def _labelling(connection: Connection, snapshot: Snapshot, held: Labelling, reported: Collection[str] = ()) -> Labelling:
     counts = Labels(snapshot).counts()
     fresh = [name for name in counts if name not in held.before]
     try:
@@ -306,5 +306,5 @@ def _labelling(connection: Connection, snapshot: Snapshot, held: Labelling, told
         names, _ = chosen(name for name in counts if name in held.before)
         return Labelling(tuple(names), held.before, held.sure, (f"no further concept becomes a label: {error.message}",))
     after = tuple(names)
-    heard = after == held.before and all(name in told for name in counts)
-    return Labelling(after, held.before, held.sure, () if heard else tuple(remarks))
+    known = after == held.before and all(name in reported for name in counts)
+    return Labelling(after, held.before, held.sure, () if known else tuple(remarks))

@@ -132,7 +132,7 @@ class Neo4jNames:
         return [keys[row["key"]] for row in self._rows(text, keys=list(keys))]
 
     def all_names(self, around: Sequence[str]) -> list[str]:
-        """The names of all entities, concepts and rows; in a large graph those that stand around
+        """The names of all entities, concepts and rows; in a large graph those in order around
         some texts.
         """
         name, key = self._layout.name("e"), self._layout.name_key("e")

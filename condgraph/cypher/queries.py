@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
-    """The entities of these ids and names with the statements at whose ends they stand, as a
+    """The entities of these ids and names with the statements that they are an end of, as a
     snapshot of those alone; and of each entity in them one other that has its name, where there is
     one. With `concepts` also the memberships that they are an end of.
     """
@@ -239,7 +239,7 @@ class AskingStore(ABC):
         return self._layout
 
     def _layout_for(self, plans: Sequence[Node]) -> Layout:
-        """The layout for a query beside the one of an answer: about steps, or what an answer rests on."""
+        """The layout for follow-up queries of an answer: about steps, or what the answer rests on."""
         return self.layout
 
     def _fetched(self, compiled: Compiled) -> list[dict[str, Any]]:

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 # comparisons and, where it is no work, the types of relationships are parameters of a text, so that
 # one text serves all programs of its shape. Which texts there are depends on what the graph holds:
 # whether a predicate's objects are entities or values, of which kinds, how many there are. So steps
-# that lead to the same texts stand for each other, with the weight of all of them: how often their
-# predicates are said in the graph, and how often such a thing is asked, as the questions of KQA Pro
+# that lead to the same texts represent each other, with the weight of all of them: how often their
+# predicates occur in the graph, and how often such a question is asked, as the questions of KQA Pro
 # show. A program is as common as its parts are together.
 
 
 #: A step of a program: a function with its inputs. Those that take two results, and those that take
-#: none, are told by their names.
+#: none, are known by their names.
 Step = tuple[str, ...]
 Steps = tuple[Step, ...]
 #: Steps with how common they are among others.
@@ -47,7 +47,7 @@ _RELATIONS, _ATTRIBUTES, _CONCEPTS, _SETS = 30, 40, 6, 40
 _PAIRS: Final = frozenset(("And", "Or", "QueryRelation", "QueryRelationQualifier", "SelectBetween"))
 _STARTS: Final = frozenset(("Find", "FindAll"))
 _VALUES: Final = {Kind.TEXT: ("Str", "x"), Kind.QUANTITY: ("Num", "7"), Kind.TIME: ("Year", "1999")}
-#: Comparisons with how common they are; where all but `!=` have one text, one stands for the others.
+#: Comparisons with how common they are; where all but `!=` have one text, one represents the others.
 _ALL_SIGNS: Final = ((0.4, "="), (0.25, "<"), (0.2, ">"), (0.15, "!="))
 _ONE_TEXT: Final = ((0.85, "<"), (0.15, "!="))
 _FIND: Final[Step] = ("Find",)
@@ -82,7 +82,7 @@ class Shapes:
             # A shape that this graph does not have.
             return None
 
-    # -- what stands for others --------------------------------------------------------------------
+    # -- representatives ---------------------------------------------------------------------------
 
     def _grouped(self, some: Weighted, probes: Iterable[Steps], most: int) -> Weighted:
         """One of those that lead to the same texts, with the weight of all of them: the weightiest,
@@ -122,7 +122,7 @@ class Shapes:
         return sorted(result, key=lambda item: -item.weight)
 
     def _asked_of(self, found: Steps, attributes: list[_Valued]) -> list[_Valued]:
-        """Attributes that stand for others where they are asked of a set."""
+        """Attributes that represent others where they are asked of a set."""
         every = {attribute.name: attribute for attribute in attributes}
         asked: Weighted = [(item.weight, (*found, ("QueryAttr", item.name))) for item in attributes]
         return [every[steps[-1][1]].of(weight) for weight, steps in self._grouped(asked, [()], _ATTRIBUTES)]
@@ -135,7 +135,7 @@ class Shapes:
     # -- shapes ------------------------------------------------------------------------------------
 
     def _sets(self, about: _About) -> Weighted:
-        """Sets of entities that stand for others: where what they are, and what is asked of them, is
+        """Sets of entities that represent others: where what they are, and what is asked of them, is
         the same text.
         """
         probes: list[Steps] = [(("QueryName",),), *((("QueryAttr", entry.name),) for entry in about.few[:1])]
@@ -150,7 +150,7 @@ class Shapes:
                 for found in _part(attribute.weight, _tests("Filter", attribute.name, attribute))
             ]
         )
-        said = _even(
+        qualifier_tests = _even(
             [
                 found
                 for qualifier in about.qualifiers
@@ -162,7 +162,7 @@ class Shapes:
         common, some = about.relations[:6], concept[:3]
         around = grouped(_SETS, _then(_ONE, about.relations, concept))
         kept = grouped(_SETS, _then(_ALL, tests, concept), _part(0.3, _then(_ALL, about.concepts)))
-        qualified = grouped(_SETS, _then(_ONE, common, said, some))
+        qualified = grouped(_SETS, _then(_ONE, common, qualifier_tests, some))
         further = grouped(2 * _SETS, _part(0.7, _then(around[:8], common, some)), _part(0.3, _then(kept[:5], common, some)))
         either = [*_part(0.6, around[:8]), *_part(0.4, kept[:5])]
         both = grouped(2 * _SETS, _then(either, either, [(0.6, (("And",),)), (0.4, (("Or",),))]))
@@ -215,7 +215,7 @@ class _Valued:
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """Steps of a graph that stand for others."""
+    """Steps of a graph that represent others."""
 
     relations: Weighted
     concepts: Weighted
@@ -283,10 +283,10 @@ def _paired(weight: float, two: Steps, about: _About) -> Iterator[tuple[float, S
 
 def _tests(function: str, name: str | None, of: _Valued) -> Weighted:
     """A test of a value as steps: those that have texts of their own."""
-    said = () if name is None else (name,)
+    key = () if name is None else (name,)
     if of.kind is Kind.TEXT:
-        return [(1.0, ((f"{function}Str", *said, of.value),))]
-    return [(share, ((function + _VALUES[of.kind][0], *said, of.value, sign),)) for share, sign in of.signs]
+        return [(1.0, ((f"{function}Str", *key, of.value),))]
+    return [(share, ((function + _VALUES[of.kind][0], *key, of.value, sign),)) for share, sign in of.signs]
 
 
 def program(steps: Steps) -> list[dict[str, Any]]:
@@ -352,7 +352,7 @@ class Warming:
         self._thread.start()
 
     def _run(self) -> None:
-        # Who asks is told what is wrong with a server; nobody asks here.
+        # Errors of the server are reported to callers; there is none here.
         with suppress(CondgraphError):
             warm(self._connection, self._shapes, stop=self._stop)
 

@@ -53,7 +53,7 @@ class Neo4jStore(AskingStore):
     ) -> None:
         super().__init__(Connection(place, **options), check_graph(graph), CONDGRAPH)
         self.read_only, self.labels = read_only, labels
-        #: What the last load said of concepts that are no labels.
+        #: Remarks of the last load on concepts that are no labels.
         self.remarks: list[str] = []
         self._schema: StoredSchema | None = None
         self._current: dict[str, Any] | None = None
@@ -151,7 +151,7 @@ class Neo4jStore(AskingStore):
         on_progress: OnProgress = lambda written, part: None,
         change: Change | None = None,
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot as this graph, beside what the graph holds already but for what `change`
+        """Write a snapshot as this graph, next to what the graph holds already except for what `change`
         takes away; what it held, and holds now.
 
         The same content twice changes nothing. `wait` is how many seconds to wait for other

@@ -110,7 +110,7 @@ def flatten(plan: Node) -> Node:
     are entities anyway.
 
     Execution starts an intersection with its smallest part and looks the others up, so a concept that
-    stands outside is met as early as one that stands inside.
+    is outside is met as early as one that is inside.
 
     >>> from condgraph.engine.algebra import AllEntities, ByName, Intersect, Members
     >>> human, French, Ann = Members(ByName(("human",))), Members(ByName(("French",))), ByName(("Ann",))

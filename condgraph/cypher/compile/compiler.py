@@ -336,9 +336,9 @@ def _from(part: alg.Entities, start: alg.Entities, schema: StoredSchema) -> alg.
 
 
 # -- The compiler ------------------------------------------------------------------------------------
-# An operator is said by clauses that leave rows: of an entity, of a fact, of a value. What another
+# An operator becomes clauses that leave rows: of an entity, of a fact, of a value. What another
 # operator needs as a whole (a set to be looked up in, a bag to compare with, a part with two
-# consumers) is bound once in front of everything, as a list; the rest of the query then stands in one
+# consumers) is bound once in front of everything, as a list; the rest of the query is then one
 # `CALL` that imports these lists, so that no clause has to hand them on.
 
 
@@ -376,7 +376,7 @@ class FactRows:
     """Clauses, then one MATCH of `pattern` under `conditions` (None: bound already): a row for each
     fact.
 
-    `fact` holds what tells the statement from others, `subject` and `thing` its ends; `thing` is a
+    `fact` holds what identifies the statement, `subject` and `thing` its ends; `thing` is a
     value in the family "attribute", an entity in "relation", either in "any". `cell` is the object
     as a value, which tests in the conditions read as well.
     """
@@ -399,7 +399,7 @@ class FactRows:
     within: Within | None = None
     #: How many there are likely to be.
     rows: float = 1.0
-    #: Clauses behind the MATCH, that bind what a pattern cannot.
+    #: Clauses after the MATCH, that bind what a pattern cannot.
     after: list[str] = field(default_factory=list)
     #: Makes one clause of several queries that bind what the pattern would.
     joined: Callable[[Collection[str] | None, list[str]], str] | None = None
@@ -449,7 +449,7 @@ class ValueRows:
     """Clauses that leave one row for each value of a bag.
 
     `cell` is the value; `holder` the entity that carries it (a subject, or the entity whose name it
-    is), `ref` the entity that the value is, `place` an expression for where its carrier stands in
+    is), `ref` the entity that the value is, `place` an expression for the position of its carrier in
     its source. None where there is none; `holder` and `ref` may be null.
     """
 
@@ -617,7 +617,7 @@ def nodes_of(roots: Sequence[Node]) -> list[Node]:
 
 
 def _shared(roots: Sequence[Node], order: list[Node]) -> set[int]:
-    """Operators that are taken more than once. A scan is said again, so that the tests on it are
+    """Operators that are taken more than once. A scan is repeated, so that the tests on it are
     answered by indexes; what it starts from is then taken as often.
     """
     taken = Counter(map(id, roots))

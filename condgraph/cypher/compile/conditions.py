@@ -31,8 +31,8 @@ def most_frequent(kind: str) -> str:
 
 
 # -- Conditions --------------------------------------------------------------------------------------
-# A comparison with something of another type is null, which a WHERE takes for false; `Not` says so
-# explicitly.
+# A comparison with something of another type is null, which a WHERE takes for false; `Not` makes that
+# explicit.
 
 
 #: More values than this are not compared with, as in process.
@@ -119,14 +119,14 @@ def _floats(operator: str, number: float) -> tuple[float, float]:
 
 
 def _times(operator: str, value: Time) -> tuple[int, int, int]:
-    """What times that a comparison allows begin at or behind, begin before, and end at or before:
+    """What times that a comparison allows begin at or after, begin before, and end at or before:
     bounds of `time_condition`, with one text for all comparisons.
     """
     first = {"=": value.start, ">": value.end, ">=": value.start}.get(operator, UNKNOWN_START)
     if operator[0] == ">":
         return first, OPEN_END, OPEN_END
-    behind = value.start if operator == "<" else value.end
-    return first, behind, behind
+    limit = value.start if operator == "<" else value.end
+    return first, limit, limit
 
 
 def time_condition(operator: str, cell: Cell, start: str, end: str) -> str:
@@ -162,7 +162,7 @@ def exact_condition(operator: str, cell: Cell, number: str, order: str) -> str:
 
 
 def identity(cell: Cell) -> str:
-    """What tells values apart; an entity and a text meet by name. (The precision of a time does not
+    """What identifies values; an entity and a text meet by name. (The precision of a time does not
     tell.)
     """
     key = cell.key
@@ -240,7 +240,7 @@ def readings(compiler: Compiler, rows: ValueRows) -> str:
 
 
 def span_condition(compiler: Compiler, relation: alg.Span, validity: tuple[str, str], low: str, high: str) -> str:
-    """How a validity (from when, until when) stands to an interval; a bound that is not known is taken at its least
+    """How a validity (from when, until when) relates to an interval; a bound that is not known is taken at its least
     favourable.
     """
     since, until = validity

@@ -109,7 +109,7 @@ Shape: TypeAlias = Literal["entities", "values", "predicates", "count", "some", 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the lists of a query for groups hold, behind how many values were odd: a cell for each key
+    """What the lists of a query for groups hold, after the number of odd values: a cell for each key
     (its type, "entity" for a node), then of each measure its count, sum and extreme.
     """
 
@@ -247,7 +247,7 @@ class _Groups:
         result = [self._measure(e, measure) for measure in group.measures]
         bound = [f"{expression} AS {k}" for (_, expression, _), k in zip(keys, ks, strict=True)]
         more = [f"{expression} AS {v}" for expression, (v, _) in self._values.items() if expression not in known]
-        # A row stands in a group once, however many ways lead there.
+        # A row is in a group once, however many ways lead there.
         clauses.append(f"WITH {'DISTINCT ' if joined else ''}{', '.join([*row, *bound, *more])}")
         clauses += [line for lines, *_ in result for line in lines]
         shown, odd_ones = [compiler.name("m") for _ in result], compiler.name("n")
@@ -269,7 +269,7 @@ class _Groups:
         return f"WITH {', '.join([*row, *(f'{expression} AS {v}' for expression, (v, _) in self._values.items())])}"
 
     def _counted(self) -> str:
-        # An aggregate in any case: beside one, a constant gives no row where there is nothing.
+        # An aggregate in any case: next to one, a constant gives no row where there is nothing.
         return " + ".join(self._odd) or "count(null)"
 
     def _value(self, found: Direct) -> str:
@@ -520,7 +520,7 @@ def _reads(kind: str, value: Any) -> bool:
 # fetched without it, which is more and not less.
 
 
-#: The qualifier that tells a relationship from another one with the same ends, type and properties.
+#: The qualifier that distinguishes a relationship from another one with the same ends, type and properties.
 PARALLEL: Final = "elementId"
 
 
@@ -542,8 +542,8 @@ def compile_witness(
             continue
         if isinstance(unit.compiled, alg.ByName) and id(unit.compiled) in concepts:
             # Beside the entities of that name: the operator may find these for others that take it.
-            said = layout.concepts_named(compiler, unit.compiled.names)
-            branches.extend([f"RETURN {number} AS unit, {{e: {concept}}} AS row"] for concept in said)
+            described = layout.concepts_named(compiler, unit.compiled.names)
+            branches.extend([f"RETURN {number} AS unit, {{e: {concept}}} AS row"] for concept in described)
         rows = compiler.entities(unit.compiled)
         branches.append([*rows.clauses, f"RETURN {number} AS unit, {{e: {layout.described(rows.variable)}}} AS row"])
         if unit.concepts is not None:
@@ -622,7 +622,7 @@ def _items(rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: La
             statement = Statement(ident(row["s"]), layout.predicate_of(row["p"]), thing, qualifiers, raw=raw)
             if layout.parallel and row["v"] is None:
                 if (equal := replace(statement, qualifiers=tuple(sorted(qualifiers, key=repr)))) in alike:
-                    # What tells it from the other is the server's id alone.
+                    # What distinguishes it from the other is the server's id alone.
                     statement = replace(statement, qualifiers=(*qualifiers, (PARALLEL, row["id"])))
                 alike.add(equal)
             statements[row["id"]] = Sourced(statement, tuple(zip(row["sources"], row["rows"], strict=True)))
@@ -753,7 +753,7 @@ def _result(
         # As one list: a record for each of them costs more than all that is in it.
         return [[*rows.clauses, f"RETURN collect({compiler.layout.listed(e)}) AS rows"]], ("rows",), "entities"
     if isinstance(plan, alg.AnySatisfies):
-        # Whether some value satisfies does not depend on how often it stands there.
+        # Whether some value satisfies does not depend on how often it is there.
         values = compiler.values(plan.values.values if isinstance(plan.values, alg.Distinct) else plan.values)
         test = condition(compiler, plan.condition, values.cell, values.ref)
         returned = f"RETURN count({values.cell.whole}) AS total, count(CASE WHEN {test} THEN 1 END) AS satisfied"
@@ -772,7 +772,7 @@ def _result(
         facts = compiler.facts(plan.facts)
         return [[*facts.render(), f"RETURN {compiler.layout.type(facts.fact)} AS type"]], ("type",), "predicates"
     values = compiler.values(plan)
-    # What an entity is stands at the entity.
+    # The kind and row of an entity are stored with the entity.
     ref, layout = values.ref, compiler.layout
     about: dict[Listed, str] = {"of": layout.kind(ref) if ref else "null", "row": layout.row(ref) if ref else "null"}
     listed = ", ".join([about[name] if name in about else values.cell.field(name) for name in fields])  # type: ignore[arg-type]
@@ -780,7 +780,7 @@ def _result(
     if not isinstance(plan, alg.Shown):
         return [[*values.clauses, f"RETURN collect({once}[{listed}]) AS rows"]], ("rows",), "values"
     rows = compiler.entities(plan.rows)
-    # Counted, as a constant beside an aggregate would group by it, and give no row where there is
+    # Counted, as a constant next to an aggregate would group by it, and give no row where there is
     # nothing.
     shown = [*rows.clauses, f"RETURN collect({compiler.layout.listed(rows.variable)}) AS rows, count(*) >= 0 AS held"]
     return [[*values.clauses, f"RETURN collect([{listed}]) AS rows, count(*) < 0 AS held"], shown], ("rows", "held"), "values"

@@ -209,7 +209,7 @@ def referents(compiler: Compiler, node: alg.Referents) -> Rows:
     keys = f"collect(DISTINCT CASE WHEN {c.kind} = 'text' THEN {c.key} END)"
     if rows.ref is None:
         return Rows([*rows.clauses, f"WITH {keys} AS ks", f"UNWIND ks AS {k}", *result], e)
-    # A name stands for the entity that it was read from, other texts for every entity of that name.
+    # A name means the entity that it was read from, other texts for every entity of that name.
     texts = f"collect(DISTINCT CASE WHEN {c.kind} = 'text' AND {rows.ref} IS NULL THEN {c.key} END)"
     refs, ks = compiler.name("s"), compiler.name("s")
     body = f"UNWIND {refs} AS {e} RETURN {e}\nUNION ALL\nUNWIND {ks} AS {k} {' '.join(result)} RETURN {e}"
@@ -350,7 +350,7 @@ def _branches(compiler: Compiler, match: Match) -> Callable[[Collection[str] | N
 
 
 def _many_members(compiler: Compiler, node: alg.Scan) -> bool:
-    """Whether the anchors are the members of a concept, and many beside the statements: then these
+    """Whether the anchors are the members of a concept, and many compared with the statements: then these
     are looked at first.
     """
     of = node.of
@@ -361,7 +361,7 @@ def _many_members(compiler: Compiler, node: alg.Scan) -> bool:
 
 
 def _many(compiler: Compiler, node: alg.Scan) -> alg.Entities | None:
-    """The anchors, where they are many beside the statements of an attribute that the tests leave:
+    """The anchors, where they are many compared with the statements of an attribute that the tests leave:
     then these are looked at first, and their subjects looked up in a list. It costs less to go from
     a value to its one subject than from an entity through all its edges.
     """
@@ -463,7 +463,7 @@ def _some_qualifier(compiler: Compiler, facts: FactRows, q: str, ending: str) ->
 
 
 def during(compiler: Compiler, node: alg.During) -> FactRows:
-    """Facts whose validity stands in the relation to the interval."""
+    """Facts whose validity has the relation to the interval."""
     facts = compiler.facts(node.facts)
     low, high = compiler.parameter(node.interval.start), compiler.parameter(node.interval.end)
     facts.conditions.append(span_condition(compiler, node.relation, compiler.layout.validity(facts.fact), low, high))
@@ -471,7 +471,7 @@ def during(compiler: Compiler, node: alg.During) -> FactRows:
 
 
 def during_any(compiler: Compiler, node: alg.DuringAny) -> FactRows:
-    """Facts whose validity stands in the relation to any of the times."""
+    """Facts whose validity has the relation to any of the times."""
     facts = compiler.facts(node.facts)
     times = times_of(compiler, node.values)
     y = compiler.name("y")

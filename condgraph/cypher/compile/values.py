@@ -237,7 +237,7 @@ def middle(compiler: Compiler, node: alg.Median) -> list[str]:
     ]
 
 
-#: What tells a number.
+#: The fields that identify a number.
 MIDDLE: Final[tuple[Field, ...]] = ("number", "unit", "exact")
 
 

@@ -5,13 +5,13 @@ expressions, patterns and clauses.
 that somebody else made is asked by another class. It has entities, concepts, relations and
 attributes in some form, which is what the abstract methods are about. It may well have no ids but
 those of the server, no statement nodes, no qualifiers, no validity, no sources and rows: for these
-a layout need not answer. `missing` says so of an operator before anything runs, and the methods
+a layout need not answer. `missing` reports them before anything runs, and the methods
 raise `UnsupportedError`.
 
 Variables (`e` an entity, `c` a concept, `f` a statement, `o` its object, `q` a qualifier) are given
 as they are written, and tests on them as `= $p.p1` or `IN $p.p1`. An entity is a node that a variable
-holds; a statement is whatever tells it from others, a relationship or a list of an entity and a
-property, held by a variable behind its clauses. Values are cells (`Cell`).
+holds; a statement is whatever identifies it, a relationship or a list of an entity and a
+property, held by a variable after its clauses. Values are cells (`Cell`).
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Cell(ABC):
 
     @property
     def key(self) -> str:
-        """What tells texts apart."""
+        """What identifies a text."""
         return self.field("key")
 
     @property
@@ -148,7 +148,7 @@ class Cell(ABC):
 
     @property
     def end(self) -> str:
-        """The second behind a time."""
+        """The second after a time."""
         return self.field("end")
 
     @property
@@ -269,9 +269,9 @@ class Wanted:
     """The statements that a scan looks for.
 
     `anchor` is the end it starts from, bound before or (`bound` false) any entity; `other` is the
-    other end. `outward` says that the anchor is the subject. `predicates` None stands for all.
+    other end. `outward` says that the anchor is the subject. `predicates` None means all.
     `table` is the parameter of a source whose rows the anchors are, where the statements of a table
-    are looked for. `conditions` hold beside what the layout adds. `anchors` is how many bound anchors
+    are looked for. `conditions` hold in addition to what the layout adds. `anchors` is how many bound anchors
     there are likely to be.
     """
 
@@ -291,9 +291,9 @@ class Wanted:
 class Match:
     """One MATCH that gives statements.
 
-    `cell` is the object as a value, in conditions on the MATCH and behind it. `whole` are further
+    `cell` is the object as a value, in conditions on the MATCH and after it. `whole` are further
     conditions by which an index gives all statements, left out where a test is one that an index
-    answers; `hint` says which index to take. `after` are clauses behind the MATCH that bind the
+    answers; `hint` says which index to take. `after` are clauses after the MATCH that bind the
     variables of the statement and the object where no pattern can, since a value is a property: the
     object then is a map with the fields of the cell.
 
@@ -450,7 +450,7 @@ class Layout(ABC):
 
     @abstractmethod
     def is_entity(self, o: str) -> str:
-        """A condition that tells an entity from a value."""
+        """A condition: an object is an entity, not a value."""
 
     @abstractmethod
     def id(self, e: str) -> str:
@@ -549,7 +549,7 @@ class Layout(ABC):
         """The statements whose objects are entities; in the family "any" those of values as well."""
 
     def is_statement(self, f: str) -> str:
-        """A condition that tells statements from what else the database has between nodes."""
+        """A condition: a relationship is a statement, not anything else that the database has between nodes."""
         return "true"
 
     def indexed(self, kinds: set[Kind]) -> bool:
@@ -609,17 +609,17 @@ class Layout(ABC):
     # -- sources -----------------------------------------------------------------------------------
 
     def in_source(self, source: str, f: str, value: str | None) -> str:
-        """A condition: a statement stands in a source; `value` is its object where that may be a
+        """A condition: a statement is in a source; `value` is its object where that may be a
         value.
         """
         self._lacks("sources of statements")
 
     def standing_in(self, writing: Writing, e: str, source: str) -> list[str]:
-        """Queries that return the entities that are rows of a source, or stand in its statements."""
+        """Queries that return the entities that are rows of a source, or occur in its statements."""
         self._lacks("sources of statements")
 
     def place(self, f: str, value: str | None) -> str:
-        """Where a statement stands in its first source."""
+        """The row of a statement in its first source."""
         return "0"
 
     # -- qualifiers and validity -------------------------------------------------------------------
@@ -665,11 +665,11 @@ class Layout(ABC):
         self._lacks("evidence")
 
     def memberships_in(self, writing: Writing, names: Sequence[str], members: str) -> list[list[str]] | None:
-        """The same for the concepts of some names, where no nodes stand for them; else None."""
+        """The same for the concepts of some names, where these have no nodes; else None."""
         return None
 
     def concepts_named(self, writing: Writing, names: Sequence[str]) -> list[str]:
-        """The concepts of some names for which no nodes stand, as `described` gives entities."""
+        """The concepts of some names that have no nodes, as `described` gives entities."""
         return []
 
     def memberships_of(self, writing: Writing, members: str, most: int) -> list[list[str]]:
@@ -690,8 +690,8 @@ class Layout(ABC):
 
     def relations_to(self, predicates: Sequence[str] | None, source: str | None, *, table: bool) -> str:
         """Clauses that leave the entities `o` that relations of some predicates (None: all) have at
-        their end, from `s`. `source` is the parameter of the source they stand in; `table` says
-        that it has statements of its own rows alone. A condition can follow, behind `AND`.
+        their end, from `s`. `source` is the parameter of the source they are in; `table` says
+        that it has statements of its own rows alone. A condition can follow, after `AND`.
         """
         self._lacks("the names of objects")
 
@@ -702,5 +702,5 @@ class Layout(ABC):
         self._lacks("the texts of values")
 
     def value_id(self, o: str) -> str:
-        """What tells a value of an attribute from others."""
+        """What identifies a value of an attribute."""
         self._lacks("the texts of values")

@@ -17,12 +17,12 @@ Each label begins with `Condgraph` in the database, each constraint and index wi
 nothing here has a name that an application's own data could have, and no query looks for anything
 without a label of these. A database may be full of other nodes.
 
-`sid` is the hash of a statement's content, and tells data from the edges of the layout, which have
-none; every statement and membership has `sources` and `rows`, side by side. `graph` leads every
+`sid` is the hash of a statement's content, and distinguishes data from the edges of the layout, which
+have none; every statement and membership has parallel lists `sources` and `rows`. `graph` leads every
 index, so that many graphs share a database. A `Value` and a `Qualifier` have `kind` ("text",
 "quantity", "time", "entity", "unknown"), `text` as a user reads it, and as the kind asks `key`,
 `number` and `unit`, `start`, `end` and `precision`. `key`, and the `handle` of an id, are texts as
-they are indexed: long ones, which an index refuses, stand there as their hash; so does a long
+they are indexed: long ones, which an index refuses, are there as their hash; so does a long
 `predicate` of a `Value`. `order` is there where the text (or number) alone does not tell how it is
 ordered: the server compares texts by UTF-16, and floats lose digits. `ranks` are the numbers of a
 text (or name) that begins with one, as texts that compare like them. The `name` of a value or a
@@ -110,10 +110,10 @@ DELETED: Final = "deleted"
 #: Names of relationship types that the layout itself uses.
 RESERVED: Final = frozenset({"MEMBER_OF", "SUBCLASS_OF", "QUALIFIER", "IS", "SUBJECT", "OBJECT"})
 _SUFFIX: Final = " (predicate)"
-#: Longest text (in bytes of UTF-8) that is indexed as it stands. An entry of an index has at most
+#: Longest text (in bytes of UTF-8) that is indexed as it is. An entry of an index has at most
 #: 8,167 bytes in all.
 LONGEST_KEY: Final = 4_000
-#: Longest name of a graph or a unit, and of a predicate that is indexed as it stands, in bytes.
+#: Longest name of a graph or a unit, and of a predicate that is indexed as it is, in bytes.
 LONGEST_NAME: Final = 1_000
 #: Longest name of a source, in bytes.
 LONGEST_SOURCE: Final = 2_000
@@ -125,7 +125,7 @@ CAPTION: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index, or the one behind a constraint that the properties are unique; `name` is what the
+    """An index, or the one of a constraint that the properties are unique; `name` is what the
     server lists.
     """
 
@@ -200,7 +200,7 @@ def index_key(text: str, longest: int = LONGEST_KEY) -> str:
 
 
 def predicate_key(name: str) -> str:
-    """The name of a predicate as it is indexed, which leaves room for the values beside it."""
+    """The name of a predicate as it is indexed, which leaves room for the values next to it."""
     return index_key(name, LONGEST_NAME)
 
 
@@ -253,7 +253,7 @@ def as_float(number: Number) -> float:
 
 @lru_cache(1 << 16)
 def time_text(start: int, end: int, precision: int) -> str:
-    """A time as a user reads it; in most data few of them stand again and again."""
+    """A time as a user reads it; in most data a few of them occur again and again."""
     return str(Time(start, end, Precision(precision)))
 
 
@@ -435,7 +435,7 @@ class CondgraphLayout(Layout):
         return f"{e}.kind"
 
     def entity_cell(self, e: str) -> str:
-        """The node with fields of a value. `held` tells what an answer lists among its entities."""
+        """The node with fields of a value. `held` marks what an answer lists among its entities."""
         return f"{e} {{kind: 'entity', .key, text: {e}.name, .id, .order, .ranks, held: true}}"
 
     def name_cell(self, e: str) -> str:
@@ -599,7 +599,7 @@ class CondgraphLayout(Layout):
         return f"type({f})"
 
     def predicate(self, f: str) -> str:
-        """The type without what tells it from those of the layout."""
+        """The type without the suffix of names that the layout uses."""
         return f"CASE WHEN type({f}) ENDS WITH {_QUOTED_SUFFIX} THEN left(type({f}), size(type({f})) - 12) ELSE type({f}) END"
 
     def predicate_of(self, type_name: str) -> str:
@@ -609,7 +609,7 @@ class CondgraphLayout(Layout):
     # -- sources -----------------------------------------------------------------------------------
 
     def in_source(self, source: str, f: str, value: str | None) -> str:
-        """By what stands at the relationship, or at its value."""
+        """By the sources of the relationship, or of its value."""
         return f"{source} IN {f}.sources" if value is None else f"{source} IN coalesce({f}.sources, {value}.sources)"
 
     def standing_in(self, writing: Writing, e: str, source: str) -> list[str]:

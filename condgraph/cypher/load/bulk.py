@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 # distinct one once.
 
 
-#: What stands between the parts of a list; a control character, so that names may hold anything
+#: The separator of the parts of a list; a control character, so that names may hold anything
 #: else.
 SEPARATOR: Final = "\x1f"
 #: Statements whose columns are made together.
@@ -176,7 +176,7 @@ class PoolColumns:
 
 
 class StatementColumns:
-    """Where statements stand, and when they are valid, as columns; `sources` are the names of the sources."""
+    """The places of statements, and when they are valid, as columns; `sources` are the names of the sources."""
 
     def __init__(self, snapshot: Snapshot, sources: Sequence[str]) -> None:
         self._snapshot, self._get, self._source_names = snapshot, snapshot.arrays.get, sources
@@ -325,7 +325,7 @@ class ImportFiles:
             (self.folder / f"{name}-header.csv").write_text(header + "\n", encoding="utf-8")
             # Neo4j 2026 wants a folder in each path.
             self.parts.append(f"--{what}=./{name}-header.csv,./{name}.csv")
-        # Texts stand in quotes, which tell an empty one from none; numbers need none.
+        # Texts are quoted, which distinguishes an empty one from none; numbers need none.
         options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed")
         with (self.folder / f"{name}.csv").open("ab" if append else "wb") as file:
             pyarrow.csv.write_csv(pa.table(columns), file, options)
@@ -444,7 +444,7 @@ class BulkWriter:
         }
         words = pa.array([labels[kind] for kind in sorted(labels)])
         concepts = Labels(snapshot, set(self._labelling.after or ()))
-        places, said = self._get("ent.source"), texts_of(snapshot)
+        places, declared = self._get("ent.source"), texts_of(snapshot)
         for low, high in chunks(snapshot.entities):
             names = snapshot.entity_name[low:high]
             columns: Columns = {
@@ -463,7 +463,7 @@ class BulkWriter:
                 "kind": snapshot.entity_kind[low:high],
                 "order": texts.orders(names),
                 "ranks": texts.ranks(names),
-                "declared": pa.array([said.get(number) for number in range(low, high)], pa.string()),
+                "declared": pa.array([declared.get(number) for number in range(low, high)], pa.string()),
             }
             if len(places):
                 numbers = places[low:high].astype(np.int64)

@@ -199,7 +199,7 @@ class Loading:
         """Become the writer of the graph for `load`, of the sources `what`; raises `StoreBusyError`
         where it is another's.
 
-        `seen` is what the graph's node said when the load was prepared: where its content is
+        `seen` is the state of the graph's node when the load was prepared: where its content is
         another now, somebody wrote in between: a `ChangedError`. `labelling` are the labels that
         entities of a new graph get.
         """
@@ -243,11 +243,11 @@ class Loading:
     def label(self, labels: Sequence[str]) -> None:
         """Say which labels entities may carry while this load is under way, before any is written."""
 
-        def said(transaction: Transaction) -> None:
+        def state(transaction: Transaction) -> None:
             self._still(transaction)
             transaction.run(_LABELLING, {"graph": self.graph, "owner": self._owner.name, "labelling": list(labels)})
 
-        self._connection.transaction(said)
+        self._connection.transaction(state)
 
     def write(self, batch: Batch, attempt: str = "") -> None:
         """Write one batch, unless it was written before."""

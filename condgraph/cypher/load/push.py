@@ -190,9 +190,9 @@ def _items(connection: Connection, graph: str) -> Iterator[Item]:
     yield from listed
     names = [item.name for item in listed]
     known = bool(connection.ask(_DECLARES, {"graph": graph}))
-    for ident, name, kind, source, row, said in rows(_ENTITIES):
+    for ident, name, kind, source, row, declared in rows(_ENTITIES):
         entity = Entity(ident, name, EntityKind(kind), row or 0)
-        yield from read_entity(entity, source, said, names, known=known)
+        yield from read_entity(entity, source, declared, names, known=known)
     for one, other, sources, numbers in rows(_BELOW % "MEMBER_OF"):
         yield Sourced(Member(one, other), places(sources, numbers))
     for one, other, sources, numbers in rows(_BELOW % "SUBCLASS_OF"):
@@ -311,7 +311,7 @@ class _Load(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """A load that has begun: what the graph's node said, what the graph held, and whether that is
+    """A load that has begun: the state of the graph's node, what the graph held, and whether that is
     what is asked for; whether entities carry labels, and which; whether the indexes are there.
     """
 

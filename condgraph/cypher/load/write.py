@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 
 
 # -- Memberships as pairs ----------------------------------------------------------------------------
-# Memberships and subclasses as pairs of entities, each once with all that says so: what loads and
-# the files of an import write.
+# Memberships and subclasses as pairs of entities, each once with all its places.
 
 
 class Pairs:
@@ -74,8 +73,8 @@ class Pairs:
 
 
 # -- What the server holds already -------------------------------------------------------------------
-# What a graph on a server holds, beside what it is to hold: where each statement and membership is
-# said, as hashes to compare.
+# What a graph on a server holds, compared with what it is to hold: the places of each statement and
+# membership, as hashes.
 
 
 def row_sources(snapshot: Snapshot) -> Callable[[int], str | None]:
@@ -91,7 +90,7 @@ def _hashed(snapshot: Snapshot) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]
     return texts, texts[snapshot.arrays.get("src.name")]
 
 
-def said_where(snapshot: Snapshot) -> NDArray[np.uint64]:
+def place_hashes(snapshot: Snapshot) -> NDArray[np.uint64]:
     """A hash of all places of each statement, and of how it is written there."""
     get = snapshot.arrays.get
     texts, names = _hashed(snapshot)
@@ -110,7 +109,7 @@ def said_where(snapshot: Snapshot) -> NDArray[np.uint64]:
     return result
 
 
-def pairs_said(snapshot: Snapshot, pairs: Pairs) -> NDArray[np.uint64]:
+def pair_hashes(snapshot: Snapshot, pairs: Pairs) -> NDArray[np.uint64]:
     """A hash of all that says each pair."""
     result = np.zeros(len(pairs.keys), np.uint64)
     if len(pairs.sources):
@@ -127,7 +126,7 @@ def mapped_pairs(previous: Snapshot, prefix: str, snapshot: Snapshot) -> tuple[N
     numbers = np.array([snapshot.identified(ident) for ident in previous.texts.take(previous.entity_id)], np.int64)
     one, other = np.divmod(pairs.keys, max(previous.entities, 1))
     one, other = numbers[one] if len(one) else one, numbers[other] if len(other) else other
-    return np.where((one < 0) | (other < 0), -1, one * snapshot.entities + other), pairs_said(previous, pairs)
+    return np.where((one < 0) | (other < 0), -1, one * snapshot.entities + other), pair_hashes(previous, pairs)
 
 
 # -- What a load takes away ------------------------------------------------------------------------
@@ -224,7 +223,7 @@ class ConceptRows:
                     else every[:0]
                 )
                 known = mapped[at] == pairs.keys if len(mapped) else np.zeros(len(every), bool)
-                more = known & (pairs_said(snapshot, pairs) != (where[at] if len(mapped) else 0))
+                more = known & (pair_hashes(snapshot, pairs) != (where[at] if len(mapped) else 0))
                 parts = (("members", every[~known]), ("members that changed", every[more]))
             for kind, places in parts:
 
@@ -280,7 +279,7 @@ class RowMaker:
         get = snapshot.arrays.get
         for statement, source, row in zip(*(get(f"prov.{n}").tolist() for n in ("stmt", "src", "row")), strict=True):
             self._further.setdefault(statement, []).append((source, row))
-        self._said, self._raws = texts_of(snapshot), place_raws(snapshot)
+        self._declared, self._raws = texts_of(snapshot), place_raws(snapshot)
         self.sids = statement_ids(snapshot)
         known = np.empty(0, np.int64) if previous is None else statement_ids(previous)
         self._known = known
@@ -332,7 +331,7 @@ class RowMaker:
         if previous is None:
             return every, every[:0]
         new, changed = [], []
-        before_said, places = texts_of(previous), (row_sources(previous), row_sources(self.snapshot))
+        before_declared, places = texts_of(previous), (row_sources(previous), row_sources(self.snapshot))
         for number in every.tolist():
             entity = self.snapshot.entity(number)
             before = previous.identified(entity.id)
@@ -340,7 +339,7 @@ class RowMaker:
                 new.append(number)
             elif (
                 previous.entity(before) != entity
-                or before_said.get(before) != self._said.get(number)
+                or before_declared.get(before) != self._declared.get(number)
                 or places[0](before) != places[1](number)
             ):
                 changed.append(number)
@@ -358,7 +357,7 @@ class RowMaker:
             places = at = [-1] * len(rows)
         for row, source, number, entity in zip(rows, places, at, numbers.tolist(), strict=True):
             row += [self._sources_named[source], number] if source >= 0 else [None, None]
-            row += [self._said.get(entity), index_key(row[0]), _LABELS[row[3]]]
+            row += [self._declared.get(entity), index_key(row[0]), _LABELS[row[3]]]
         if kind.endswith("changed"):
             return Batch(kind, name, [], rows)
         for row, labels in zip(rows, self._labels.of(numbers), strict=True):
@@ -502,7 +501,7 @@ class RowMaker:
         snapshot, previous, known = self.snapshot, self.previous, self._known
         if previous is None or not len(known):
             return
-        before, now = said_where(previous), said_where(snapshot)
+        before, now = place_hashes(previous), place_hashes(snapshot)
         order = np.argsort(known)
         at = order[np.minimum(np.searchsorted(known, self.sids, sorter=order), len(known) - 1)]
         changed = np.flatnonzero((known[at] == self.sids) & (before[at] != now)).astype(np.int32)
@@ -608,7 +607,7 @@ def write_snapshot(
                 under_way.append((connection.submit(partial(loading.write, batch, attempt)), len(batch.rows)))
             settle(0)
     finally:
-        # Nothing of a failed load goes on behind the caller's back.
+        # Nothing of a failed load goes on unnoticed.
         wait(future for future, _ in under_way)
 
 

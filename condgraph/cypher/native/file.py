@@ -70,70 +70,70 @@ def applied(found: Map[str, Any], guess: Mapping, texts: Texts, shared: Callable
     """
     _keys("the mapping file", found, ("node", "relationship"))
     nodes = {node.label: node for node in guess.nodes}
-    for label, said in _table(found, "node", "the mapping file").items():
+    for label, section in _table(found, "node", "the mapping file").items():
         about = f"node.{_word(label)}"
         node = _known(nodes, label, f"the database has no nodes with the label {label!r}")
-        nodes[label] = _node(node, _table({about: said}, about, "the mapping file"), about, texts, shared)
+        nodes[label] = _node(node, _table({about: section}, about, "the mapping file"), about, texts, shared)
     types = {relationship.type: relationship for relationship in guess.relationships}
-    for name, said in _table(found, "relationship", "the mapping file").items():
+    for name, section in _table(found, "relationship", "the mapping file").items():
         about = f"relationship.{_word(name)}"
         one = _known(types, name, f"the database has no relationships of the type {name!r}")
-        types[name] = _relationship(one, _table({about: said}, about, "the mapping file"), about, texts)
-    said_so = {f"{about}": "the mapping file says so" for about in _paths(found)}
-    return replace(guess, nodes=tuple(nodes.values()), relationships=tuple(types.values()), reasons=guess.reasons | said_so)
+        types[name] = _relationship(one, _table({about: section}, about, "the mapping file"), about, texts)
+    reasons_given = {f"{about}": "the mapping file says so" for about in _paths(found)}
+    return replace(guess, nodes=tuple(nodes.values()), relationships=tuple(types.values()), reasons=guess.reasons | reasons_given)
 
 
-def _node(node: NodeType, said: Map[str, Any], about: str, texts: Texts, shared: Callable[[str, str], bool]) -> NodeType:
-    _keys(about, said, ("concept", "name", "id", "hide", "property"))
+def _node(node: NodeType, section: Map[str, Any], about: str, texts: Texts, shared: Callable[[str, str], bool]) -> NodeType:
+    _keys(about, section, ("concept", "name", "id", "hide", "property"))
     keys = {prop.key: prop for prop in node.properties}
     of = f"the nodes of {node.label!r}"
-    if "concept" in said:
-        node = replace(node, concept=_text(said, "concept", about))
-    if "name" in said:
+    if "concept" in section:
+        node = replace(node, concept=_text(section, "concept", about))
+    if "name" in section:
         node = replace(
-            node, name=tuple(_known(keys, key, f"{of} have no property {key!r}").key for key in _texts(said, "name", about))
+            node, name=tuple(_known(keys, key, f"{of} have no property {key!r}").key for key in _texts(section, "name", about))
         )
-    if "id" in said:
-        key = _known(keys, _text(said, "id", about), f"{of} have no property {said['id']!r}").key
+    if "id" in section:
+        key = _known(keys, _text(section, "id", about), f"{of} have no property {section['id']!r}").key
         if key != node.unique and shared(node.label, key):
             raise OptionError(
                 f"{about}.id: two nodes of {node.label!r} have the same {key!r}", hint="an id tells every node from all others"
             )
         node = replace(node, unique=key)
-    if "hide" in said:
+    if "hide" in section:
         node = replace(
-            node, hidden=tuple(_known(keys, key, f"{of} have no property {key!r}").key for key in _texts(said, "hide", about))
+            node, hidden=tuple(_known(keys, key, f"{of} have no property {key!r}").key for key in _texts(section, "hide", about))
         )
-    for key, more in _table(said, "property", about).items():
+    for key, more in _table(section, "property", about).items():
         place = f"{about}.property.{_word(key)}"
         prop = _known(keys, key, f"{of} have no property {key!r}")
         keys[key] = _property(prop, _table({place: more}, place, about), place, texts.get(("node", node.label, key), ()))
     return replace(node, properties=tuple(keys.values()))
 
 
-def _relationship(one: RelationshipType, said: Map[str, Any], about: str, texts: Texts) -> RelationshipType:
-    _keys(about, said, ("predicate", "qualifiers", "start", "end", "property"))
+def _relationship(one: RelationshipType, section: Map[str, Any], about: str, texts: Texts) -> RelationshipType:
+    _keys(about, section, ("predicate", "qualifiers", "start", "end", "property"))
     keys = {prop.key: prop for prop in one.qualifiers}
     of = f"the relationships {one.type!r}"
-    for key, more in _table(said, "property", about).items():
+    for key, more in _table(section, "property", about).items():
         place = f"{about}.property.{_word(key)}"
         prop = _known(keys, key, f"{of} have no property {key!r}")
         keys[key] = _property(prop, _table({place: more}, place, about), place, texts.get(("relationship", one.type, key), ()))
-    for key, called in _table(said, "qualifiers", about).items():
+    for key, called in _table(section, "qualifiers", about).items():
         if not isinstance(called, str) or not called.strip():
             raise OptionError(f"{about}.qualifiers.{_word(key)} is a text, not {called!r}")
         keys[key] = replace(_known(keys, key, f"{of} have no property {key!r}"), predicate=called)
     ends: dict[str, str] = {}
     for end in ("start", "end"):
-        if end in said:
-            prop = _known(keys, _text(said, end, about), f"{of} have no property {said[end]!r}")
+        if end in section:
+            prop = _known(keys, _text(section, end, about), f"{of} have no property {section[end]!r}")
             types = {kind for name, _ in prop.types for kind in elements(name)}
             if prop.reading not in ("date", "datetime") and not types & _TIMED:
                 hint = f'[{about}.property.{_word(prop.key)}] with as = "date", and a format, makes it one'
                 raise OptionError(f"{about}.{end}: {prop.key!r} is no time but {', '.join(sorted(types))}", hint=hint)
             ends[end] = prop.key
-    if "predicate" in said:
-        one = replace(one, predicate=_text(said, "predicate", about))
+    if "predicate" in section:
+        one = replace(one, predicate=_text(section, "predicate", about))
     start, end_key = ends.get("start", one.start), ends.get("end", one.end)
     if start is not None and start == end_key:
         raise OptionError(f"{about}: {start!r} is both from when and until when it holds")
@@ -145,16 +145,16 @@ def _relationship(one: RelationshipType, said: Map[str, Any], about: str, texts:
     return replace(one, qualifiers=tuple(keys.values()), start=start, end=end_key)
 
 
-def _property(prop: Property, said: Map[str, Any], about: str, texts: Sequence[str]) -> Property:
-    _keys(about, said, ("predicate", "as", "format"))
-    if "predicate" in said:
-        prop = replace(prop, predicate=_text(said, "predicate", about))
-    if "as" not in said and "format" not in said:
+def _property(prop: Property, section: Map[str, Any], about: str, texts: Sequence[str]) -> Property:
+    _keys(about, section, ("predicate", "as", "format"))
+    if "predicate" in section:
+        prop = replace(prop, predicate=_text(section, "predicate", about))
+    if "as" not in section and "format" not in section:
         return prop
-    reading = _text(said, "as", about) if "as" in said else prop.reading
+    reading = _text(section, "as", about) if "as" in section else prop.reading
     if reading not in _READINGS:
         raise OptionError(f"{about}.as is one of {', '.join(_READINGS)}, not {reading!r}", candidates=nearest(reading, _READINGS))
-    form = _text(said, "format", about) if "format" in said else None
+    form = _text(section, "format", about) if "format" in section else None
     if form is not None and reading not in ("date", "datetime"):
         raise OptionError(f'{about}.format needs as = "date" or "datetime"')
     if form == {"date": ISO_DATE, "datetime": ISO_DATETIME}.get(reading):
@@ -167,8 +167,8 @@ def _property(prop: Property, said: Map[str, Any], about: str, texts: Sequence[s
     return changed
 
 
-def _keys(about: str, said: Map[str, Any], allowed: Sequence[str]) -> None:
-    for key in said:
+def _keys(about: str, section: Map[str, Any], allowed: Sequence[str]) -> None:
+    for key in section:
         if key not in allowed:
             hint = f"it has {', '.join(allowed)}"
             raise OptionError(f"{about} has no key {key!r}", candidates=nearest(key, allowed), hint=hint)
@@ -181,33 +181,33 @@ def _known(known: Map[str, T], name: str, message: str) -> T:
     raise OptionError(f"the mapping file: {message}", candidates=nearest(name, known), hint=hint)
 
 
-def _table(said: Map[str, Any], key: str, about: str) -> Map[str, Any]:
-    result = said.get(key, {})
+def _table(section: Map[str, Any], key: str, about: str) -> Map[str, Any]:
+    result = section.get(key, {})
     if not isinstance(result, dict):
         raise OptionError(f"{about}: {key} is a table, not {result!r}", hint=f"[{key}...] begins one")
     return result
 
 
-def _text(said: Map[str, Any], key: str, about: str) -> str:
-    result = said[key]
+def _text(section: Map[str, Any], key: str, about: str) -> str:
+    result = section[key]
     if not isinstance(result, str) or not result.strip():
         raise OptionError(f"{about}.{key} is a text, not {result!r}")
     return result
 
 
-def _texts(said: Map[str, Any], key: str, about: str) -> list[str]:
-    result = [said[key]] if isinstance(said[key], str) else said[key]
+def _texts(section: Map[str, Any], key: str, about: str) -> list[str]:
+    result = [section[key]] if isinstance(section[key], str) else section[key]
     if not isinstance(result, list) or not all(isinstance(item, str) for item in result) or len(set(result)) < len(result):
-        raise OptionError(f"{about}.{key} is a list of different texts, not {said[key]!r}")
+        raise OptionError(f"{about}.{key} is a list of different texts, not {section[key]!r}")
     return result
 
 
 def _paths(found: Map[str, Any]) -> Iterable[str]:
     for sort, tables in found.items():
-        for name, said in tables.items():
-            for key in said:
+        for name, section in tables.items():
+            for key in section:
                 if key == "property":
-                    yield from (f"{sort}.{name}.property.{item}" for item in said[key])
+                    yield from (f"{sort}.{name}.property.{item}" for item in section[key])
                 else:
                     yield f"{sort}.{name}.{key}"
 
@@ -245,14 +245,14 @@ def written(mapping: Mapping, place: str) -> str:
         lines += [
             f"{end} = {_quoted(key)}" for end, key in (("start", relationship.start), ("end", relationship.end)) if key is not None
         ]
-        # What they are called stands in `qualifiers` already.
+        # Their names are in `qualifiers` already.
         plain = [replace(prop, predicate=prop.key) for prop in relationship.qualifiers]
         lines += _properties(mapping, plain, f"relationship.{relationship.type}", f"relationship.{_word(relationship.type)}")
     return "\n".join(lines) + "\n"
 
 
 def _properties(mapping: Mapping, properties: Sequence[Property], about: str, header: str) -> list[str]:
-    """A table for each property that is read otherwise than it is, behind comments about the
+    """A table for each property that is read otherwise than it is, after comments about the
     others.
     """
     comments, tables = [], []
@@ -278,7 +278,7 @@ def _reason(mapping: Mapping, about: str) -> list[str]:
 
 
 def _line(text: str) -> str:
-    """A text that stands in a comment."""
+    """A text as part of a comment."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 

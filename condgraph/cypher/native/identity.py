@@ -127,11 +127,11 @@ def _number(e: str) -> str:
 
 #: Types that are found by their texts.
 _PLAIN: Final = ({"STRING"}, {"INTEGER"})
-#: Where the variable stands in a text; no label or key of a server holds this.
+#: A placeholder of the variable in a text; no label or key of a server holds this.
 _HERE: Final = "\0"
 #: The variable of all values that are called like some texts.
 _LIKE: Final = "alike"
-#: Labels that a query tells apart one by one; of more it looks through a list, which is planned faster.
+#: Labels that a query lists one by one; of more it looks through a list, which is planned faster.
 _FEW: Final = 4
 
 
@@ -150,7 +150,7 @@ def within_labels(e: str, labels: Sequence[str]) -> str:
 
 class Identity:
     """Names and ids of one mapping. `parameters` are those that the expressions and queries need: of
-    many labels, what is known of each stands in lists, and not in the text, which is planned sooner.
+    many labels, what is known of each is in lists, and not in the text, which is planned sooner.
     """
 
     __slots__ = ("_begins", "_id", "_lists", "_name", "_nodes", "parameters")
@@ -180,7 +180,7 @@ class Identity:
         more than once, and perhaps others.
         """
         values, result = _values(test), list[str]()
-        # Labels that no index tells apart are looked through together: planning takes long by the query.
+        # Labels without an index are looked through together: planning takes long by the query.
         together: dict[str, list[str]] = {}
         more = "".join(f" + [x IN {values} | {read}(x)]" for read in ("toIntegerOrNull", "toFloatOrNull", "toBooleanOrNull"))
         like = f"WITH {values}{more} AS {_LIKE} "
@@ -239,7 +239,7 @@ class Identity:
         return f"coalesce({first}, elementId({e}))"
 
     def _short_name(self, e: str, mapping: Mapping) -> str:
-        """What `name_of` calls a node, in fewer words: it stands in most queries several times, and the
+        """What `name_of` calls a node, in fewer words: most queries have it several times, and the
         server's planner takes longer by the word.
         """
         named = [[node.label, *node.name] for node in mapping.nodes if node.name]
@@ -302,8 +302,8 @@ def _cases(e: str, mapping: Mapping) -> list[str]:
     named = []
     for labels, keys in cases:
         held = f"{e}.{quote(keys[0])}" if len(keys) == 1 else joined(e, keys)
-        said = f"toStringOrNull({held})" if len(keys) == 1 else held
-        named.append(f"WHEN {within_labels(e, labels)} AND {held} <> '' THEN {said}")
+        text = f"toStringOrNull({held})" if len(keys) == 1 else held
+        named.append(f"WHEN {within_labels(e, labels)} AND {held} <> '' THEN {text}")
     keyed = [
         f"WHEN {has_label(e, node.label)} AND {e}.{quote(node.unique)} IS NOT NULL "
         f"THEN {literal(node.concept + ' ')} + toStringOrNull({e}.{quote(node.unique)})"

@@ -69,7 +69,7 @@ _MACHINE: Final = re.compile(
 ).fullmatch
 _FIRST: Final = ("firstname", "forename", "givenname", "first", "given")
 _LAST: Final = ("lastname", "surname", "familyname", "last", "family")
-#: What stands before "name" where it is that of something else.
+#: What precedes "name" where it is that of something else.
 _OTHERS: Final = frozenset(
     [
         "contact",
@@ -232,7 +232,7 @@ def check_reading(prop: Property, texts: Sequence[str]) -> None:
     """
     form = format_of(prop)
     if prop.format is None and any(name in ("DATE", "LOCAL DATETIME", "ZONED DATETIME") for name, _ in prop.types):
-        # It is one already; text beside it is read where it can be.
+        # It is one already; other text is read where it can be.
         return
     if form is not None and not any(form.read(entry) is not None for entry in texts):
         tried = {item: sum(time_format(item).read(text) is not None for text in texts) for item in _FORMATS}
@@ -253,7 +253,7 @@ def check_reading(prop: Property, texts: Sequence[str]) -> None:
 
 # -- The look ----------------------------------------------------------------------------------------
 # Nothing is scanned: counts are those that the server keeps, samples are the first `SAMPLE` nodes of a
-# label. What the user has no right to ask is left out, and said in `warnings`.
+# label. What the user has no right to ask is left out, and reported in `warnings`.
 
 
 #: Nodes of a label, and relationships of a type, that are looked at; where there are very many
@@ -312,7 +312,7 @@ class Counts:
     types: dict[str, int]
     nodes: int
     relationships: int
-    #: What tells these counts from others.
+    #: What identifies this state of the counts.
     mark: str
 
 
@@ -503,7 +503,7 @@ class Groups:
         self._above: dict[str, str] = {}
 
     def of(self, label: str) -> str:
-        """The label that stands for all that occur together."""
+        """The label that represents all that occur together."""
         while (above := self._above.get(label, label)) != label:
             label = above
         return label

@@ -2,7 +2,7 @@
 concepts, properties attributes, relationships relations, their properties qualifiers.
 
 A statement of a relation is its relationship. That of an attribute is a list of node, predicate and
-value behind the clauses that look at the property (`native.properties`). What is looked for in the
+value after the clauses that look at the property (`native.properties`). What is looked for in the
 whole database is looked for label by label, since that is what the server's indexes are by.
 """
 
@@ -80,7 +80,7 @@ class NativeLayout(Layout):
         return result if self.found is None else {**result, "found": self.found}
 
     def with_found(self, found: dict[str, list[str]]) -> NativeLayout:
-        """This layout for a query beside that of an answer: names are those of nodes that were looked up,
+        """This layout for a follow-up query of an answer: names are those of nodes that were looked up,
         by the server's ids, and nodes are described afterwards. Texts are short, and soon planned.
         """
         other = copy(self)
@@ -88,7 +88,7 @@ class NativeLayout(Layout):
         return other
 
     def typed(self, written: str, value: Any) -> str:
-        """Texts are said to be texts: an index of the database may be one of texts alone."""
+        """Texts are declared as texts: an index of the database may be one of texts alone."""
         if isinstance(value, str):
             return f"toString({written})"
         texts = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
@@ -207,7 +207,7 @@ class NativeLayout(Layout):
     # -- statements --------------------------------------------------------------------------------
 
     def attributes(self, writing: Writing, wanted: Wanted) -> Match:
-        """The properties that a predicate stands for, of each label that has them."""
+        """The properties of a predicate, of each label that has them."""
         return self.holdings.match(writing, wanted, self.labels_of)
 
     def relations(self, writing: Writing, wanted: Wanted) -> Match:
@@ -254,7 +254,7 @@ class NativeLayout(Layout):
         return Either(o, self._entity(o, "entity")).whole if family == "any" else self.entity_cell(o)
 
     def type(self, f: str) -> str:
-        """What the type of a relationship is called, or the predicate beside a value."""
+        """What the type of a relationship is called, or the predicate of a value."""
         # Of an element of such a list the planner knows no type: what it knows it would hold against
         # the branch that does not count.
         some = f"[{f}, 1][0]"
@@ -338,7 +338,7 @@ class NativeLayout(Layout):
         )
 
     def concepts_named(self, writing: Writing, names: Sequence[str]) -> list[str]:
-        """They have no nodes, and are said."""
+        """They have no nodes, and are spelled out."""
         return [self._concept(writing, label, name) for name in names for label in self.labels.get(name, ())]
 
     def _concept(self, writing: Writing, label: str, name: str) -> str:

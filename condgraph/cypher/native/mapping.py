@@ -34,7 +34,7 @@ class Property:
     #: Whether no index of the server has it, of whatever kind; False where that is not known.
     unindexed: bool = False
     #: Whether some text of the sample has white space other than single blanks between words, so
-    #: that it is equal to what it does not stand like.
+    #: that it is equal to what is written otherwise.
     untidy: bool = False
 
     @property
@@ -77,7 +77,7 @@ class RelationshipType:
     ends: tuple[tuple[str, str, int], ...] = ()
     #: Its properties, which are qualifiers.
     qualifiers: tuple[Property, ...] = ()
-    #: Keys of the properties from when and until when it holds; only a mapping file says so.
+    #: Keys of the properties from when and until when it holds; only a mapping file states them.
     start: str | None = None
     end: str | None = None
     #: Relationships that the sample did not have.
@@ -95,7 +95,7 @@ class Mapping:
     node_count: int = 0
     relationship_count: int = 0
     unlabelled: int = 0
-    #: What tells this state of the counts from others: it changes when any count does.
+    #: What identifies this state of the counts: it changes when any count does.
     mark: str = ""
     #: Reasons for what was chosen, by what they are about ("node.Person.name").
     reasons: dict[str, str] = field(default_factory=dict)

@@ -71,7 +71,7 @@ class Named(Cell):
 
     @property
     def whole(self) -> str:
-        """A map; the name, which may be long to say, is said once."""
+        """A map; the name, which may be a long expression, is written once."""
         return f"head([n IN [{self._name}] | {{kind: '{self._kind}', key: n, text: n, id: {self._id}, held: true}}])"
 
     def field(self, name: Field) -> str:
@@ -190,7 +190,7 @@ def lean(held: str, one: Property, types: frozenset[str]) -> dict[Field, str] | 
 def full(held: str, one: Property, types: frozenset[str]) -> dict[Field, str]:
     """The fields of a value of several types, or that is read as something."""
     result = {name: text for name, text in fields(held, one, types).items() if text != "null"}
-    # Integers stay what they are, which tells all their digits.
+    # Integers stay what they are, which keeps all their digits.
     result.pop("exact", None)
     result.pop("order", None)
     if "number" in result:
@@ -252,7 +252,7 @@ def ranks_of(text: str) -> str:
 # Properties of relationships, and the times at which these hold where the mapping says which
 # properties these are.
 #
-# Which keys a type has stands in a parameter, since one clause serves relationships of any type.
+# Which keys a type has is in a parameter, since one clause serves relationships of any type.
 
 
 def named(of: RelationshipType, one: Property) -> str:
@@ -344,20 +344,20 @@ class Qualifiers:
 
 
 # -- Attributes --------------------------------------------------------------------------------------
-# Which properties of which labels a predicate stands for, and the clauses that read them.
+# The properties and labels of each predicate, and the clauses that read them.
 #
 # A property of one type is asked as it is, one query a label. One that has lists, that is read from
-# texts, or a predicate that stands for several properties is read first and tested then.
+# texts, or a predicate of several properties is read first and tested then.
 
 
-#: Queries that stand one after the other, of a label or a property each. Of more the server's planner takes
-#: seconds: then labels that no index tells apart are looked through together, and the keys of each node.
+#: Queries in one union, of a label or a property each. Of more the server's planner takes
+#: seconds: then labels without an index are looked through together, and the keys of each node.
 MOST_BRANCHES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A property that a predicate stands for, on the nodes of some labels (`everywhere`: of all), of
+    """A property of a predicate, on the nodes of some labels (`everywhere`: of all), of
     which some are known to have no index of it.
     """
 
@@ -558,7 +558,7 @@ def _has_labels(e: str, a: str, some: Sequence[Holding]) -> str:
 
 def apart(e: str, labels: Sequence[str], unindexed: Collection[str] = ()) -> list[tuple[list[str], str, str]]:
     """Some labels one by one, each with a pattern and a condition that leaves out the nodes of those
-    before. Where they are many, those that are said to have no index come first, together.
+    before. Where they are many, those without an index come first, together.
     """
     scanned = [label for label in labels if label and label in unindexed] if len(labels) > MOST_BRANCHES else []
     result = [(scanned, f"({e}:{'|'.join(map(quote, scanned))})", "")] if scanned else []
@@ -571,7 +571,7 @@ def apart(e: str, labels: Sequence[str], unindexed: Collection[str] = ()) -> lis
 
 
 def _fact(e: str, predicate: str, value: str) -> str:
-    """What tells a statement from others: as the field of a map, so that the server takes it for
+    """What identifies a statement: as the field of a map, so that the server takes it for
     anything that it may be.
     """
     return f"{{f: [{e}, {predicate}, {value}]}}.f"
@@ -582,6 +582,6 @@ def _each(writing: Writing, one: Property, held: str, e: str, predicate: str, v:
     x, y = writing.name("x"), writing.name("y")
     several = any(is_list(kind) for kind, _ in one.types)
     result = f"COLLECT {{ UNWIND {each(held, one)} AS {y} RETURN DISTINCT {y} }}" if several else f"[{held}]"
-    # As the field of a map, since the server refuses what it takes for no node where one may stand.
+    # As the field of a map, since the server refuses what it takes for no node where one may be.
     cell = f"{{v: {Held(x, one).whole}}}.v"
     return f"UNWIND {result} AS {x} WITH {e}, {cell} AS {v}, {_fact(e, predicate, x)} AS {f}"

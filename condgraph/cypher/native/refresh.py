@@ -79,12 +79,12 @@ def keys_of(plan: Node, mapping: Mapping) -> frozenset[str]:
             called.setdefault(named(of, qualifier), []).append(qualifier.key)
     result = set[str]()
     for operator in postorder(plan):
-        said = [getattr(operator, field.name) for field in fields(operator) if field.init]  # type: ignore[arg-type]
+        values = [getattr(operator, field.name) for field in fields(operator) if field.init]  # type: ignore[arg-type]
         if isinstance(operator, alg.Scan) and operator.predicates is None and operator.family != "relation":
             result.update(mapping.unseen, *(called.values() if mapping.beyond <= _ALL_COUNTED else ()))
         if isinstance(operator, alg.During | alg.DuringAny | alg.WhereValidity | alg.Validity):
-            said.append((START_TIME, END_TIME))
-        for item in said:
+            values.append((START_TIME, END_TIME))
+        for item in values:
             for name in item if isinstance(item, tuple) else (item,):
                 if isinstance(name, str):
                     result.update(called.get(name, ()))
@@ -280,13 +280,13 @@ def _put(properties: Sequence[Property], one: Property) -> tuple[Property, ...]:
     return tuple(sorted([*others, one], key=lambda known: known.key))
 
 
-def named_in(said: dict[str, Any], mapping: Mapping) -> list[str]:
+def named_in(stated: dict[str, Any], mapping: Mapping) -> list[str]:
     """The keys that a mapping file names of labels and types in whose samples they are not."""
     every = mapping.keys | set(mapping.unseen)
     seen = {("node", node.label): {prop.key for prop in node.properties} for node in mapping.nodes if node.beyond}
     seen |= {("relationship", of.type): {qualifier.key for qualifier in of.qualifiers} for of in mapping.relationships if of.beyond}
     result: list[str] = []
-    for sort, tables in said.items():
+    for sort, tables in stated.items():
         for name, table in tables.items() if isinstance(tables, dict) else ():
             if (known := seen.get((sort, name))) is not None:
                 result += [text for text in _texts_in(table) if text in every and text not in known]
@@ -330,7 +330,7 @@ class Current:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connection, self._typing, self._lease, self._clock = connection, typing, lease, clock
-        self._said: dict[str, Any] = {} if file is None else read_file(file)
+        self._stated: dict[str, Any] = {} if file is None else read_file(file)
         self._lock = Lock()
         self._found: Mapping | None = None
         self._counts: Counts | None = None
@@ -382,7 +382,7 @@ class Current:
     def closer(self, keys: Callable[[Mapping], Collection[str]]) -> Mapping:
         """The mapping, with the properties of some keys counted over all nodes and relationships; the
         same object where there is nothing to count. What takes too much of the time that the call has
-        left is not counted, and the mapping says so (`unsure`).
+        left is not counted, which the mapping states (`unsure`).
         """
         result = self.mapping()
         if not result.beyond:
@@ -428,7 +428,7 @@ class Current:
         begin, self._texts, self._known = self._clock(), {}, {}
         guess = look(self._connection, self._typing, self._texts)
         # Properties that a file names may be beyond the samples.
-        named = named_in(self._said, guess)
+        named = named_in(self._stated, guess)
         self._guess = self._counted(guess, named) if named else guess
         try:
             result = self._applied(self._guess)
@@ -447,7 +447,7 @@ class Current:
         return result
 
     def _applied(self, guess: Mapping) -> Mapping:
-        return applied(self._said, guess, self._texts, self._shared)
+        return applied(self._stated, guess, self._texts, self._shared)
 
     def _shared(self, label: str, key: str) -> bool:
         """Whether two nodes of a label have the same value of a property: of all of them where they

@@ -40,7 +40,7 @@ class NativeSchema(StoredSchema):
 
 
 class _Spellings:
-    """The names of a database by their words, since "acted in" stands there as ACTED_IN."""
+    """The names of a database by their words, since "acted in" is ACTED_IN there."""
 
     def __init__(self, schema: StoredSchema) -> None:
         vocabularies = {
@@ -66,7 +66,7 @@ _LONGEST: Final = 200
 
 
 def _words(name: str) -> str:
-    """What a name has for words, whatever stands between them.
+    """The words of a name, whatever separates them.
 
     >>> _words("ACTED_IN") == _words("acted in"), _words("companyName") == _words("Company name")
     (True, True)

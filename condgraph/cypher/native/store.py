@@ -185,7 +185,7 @@ class NativeNames:
         return rows
 
     def all_names(self, around: Sequence[str]) -> list[str]:
-        """The names of all nodes and concepts; of a large database those that stand around some texts,
+        """The names of all nodes and concepts; of a large database those in order around some texts,
         by the properties that name them.
         """
         result = list(self._schema.concepts)
@@ -226,7 +226,7 @@ class _Writing:
 # in all of these are one statement.
 
 
-#: Properties as `values_in` takes them, each behind its key.
+#: Properties as `values_in` takes them, each after its key.
 _HELD: Final = f"[k IN keys(%s) WHERE NOT k IN $hidden | head([v IN [%s[k]] | [k] + {sent('v')}])]"
 #: Rows between two looks at the deadline.
 _ROWS: Final = 1_000
@@ -361,7 +361,7 @@ class NativeStore(AskingStore):
         return self._schema.mapping
 
     def closer(self, keys: Callable[[Mapping], Collection[str]]) -> bool:
-        """Have the properties of some keys counted over the whole database; whether that tells more."""
+        """Have the properties of some keys counted over the whole database; whether that changes anything."""
         before = self.mapping
         return self._look_closer is not None and self._look_closer(keys) is not before
 
@@ -391,7 +391,7 @@ class NativeStore(AskingStore):
         return NativeNames(self.connection, self._schema, self._layout)  # type: ignore[arg-type]
 
     def _layout_for(self, plans: Sequence[Node]) -> NativeLayout:
-        """Names are looked up first, by one query that is the same for all programs: said in each part
+        """Names are looked up first, by one query that is the same for all programs: repeated in each part
         of a query that needs them they are most of what the server plans.
         """
         nodes = [node for plan in plans for node in postorder(plan)]
@@ -458,9 +458,9 @@ class NativeStore(AskingStore):
         """
         snapshot, equal = self._read()
         if equal:
-            said = "1 relationship is" if equal == 1 else f"{equal:,} relationships are"
+            many = "1 relationship is" if equal == 1 else f"{equal:,} relationships are"
             warnings.warn(
-                f"{said} equal to another in ends, type and properties, and the same statement: "
+                f"{many} equal to another in ends, type and properties, and the same statement: "
                 "the database itself counts each of them",
                 stacklevel=3,
             )
@@ -474,7 +474,7 @@ class NativeStore(AskingStore):
 
 
 def unseen_in(request: Request, mapping: Mapping) -> list[str]:
-    """The keys that no sample has, and that may stand in a program, in whatever spelling."""
+    """The keys that no sample has, and that may occur in a program, in whatever spelling."""
     if not mapping.unseen:
         return []
     written = _folded(f"{request.program} {request.options}")

@@ -1,5 +1,5 @@
 """Properties of Neo4j as values of the engine: one table from the types of the server, worked out in Python and in Cypher,
-and formats of dates that stand as text.
+and formats of dates that are stored as text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, parse_number, text_of
 
 # -- Formats of dates --------------------------------------------------------------------------------
-# Dates that stand as text: a format such as "%d/%m/%Y", as a regular expression that Python and
+# Dates that are stored as text: a format such as "%d/%m/%Y", as a regular expression that Python and
 # the server both take, and how the parts are taken out, in Python and in Cypher.
 #
 # What does not match, or is a day that no calendar has, is no date, and never a failure: the server
@@ -34,7 +34,7 @@ _FULL: Final = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
-#: What a directive matches: where something stands between it and the next, and where nothing does.
+#: What a directive matches: where something separates it from the next, and where nothing does.
 _LOOSE: Final = {
     "Y": "[0-9]{4}",
     "m": "(?:0?[1-9]|1[0-2])",
@@ -66,7 +66,7 @@ class TimeFormat:
     #: Directives ("Y") in their order.
     directives: tuple[str, ...]
     pattern: str
-    #: Characters that stand between the directives; none where `places` tell them apart.
+    #: Characters between the directives; none where `places` separate them.
     between: tuple[str, ...]
     places: tuple[int, ...]
     precision: Precision
@@ -134,7 +134,7 @@ class TimeFormat:
         )
 
     def end(self, start: str) -> str:
-        """The second behind the time that begins at a second, given as an expression."""
+        """The second after the time that begins at a second, given as an expression."""
         if self.precision is Precision.SECOND:
             return f"{start} + 1"
         if self.precision is Precision.DAY:
@@ -234,7 +234,7 @@ def time_format(text: str, *, moment: bool = False) -> TimeFormat:
 # for the numbers.
 #
 # Texts are equal by white space made single. A property with texts that have other white space is
-# `untidy`; elsewhere the text of the database is compared as it stands.
+# `untidy`; elsewhere the text of the database is compared as it is.
 
 
 #: A byte array, which `valueType` calls a list of integers.
@@ -482,7 +482,7 @@ def any_spaced(v: str, longer: int = -1) -> str:
 
 def each(p: str, prop: Property) -> str:
     """An expression for the list of the single values of a property expression, which is not null.
-    The same value may stand in it twice.
+    The same value may be in it twice.
     """
     if any(name == BYTES for name, _ in prop.types):
         # A list within a list stays what it is: `fields` finds it unknown.
@@ -497,7 +497,7 @@ def collapsed(p: str) -> str:
 
 
 def fields(p: str, prop: Property, types: frozenset[str] | None = None) -> dict[Field, str]:
-    """The fields of a single value as expressions of `p`, which should be a variable: it stands in
+    """The fields of a single value as expressions of `p`, which should be a variable: it is in
     them often. They hold whatever type the value has, also one that the sample has not; with `types`, of
     these alone, which is far shorter: a value of another type is what the server prints.
     """
@@ -651,7 +651,7 @@ def number_text(number: str) -> str:
     return f"CASE WHEN {whole} THEN toString(toInteger({number})) ELSE toString({number}) END"
 
 
-#: The float behind the largest integer.
+#: The float after the largest integer.
 _BEYOND: Final = "9.223372036854775807e18"
 
 

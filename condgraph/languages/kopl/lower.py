@@ -99,7 +99,7 @@ class Lowering:
         #: Whether `order` is right, and no pass has anything to do; the rules look where they make
         #: what a pass would change.
         self.tidy = True
-        # A name that stands twice is one operator.
+        # A name that occurs twice is one operator.
         self._named: dict[str, ByName] = {}
         self._members: dict[str, Members] = {}
         self._rows: dict[str, AllEntities] = {}
@@ -112,7 +112,7 @@ class Lowering:
         return self.steps[len(self.results)].function
 
     def span(self, i: int | None = None) -> Span | None:
-        """Where the i-th text of the step stands, or the whole step."""
+        """The position of the i-th text of the step, or of the whole step."""
         if self._places is None:
             # Read once: a program may have as many unknown names as steps.
             self._places = places(self.program, self.knows)
@@ -312,12 +312,12 @@ class Lowering:
             result = {item for item, _ in kinds}
             if result and result <= COMPARED.keys() - {Kind.QUANTITY if kind == "Num" else Kind.TIME}:
                 # Who takes the values for others than they are hears what they are.
-                said = [
+                kinds_there = [
                     f"{word}, which are compared by Filter{end} and QFilter{end}"
                     for entry, (word, end) in COMPARED.items()
                     if entry in result
                 ]
-                error.hint = f"the values are {'; '.join(said)}"
+                error.hint = f"the values are {'; '.join(kinds_there)}"
             raise
 
     def literal(self, i: int, read: Callable[..., Read], *arguments: Any) -> Read:

@@ -44,7 +44,7 @@ _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
 _END_OF_CALL: Final = re.compile(rf"\)(?=\s*(?:$|(?:{'|'.join(FUNCTIONS)})[ \t]*\())")
 #: What ends a call that was not open, and begins another one.
 _ANOTHER: Final = re.compile(r"\)\s*([^\W\d]\w*)\(")
-#: Marks that other languages have between calls: behind a parenthesis, before a call or the end.
+#: Marks that other languages have between calls: after a parenthesis, before a call or the end.
 _PARTED: Final = re.compile(r"\)\s{0,9}(\.|->|→|,|;|\|>?|>>)\s{0,9}(?=[A-Z]\w{0,99}\s{0,9}\(|$)")
 _BLANK: Final = re.compile(r"\s*")
 _DECODER: Final = json.JSONDecoder()
@@ -56,7 +56,7 @@ _LOOKED_THROUGH: Final = 10_000
 
 def read_with_care(program: str, knows: Knows | None) -> tuple[list[Step], list[CallSpan]]:
     """The steps of a program as text or in the serialisation of the data set's baselines, not yet
-    linked, and where they stand.
+    linked, and their positions.
     """
     # A call in parentheses is none of the serialisation, whatever marks its texts have.
     if ("<func>" in program or "<arg>" in program) and not _HEAD.match(program):
@@ -186,7 +186,7 @@ def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> 
     texts: list[str] = []
     spans: list[Span] = []
     at = start
-    # Where the next comma and parenthesis stand, looked for again only behind them.
+    # Positions of the next comma and parenthesis, looked for again only after them.
     marks = {",": -1, ")": -1}
     while True:
         at = _skip_blank(program, at)
@@ -215,7 +215,7 @@ def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> 
 
 def check_arity(function: str, roles: tuple[str, ...], texts: Sequence[str], span: Span | None, where: str = "") -> None:
     """Complain where a function has more or fewer texts than it takes. `where` is the step it is, if
-    nothing says where it stands.
+    its position is not known.
     """
     if len(texts) != len(roles):
         takes = ", ".join(roles) or "none"
@@ -443,7 +443,7 @@ def parse(program: Program, knows: Knows | None = None) -> tuple[list[Step], lis
 
 
 def places(program: Program, knows: Knows | None = None) -> list[CallSpan]:
-    """Where the steps of a well-formed program stand in its text; empty for the JSON form, which
+    """The positions of the steps of a well-formed program in its text; empty for the JSON form, which
     has no positions.
     """
     if not isinstance(program, str) or program.strip().startswith("["):
@@ -499,7 +499,7 @@ def read_plainly(program: str) -> list[Step] | None:
 # -- Calls with JSON strings -----------------------------------------------------------------------
 
 _NOTHING: Final = r"\b([^\W\d]\w*)[ \t]*\(\s*\)\s*"
-#: What stands between two strings: the end of a call, calls that take no texts, and the beginning
+#: What is between two strings: the end of a call, calls that take no texts, and the beginning
 #: of the next one.
 _BETWEEN: Final = re.compile(rf"(\s*\)\s*)?((?:{_NOTHING})*)(?:\b([^\W\d]\w*)[ \t]*\(\s*)?")
 #: JSON strings hold no control characters.
@@ -551,7 +551,7 @@ def _quoted_calls(program: str) -> list[_Call] | None:
 
 
 def _learn(piece: str) -> bool:
-    """Read what stands between two strings; False where it is not what stands between plain calls."""
+    """Read what is between two strings; False where that does not separate plain calls."""
     if len(_KNOWN) > 4096:
         _KNOWN.clear()
     if len(piece) > 1000:

@@ -20,7 +20,7 @@ MOST_STEPS: Final = 2_000
 
 OPERATORS: Final = ("=", "!=", "<", ">", "<=", ">=")
 DIRECTIONS: Final = ("forward", "backward")
-#: What may stand in a text argument whose vocabulary is closed.
+#: The words of text arguments whose vocabulary is closed.
 CLOSED: Final[Mapping[str, tuple[str, ...]]] = {
     "op": OPERATORS,
     "direction": DIRECTIONS,
@@ -76,7 +76,7 @@ _SAID: Final = {"key": "attribute", "qkey": "qualifier", "qvalue": "value", "op"
 
 
 def form(function: str) -> str:
-    """How a function is written, and the words that may stand in it.
+    """How a function is written, and the words that it takes.
 
     >>> form("Relate"), form("Find")
     ('Relate(relation, direction), where direction is forward or backward', 'Find(name)')
@@ -87,8 +87,8 @@ def form(function: str) -> str:
         for role in roles
         if role in CLOSED
     ]
-    said = ", ".join("word" if role in ("between", "among") else _SAID.get(role, role) for role in roles)
-    return f"{function}({said})" + (f", where {closed[0]}" if closed else "")
+    words = ", ".join("word" if role in ("between", "among") else _SAID.get(role, role) for role in roles)
+    return f"{function}({words})" + (f", where {closed[0]}" if closed else "")
 
 
 #: Values by their type, and how functions that compare them end.
@@ -110,7 +110,7 @@ class Step(NamedTuple):
 
 
 class CallSpan(NamedTuple):
-    """Where a call stands in the text of a program, and where each of its texts."""
+    """The position of a call in the text of a program, and of each of its texts."""
 
     call: Span
     texts: tuple[Span, ...]

@@ -65,7 +65,7 @@ def _text(program: str) -> list[Step]:
     steps, places = read_with_care(program, _no_doubt)
     result: list[Step] = []
     for step, place in zip(steps, places, strict=True):
-        # A name in quotes stands in them there.
+        # A name in quotes has them there.
         texts = [hole(program[low:high]) or text for text, (low, high) in zip(step.texts, place.texts, strict=True)]
         result.append(Step(step.function, tuple(texts)))
     return link(result, places)
