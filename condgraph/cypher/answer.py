@@ -43,7 +43,7 @@ from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, text_of
 
 if TYPE_CHECKING:
-    from condgraph.cypher.queries import AskingStore
+    from condgraph.cypher.queries import CypherStore
     from condgraph.engine.execute import Run
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import Request
@@ -274,10 +274,10 @@ class Neo4jAnswer(StoredAnswer):
     answer from these.
     """
 
-    _store: AskingStore
+    _store: CypherStore
 
     def __init__(
-        self, store: AskingStore, request: Request, lowered: Lowered, compiled: Compiled, rows: Sequence[dict[str, Any]]
+        self, store: CypherStore, request: Request, lowered: Lowered, compiled: Compiled, rows: Sequence[dict[str, Any]]
     ) -> None:
         super().__init__(store, request, lowered)
         self._compiled, self._rows = compiled, rows

@@ -51,48 +51,6 @@ if TYPE_CHECKING:
     from condgraph.names.linking import LinkingSchema
 
 
-# -- Statements around entities ----------------------------------------------------------------------
-
-
-def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
-    """The entities of these ids and names with the statements that they are an end of, as a
-    snapshot of those alone; and of each entity in them one other that has its name, where there is
-    one. With `concepts` also the memberships that they are an end of.
-    """
-    of, scans = around_of(ids, names, values=values)
-    layout: Layout = store.layout
-    kinds = {kind for key in store.schema.qualifiers for kind, _ in store.schema.qualifier_kinds(key)}
-    parts = named_of(of, scans, qualified=Kind.ENTITY in kinds)
-    compiler = PlanCompiler(store.name, store.schema, [of, *scans, *parts], layout)
-    branches: list[list[str]] = []
-    for number, scan in enumerate(scans):
-        facts = compiler.facts(scan)
-        row = layout.statement(compiler, facts.fact, facts.subject, facts.thing, facts.family)
-        branches.append([*facts.render(), f"RETURN {number} AS unit, {row} AS row LIMIT {int(most)}"])
-    rows = compiler.entities(of)
-    described = layout.described(rows.variable)
-    branches.append([*rows.clauses, f"RETURN {len(scans)} AS unit, {{e: {described}}} AS row"])
-    for part in parts:
-        branches.append(
-            [*_namesakes(compiler, part, most), f"RETURN {len(scans)} AS unit, {{e: {layout.described('other')}}} AS row"]
-        )
-    if concepts:
-        branches += layout.memberships_of(compiler, compiler.set_of(of), most)
-    text = compiler.whole(branches, ("unit", "row"))
-    result: Snapshot = store.steady(lambda: restore(store.connection.read(text, compiler.parameters), store.known_sources, layout))
-    return result
-
-
-def _namesakes(compiler: PlanCompiler, part: Entities, most: int) -> list[str]:
-    """Clauses that leave, as `other`, one entity for each of a part whose name it has as well."""
-    rows, layout = compiler.entities(part), compiler.layout
-    n, k, e = rows.variable, compiler.name("k"), compiler.name("e")
-    result = "\n".join(layout.by_name(e, f"= {k}"))
-    look_up = f"{result}\nWITH {e}, {n} WHERE {e} <> {n}\nRETURN {e} AS other LIMIT 1"
-    bound = [f"WITH DISTINCT {n} LIMIT {int(most)}", f"WITH {n}, {layout.name_key(n)} AS {k}"]
-    return [*rows.clauses, *bound, compiler.call(look_up, n, k), "WITH DISTINCT other"]
-
-
 # -- Programs on their way to the server -----------------------------------------------------------
 # A program on its way to the server: its query, and the names of entities that the query looks up
 # as well.
@@ -107,7 +65,7 @@ _NOTHING: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Query:
     """A program, lowered, with its query; `names` are the names of entities that were not looked up
     before.
     """
@@ -115,9 +73,9 @@ class Asked:
     lowered: Lowered
     compiled: Compiled
     names: Sequence[str]
-    _again: Callable[[], Asked]
+    _again: Callable[[], Query]
 
-    def check(self, missing: Sequence[str], named: LinkingSchema) -> Asked | None:
+    def check(self, missing: Sequence[str], named: LinkingSchema) -> Query | None:
         """Names that the graph does not have are an error, as in process: lowering says where, and
         what is near to them. Where they mean something else (the key of a row), the program with that.
         """
@@ -129,19 +87,19 @@ class Asked:
 
 def query_of(
     request: Request, graph: str, schema: StoredSchema, named: Callable[[], LinkingSchema], layout: Layout = CONDGRAPH
-) -> Asked:
+) -> Query:
     """A program as its query. KoPL learns from the query which names of entities there are. Other
     languages look names up before, in the schema that `named` gives; so does a program with a
     mistake, so that the first of its errors is reported.
     """
 
-    def prepared(known: StoredSchema, *, looks_up: bool) -> Asked:
+    def prepared(known: StoredSchema, *, looks_up: bool) -> Query:
         lowered = request.lowered(known)
         every, some = names_of(lowered, schema) if looks_up else ([], [])
         compiled = compile_plan(lowered.plan, graph, schema, some, layout=layout)
         if remarks := layout.remarks(lowered.plan):
             lowered = replace(lowered, warnings=[*lowered.warnings, *remarks])
-        return Asked(lowered, compiled, every, lambda: prepared(named(), looks_up=False))
+        return Query(lowered, compiled, every, lambda: prepared(named(), looks_up=False))
 
     if request.language == "kopl" and request.options.get("on_unknown", "error") == "error":
         with suppress(ParseError, PlanError, UnsupportedError):
@@ -187,7 +145,7 @@ def _needed(nodes: list[Node]) -> frozenset[str]:
 T = TypeVar("T")
 
 
-class AskingStore(ABC):
+class CypherStore(ABC):
     """A graph of a Neo4j database that can be asked: over a connection, under a name, in a layout."""
 
     def __init__(self, connection: Connection, name: str, layout: Layout) -> None:
@@ -279,28 +237,28 @@ class AskingStore(ABC):
     def answer(self, request: Request) -> Neo4jAnswer:
         """Answer a program with one query; names that it looks up are known only then."""
 
-        def ask() -> tuple[Asked, list[dict[str, Any]]]:
-            asked = self._asked(request)
-            return asked, self.run(asked.compiled)
+        def ask() -> tuple[Query, list[dict[str, Any]]]:
+            query = self._query(request)
+            return query, self.run(query.compiled)
 
-        def answered(asked: Asked, rows: list[dict[str, Any]]) -> Neo4jAnswer:
-            return Neo4jAnswer(self, request, asked.lowered, asked.compiled, rows)
+        def answered(query: Query, rows: list[dict[str, Any]]) -> Neo4jAnswer:
+            return Neo4jAnswer(self, request, query.lowered, query.compiled, rows)
 
-        asked, rows = self.steady(ask)
-        other = asked.check(asked.compiled.unknown(rows), self._named_schema)
+        query, rows = self.steady(ask)
+        other = query.check(query.compiled.unknown(rows), self._named_schema)
         if other is None:
-            answer = answered(asked, rows)
-            if asked.names and (not answer.values or answer.values in ([0], [False])):
-                other = asked.check(self._named_schema.missing(asked.names), self._named_schema)
+            answer = answered(query, rows)
+            if query.names and (not answer.values or answer.values in ([0], [False])):
+                other = query.check(self._named_schema.missing(query.names), self._named_schema)
         if other is not None:
             answer = answered(other, self.steady(lambda: self.run(other.compiled)))
         return answer
 
     def explain(self, request: Request) -> str:
         """The Cypher of a program as Browser takes it, with its parameters, without running it."""
-        return pasteable(self._asked(request).compiled)
+        return pasteable(self._query(request).compiled)
 
-    def _asked(self, request: Request) -> Asked:
+    def _query(self, request: Request) -> Query:
         """A program as its query."""
         return query_of(request, self.name, self.schema, lambda: self._named_schema, self.layout)
 
@@ -313,8 +271,8 @@ class AskingStore(ABC):
         those it does not give.
         """
         compiled = compile_sizes(list(nodes), self.name, self.schema, layout=self._layout_for(nodes))
-        result = {row["step"]: (row["size"], tuple(row["sample"])) for row in self.run(compiled)}
-        return [result.get(i) for i in range(len(nodes))]
+        sizes = {row["step"]: (row["size"], tuple(row["sample"])) for row in self.run(compiled)}
+        return [sizes.get(step) for step in range(len(nodes))]
 
     def statements_of(self, plan: Node) -> Compiled:
         """The query for the statements that a table is made of, which the client groups."""
@@ -322,25 +280,45 @@ class AskingStore(ABC):
 
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""
-
         layout = self._layout_for([plan])
         rows = self._fetched(compile_witness(plan, self.name, self.schema, layout=layout))
         return run_witness(plan, rows, self.known_sources, layout)
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
-        """The statements around entities, for chains: one query."""
-
-        return around(self, ids, names, most, values=values, concepts=concepts)
+        """The entities of these ids and names with the statements that they are an end of, as a
+        snapshot of those alone; and of each entity in them one other that has its name, where there is
+        one. With `concepts` also the memberships that they are an end of.
+        """
+        of, scans = around_of(ids, names, values=values)
+        layout = self.layout
+        kinds = {kind for key in self.schema.qualifiers for kind, _ in self.schema.qualifier_kinds(key)}
+        parts = named_of(of, scans, qualified=Kind.ENTITY in kinds)
+        compiler = PlanCompiler(self.name, self.schema, [of, *scans, *parts], layout)
+        branches: list[list[str]] = []
+        for number, scan in enumerate(scans):
+            facts = compiler.facts(scan)
+            row = layout.statement(compiler, facts.fact, facts.subject, facts.thing, facts.family)
+            branches.append([*facts.render(), f"RETURN {number} AS unit, {row} AS row LIMIT {int(most)}"])
+        rows = compiler.entities(of)
+        described = layout.described(rows.variable)
+        branches.append([*rows.clauses, f"RETURN {len(scans)} AS unit, {{e: {described}}} AS row"])
+        for part in parts:
+            branches.append(
+                [*_namesakes(compiler, part, most), f"RETURN {len(scans)} AS unit, {{e: {layout.described('other')}}} AS row"]
+            )
+        if concepts:
+            branches += layout.memberships_of(compiler, compiler.set_of(of), most)
+        text = compiler.whole(branches, ("unit", "row"))
+        return self.steady(lambda: restore(self.connection.read(text, compiler.parameters), self.known_sources, layout))
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
         """How many statements, or entities, each operator gives: one query; `known` has the ids of
         what the client works out.
         """
-
-        asked = [countable(node, lambda item: id(item) in lowered(item), known) for node in nodes]
-        compiled = compile_counts(asked, self.name, self.schema, layout=self._layout_for(asked))
-        result = {row["step"]: row["size"] for row in self.run(compiled)}
-        return [result.get(step, 0) for step in range(len(asked))]
+        plans = [countable(node, lambda item: id(item) in lowered(item), known) for node in nodes]
+        compiled = compile_counts(plans, self.name, self.schema, layout=self._layout_for(plans))
+        sizes = {row["step"]: row["size"] for row in self.run(compiled)}
+        return [sizes.get(step, 0) for step in range(len(plans))]
 
     def cypher(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         """Run a reading query that a person (or a model) wrote, after its text and the server's
@@ -348,3 +326,13 @@ class AskingStore(ABC):
         """
         self.connection.check_reading(text, parameters)
         return Records(self.connection.read(text, parameters))
+
+
+def _namesakes(compiler: PlanCompiler, part: Entities, most: int) -> list[str]:
+    """Clauses that leave, as `other`, one entity for each of a part whose name it has as well."""
+    rows, layout = compiler.entities(part), compiler.layout
+    n, k, e = rows.variable, compiler.name("k"), compiler.name("e")
+    result = "\n".join(layout.by_name(e, f"= {k}"))
+    look_up = f"{result}\nWITH {e}, {n} WHERE {e} <> {n}\nRETURN {e} AS other LIMIT 1"
+    bound = [f"WITH DISTINCT {n} LIMIT {int(most)}", f"WITH {n}, {layout.name_key(n)} AS {k}"]
+    return [*rows.clauses, *bound, compiler.call(look_up, n, k), "WITH DISTINCT other"]

@@ -13,7 +13,7 @@ from condgraph.cypher.load.lock import delete, unfinished
 from condgraph.cypher.load.push import LEASE, NOTHING, abandon, check_graph, check_layout, graph_sources, look, pull, push
 from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.patterns.vectors import drop
-from condgraph.cypher.queries import AskingStore
+from condgraph.cypher.queries import CypherStore
 from condgraph.cypher.shapes import warm_after
 from condgraph.engine.bounds import allowed, cached
 from condgraph.engine.errors import (
@@ -42,7 +42,7 @@ T = TypeVar("T")
 _LAST: Final = 0.2
 
 
-class Neo4jStore(AskingStore):
+class Neo4jStore(CypherStore):
     """One graph of a Neo4j database. `place` is an address (`neo4j://host:7687`), a `neo4j.Driver`,
     or a `py2neo.Graph`. `labels` says whether entities carry their concepts as labels after the next
     load; None, that it stays as it was decided, for a new graph by what else is in the database.

@@ -20,7 +20,7 @@ from condgraph.cypher.native.properties import named
 from condgraph.cypher.native.refresh import keys_of
 from condgraph.cypher.native.schema import NativeSchema
 from condgraph.cypher.native.values import sent, values_in
-from condgraph.cypher.queries import AskingStore
+from condgraph.cypher.queries import CypherStore
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.bounds import check
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from condgraph.cypher.compile.plan import Compiled
     from condgraph.cypher.connection import Connection
     from condgraph.cypher.native.schema import NativeSchema
-    from condgraph.cypher.queries import Asked
+    from condgraph.cypher.queries import Query
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.store import Request
     from condgraph.engine.stored_schema import StoredSchema
@@ -329,7 +329,7 @@ MOST_PULLED: Final = 250_000
 KEPT: Final = 10.0
 
 
-class NativeStore(AskingStore):
+class NativeStore(CypherStore):
     """A database that condgraph did not write. `remap` gives the mapping of now, the same one as long
     as nothing speaks for another; `closer` the same with some properties counted (`native.refresh`).
     """
@@ -365,14 +365,14 @@ class NativeStore(AskingStore):
         before = self.mapping
         return self._look_closer is not None and self._look_closer(keys) is not before
 
-    def _asked(self, request: Request) -> Asked:
+    def _query(self, request: Request) -> Query:
         """What the properties of a program have is counted first, also beyond the samples."""
         self.closer(lambda mapping: unseen_in(request, mapping))
         while True:
-            asked = super()._asked(request)
-            # What an answer asks to explain itself is told by the keys that there are.
-            if not request.program or not self.closer(partial(keys_of, asked.lowered.plan)):
-                return asked
+            query = super()._query(request)
+            # What an answer asks to explain itself is known from the keys that there are.
+            if not request.program or not self.closer(partial(keys_of, query.lowered.plan)):
+                return query
 
     @property
     def schema(self) -> NativeSchema:
@@ -387,7 +387,6 @@ class NativeStore(AskingStore):
 
     def names(self) -> NativeNames:
         """Names read from the database."""
-
         return NativeNames(self.connection, self._schema, self._layout)  # type: ignore[arg-type]
 
     def _layout_for(self, plans: Sequence[Node]) -> NativeLayout:
