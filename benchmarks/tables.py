@@ -1,25 +1,31 @@
 """Loading clean tables: processor seconds of 200,000 rows of five columns (an id, a text, a whole
 number, a decimal, a day), and of a folder of three such tables of which two have a reference in the
 place of the text or the id (420,000 rows): what a row costs there beside one of the single table,
-and how many times as much another revision takes; and the bytes of the store of the single table.
+and how many times as much another revision takes; the bytes of the store of the single table; and,
+where kglite and pandas are installed, a table of 100,000 rows of seven columns with a key beside
+kglite.
 
     python benchmarks/tables.py [--rows 200000] [--times 3] [--before DIR] [--out DIR]
 
 DIR of `--before` is a checkout of the other revision. Loads take turns, each in a process of its own
-that has loaded a small table before; the least of each counts.
+that has loaded a small table before; the least of each counts, beside kglite the median of seven.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import importlib.metadata
+import importlib.util
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from machine import machine, markdown, write
@@ -32,6 +38,20 @@ condgraph.open("memory:").load(small)
 graph = condgraph.open("memory:")
 begin = time.process_time()
 graph.load(table)
+print(time.process_time() - begin)
+"""
+
+#: The same with a key, and what kglite takes for the table: its days as texts, or read as days.
+KEYED = LOAD.replace("(small)", '(small, key="key")').replace("(table)", '(table, key="key")')
+KGLITE = """
+import sys, time, kglite, pandas
+def load(path):
+    frame = pandas.read_csv(path, parse_dates=DAYS)
+    kglite.KnowledgeGraph().add_nodes(frame, "Row", "key", "name")
+small, table = sys.argv[1:]
+load(small)
+begin = time.process_time()
+load(table)
 print(time.process_time() - begin)
 """
 
@@ -74,11 +94,54 @@ def make(folder: Path, rows: int) -> tuple[Path, Path]:
     return single, tables
 
 
-def seconds(checkout: Path, small: Path, table: Path) -> float:
+def write_keyed(path: Path, rows: int) -> Path:
+    """A table with a key, two texts, two whole numbers, a decimal and a day."""
+    draw = random.Random(SEED + 2)
+    begin = datetime.date(2000, 1, 1)
+    with path.open("w") as stream:
+        stream.write("key,name,city,count,founded,price,day\n")
+        for row in range(rows):
+            day = begin + datetime.timedelta(draw.randrange(8_000))
+            texts = f"K{row:06d},company {draw.randrange(1_000_000)},city {draw.randrange(3_000)}"
+            numbers = f"{draw.randrange(50_000)},{draw.randrange(1900, 2020)},{draw.randrange(10_000_000) / 100}"
+            stream.write(f"{texts},{numbers},{day}\n")
+    return path
+
+
+def beside_kglite(folder: Path, checkouts: dict[str, Path], times: int = 7) -> dict[str, Any]:
+    """The table with a key in turns with kglite."""
+    small, table = write_keyed(folder / "small.csv", 100), write_keyed(folder / "keyed.csv", 100_000)
+    here = checkouts["this revision"]
+    loads = {f"condgraph, {name}": (checkout, KEYED) for name, checkout in checkouts.items()}
+    loads["kglite, days as texts"] = here, KGLITE.replace("DAYS", "False")
+    loads["kglite, days"] = here, KGLITE.replace("DAYS", "['day']")
+    taken: dict[str, list[float]] = {name: [] for name in loads}
+    for _ in range(times):
+        for name, (checkout, load) in loads.items():
+            taken[name].append(seconds(checkout, small, table, load))
+    medians = {name: statistics.median(of) for name, of in taken.items()}
+    texts, days = list(medians.values())[-2:]
+    return {
+        "name": "keyed",
+        "title": "Loading a table with a key beside kglite",
+        "columns": ["load", "processor, s", "least, s", "times kglite, days as texts", "times kglite, days"],
+        "rows": [
+            [name, round(of, 3), round(min(taken[name]), 3), round(of / texts, 2), round(of / days, 2)]
+            for name, of in medians.items()
+        ],
+        "notes": [
+            f"100,000 rows: a text key, two texts, two whole numbers, a decimal, a day; in memory, the median of {times} in turns.",
+            f"kglite {importlib.metadata.version('kglite')} takes a frame of pandas {importlib.metadata.version('pandas')}, read "
+            "from the same file; condgraph reads days as days in any case.",
+        ],
+    }
+
+
+def seconds(checkout: Path, small: Path, table: Path, load: str = LOAD) -> float:
     """Processor seconds of one load by the code of a checkout."""
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
     done = subprocess.run(
-        [sys.executable, "-c", LOAD, str(small), str(table)],
+        [sys.executable, "-c", load, str(small), str(table)],
         env=environment,
         cwd=small.parent,
         capture_output=True,
@@ -121,6 +184,7 @@ def main() -> None:
                 for what, before, source in zip(("a table", "a folder"), small, large, strict=True):
                     taken.setdefault((name, what), []).append(seconds(checkout, before, source))
         size = large[0].stat().st_size
+        beside = [beside_kglite(Path(folder), checkouts)] if all(map(importlib.util.find_spec, ("kglite", "pandas"))) else []
         stores = [(name, stored(checkout, large[0])) for name, checkout in checkouts.items()]
     least = {key: min(all_of) for key, all_of in taken.items()}
     sizes = {"a table": given.rows, "a folder": given.rows * 2 + given.rows // 10}
@@ -144,9 +208,10 @@ def main() -> None:
         "columns": ["revision", "table, MB", "store, MB", "times the table"],
         "rows": [[name, round(size / 1e6, 2), round(of / 1e6, 2), round(of / size, 2)] for name, of in stores],
     }
-    for one in (result, sizes_of):
+    results = [result, sizes_of, *({key: result[key] for key in ("command", "date", "machine")} | one for one in beside)]
+    for one in results:
         print(markdown(one))
-    write("tables", [result, sizes_of], given.out)
+    write("tables", results, given.out)
 
 
 if __name__ == "__main__":
