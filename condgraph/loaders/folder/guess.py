@@ -20,7 +20,7 @@ from condgraph.loaders.base import Options
 from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.keys import Key, Reference, find_keys, points
 from condgraph.loaders.folder.tab import Tab
-from condgraph.loaders.table.joins import CONTAINED, is_number, key_names, plain
+from condgraph.loaders.table.joins import CONTAINED, called_like, is_number, key_names, plain
 
 #: Different cells of a column that are remembered.
 _MOST: Final = 1_000_000
@@ -210,10 +210,10 @@ class _First:
 
     def may_refer(self, at: int, other: _First, key: int) -> bool:
         """Whether a column may be of keys of a table, as far as first rows say."""
-        mine, keys, name = self.cells[at], other.cells[key], plain(self.tab.names[at])
+        mine, keys, name = self.cells[at], other.cells[key], self.tab.names[at]
         if other is self:
-            return at != key and bool(_SELF.search(name))
-        called = name != "id" and (name == plain(other.tab.names[key]) or name in key_names(other.tab.name))
+            return at != key and bool(_SELF.search(plain(name)))
+        called = called_like(name, other.tab.names[key], other.tab.name)
         if not other.whole:
             return called or (not all(map(is_number, mine)) and self.looks[at] <= other.looks[key])
         return mine <= keys or (called and len(mine & keys) >= CONTAINED * len(mine))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from condgraph.loaders.folder.declared import Declared, Join
-from condgraph.loaders.table.joins import CONTAINED, TYPE_NAMES, key_names, plain, singular, whole
+from condgraph.loaders.table.joins import CONTAINED, TYPE_NAMES, called_like, key_names, plain, singular, whole
 
 #: Positions of the columns of a key.
 Key: TypeAlias = tuple[int, ...]
@@ -245,7 +245,7 @@ def _no_key(column: str, mine: set[str], other: Columns) -> str:
     """Why a table that a column is called like has no key: cells that are missing or repeated."""
     for at in _called(other):
         key, keys = other.names[at], other.values.get((at,), set())
-        if not keys or not _points(column, other.table, key) or (not mine & keys and _only_a_name(column, other.table, key)):
+        if not keys or not called_like(column, key, other.table) or (not mine & keys and _only_a_name(column, other.table, key)):
             continue
         missing, repeated = other.missing.get((at,), 0), other.repeated.get((at,), 0)
         what = f"{repeated} of its cells repeat others" if repeated else f"{missing} of its cells are missing"
@@ -270,9 +270,4 @@ def _called(table: Columns) -> list[int]:
 
 def points(column: str, other: Columns) -> bool:
     """Whether a column is called like the key of another table, or like that table."""
-    return _points(column, other.table, "" if other.primary is None else other.names[other.primary[0]])
-
-
-def _points(column: str, table: str, key: str) -> bool:
-    mine = plain(column)
-    return mine != "id" and (mine == plain(key) or mine in key_names(table))
+    return called_like(column, "" if other.primary is None else other.names[other.primary[0]], other.table)

@@ -103,10 +103,15 @@ _LOOKED_AT: Final = 50
 _MOST_TABLES: Final = 100
 
 
-def called_alike(column: str, key: str, table: str) -> bool:
+def called_like(column: str, key: str, table: str) -> bool:
     """Whether a column is called like the key of a table, or like that table."""
-    mine, stem = plain(column), table.rpartition("/")[2]
-    return mine != "id" and bool(mine) and (mine == plain(key) or mine in key_names(stem))
+    mine = plain(column)
+    return mine != "id" and (mine == plain(key) or mine in key_names(table))
+
+
+def called_alike(column: str, key: str, source: str) -> bool:
+    """The same of a table by the name of its source; a column without letters is called like nothing."""
+    return bool(plain(column)) and called_like(column, key, source.rpartition("/")[2])
 
 
 class To(NamedTuple):
