@@ -161,8 +161,8 @@ def _dataset(format: str, place: Path) -> str:
     """The name of the data set, with the hops where the data set has parts by hops."""
     if format not in ("metaqa", "pathquestions"):
         return "" if format == "jsonl" else format
-    found = re.search(r"([123])[-_ ]?h(?:op)?s?\b", "/".join(place.resolve().parts[-3:]).lower())
-    return f"{format}-{found[1]}" if found else format
+    match = re.search(r"([123])[-_ ]?h(?:op)?s?\b", "/".join(place.resolve().parts[-3:]).lower())
+    return f"{format}-{match[1]}" if match else format
 
 
 # -- One line of each format -------------------------------------------------------------------------
@@ -179,28 +179,28 @@ def _jsonl(line: str) -> Case | str:
     answers, source = found["answers"], found.get("source")
     if isinstance(answers, str) or not isinstance(answers, list):
         raise TypeError("answers is a list of texts")
-    if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in answers):
+    if not all(isinstance(answer, str | int | float) and not isinstance(answer, bool) for answer in answers):
         return "an answer is neither a text nor a number"
     if source is not None and not isinstance(source, str):
         raise TypeError("source is a text")
-    return Case(_question(found["question"]), tuple(str(one) for one in answers), source)
+    return Case(_question(found["question"]), tuple(str(answer) for answer in answers), source)
 
 
 def _metaqa(line: str) -> Case | str:
     question, mark, answers = line.partition("\t")
     if not mark:
         raise ValueError("it has no tab")
-    return Case(_question(question), tuple(one for one in answers.split("|") if one))
+    return Case(_question(question), tuple(item for item in answers.split("|") if item))
 
 
 def _wtq(line: str) -> Case | str:
     _, question, source, answers = line.split("\t")
-    return Case(_question(_unescaped(question)), tuple(_unescaped(one) for one in answers.split("|")), source)
+    return Case(_question(_unescaped(question)), tuple(_unescaped(item) for item in answers.split("|")), source)
 
 
 def _unescaped(text: str) -> str:
     """A cell of the data set: `\\n` is the end of a line, `\\p` a bar, `\\\\` a backslash."""
-    return re.sub(r"\\([np\\])", lambda found: {"n": "\n", "p": "|", "\\": "\\"}[found[1]], text)
+    return re.sub(r"\\([np\\])", lambda match: {"n": "\n", "p": "|", "\\": "\\"}[match[1]], text)
 
 
 def _pathquestions(line: str) -> Case | str:
@@ -208,7 +208,7 @@ def _pathquestions(line: str) -> Case | str:
     _, opened, inside = answers.rstrip().partition("(")
     if not opened or not inside.endswith(")"):
         raise ValueError("its answers are not in parentheses")
-    return Case(_question(question), tuple(one for one in inside[:-1].split("/") if one))
+    return Case(_question(question), tuple(item for item in inside[:-1].split("/") if item))
 
 
 def _movies(line: str) -> Case | str:
@@ -218,9 +218,11 @@ def _movies(line: str) -> Case | str:
         if any(len(row) != 1 for row in rows):
             return "its answer is a table of several columns"
         answer = [row[0] for row in rows]
-    if not isinstance(answer, list) or not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in answer):
+    if not isinstance(answer, list) or not all(
+        isinstance(item, str | int | float) and not isinstance(item, bool) for item in answer
+    ):
         return "its answer is no list of texts and numbers"
-    return Case(question, tuple(dict.fromkeys(str(one).removeprefix(_NODE) for one in answer)))
+    return Case(question, tuple(dict.fromkeys(str(item).removeprefix(_NODE) for item in answer)))
 
 
 #: The formats, by their names.
@@ -271,11 +273,11 @@ def single_years(texts: Sequence[str]) -> list[str]:
     >>> single_years(["1990/1992", "2001", "2010-05/2011"])
     ['1990', '1991', '1992', '2001', '2010-05/2011']
     """
-    found: list[str] = []
+    result: list[str] = []
     for text in texts:
         span = _YEARS.fullmatch(text)
-        found.extend([text] if span is None or int(span[1]) > int(span[2]) else map(str, range(int(span[1]), int(span[2]) + 1)))
-    return found
+        result.extend([text] if span is None or int(span[1]) > int(span[2]) else map(str, range(int(span[1]), int(span[2]) + 1)))
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,11 +406,11 @@ class Scores:
         return cls(
             len(judged),
             answered,
-            share([one.denotation for one in judged]),
-            share([one.hit for one in judged]),
-            share([one.exact for one in judged]),
-            share([one.includes for one in judged]),
-            share([one.f1 for one in judged]),
+            share([item.denotation for item in judged]),
+            share([item.hit for item in judged]),
+            share([item.exact for item in judged]),
+            share([item.includes for item in judged]),
+            share([item.f1 for item in judged]),
         )
 
 
@@ -489,17 +491,17 @@ class AskReport:
         calls, prompts, completions, seconds = self._costs()
         tokens = "unknown" if prompts is None else f"{prompts:,} of prompts, {completions or 0:,} of completions"
         times = sorted(row.seconds for row in self.rows) or [0.0]
-        found = [
+        result = [
             f"{len(self.rows):,} questions, {self.demonstrations:,} demonstrations: "
             + ", ".join(f"{many:,} {status}" for status, many in self.statuses.items()),
             f"calls {calls:,}; tokens {tokens}; {seconds:.1f} s, median {median(times):.2f} s a question",
             "control: no model, the program of the nearest demonstration with its things swapped",
         ]
         if self.stages:
-            found.append("attempts that failed: " + ", ".join(f"{many:,} in {stage}" for stage, many in self.stages.items()))
+            result.append("attempts that failed: " + ", ".join(f"{many:,} in {stage}" for stage, many in self.stages.items()))
         if self.left_out:
-            found.append(f"{len(self.left_out):,} records left out, the first: {self.left_out[0]}")
-        return found
+            result.append(f"{len(self.left_out):,} records left out, the first: {self.left_out[0]}")
+        return result
 
     def _costs(self) -> tuple[int, int | None, int | None, float]:
         prompts = [row.prompt_tokens for row in self.rows if row.prompt_tokens is not None]
@@ -609,7 +611,9 @@ def swapped(program: str, old: str, old_things: Sequence[Mention], new: str, new
 def _outside(question: str, things: Sequence[Mention]) -> list[str]:
     """The numbers of a question that are no part of the things it names."""
     return [
-        found[0] for found in _BARE_NUMBER.finditer(question) if not any(one.start <= found.start() < one.end for one in things)
+        found[0]
+        for found in _BARE_NUMBER.finditer(question)
+        if not any(thing.start <= found.start() < thing.end for thing in things)
     ]
 
 
@@ -642,7 +646,7 @@ def evaluate_ask(
     control = Control(graph)
     rows: list[Row] = []
     with within(timeout):
-        sources = [one.name for one in graph.schema().sources]
+        sources = [source.name for source in graph.schema().sources]
         for case in cases:
             check()
             source = _source(case.source, sources)
@@ -678,7 +682,10 @@ def _asked(graph: Graph, case: Case, source: str | None, model: ChatModel, contr
     seconds = time.perf_counter() - begin
     given = None if found.answer is None else tuple(found.answer.texts)
     without, program = control.answer(case.question, source)
-    last = next((one for one in reversed(found.attempts) if one.answer is found.answer), None) or (found.attempts or (None,))[-1]
+    last = (
+        next((attempt for attempt in reversed(found.attempts) if attempt.answer is found.answer), None)
+        or (found.attempts or (None,))[-1]
+    )
     return Row(
         case.question,
         case.answers,
@@ -690,7 +697,7 @@ def _asked(graph: Graph, case: Case, source: str | None, model: ChatModel, contr
         "" if last is None else last.program,
         program,
         found.source if source is None else source,
-        tuple(one.stage for one in found.attempts if one.stage is not None),
+        tuple(attempt.stage for attempt in found.attempts if attempt.stage is not None),
         len(found.attempts),
         found.calls,
         found.usage.prompt_tokens,

@@ -92,12 +92,12 @@ class Claim:
         """The triples for JSON, in a form that `of` reads."""
         return [
             {
-                "head": self.nodes[one.head].text,
-                "relation": one.relation or "UNKNOWN relation",
-                "tail": self.nodes[one.tail].text,
-                "negated": one.denied,
+                "head": self.nodes[triple.head].text,
+                "relation": triple.relation or "UNKNOWN relation",
+                "tail": self.nodes[triple.tail].text,
+                "negated": triple.denied,
             }
-            for one in self.triples
+            for triple in self.triples
         ]
 
     def __str__(self) -> str:
@@ -187,7 +187,7 @@ class Verdict:
     @property
     def triples(self) -> list[tuple[str, str, str]]:
         """The statements as triples of texts."""
-        return [(one.subject.name, one.predicate, _end(one)) for one in self.evidence]
+        return [(fact.subject.name, fact.predicate, _end(fact)) for fact in self.evidence]
 
     @property
     def text(self) -> str:
@@ -221,15 +221,15 @@ class Verdict:
             "words": self.claim.text,
             "reasons": [
                 {
-                    "triple": self.claim.shown(one.triple),
-                    "rule": one.rule,
-                    "statements": [self.evidence.index(fact) + 1 for fact in one.facts if fact in self.evidence],
+                    "triple": self.claim.shown(reason.triple),
+                    "rule": reason.rule,
+                    "statements": [self.evidence.index(fact) + 1 for fact in reason.facts if fact in self.evidence],
                 }
-                for one in self.reasons
+                for reason in self.reasons
             ],
-            "evidence": [_fact(one) for one in self.evidence],
+            "evidence": [_fact(fact) for fact in self.evidence],
             "notes": list(self.notes),
-            "nearest": [{"distance": one.distance, "triples": [list(triple) for triple in one.triples]} for one in self.nearest],
+            "nearest": [{"distance": item.distance, "triples": [list(triple) for triple in item.triples]} for item in self.nearest],
             "queries": self.queries,
             "attempts": self.attempts,
             "model": self.model,

@@ -111,7 +111,7 @@ def read_claim(
         try:
             found = Claim.of(_json(written.text), text)
             problems = [*unknown(found, facts), *reversed_notes(found, facts)]
-            wrong = "; ".join(one for one in problems if one.startswith("the graph "))
+            wrong = "; ".join(problem for problem in problems if problem.startswith("the graph "))
         except CondgraphError as error:
             found, wrong = None, str(error)
         if not wrong:
@@ -129,7 +129,7 @@ def prompt_for(text: str, schema: GraphSchema, prompt: str | os.PathLike[str] | 
     own = resources.files("condgraph.claims") / "prompts" / PROMPT
     template = own.read_text("utf-8") if prompt is None else Path(prompt).read_text("utf-8")
     words = set(re.findall(r"\w{3,}", text.casefold()))
-    ordered = sorted(schema.predicates, key=lambda one: -len(words & set(re.findall(r"\w{3,}", one.name.casefold()))))
+    ordered = sorted(schema.predicates, key=lambda item: -len(words & set(re.findall(r"\w{3,}", item.name.casefold()))))
     lines, room = [], MOST_NAMES
     for one in ordered:
         shown = unmarked(json.dumps(_clean(one.name), ensure_ascii=False))

@@ -179,7 +179,7 @@ class Facts:
             found += self._evidence(("Find", [entity.name]), ("Relate", [predicate, direction]))
         if attribute and direction == "forward":
             found += self._evidence(("Find", [entity.name]), ("QueryAttr", [predicate]))
-        return tuple(one for one in found if _end(one, direction) == entity.id and one.kind == "statement")
+        return tuple(item for item in found if _end(item, direction) == entity.id and item.kind == "statement")
 
     def having(self, value: str, predicate: str) -> tuple[Evidence, ...]:
         """The statements of an attribute whose value is a text."""
@@ -187,11 +187,13 @@ class Facts:
             return ()
         return tuple(self._evidence(("FindAll", []), ("FilterStr", [predicate, value])))
 
-    def between(self, one: Entity, two: Entity) -> tuple[Evidence, ...]:
+    def between(self, first: Entity, second: Entity) -> tuple[Evidence, ...]:
         """The statements of any predicate from one entity to another."""
-        found = self._evidence(("Find", [one.name]), ("Find", [two.name]), ("QueryRelation", []))
+        found = self._evidence(("Find", [first.name]), ("Find", [second.name]), ("QueryRelation", []))
         return tuple(
-            fact for fact in found if fact.subject.id == one.id and isinstance(fact.object, Entity) and fact.object.id == two.id
+            fact
+            for fact in found
+            if fact.subject.id == first.id and isinstance(fact.object, Entity) and fact.object.id == second.id
         )
 
     def membership(self, entity: Entity, concept: Entity) -> tuple[Evidence, ...]:
@@ -199,9 +201,9 @@ class Facts:
         if concept.kind is not EntityKind.CONCEPT:
             return ()
         found = self._evidence(("Find", [entity.name]), ("FilterConcept", [concept.name]))
-        member = [one for one in found if one.kind == "membership" and one.subject.id == entity.id]
-        above = {one.object.id for one in found if isinstance(one.object, Entity)}
-        return (*member, *(one for one in found if one.kind == "subclass")) if member and concept.id in above else ()
+        member = [item for item in found if item.kind == "membership" and item.subject.id == entity.id]
+        above = {item.object.id for item in found if isinstance(item.object, Entity)}
+        return (*member, *(item for item in found if item.kind == "subclass")) if member and concept.id in above else ()
 
     def concepts(self, entity: Entity) -> tuple[Evidence, ...]:
         """The memberships of an entity in concepts, as they were stated: edges of a pattern, since no
@@ -209,9 +211,9 @@ class Facts:
         """
         check()
         self.queries += 1
-        found = self._graph.match([(entity.name, INSTANCE_OF, "UNKNOWN 1")], k=_MOST_CONCEPTS)
-        edges = (edge.statement for solution in found.solutions for edge in solution.edges)
-        return distinct(one for one in edges if one.kind == "membership" and one.subject.id == entity.id)
+        match = self._graph.match([(entity.name, INSTANCE_OF, "UNKNOWN 1")], k=_MOST_CONCEPTS)
+        edges = (edge.statement for solution in match.solutions for edge in solution.edges)
+        return distinct(edge for edge in edges if edge.kind == "membership" and edge.subject.id == entity.id)
 
     def members(self, concept: Entity) -> tuple[Evidence, ...]:
         """The memberships in a concept, and the steps to it from those below."""
@@ -269,7 +271,7 @@ def _program(*steps: tuple[str, list[str]]) -> list[dict[str, Any]]:
 
 def distinct(facts: Iterable[Evidence]) -> tuple[Evidence, ...]:
     """Statements, each once, in their order."""
-    return tuple({repr(one): one for one in facts}.values())
+    return tuple({repr(fact): fact for fact in facts}.values())
 
 
 # -- The rules ---------------------------------------------------------------------------------------
@@ -321,7 +323,7 @@ class Judge:
         self._stated = [triple for triple in claim.triples if not triple.denied]
         self._denied = [triple for triple in claim.triples if triple.denied]
         self._left = _Left()
-        predicates = {one.relation: facts.predicate(one.relation) for one in claim.triples if one.relation is not None}
+        predicates = {triple.relation: facts.predicate(triple.relation) for triple in claim.triples if triple.relation is not None}
         self._names: dict[str, str] = {text: name for text, name in predicates.items() if name is not None}
 
     @property
@@ -335,9 +337,9 @@ class Judge:
         """Why the claim is so; None where the graph does not say that."""
         for binding, reasons in self._choices(self.start, self._stated):
             denials = [self._excluded_all(triple, binding) for triple in self._denied]
-            found = [one for one in denials if one is not None]
+            found = [denial for denial in denials if denial is not None]
             if len(found) == len(denials):
-                return (*reasons, *(reason for one in found for reason in one))
+                return (*reasons, *(reason for item in found for reason in item))
         return None
 
     def _choices(self, binding: Binding, triples: list[ClaimTriple]) -> Iterator[tuple[Binding, Reasons]]:
@@ -345,8 +347,8 @@ class Judge:
         if not triples:
             yield binding, ()
             return
-        triple = min(triples, key=lambda one: self._effort(one, binding))
-        rest = [one for one in triples if one is not triple]
+        triple = min(triples, key=lambda item: self._effort(item, binding))
+        rest = [item for item in triples if item is not triple]
         for extended, reason in self._matches(triple, binding):
             if not self._left.one():
                 return
@@ -485,8 +487,8 @@ class Judge:
         any.
         """
         free = {node for node in (triple.head, triple.tail) if node not in binding}
-        others = [one for one in self._claim.triples if one is not triple]
-        return not any(one.head in free or one.tail in free for one in others)
+        others = [item for item in self._claim.triples if item is not triple]
+        return not any(other.head in free or other.tail in free for other in others)
 
     # -- excluded ----------------------------------------------------------------------------------
 
@@ -525,13 +527,13 @@ class Judge:
             return isinstance(bound, Entity) and self._apart(there, bound)
         return self._known(node) and likeness(self._text(node), there) == "other"
 
-    def _apart(self, one: Entity, two: Entity) -> bool:
-        """Whether two entities are surely two, neither of them part of the other."""
-        if one.id == two.id or folded(one.name) == folded(two.name):
+    def _apart(self, first: Entity, second: Entity) -> bool:
+        """Whether two entities are surely different, and neither is part of the other."""
+        if first.id == second.id or folded(first.name) == folded(second.name):
             return False
-        if self._facts.between(one, two) or self._facts.between(two, one):
+        if self._facts.between(first, second) or self._facts.between(second, first):
             return False
-        return not self._facts.membership(one, two) and not self._facts.membership(two, one)
+        return not self._facts.membership(first, second) and not self._facts.membership(second, first)
 
     def _grounded(self, tail: Entity | Value, name: str) -> bool:
         return isinstance(tail, Entity) or self._facts.has_values(name)
@@ -674,7 +676,7 @@ def reversed_notes(claim: Claim, facts: Facts) -> Iterator[str]:
         name = None if triple.relation is None else facts.predicate(triple.relation)
         if name is None or triple.head == triple.tail or not (claim.nodes[triple.head].known and claim.nodes[triple.tail].known):
             continue
-        heads = {one.id for one in facts.named(claim.nodes[triple.head].text).entities}
+        heads = {entity.id for entity in facts.named(claim.nodes[triple.head].text).entities}
         for tail in facts.named(claim.nodes[triple.tail].text).entities:
             for fact in facts.statements(tail, name, "forward"):
                 if isinstance(fact.object, Entity) and fact.object.id in heads:
@@ -701,5 +703,7 @@ def _pattern(claim: Claim) -> list[tuple[str, str, str]]:
     """What a claim does not deny, as a pattern."""
     nodes = claim.nodes
     return [
-        (nodes[one.head].text, one.relation or "UNKNOWN relation", nodes[one.tail].text) for one in claim.triples if not one.denied
+        (nodes[triple.head].text, triple.relation or "UNKNOWN relation", nodes[triple.tail].text)
+        for triple in claim.triples
+        if not triple.denied
     ]

@@ -385,7 +385,7 @@ def _examples(live: Live) -> tuple[tuple[str, str], ...]:
     found = [("the concepts, with how many members each has",
               "SELECT ?concept (COUNT(?x) AS ?members) {\n  ?x <pred:instance_of>/<pred:name> ?concept\n}\n"
               "GROUP BY ?concept ORDER BY DESC(?members)")]  # fmt: skip
-    largest = sorted(vocabulary.mapping.relationships, key=lambda one: -one.count)[:2]
+    largest = sorted(vocabulary.mapping.relationships, key=lambda item: -item.count)[:2]
     for one in largest:
         text = f"SELECT ?a ?b {{\n  ?x {names.predicate(one.predicate)} ?y ; <pred:name> ?a .\n  ?y <pred:name> ?b\n}} LIMIT 20"
         found.append((f"what {one.predicate} leads to", text))

@@ -59,15 +59,15 @@ class Column:
     @cached
     def kinds(self) -> Kinds:
         """The types and units of the objects, with how many there are."""
-        found: Kinds = {(Kind.ENTITY, NO_UNIT): self._split} if self._split else {}
+        result: Kinds = {(Kind.ENTITY, NO_UNIT): self._split} if self._split else {}
         at = self._attributes
         if len(at):
             get, texts = self._snapshot.arrays.get, self._snapshot.texts
             both = get("att.kind").take(at).astype(np.int64) << 32 | (get("att.unit").take(at).astype(np.int64) + 1)
             for pair, count in zip(*(part.tolist() for part in np.unique(both, return_counts=True)), strict=True):
                 unit = (pair & 0xFFFFFFFF) - 1
-                found[Kind(pair >> 32), texts[unit] if unit >= 0 else NO_UNIT] = count
-        return found
+                result[Kind(pair >> 32), texts[unit] if unit >= 0 else NO_UNIT] = count
+        return result
 
     @built
     def cells(self) -> dict[str, list[Value]]:
@@ -92,17 +92,17 @@ class Column:
     @built
     def folded(self) -> dict[str, list[str]]:
         """Texts of cells by their folded form."""
-        found: dict[str, list[str]] = {}
+        result: dict[str, list[str]] = {}
         for text in self.cells:
-            found.setdefault(fold(text), []).append(text)
-        return found
+            result.setdefault(fold(text), []).append(text)
+        return result
 
     @built
     def values(self) -> frozenset[Value]:
         """The values, each once, an entity as its name; none of a column with more statements than
         are compared with others.
         """
-        return frozenset(one for several in self.cells.values() for one in several) if len(self) <= JOINED else frozenset()
+        return frozenset(item for several in self.cells.values() for item in several) if len(self) <= JOINED else frozenset()
 
     def refers_to(self, table: str) -> bool:
         """Whether some object is a row of a table."""
@@ -120,9 +120,9 @@ class Column:
         if len(self) > LARGE:
             return False
         return any(
-            written_with_comma(text, [one for one in values if isinstance(one, Quantity)])
+            written_with_comma(text, [value for value in values if isinstance(value, Quantity)])
             for text, values in self.cells.items()
-            if any(isinstance(one, Quantity) for one in values)
+            if any(isinstance(value, Quantity) for value in values)
         )
 
     @built
@@ -156,11 +156,11 @@ class Linker:
     @classmethod
     def of(cls, schema: Schema) -> Linker:
         """The linker of an open generation."""
-        found = schema.kept.get("linker")
-        if found is None:
-            found = schema.kept["linker"] = cls(schema)
-        assert isinstance(found, Linker)
-        return found
+        result = schema.kept.get("linker")
+        if result is None:
+            result = schema.kept["linker"] = cls(schema)
+        assert isinstance(result, Linker)
+        return result
 
     # -- sources -----------------------------------------------------------------------------------
 
@@ -177,33 +177,33 @@ class Linker:
 
     def sources_of(self, predicate: str) -> tuple[str, ...]:
         """The sources that have statements of a predicate, in the order they were loaded."""
-        found = self._sources.get(predicate)
-        if found is None:
-            found = self._sources[predicate] = self.schema.sources_of(predicate)
-        return found
+        result = self._sources.get(predicate)
+        if result is None:
+            result = self._sources[predicate] = self.schema.sources_of(predicate)
+        return result
 
     # -- predicates --------------------------------------------------------------------------------
 
     def predicates(self, source: str | None) -> dict[str, list[str]]:
         """The predicates of a source (None: of all) by their folded names."""
-        found = self._predicates.get(source)
-        if found is None:
+        result = self._predicates.get(source)
+        if result is None:
             get, snapshot = self.snapshot.arrays.get, self.snapshot
             owners = get("sch.s.pred")
             if source is not None:
                 owners = owners[get("sch.s.src") == self.schema.sources.index(source)]
-            found = {}
+            result = {}
             for number in np.unique(owners).tolist():
                 name = snapshot.predicate_name(number)
-                found.setdefault(fold(name), []).append(name)
-            self._predicates[source] = found
-        return found
+                result.setdefault(fold(name), []).append(name)
+            self._predicates[source] = result
+        return result
 
     def resolve_predicate(self, name: str, source: str | None, *, threshold: float = THRESHOLD) -> Resolution:
         """What a name means among the predicates of a source (None: of all)."""
         vocabulary = self._vocabularies.get(source)
         if vocabulary is None:
-            names = [one for several in self.predicates(source).values() for one in several]
+            names = [item for several in self.predicates(source).values() for item in several]
             vocabulary = self._vocabularies[source] = Vocabulary(names)
         return resolve(name, vocabulary, threshold=threshold, names=False)
 
@@ -212,14 +212,14 @@ class Linker:
     def column(self, predicates: tuple[str, ...] | None, source: str | None) -> Column:
         """The objects of predicates (None: of all), in one source or in all."""
         key = predicates, source
-        found = self._columns.get(key)
-        if found is None:
-            found = Column(self.snapshot, self._statements(predicates, source))
+        result = self._columns.get(key)
+        if result is None:
+            result = Column(self.snapshot, self._statements(predicates, source))
             with self._lock:
                 while len(self._columns) >= _KEPT:
                     del self._columns[next(iter(self._columns))]
-                self._columns[key] = found
-        return found
+                self._columns[key] = result
+        return result
 
     def heads(self, predicates: tuple[str, ...] | None) -> Vocabulary:
         """The names of subjects of predicates; of None, of all entities."""
@@ -233,8 +233,8 @@ class Linker:
             names = different(self.snapshot.entity_name.take(self.snapshot.subjects(statements)))
             return Vocabulary(self.snapshot.texts.take(names))
 
-        found: Vocabulary = shared(self._heads, predicates, make)
-        return found
+        result: Vocabulary = shared(self._heads, predicates, make)
+        return result
 
     @built
     def entities(self) -> Vocabulary:
@@ -329,10 +329,10 @@ class LinkingSchema(StoredSchema):
         self.kept["linker"] = RemoteLinker(self, reader)
 
     def _remembered(self, what: str, text: str) -> bool:
-        found = self._names.get((what, text))
-        if found is None:
-            found = self._remember(what, text, bool(getattr(self.reader, what)(text)))
-        return found
+        result = self._names.get((what, text))
+        if result is None:
+            result = self._remember(what, text, bool(getattr(self.reader, what)(text)))
+        return result
 
     def _remember(self, what: str, text: str, found: bool) -> bool:
         if len(self._names) >= _REMEMBERED:
@@ -347,10 +347,10 @@ class LinkingSchema(StoredSchema):
     def missing(self, names: Sequence[str]) -> list[str]:
         """Those of the names that no entity or concept has, all asked at once."""
         asked = [name for name in names if not self._names.get(("has_name", name))]
-        found = list(self.reader.without(asked)) if asked else []
+        result = list(self.reader.without(asked)) if asked else []
         for name in asked:
-            self._remember("has_name", name, name not in found)
-        return found
+            self._remember("has_name", name, name not in result)
+        return result
 
     def keyed(self, key: str) -> tuple[tuple[str, str], ...]:
         """The rows, id and name, that a text is the key of; not looked for in too many tables."""
@@ -396,10 +396,10 @@ class RemoteColumn(Column):
 
     def refers_to(self, table: str) -> bool:
         """Whether some object is a row of a table."""
-        found = self._refers.get(table)
-        if found is None:
-            found = self._refers[table] = (Kind.ENTITY, NO_UNIT) in self.kinds and self._reader.refers(*self._of, table)
-        return found
+        result = self._refers.get(table)
+        if result is None:
+            result = self._refers[table] = (Kind.ENTITY, NO_UNIT) in self.kinds and self._reader.refers(*self._of, table)
+        return result
 
     @built
     def cells(self) -> dict[str, list[Value]]:
@@ -414,7 +414,7 @@ class RemoteColumn(Column):
         # The order of statements in a snapshot: entities by name, values by predicate, type and
         # size.
         cells = {name: entities[name] for name in sorted(entities)}
-        found.sort(key=lambda one: one[0])
+        found.sort(key=lambda item: item[0])
         for _, text, value in found:
             cells.setdefault(text, {})[value] = None
         return {text: list(values) for text, values in cells.items()}
@@ -457,21 +457,21 @@ class RemoteLinker(Linker):
 
     def predicates(self, source: str | None) -> dict[str, list[str]]:
         """The predicates of a source (None: of all) by their folded names."""
-        found = self._predicates.get(source)
-        if found is None:
-            found = {}
+        result = self._predicates.get(source)
+        if result is None:
+            result = {}
             for name in self._stored.predicates:
                 if source is None or source in self._stored.sources_of(name):
-                    found.setdefault(fold(name), []).append(name)
-            self._predicates[source] = found
-        return found
+                    result.setdefault(fold(name), []).append(name)
+            self._predicates[source] = result
+        return result
 
     def column(self, predicates: tuple[str, ...] | None, source: str | None) -> Column:
         """The objects of predicates (None: of all), in one source or in all."""
-        found: Column = self._kept(
+        result: Column = self._kept(
             self._columns, (predicates, source), lambda: RemoteColumn(self._reader, predicates, source), 4096
         )
-        return found
+        return result
 
     def heads(self, predicates: tuple[str, ...] | None) -> Vocabulary:
         """The names of subjects of predicates; of None, of all entities."""
@@ -479,8 +479,8 @@ class RemoteLinker(Linker):
             return self.entities
         if len(self._heads) >= _HEADS and predicates not in self._heads:
             self._heads.clear()
-        found: Vocabulary = shared(self._heads, predicates, lambda: Vocabulary(sorted(set(self._reader.heads(predicates)))))
-        return found
+        result: Vocabulary = shared(self._heads, predicates, lambda: Vocabulary(sorted(set(self._reader.heads(predicates)))))
+        return result
 
     @built
     def entities(self) -> Vocabulary:
@@ -488,11 +488,11 @@ class RemoteLinker(Linker):
         return Vocabulary(sorted(set(self._reader.names())))
 
     def _kept(self, among: dict[Any, Any], key: Any, make: Any, most: int) -> Any:
-        found = among.get(key)
-        if found is None:
-            found = make()
+        result = among.get(key)
+        if result is None:
+            result = make()
             with self._lock:
                 while len(among) >= most:
                     del among[next(iter(among))]
-                among[key] = found
-        return found
+                among[key] = result
+        return result

@@ -82,8 +82,8 @@ class Vocabulary:
         """Build the similarity index unless it is there: offsets by column, the names that have it,
         and their values.
         """
-        found: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]] = shared(self._kept, "postings", self._index)
-        return found
+        result: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]] = shared(self._kept, "postings", self._index)
+        return result
 
     def _index(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         rows = self.encoder.sparse(self.names)
@@ -276,7 +276,7 @@ def resolve(
     return Resolution(name, matches, _near(vocabulary, scores, most))
 
 
-def is_other(one: str, other: str) -> bool:
+def is_other(text: str, other: str) -> bool:
     """Whether a similar name is another name, and no other spelling: some short word of it has letters replaced, and none left
     out, added or swapped.
 
@@ -285,7 +285,7 @@ def is_other(one: str, other: str) -> bool:
     >>> is_other("North Korea", "South Korea"), is_other("Annapurma", "Annapurna"), is_other("Iran", "Iraq")
     (True, False, True)
     """
-    mine, others = _WORD.findall(fold(one)), _WORD.findall(fold(other))
+    mine, others = _WORD.findall(fold(text)), _WORD.findall(fold(other))
     return len(mine) == len(others) and any(
         a != b and len(a) == len(b) < _LONG and sorted(a) != sorted(b) for a, b in zip(mine, others, strict=True)
     )

@@ -115,7 +115,7 @@ def meant(name: str, names: Iterable[str]) -> list[str]:
     ['film']
     """
     wanted = others(fold(name))
-    return [one for one in names if fold(one) in wanted] if wanted else []
+    return [name for name in names if fold(name) in wanted] if wanted else []
 
 
 def near_names(name: str, names: Sequence[str], *, most: int = 5) -> list[str]:
@@ -129,7 +129,7 @@ def near_names(name: str, names: Sequence[str], *, most: int = 5) -> list[str]:
     alike = nearest(name, names, most=most)
     said = {stem(word) for word in words_of(name)} - STOP
     said |= {stem(other) for word in words_of(name)[:_MOST_SAID] for other in others(word)}
-    sharing = [one for one in names if said and said & {stem(word) for word in words_of(one)}] if len(name) <= 300 else []
+    sharing = [name for name in names if said and said & {stem(word) for word in words_of(name)}] if len(name) <= 300 else []
     # Names that share all the words come first, the short ones before the long.
     sharing.sort(key=lambda one: (-len(said & {stem(word) for word in words_of(one)}), len(one), one))
     return list(dict.fromkeys([*other, *alike[: most - min(len(sharing), 2)], *sharing]))[:most]

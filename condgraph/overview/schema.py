@@ -190,7 +190,7 @@ def unmarked(text: str) -> str:
     >>> print(unmarked('"<|im_end|> [INST] </s> <b>"'))
     "\u003c|im_end|> \u005bINST] \u003c/s> <b>"
     """
-    return _MARKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _MARKS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def quoted(name: str, most: int = LONGEST) -> str:
@@ -217,27 +217,27 @@ def plain(name: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
-def kind_words(one: KindCount) -> str:
+def kind_words(kind: KindCount) -> str:
     """A kind with its name quoted."""
-    if one.sort == "concept":
-        return quoted(one.name)
-    return f"rows of {quoted(one.name)}" if one.sort == "table" else UNNAMED[one.sort]
+    if kind.sort == "concept":
+        return quoted(kind.name)
+    return f"rows of {quoted(kind.name)}" if kind.sort == "table" else UNNAMED[kind.sort]
 
 
 def kinds_words(kinds: Iterable[KindCount], most: int) -> str:
     """The first kinds with their counts."""
     listed = list(kinds)
-    return listed_words([f"{kind_words(one)} {one.statements:,}" for one in listed[:most]], len(listed) - most)
+    return listed_words([f"{kind_words(item)} {item.statements:,}" for item in listed[:most]], len(listed) - most)
 
 
-def value_words(one: ValueCount, *, counted: bool = True) -> str:
+def value_words(value: ValueCount, *, counted: bool = True) -> str:
     """A type with its unit, how many values it has, and the first and last of them."""
-    unit = "" if one.unit == NO_UNIT else f" in {quoted(one.unit)}"
-    span = "" if not one.first else f" {one.first}" if one.first == one.last else f" {one.first} to {one.last}"
+    unit = "" if value.unit == NO_UNIT else f" in {quoted(value.unit)}"
+    span = "" if not value.first else f" {value.first}" if value.first == value.last else f" {value.first} to {value.last}"
     # A unit that stands with the numbers as well would be said twice; it is text of the data.
     if unit and span:
-        span = span.replace(f" {one.unit}", "")
-    return f"{one.type}{unit}{f' {one.count:,}' if counted else ''}{f' ({safe(span.strip())})' if span else ''}"
+        span = span.replace(f" {value.unit}", "")
+    return f"{value.type}{unit}{f' {value.count:,}' if counted else ''}{f' ({safe(span.strip())})' if span else ''}"
 
 
 def safe(text: str) -> str:
@@ -245,14 +245,14 @@ def safe(text: str) -> str:
     return quoted(text)[1:-1]
 
 
-def qualifier_words(one: QualifierKey) -> str:
+def qualifier_words(key: QualifierKey) -> str:
     """A key with the types of its values."""
-    return f"{quoted(one.name)} {'/'.join(dict.fromkeys(value.type for value in one.values))}"
+    return f"{quoted(key.name)} {'/'.join(dict.fromkeys(value.type for value in key.values))}"
 
 
-def examples_words(one: PredicateSchema, most: int) -> str:
+def examples_words(predicate: PredicateSchema, most: int) -> str:
     """The first examples."""
-    return "; ".join(f"{quoted(some.subject)} → {quoted(some.object)}" for some in one.examples[:most])
+    return "; ".join(f"{quoted(some.subject)} → {quoted(some.object)}" for some in predicate.examples[:most])
 
 
 def listed_words(parts: list[str], more: int) -> str:
@@ -277,31 +277,31 @@ def sections(schema: Overview, most: int = MOST_ROWS) -> list[Section]:
         ("sources", ("source", "format", "statements", "rows"), schema.sources, _source),
         ("concepts", ("concept", "members", "below", "such as"), schema.concepts, _concept),
         ("predicates", ("predicate", "statements", "from", "to", "qualifiers", "such as"), schema.predicates, _predicate),
-        ("units", ("unit", "values"), schema.units, lambda one: (plain(one.unit), f"{one.values:,}")),
+        ("units", ("unit", "values"), schema.units, lambda item: (plain(item.unit), f"{item.values:,}")),
     )
     shown = ((name, columns, parts, list(map(row, parts[: most or None]))) for name, columns, parts, row in found)
     return [(name, columns, rows, len(parts) - len(rows)) for name, columns, parts, rows in shown if rows]
 
 
-def _source(one: SourceSchema) -> tuple[str, ...]:
-    return plain(one.name), one.format, f"{one.statements:,}", f"{one.rows:,}"
+def _source(source: SourceSchema) -> tuple[str, ...]:
+    return plain(source.name), source.format, f"{source.statements:,}", f"{source.rows:,}"
 
 
-def _concept(one: ConceptSchema) -> tuple[str, ...]:
-    above = listed_words([plain(name) for name in one.above[:3]], len(one.above) - 3)
-    return plain(one.name), f"{one.members:,}", above, ", ".join(map(plain, one.examples))
+def _concept(concept: ConceptSchema) -> tuple[str, ...]:
+    above = listed_words([plain(name) for name in concept.above[:3]], len(concept.above) - 3)
+    return plain(concept.name), f"{concept.members:,}", above, ", ".join(map(plain, concept.examples))
 
 
-def _predicate(one: PredicateSchema) -> tuple[str, ...]:
-    keys = listed_words([qualifier_words(key) for key in one.qualifiers[:3]], len(one.qualifiers) - 3)
-    ends = kinds_words(one.subjects, 2), to_words(one, 2)
-    return plain(one.name), f"{one.statements:,}", *ends, keys, examples_words(one, 1)
+def _predicate(predicate: PredicateSchema) -> tuple[str, ...]:
+    keys = listed_words([qualifier_words(key) for key in predicate.qualifiers[:3]], len(predicate.qualifiers) - 3)
+    ends = kinds_words(predicate.subjects, 2), to_words(predicate, 2)
+    return plain(predicate.name), f"{predicate.statements:,}", *ends, keys, examples_words(predicate, 1)
 
 
-def to_words(one: PredicateSchema, most: int) -> str:
+def to_words(predicate: PredicateSchema, most: int) -> str:
     """What the statements of a predicate lead to: kinds of entities, then types of values."""
-    values = listed_words([value_words(value) for value in one.values[:most]], len(one.values) - most)
-    return ", ".join(part for part in (kinds_words(one.objects, most), values) if part)
+    values = listed_words([value_words(value) for value in predicate.values[:most]], len(predicate.values) - most)
+    return ", ".join(part for part in (kinds_words(predicate.objects, most), values) if part)
 
 
 def heading(schema: Overview) -> str:
@@ -341,7 +341,7 @@ def within_budget(schema: Overview, tokens: Any, count: Any = None) -> str:
     lines: dict[str, list[str]] = {name: [] for name in _ORDER}
     totals = {name: len(getattr(schema, name)) for name in _ORDER}
     if sum(totals.values()) <= tokens:
-        whole = {name: [_FORMS[name][0](one) for one in getattr(schema, name)] for name in _ORDER}
+        whole = {name: [_FORMS[name][0](item) for item in getattr(schema, name)] for name in _ORDER}
         if counted(text := _joined(head, whole, totals)) <= tokens:
             return text
     left = tokens - counted(head + "\n") - counted(_joined("", lines, totals))
@@ -400,33 +400,35 @@ def _joined(head: str, lines: dict[str, list[str]], totals: dict[str, int]) -> s
     return "\n".join(parts)
 
 
-def _long(one: PredicateSchema) -> str:
-    return _predicate_text(one, kinds=3, examples=2)
+def _long(predicate: PredicateSchema) -> str:
+    return _predicate_text(predicate, kinds=3, examples=2)
 
 
-def _middle(one: PredicateSchema) -> str:
-    return _predicate_text(one, kinds=2, examples=1)
+def _middle(predicate: PredicateSchema) -> str:
+    return _predicate_text(predicate, kinds=2, examples=1)
 
 
-def _predicate_text(one: PredicateSchema, *, kinds: int, examples: int) -> str:
-    text = f"- {quoted(one.name)} {one.statements:,}: {kinds_words(one.subjects, kinds)} → {to_words(one, kinds)}"
-    if one.qualifiers:
-        text += f"; qualifiers {listed_words([qualifier_words(key) for key in one.qualifiers[:4]], len(one.qualifiers) - 4)}"
-    return text + (f"; e.g. {examples_words(one, examples)}" if one.examples else "")
+def _predicate_text(predicate: PredicateSchema, *, kinds: int, examples: int) -> str:
+    ends = f"{kinds_words(predicate.subjects, kinds)} → {to_words(predicate, kinds)}"
+    text = f"- {quoted(predicate.name)} {predicate.statements:,}: {ends}"
+    if predicate.qualifiers:
+        keys = [qualifier_words(key) for key in predicate.qualifiers[:4]]
+        text += f"; qualifiers {listed_words(keys, len(predicate.qualifiers) - 4)}"
+    return text + (f"; e.g. {examples_words(predicate, examples)}" if predicate.examples else "")
 
 
-def _short(one: PredicateSchema) -> str:
-    return f"- {quoted(one.name)} {one.statements:,}: {kinds_words(one.subjects, 1)} → {to_words(one, 1)}"
+def _short(predicate: PredicateSchema) -> str:
+    return f"- {quoted(predicate.name)} {predicate.statements:,}: {kinds_words(predicate.subjects, 1)} → {to_words(predicate, 1)}"
 
 
-def _bare(one: PredicateSchema) -> str:
-    return f"- {quoted(one.name)} {one.statements:,}"
+def _bare(predicate: PredicateSchema) -> str:
+    return f"- {quoted(predicate.name)} {predicate.statements:,}"
 
 
-def _concept_text(one: ConceptSchema) -> str:
-    above = f", below {listed_words([quoted(name) for name in one.above[:2]], len(one.above) - 2)}" if one.above else ""
-    some = f", e.g. {', '.join(quoted(name) for name in one.examples[:2])}" if one.examples else ""
-    return f"- {quoted(one.name)} {one.members:,}{above}{some}"
+def _concept_text(concept: ConceptSchema) -> str:
+    above = f", below {listed_words([quoted(name) for name in concept.above[:2]], len(concept.above) - 2)}" if concept.above else ""
+    some = f", e.g. {', '.join(quoted(name) for name in concept.examples[:2])}" if concept.examples else ""
+    return f"- {quoted(concept.name)} {concept.members:,}{above}{some}"
 
 
 _TITLES: Final = {
@@ -436,20 +438,20 @@ _TITLES: Final = {
     "units": "Units, with values:",
 }
 _FORMS: Final[dict[str, tuple[Callable[..., str], ...]]] = {
-    "sources": (lambda one: f"- {quoted(one.name)} {one.statements:,}{f', {one.rows:,} rows' if one.rows else ''}",),
-    "concepts": (_concept_text, lambda one: f"- {quoted(one.name)} {one.members:,}"),
+    "sources": (lambda item: f"- {quoted(item.name)} {item.statements:,}{f', {item.rows:,} rows' if item.rows else ''}",),
+    "concepts": (_concept_text, lambda item: f"- {quoted(item.name)} {item.members:,}"),
     "predicates": (_long, _middle, _short, _bare),
-    "units": (lambda one: f"- {quoted(one.unit)} {one.values:,}",),
+    "units": (lambda item: f"- {quoted(item.unit)} {item.values:,}",),
 }
 
 
-def predicate_line(one: PredicateSchema, length: int, *, examples: bool = True) -> str:
+def predicate_line(predicate: PredicateSchema, length: int, *, examples: bool = True) -> str:
     """A predicate in a line: at length (0), or shorter (1, 2), down to its name and size (3).
     `examples=False` leaves out what stands in the graph.
     """
     if not examples and length < 2:
-        return _predicate_text(one, kinds=3 - length, examples=0)
-    return str(_FORMS["predicates"][length](one))
+        return _predicate_text(predicate, kinds=3 - length, examples=0)
+    return str(_FORMS["predicates"][length](predicate))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -500,24 +502,24 @@ def describe(found: Survey, *, source: str | None = None, concept: str | None = 
     narrowed = any(name is not None for name in (source, concept, predicate))
     keep, inside = np.ones(len(predicates), bool), np.zeros(len(kinds), bool)
     if source is not None:
-        _known("source", source, [one[0] for one in found["sources"]])
-        keep &= [any(name == source for name, _ in one[5]) for one in predicates]
+        _known("source", source, [item[0] for item in found["sources"]])
+        keep &= [any(name == source for name, _ in item[5]) for item in predicates]
     if concept is not None:
-        _known("concept", concept, [one[1] for one in kinds if one[0] == "concept"])
+        _known("concept", concept, [kind[1] for kind in kinds if kind[0] == "concept"])
         inside[list(_below(kinds, concept))] = True
         keep &= _any(ends[0], inside) | _any(ends[1], inside)
     if predicate is not None:
-        _known("predicate", predicate, [one[0] for one in predicates], _keyed(found, predicate))
-        keep &= [one[0] == predicate for one in predicates]
+        _known("predicate", predicate, [item[0] for item in predicates], _keyed(found, predicate))
+        keep &= [item[0] == predicate for item in predicates]
     places = np.flatnonzero(keep).tolist()
     for side in ends if narrowed else ():
         inside[side.kinds[np.repeat(keep, np.diff(side.starts))]] = True
     kept = [predicates[place] for place in places]
-    shown = {name for one in kept for name, _ in one[5]}
-    values = [value for one in kept for value in _values_of(one)]
+    shown = {name for item in kept for name, _ in item[5]}
+    values = [value for item in kept for value in _values_of(item)]
     firsts, lasts = ([value[place] for value in values if value[place] is not None] for place in (5, 6))
     check()
-    rows = {one[1]: one[3] for one in kinds if one[0] == "table"}
+    rows = {kind[1]: kind[3] for kind in kinds if kind[0] == "table"}
     sources = [
         SourceSchema(name, form, count, rows.get(name, 0))
         for name, form, count in found["sources"]
@@ -528,9 +530,9 @@ def describe(found: Survey, *, source: str | None = None, concept: str | None = 
     ]
     return GraphSchema(
         dict(found["counts"]),
-        tuple(sorted(sources, key=lambda one: (-one.statements, one.name))),
-        tuple(sorted(concepts, key=lambda one: (-one.members, one.name, one.id))),
-        tuple(sorted((predicate_schema(found, place) for place in places), key=lambda one: (-one.statements, one.name))),
+        tuple(sorted(sources, key=lambda item: (-item.statements, item.name))),
+        tuple(sorted(concepts, key=lambda item: (-item.members, item.name, item.id))),
+        tuple(sorted((predicate_schema(found, place) for place in places), key=lambda item: (-item.statements, item.name))),
         _units(values),
         _day(min(firsts)) if firsts else "",
         _day(max(lasts) - 1) if lasts else "",
@@ -540,9 +542,9 @@ def describe(found: Survey, *, source: str | None = None, concept: str | None = 
 
 def _any(side: Ends, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which predicates have one of these kinds at an end."""
-    found = np.zeros(len(side.starts) - 1, bool)
-    found[np.repeat(np.arange(len(found)), np.diff(side.starts))[inside[side.kinds]]] = True
-    return found
+    result = np.zeros(len(side.starts) - 1, bool)
+    result[np.repeat(np.arange(len(result)), np.diff(side.starts))[inside[side.kinds]]] = True
+    return result
 
 
 def _day(second: int) -> str:
@@ -559,7 +561,7 @@ def _known(kind: str, name: Any, names: Sequence[str], hint: str | None = None) 
 
 def _keyed(found: Survey, name: Any) -> str | None:
     """What to say of a name that is a key of qualifiers."""
-    owners = [one[0] for one in found["predicates"] if any(key == name for key, _ in one[4])]
+    owners = [item[0] for item in found["predicates"] if any(key == name for key, _ in item[4])]
     return f"it is a key of qualifiers, of {', '.join(map(repr, owners[:3]))}" if owners else None
 
 
@@ -591,7 +593,7 @@ def predicate_schema(found: Survey, place: int) -> PredicateSchema:
         "qualifiers": tuple(
             QualifierKey(key, sum(value[2] for value in of), tuple(map(_value, of))) for key, of in qualifiers[:MOST_PARTS]
         ),
-        "sources": tuple(SourceCount(*one) for one in sources[:MOST_PARTS]),
+        "sources": tuple(SourceCount(*source) for source in sources[:MOST_PARTS]),
     }
     kinds = found["kinds"]
     sizes = {"values": len(values), "qualifiers": len(qualifiers), "sources": len(sources)}
@@ -603,7 +605,7 @@ def predicate_schema(found: Survey, place: int) -> PredicateSchema:
         parts[end] = tuple(KindCount(kinds[kind][0], kinds[kind][1], count) for kind, count in counted)
         sizes[end] = high - low
     more = {part: sizes[part] - MOST_PARTS for part in sorted(sizes) if sizes[part] > MOST_PARTS}
-    some = tuple(Example(*one) for one in examples)
+    some = tuple(Example(*example) for example in examples)
     return PredicateSchema(name, relations + attributes, relations, attributes, **parts, examples=some, more=more)
 
 
@@ -621,4 +623,4 @@ def _units(values: list[list[Any]]) -> tuple[UnitCount, ...]:
     for kind, unit, count, *_ in values:
         if kind == "quantity" and unit != NO_UNIT:
             counts[unit] = counts.get(unit, 0) + count
-    return tuple(UnitCount(unit, count) for unit, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+    return tuple(UnitCount(unit, count) for unit, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -74,10 +74,10 @@ class Ends(NamedTuple):
 
 def survey(snapshot: Snapshot) -> Survey:
     """The survey of a snapshot, made once and kept with it."""
-    found: Survey | None = snapshot.schema.kept.get("survey")
-    if found is None:
-        found = snapshot.schema.kept["survey"] = _made(snapshot)
-    return found
+    result: Survey | None = snapshot.schema.kept.get("survey")
+    if result is None:
+        result = snapshot.schema.kept["survey"] = _made(snapshot)
+    return result
 
 
 def described(snapshot: Snapshot) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def described(snapshot: Snapshot) -> dict[str, Any]:
         for at, (predicate, *_) in enumerate(found["predicates"])
     }
     place = {(sort, name): number for number, (sort, name, _) in enumerate(kinds)}
-    rows = {table: sorted(place[one] for one in schema.table_classes(table) or ()) for table in sorted(schema.tables)}
+    rows = {table: sorted(place[item] for item in schema.table_classes(table) or ()) for table in sorted(schema.tables)}
     return {**describe_schema(snapshot), "classes": kinds, "ends": ends, "rows": rows, "keyed": sorted(schema.keyed_tables)}
 
 
@@ -257,12 +257,12 @@ def _qualifiers(snapshot: Snapshot, predicates: NDArray[Any]) -> dict[int, list[
         fresh[1:] |= mark[1:] != mark[:-1]
     begins = np.flatnonzero(fresh)
     grouped = _typed(snapshot, "q", items, np.append(begins, len(items)), [mark[begins] for mark in marks])
-    found: dict[int, list[list[Any]]] = {}
+    result: dict[int, list[list[Any]]] = {}
     for (owner, key), values in grouped.items():
-        found.setdefault(owner, []).append([snapshot.predicate_name(key), values])
-    for keys in found.values():
+        result.setdefault(owner, []).append([snapshot.predicate_name(key), values])
+    for keys in result.values():
         keys.sort(key=lambda one: (-sum(value[2] for value in one[1]), one[0]))
-    return found
+    return result
 
 
 def _typed(
@@ -286,8 +286,8 @@ def _typed(
     read = iter(
         decode_values({part: get(f"{family}.{part}")[places[numbered]] for part, _ in PARTS}, snapshot.texts.__getitem__, str)
     )
-    values = [next(read) if one else None for one in numbered.tolist()]
-    found: dict[tuple[int, ...], list[list[Any]]] = {}
+    values = [next(read) if item else None for item in numbered.tolist()]
+    result: dict[tuple[int, ...], list[list[Any]]] = {}
     size = len(begin)
     for i, (*owner, kind, unit) in enumerate(zip(*(mark.tolist() for mark in marks), strict=True)):
         first, last = values[i], values[size + i]
@@ -299,10 +299,10 @@ def _typed(
             told = [text_of(first), text_of(last), None, None]  # type: ignore[arg-type]
         unit_name = snapshot.texts[unit] if unit >= 0 else NO_UNIT
         count = int(starts[i + 1] - starts[i])
-        found.setdefault(tuple(owner), []).append([Kind(kind).name.lower(), unit_name, count, *told])
-    for some in found.values():
-        some.sort(key=lambda one: (-one[2], one[0], one[1]))
-    return found
+        result.setdefault(tuple(owner), []).append([Kind(kind).name.lower(), unit_name, count, *told])
+    for some in result.values():
+        some.sort(key=lambda item: (-item[2], item[0], item[1]))
+    return result
 
 
 def _sources(snapshot: Snapshot, predicates: NDArray[Any]) -> tuple[list[list[Any]], dict[int, list[list[Any]]]]:
@@ -318,8 +318,8 @@ def _sources(snapshot: Snapshot, predicates: NDArray[Any]) -> tuple[list[list[An
             of.setdefault(predicate, []).append([name, int(counts[predicate])])
         found.append([name, snapshot.source_of(number).format, len(statements)])
     for some in of.values():
-        some.sort(key=lambda one: (-one[1], one[0]))
-    found.sort(key=lambda one: (-one[2], one[0]))
+        some.sort(key=lambda item: (-item[1], item[0]))
+    found.sort(key=lambda item: (-item[2], item[0]))
     return found, of
 
 
@@ -343,14 +343,14 @@ def _examples(snapshot: Snapshot, relations: Counts, attributes: Counts) -> dict
     cells = {part: get(f"att.{part}")[numbers[~is_relation] - many] for part, _ in PARTS}
     values = iter(decode_values(cells, snapshot.texts.__getitem__, str))
     names = iter(things)
-    found: dict[int, list[list[str]]] = {}
+    result: dict[int, list[list[str]]] = {}
     called = snapshot.texts.take(snapshot.entity_name[subjects])
     for owner, subject, relation in zip(owners, called, is_relation.tolist(), strict=True):
         thing = next(names) if relation else text_of(next(values))  # type: ignore[arg-type]
-        one, known = [_cut(subject), _cut(thing)], found.setdefault(owner, [])
+        one, known = [_cut(subject), _cut(thing)], result.setdefault(owner, [])
         if one not in known:
             known.append(one)
-    return found
+    return result
 
 
 def _spread(low: int, high: int) -> NDArray[np.int64]:
@@ -396,7 +396,7 @@ def partial_survey(schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
             *(
                 _partial_values(schema.attribute_kinds(name)),
                 _partial_qualifiers(schema, name),
-                [[one, 0] for one in schema.sources_of(name)],
+                [[item, 0] for item in schema.sources_of(name)],
                 [],
             ),
         ]
@@ -423,4 +423,4 @@ def _partial_qualifiers(schema: StoredSchema, predicate: str) -> list[list[Any]]
 
 def _partial_values(kinds: Kinds) -> list[list[Any]]:
     found = [[kind.name.lower(), unit, count, "", "", None, None] for (kind, unit), count in kinds.items()]
-    return sorted(found, key=lambda one: (-one[2], one[0], one[1]))
+    return sorted(found, key=lambda item: (-item[2], item[0], item[1]))

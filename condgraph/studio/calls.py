@@ -45,8 +45,8 @@ def about(graph: Graph, arguments: Document) -> Document:
         "graph": graph.name,
         "store": answers.store_of(graph),
         "counts": dict(status.counts),
-        "sources": [{"name": one.name, "format": one.format} for one in status.sources],
-        "languages": [one for one in LANGUAGES if _has(graph, one)],
+        "sources": [{"name": source.name, "format": source.format} for source in status.sources],
+        "languages": [item for item in LANGUAGES if _has(graph, item)],
         "functions": vocabulary(),
     }
 
@@ -257,7 +257,7 @@ def _concept(graph: Graph, name: str, ident: str, most: int) -> dict[str, Any]:
         "same": nothing, "total_same": None,
         "facts": nothing, "total": 0, "pointing": nothing, "total_pointing": 0, "more": False, "more_pointing": False,
         "concepts": nothing,
-        "members": [answers.entity(one) for one in found.entities],
+        "members": [answers.entity(item) for item in found.entities],
         "total_members": len(found.entities) + found.cut,
     }  # fmt: skip
 
@@ -291,7 +291,7 @@ def _links(part: Snapshot, number: int) -> tuple[list[tuple[int, int]], list[tup
     entities, concepts = get("mem.e"), get("mem.c")
     above = sorted({(number, int(concepts[i])) for i in np.flatnonzero(entities == number)})
     low, high = np.searchsorted(concepts, [number, number + 1])
-    below = [(one, number) for one in np.unique(entities[low:high]).tolist()]
+    below = [(item, number) for item in np.unique(entities[low:high]).tolist()]
     return above, below
 
 

@@ -109,10 +109,10 @@ def _identified(graph: Graph, listing: list[dict[str, Any]], most: int) -> list[
 def _overview(graph: Graph) -> GraphSchema:
     """The schema for people, cached: it is needed for every letter that is typed."""
     kept = schema_of(graph).kept
-    found: GraphSchema | None = kept.get("studio.overview")
-    if found is None:
-        found = kept["studio.overview"] = graph.schema()
-    return found
+    result: GraphSchema | None = kept.get("studio.overview")
+    if result is None:
+        result = kept["studio.overview"] = graph.schema()
+    return result
 
 
 def names_beginning(graph: Graph, text: str, most: int) -> list[str]:
@@ -152,11 +152,11 @@ def _around(graph: Graph, text: str) -> Iterable[str]:
     kept: list[str] | None = schema.kept.get("studio.names")
     if kept is None:
         reader: Any = getattr(schema, "reader", None) or graph._store_of(None)
-        found = sorted(set(reader.all_names(forms)))
+        result = sorted(set(reader.all_names(forms)))
         counts = graph.status().counts
         if sum(counts.get(kind, 0) for kind in ("entities", "concepts", "rows")) > MOST_COMPARED:
-            return found  # those around this text only
-        kept = schema.kept["studio.names"] = found
+            return result  # those around this text only
+        kept = schema.kept["studio.names"] = result
     begins = [bisect_left(kept, form) for form in forms]
     return [name for begin in begins for name in kept[begin : begin + _AROUND]]
 
@@ -233,6 +233,6 @@ def vocabulary() -> dict[str, Any]:
     from condgraph.languages.llm.functions import TABLE
 
     kopl = [{"name": name, "inputs": one.inputs, "texts": list(one.texts), "about": ""} for name, one in KOPL.items()]
-    llm = [{"name": one.name, "inputs": one.operands[0], "texts": list(one.options), "about": one.about} for one in TABLE]
+    llm = [{"name": item.name, "inputs": item.operands[0], "texts": list(item.options), "about": item.about} for item in TABLE]
     closed = {role: list(words) for role, words in CLOSED.items()}
     return {"kopl": kopl, "llm_query": llm, "words": closed, "keywords": keywords()}

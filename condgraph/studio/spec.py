@@ -619,10 +619,10 @@ class _Generator(GenerateJsonSchema):
         return False
 
     def default_schema(self, schema: WithDefaultSchema) -> dict[str, Any]:
-        found = super().default_schema(schema)
-        if self.mode == "serialization" or found.get("default", "") is None:
-            found.pop("default", None)
-        return found
+        result = super().default_schema(schema)
+        if self.mode == "serialization" or result.get("default", "") is None:
+            result.pop("default", None)
+        return result
 
     def nullable_schema(self, schema: NullableSchema) -> dict[str, Any]:
         inner = self.generate_inner(schema["schema"])
@@ -667,16 +667,16 @@ def document() -> dict[str, Any]:
         return described | {"responses": {"200": {"description": summary, "content": replies}, **_failures()}}
 
     paths: dict[str, Any] = {}
-    for one in OPERATIONS:
-        kind = "application/x-ndjson" if one.stream else "application/json"
-        content: dict[str, Any] = {kind: {"schema": _ref(one.reply)}}
-        if issubclass(one.fields, Formatted):
+    for item in OPERATIONS:
+        kind = "application/x-ndjson" if item.stream else "application/json"
+        content: dict[str, Any] = {kind: {"schema": _ref(item.reply)}}
+        if issubclass(item.fields, Formatted):
             content |= {"text/csv": {"schema": _STRING}, "application/vnd.apache.arrow.stream": {"schema": _STRING}}
-        methods = {one.method.lower(): operation_of(one.name, one.summary, one.fields, content, get=one.method == "GET")}
-        if one.both:
-            summary = f"{one.summary}; for names that an address has no room for"
-            methods["post"] = operation_of(f"{one.name}_long", summary, one.fields, content)
-        paths[f"/api/v1/{one.name}"] = methods
+        methods = {item.method.lower(): operation_of(item.name, item.summary, item.fields, content, get=item.method == "GET")}
+        if item.both:
+            summary = f"{item.summary}; for names that an address has no room for"
+            methods["post"] = operation_of(f"{item.name}_long", summary, item.fields, content)
+        paths[f"/api/v1/{item.name}"] = methods
     loaded = {"application/json": {"schema": _ref(Loaded)}}
     file = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     paths["/api/v1/graphs"] = {

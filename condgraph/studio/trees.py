@@ -36,7 +36,7 @@ def _kopl(graph: Graph, program: str) -> list[dict[str, Any]]:
     knows = _knows(graph, program)
     steps, _ = parse(program, knows)
     spans = places(program, knows)
-    found = []
+    result = []
     for number, step in enumerate(steps):
         roles = FUNCTIONS[step.function].texts
         span = spans[number] if spans else None
@@ -49,7 +49,7 @@ def _kopl(graph: Graph, program: str) -> list[dict[str, Any]]:
             }
             for at, (role, text) in enumerate(zip(roles, step.texts, strict=True))
         ]
-        found.append(
+        result.append(
             {
                 "label": str(number + 1),
                 "function": step.function,
@@ -60,7 +60,7 @@ def _kopl(graph: Graph, program: str) -> list[dict[str, Any]]:
                 "program": _kopl_until(steps, number),
             }
         )
-    return found
+    return result
 
 
 def _knows(graph: Graph, program: str) -> Knows | None:
@@ -87,17 +87,17 @@ def _kopl_until(steps: list[Step], last: int) -> str:
     """The steps that one needs, as the data set's JSON: it says what each takes, whatever the order."""
     needed = _needed([step.dependencies for step in steps], last)
     at = {number: place for place, number in enumerate(needed)}
-    taken = [tuple(at[one] for one in steps[number].dependencies) for number in needed]
+    taken = [tuple(at[dependency] for dependency in steps[number].dependencies) for number in needed]
     plain = [Step(steps[number].function, steps[number].texts) for number in needed]
     # Text says what a step takes by its place alone.
-    if [one.dependencies for one in _linked(plain)] != taken:
+    if [item.dependencies for item in _linked(plain)] != taken:
         said = [
             {"function": one.function, "inputs": list(one.texts), "dependencies": list(inputs)}
             for one, inputs in zip(plain, taken, strict=True)
         ]
         return json.dumps(said, ensure_ascii=False)
     calls = (steps[number] for number in needed)
-    return " ".join(f"{one.function}({', '.join(json.dumps(text, ensure_ascii=False) for text in one.texts)})" for one in calls)
+    return " ".join(f"{call.function}({', '.join(json.dumps(text, ensure_ascii=False) for text in call.texts)})" for call in calls)
 
 
 def _linked(steps: list[Step]) -> list[Step]:
@@ -113,10 +113,10 @@ def _llm(program: str) -> list[dict[str, Any]]:
 
     read = parse(program)
     inputs = [
-        () if query.expression is None else tuple(dict.fromkeys(one.position for one in references(query.expression)))
+        () if query.expression is None else tuple(dict.fromkeys(reference.position for reference in references(query.expression)))
         for query in read.queries
     ]
-    found = []
+    result = []
     for number, query in enumerate(read.queries):
         texts, function = [], ""
         expression = query.expression
@@ -134,7 +134,7 @@ def _llm(program: str) -> list[dict[str, Any]]:
         elif expression is not None:
             function = program[slice(*expression.span)]
         needed = _needed([*inputs], number)
-        found.append(
+        result.append(
             {
                 "label": f"Query{query.label}",
                 "function": function,
@@ -142,7 +142,7 @@ def _llm(program: str) -> list[dict[str, Any]]:
                 "texts": texts,
                 "inputs": list(inputs[number]),
                 "span": list(query.span),
-                "program": "\n".join(program[slice(*read.queries[one].span)] for one in needed),
+                "program": "\n".join(program[slice(*read.queries[item].span)] for item in needed),
             }
         )
-    return found
+    return result

@@ -112,7 +112,7 @@ def fold(text: str) -> str:
     if not text.isascii():
         # Marks go before as well: putting a long run of them in order takes the square of its
         # length.
-        apart = unicodedata.normalize("NFKD", "".join(one for one in text if not unicodedata.combining(one)))
+        apart = unicodedata.normalize("NFKD", "".join(item for item in text if not unicodedata.combining(item)))
         text = "".join(character for character in apart if not unicodedata.combining(character)).casefold()
     return " ".join(text.split())
 
@@ -441,9 +441,9 @@ class EndpointEncoder:
         try:
             # Floats are what every server gives; the library would ask for base64.
             answer: Any = self._client.embeddings.create(model=self.model, input=texts, encoding_format="float")
-            data = sorted(answer.data, key=lambda one: one.index)
-            rows = [one.embedding for one in data]
-            places = [one.index for one in data]
+            data = sorted(answer.data, key=lambda item: item.index)
+            rows = [item.embedding for item in data]
+            places = [item.index for item in data]
         except self._openai.OpenAIError as error:
             raise EncoderError(f"{self.place} did not encode {len(texts)} texts: {error}", hint=_hint(error)) from error
         except (AttributeError, TypeError, ValueError) as error:

@@ -62,8 +62,8 @@ def millionths(squared: NDArray[np.float64]) -> Distances:
     """Squared L2 distances as distances in millionths, rounded to the nearest (SimGRAG, Eq. 3, made
     whole).
     """
-    found: Distances = np.rint(np.sqrt(np.maximum(squared, 0.0)) * UNIT).astype(np.int64)
-    return found
+    result: Distances = np.rint(np.sqrt(np.maximum(squared, 0.0)) * UNIT).astype(np.int64)
+    return result
 
 
 class DenseVectors:
@@ -89,14 +89,14 @@ class DenseVectors:
         """Exact distances, each worked out within its row."""
         query = _checked(query, self.dimension)
         count = len(self.matrix) if positions is None else len(positions)
-        found = np.empty(count, np.int64)
+        result = np.empty(count, np.int64)
         wanted = query.astype(np.float64)
         for start in range(0, count, _EXACT_BLOCK):
             check()
             part = slice(start, start + _EXACT_BLOCK)
             rows = self.matrix[part] if positions is None else self.matrix[positions[part]]
-            found[part] = millionths(np.square(rows.astype(np.float64) - wanted).sum(axis=1))
-        return found
+            result[part] = millionths(np.square(rows.astype(np.float64) - wanted).sum(axis=1))
+        return result
 
     def bounds(self, query: Query) -> tuple[NDArray[np.float32], float]:
         """All squared distances in float32, shape (n,), and by how much each may be off."""

@@ -192,8 +192,8 @@ def node_texts(snapshot: Snapshot) -> Numbers:
     """
     get = snapshot.arrays.get
     values = get("att.ref")[get("att.kind") == Kind.TEXT] if len(get("att.kind")) else np.empty(0, np.int32)
-    found: Numbers = different(np.concatenate([snapshot.entity_name, values])).astype(np.int32)
-    return found
+    result: Numbers = different(np.concatenate([snapshot.entity_name, values])).astype(np.int32)
+    return result
 
 
 def predicate_names(snapshot: Snapshot) -> tuple[str, ...]:
@@ -279,8 +279,8 @@ def find(have: Keys, wanted: Keys) -> NDArray[np.int64]:
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(have[:, 0], kind="stable")
     at = order[np.minimum(have[order, 0].searchsorted(wanted[:, 0]), len(have) - 1)]
-    found: NDArray[np.int64] = np.where((have[at] == wanted).all(axis=1), at, -1)
-    return found
+    result: NDArray[np.int64] = np.where((have[at] == wanted).all(axis=1), at, -1)
+    return result
 
 
 def write_part(place: Path, name: str, encoder: str, keys: Keys, matrix: FloatMatrix) -> bool:
@@ -410,9 +410,9 @@ def vectors_of(snapshot: Snapshot, encoder: Encoder | str | None = None) -> Grap
         about = About(lexical.id, lexical.dimension, spec_of(lexical))
         return GraphVectors(snapshot, about, *both, encoder=lexical)
 
-    found = shared(snapshot.schema.kept, name, make)
-    assert isinstance(found, GraphVectors)
-    return found
+    result = shared(snapshot.schema.kept, name, make)
+    assert isinstance(result, GraphVectors)
+    return result
 
 
 def _nodes(snapshot: Snapshot) -> list[str]:
@@ -434,9 +434,9 @@ def index_of(snapshot: Snapshot) -> About | None:
 
 def _open(snapshot: Snapshot) -> GraphVectors | None:
     """The kept vectors for exactly this generation, completed where they are of an earlier one."""
-    found = snapshot.schema.kept.get(KEPT)
-    if isinstance(found, GraphVectors):
-        return found
+    result = snapshot.schema.kept.get(KEPT)
+    if isinstance(result, GraphVectors):
+        return result
     place = place_of(snapshot)
     if place is None:
         before = snapshot.schema.kept.get(BEFORE)
@@ -467,8 +467,8 @@ def _open(snapshot: Snapshot) -> GraphVectors | None:
     if manifest["faiss"]:
         kept = manifest["faiss"]
         index = Approximate.read(place / kept["file"], kept["name"], nodes, about.dimension, kept.get("crc"))
-    found = snapshot.schema.kept[KEPT] = GraphVectors(snapshot, about, *both, approximate=index)
-    return found
+    result = snapshot.schema.kept[KEPT] = GraphVectors(snapshot, about, *both, approximate=index)
+    return result
 
 
 def _fits(fits: bool, place: Path) -> None:
@@ -515,7 +515,7 @@ def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, FloatMatrix]]:
     """Vectors that the same encoder made before: of the last generation, of an unfinished run, or
     in memory.
     """
-    found: list[tuple[Keys, FloatMatrix]] = []
+    result: list[tuple[Keys, FloatMatrix]] = []
     kept, place = snapshot.schema.kept, place_of(snapshot)
     before = kept.get(KEPT, kept.get(BEFORE))
     if (
@@ -525,9 +525,9 @@ def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, FloatMatrix]]:
     ):
         for texts, vectors in ((_nodes(before.snapshot), before.nodes), (before.predicate_names, before.predicates)):
             if isinstance(vectors, DenseVectors):
-                found.append((keys_of(texts), vectors.matrix))
+                result.append((keys_of(texts), vectors.matrix))
     if place is None:
-        return found
+        return result
     # What cannot be read is encoded again.
     with suppress(StoreError):
         manifest = _manifest(place)
@@ -537,9 +537,9 @@ def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, FloatMatrix]]:
             and "keys" in manifest["arrays"]
         ):
             arrays = ArrayFile(place / manifest["file"], manifest["arrays"])
-            found.append((arrays.get("keys").reshape(-1, 2), arrays.get("matrix").reshape(-1, about.dimension)))
-    found.extend(part for _, part in parts_in(place, about))
-    return found
+            result.append((arrays.get("keys").reshape(-1, 2), arrays.get("matrix").reshape(-1, about.dimension)))
+    result.extend(part for _, part in parts_in(place, about))
+    return result
 
 
 def _write(place: Path, snapshot: Snapshot, about: About, arrays: Mapping[str, NDArray[Any]], index: Approximate | None) -> None:
