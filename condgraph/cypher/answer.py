@@ -44,7 +44,6 @@ from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, text
 
 if TYPE_CHECKING:
     from condgraph.cypher.queries import CypherStore
-    from condgraph.engine.execute import Run
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import Request
     from condgraph.engine.stored_schema import StoredSchema

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from condgraph.engine.check import KnownIds
     from condgraph.engine.execute import Run
     from condgraph.engine.store import Request, Size
-    from condgraph.engine.stored_schema import StoredSchema
-    from condgraph.names.linking import LinkingSchema
 
 
 # -- Programs on their way to the server -----------------------------------------------------------

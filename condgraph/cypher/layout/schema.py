@@ -369,15 +369,12 @@ class CondgraphLayout(Layout):
     # -- values of a program -----------------------------------------------------------------------
 
     def key(self, text: str) -> str:
-        """A text as it is indexed."""
         return index_key(text)
 
     def handle(self, ident: str) -> str:
-        """An id as it is indexed."""
         return index_key(ident)
 
     def predicate_key(self, name: str) -> str:
-        """A predicate as it is indexed."""
         return predicate_key(name)
 
     def text_order(self, text: str) -> str:
@@ -399,39 +396,30 @@ class CondgraphLayout(Layout):
         return f"({e}:{ENTITY})", f"{e}.graph = $graph"
 
     def named(self, e: str, test: str) -> str:
-        """By the index of names."""
         return f"{e}.graph = $graph AND {e}.key {test}"
 
     def identified(self, e: str, test: str) -> str:
-        """By the index of ids."""
         return f"{e}.graph = $graph AND {e}.handle {test}"
 
     def has_id(self, e: str, ids: str) -> str:
-        """By the id as it is."""
         return f"{e}.id IN {ids}"
 
     def of_kinds(self, e: str, kinds: str) -> str:
-        """By the property."""
         return f"{e}.kind IN {kinds}"
 
     def is_entity(self, o: str) -> str:
-        """By the label."""
         return f"{o}:{ENTITY}"
 
     def id(self, e: str) -> str:
-        """The property."""
         return f"{e}.id"
 
     def name(self, e: str) -> str:
-        """The property."""
         return f"{e}.name"
 
     def name_key(self, e: str) -> str:
-        """The name as it is indexed."""
         return f"{e}.key"
 
     def kind(self, e: str) -> str:
-        """The property."""
         return f"{e}.kind"
 
     def entity_cell(self, e: str) -> str:
@@ -439,7 +427,6 @@ class CondgraphLayout(Layout):
         return f"{e} {{kind: 'entity', .key, text: {e}.name, .id, .order, .ranks, held: true}}"
 
     def name_cell(self, e: str) -> str:
-        """The same, as a text."""
         return f"{e} {{kind: 'text', .key, text: {e}.name, .id, .order, .ranks, held: true}}"
 
     def listed(self, e: str) -> str:
@@ -447,13 +434,11 @@ class CondgraphLayout(Layout):
         return f"CASE {e}.kind WHEN 0 THEN [{e}.id, {e}.name] ELSE [{e}.id, {e}.name, {e}.kind, {e}.row] END"
 
     def described(self, e: str) -> str:
-        """The properties."""
         return f"{e} {{.id, .name, .kind, .source, .row}}"
 
     # -- concepts ----------------------------------------------------------------------------------
 
     def members(self, writing: Writing, e: str, names: tuple[str, ...]) -> list[str]:
-        """From the nodes of the concepts."""
         c = writing.name("c")
         return [f"MATCH ({c}:{CONCEPT}) WHERE {self.named(c, self.one_of(writing, names))}", *self.members_of(writing, e, c)]
 
@@ -486,15 +471,12 @@ class CondgraphLayout(Layout):
         return f" USING INDEX SEEK {e}:{ROW}(graph, source, row)"
 
     def row(self, e: str) -> str:
-        """The property."""
         return f"{e}.row"
 
     def source(self, e: str) -> str:
-        """The property."""
         return f"{e}.source"
 
     def row_cell(self, e: str) -> str:
-        """A quantity without a unit."""
         return f"{{kind: 'quantity', number: toFloat({e}.row), unit: '1', text: toString({e}.row)}}"
 
     # -- statements --------------------------------------------------------------------------------
@@ -586,16 +568,13 @@ class CondgraphLayout(Layout):
         return Bound(o)
 
     def object_cell(self, o: str, family: Family) -> str:
-        """A value's node is one of many."""
         cell = self.entity_cell(o)
         return f"CASE WHEN {o}:{VALUE} THEN properties({o}) ELSE {cell} END" if family == "any" else cell
 
     def kind_of_object(self, o: str) -> str:
-        """By the label."""
         return f"CASE WHEN {o}:{VALUE} THEN {o}.kind ELSE 'entity' END"
 
     def type(self, f: str) -> str:
-        """The type of the relationship."""
         return f"type({f})"
 
     def predicate(self, f: str) -> str:
@@ -603,7 +582,6 @@ class CondgraphLayout(Layout):
         return f"CASE WHEN type({f}) ENDS WITH {_QUOTED_SUFFIX} THEN left(type({f}), size(type({f})) - 12) ELSE type({f}) END"
 
     def predicate_of(self, type_name: str) -> str:
-        """The same, of what was read."""
         return predicate_of(type_name)
 
     # -- sources -----------------------------------------------------------------------------------
@@ -626,7 +604,6 @@ class CondgraphLayout(Layout):
         ]
 
     def place(self, f: str, value: str | None) -> str:
-        """Beside the sources."""
         return f"{f}.rows[0]" if value is None else f"coalesce({f}.rows, {value}.rows)[0]"
 
     # -- qualifiers and validity -------------------------------------------------------------------
@@ -641,11 +618,9 @@ class CondgraphLayout(Layout):
         return result if family == "attribute" else [*result, f"(:{STATEMENT} {{graph: $graph, sid: {f}.sid}})"]
 
     def qualifier_name(self, q: str) -> str:
-        """The property."""
         return f"{q}.name"
 
     def referred(self, q: str, e: str) -> str:
-        """Along the edge of the layout."""
         return f"({q})-[:IS]->({e}:{ENTITY})"
 
     def validity(self, f: str) -> tuple[str, str]:
@@ -696,7 +671,6 @@ class CondgraphLayout(Layout):
         ]
 
     def memberships_of(self, writing: Writing, members: str, most: int) -> list[list[str]]:
-        """Of members, and of concepts."""
         result = []
         for end in ("e", "c"):
             e, c, m = (writing.name(prefix) for prefix in ("e", "c", "m"))
@@ -709,7 +683,6 @@ class CondgraphLayout(Layout):
     # -- names -------------------------------------------------------------------------------------
 
     def subjects_of(self, predicates: Sequence[str]) -> str:
-        """Whatever the statements lead to."""
         pattern, inside = self.entity("s")
         return f"MATCH {pattern}-[f{self._types(predicates)}]->() WHERE {inside}"
 
@@ -728,7 +701,6 @@ class CondgraphLayout(Layout):
         return f"MATCH (o:{VALUE}) WHERE o.graph = $graph AND o.predicate IN $attributes{scope} "
 
     def value_id(self, o: str) -> str:
-        """The statement of a value."""
         return f"{o}.sid"
 
 

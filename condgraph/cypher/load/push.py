@@ -51,7 +51,6 @@ from condgraph.overview.survey import packed, survey
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
-    from condgraph.engine.snapshot.snapshot import Snapshot
 
 
 # -- What a server would refuse ----------------------------------------------------------------------

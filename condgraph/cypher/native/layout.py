@@ -126,28 +126,22 @@ class NativeLayout(Layout):
         return ["CALL (*) {\n" + "\nUNION\n".join(queries) + "\n}", f"WITH * WHERE {check}"]
 
     def absent(self, k: str, e: str) -> str:
-        """Looked up as names are."""
         result = "\n".join(self.by_name(e, f"= {k}"))
         return f"CALL ({k}) {{\n{result}\nRETURN count({e}) AS {e}\n}}\nWITH {k}, {e} WHERE {e} = 0"
 
     def named(self, e: str, test: str) -> str:
-        """Of a node that is there."""
         return f"{self.name(e)} {test}"
 
     def identified(self, e: str, test: str) -> str:
-        """The same."""
         return f"{self.id(e)} {test}"
 
     def has_id(self, e: str, ids: str) -> str:
-        """The same."""
         return f"{self.id(e)} IN {ids}"
 
     def of_kinds(self, e: str, kinds: str) -> str:
-        """Nodes are entities."""
         return f"{int(EntityKind.ENTITY)} IN {kinds}"
 
     def is_entity(self, o: str) -> str:
-        """Nodes are no maps."""
         return f"{o} IS :: NODE NOT NULL"
 
     def id(self, e: str) -> str:
@@ -155,26 +149,21 @@ class NativeLayout(Layout):
         return self.identity.id(e)
 
     def name(self, e: str) -> str:
-        """By the properties that name it."""
         return self.identity.name(e)
 
     def kind(self, e: str) -> str:
-        """Always the same."""
         return str(int(EntityKind.ENTITY))
 
     def _entity(self, e: str, kind: str) -> Cell:
         return Named(self.name(e), self.id(e), kind)
 
     def entity_cell(self, e: str) -> str:
-        """A map."""
         return self._entity(e, "entity").whole
 
     def name_cell(self, e: str) -> str:
-        """A map."""
         return self._entity(e, "text").whole
 
     def listed(self, e: str) -> str:
-        """Id and name."""
         return f"[{self.id(e)}, {self.name(e)}]"
 
     def described(self, e: str) -> str:
@@ -193,14 +182,12 @@ class NativeLayout(Layout):
         return [label for name in names for label in self.labels.get(name, ())]
 
     def members(self, writing: Writing, e: str, names: tuple[str, ...]) -> list[str]:
-        """Label by label."""
         queries = [
             f"MATCH {pattern}{f' WHERE {own}' if own else ''} RETURN {e}" for _, pattern, own in apart(e, self.labels_of(names))
         ]
         return ["CALL (*) {\n" + "\nUNION ALL\n".join(queries) + "\n}"] if queries else [f"UNWIND [] AS {e} WITH {e}"]
 
     def within(self, writing: Writing, e: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
-        """By the labels of a node."""
         labels = self.labels_of(names)
         return within_labels(e, labels) if labels else "false", []
 
@@ -244,13 +231,11 @@ class NativeLayout(Layout):
         return "true"
 
     def object(self, o: str, family: Family) -> Cell:
-        """A map, a node, or either."""
         if family == "attribute":
             return Bound(o)
         return self._entity(o, "entity") if family == "relation" else Either(o, self._entity(o, "entity"))
 
     def object_cell(self, o: str, family: Family) -> str:
-        """As a map."""
         return Either(o, self._entity(o, "entity")).whole if family == "any" else self.entity_cell(o)
 
     def type(self, f: str) -> str:
@@ -261,11 +246,9 @@ class NativeLayout(Layout):
         return f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {self.qualifying.predicate(some)} ELSE {some}[1] END"
 
     def predicate(self, f: str) -> str:
-        """The same."""
         return self.type(f)
 
     def direct(self, e: str, predicate: str, concepts: Sequence[str] = ()) -> Direct | None:
-        """A property of one type."""
         return self.holdings.direct(e, predicate, self.labels_of(concepts))
 
     def direct_qualifier(self, f: str, predicates: Sequence[str], key: str) -> Direct | None:
@@ -273,7 +256,6 @@ class NativeLayout(Layout):
         return self.qualifying.direct(f, predicates, key)
 
     def way(self, r: str, a: str, b: str, predicates: Sequence[str], *, outward: bool) -> str | None:
-        """Along relationships."""
         types = "|".join(map(quote, self.types_of(predicates)))
         if not types:
             return None
@@ -282,11 +264,9 @@ class NativeLayout(Layout):
     # -- sources -----------------------------------------------------------------------------------
 
     def in_source(self, source: str, f: str, value: str | None) -> str:
-        """There is one source."""
         return f"{source} = '{SOURCE}'"
 
     def standing_in(self, writing: Writing, e: str, source: str) -> list[str]:
-        """All nodes."""
         return [f"MATCH ({e}) WHERE {foreign(e)} AND {source} = '{SOURCE}' RETURN {e}"]
 
     # -- qualifiers and validity -------------------------------------------------------------------
@@ -296,20 +276,16 @@ class NativeLayout(Layout):
         return [f"UNWIND [] AS {q} WITH *"] if family == "attribute" else [self.qualifying.clause(f, q)]
 
     def qualifier_name(self, q: str) -> str:
-        """Beside the value."""
         return f"{q}.name"
 
     def refer(self, q: str, e: str) -> str:
-        """Properties are no entities."""
         return f"WITH *, null AS {e}"
 
     def validity(self, f: str) -> tuple[str, str]:
-        """From the qualifiers that say it."""
         since, until = self.qualifying.validity(f)
         return since, until
 
     def validity_cell(self, f: str) -> str:
-        """A span."""
         since, until = self.validity(f)
         return f"{{kind: 'time', start: {since}, end: {until}, precision: 0}}"
 
@@ -346,7 +322,6 @@ class NativeLayout(Layout):
         return f"{{id: {ident}, name: {called}, kind: {int(EntityKind.CONCEPT)}, source: null, row: null}}"
 
     def memberships_in(self, writing: Writing, names: Sequence[str], members: str) -> list[list[str]]:
-        """By the labels of the members."""
         result = []
         for name in names:
             for label in self.labels.get(name, ()):
@@ -379,7 +354,6 @@ class NativeLayout(Layout):
         return "CALL () {\n" + ("\nUNION\n".join(queries) or "UNWIND [] AS s RETURN s") + "\n}"
 
     def relations_to(self, predicates: Sequence[str] | None, source: str | None, *, table: bool) -> str:
-        """From any node."""
         types = "|".join(map(quote, self.types_of(predicates)))
         scope = "" if source is None else f" AND {self.in_source(source, 'f', None)}"
         return f"MATCH (s)-[f:{types}]->(o) WHERE {foreign('s')}{scope} "

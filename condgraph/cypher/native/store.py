@@ -35,10 +35,7 @@ from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from condgraph.cypher.compile.plan import Compiled
-    from condgraph.cypher.connection import Connection
-    from condgraph.cypher.native.schema import NativeSchema
     from condgraph.cypher.queries import Query
-    from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.store import Request
     from condgraph.engine.stored_schema import StoredSchema
     from condgraph.patterns.matches import Matches
@@ -53,7 +50,7 @@ MOST_FOUND: Final = 10_000
 
 
 class NativeNames:
-    """The names of one database: what `names.remote.NameReader` asks."""
+    """The names of one database: what `names.linking.NameReader` asks."""
 
     def __init__(self, connection: Connection, schema: NativeSchema, layout: NativeLayout) -> None:
         self._connection, self._schema, self._layout = connection, schema, layout
