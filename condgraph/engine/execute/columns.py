@@ -332,16 +332,34 @@ def _joined(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool = T
     """For each of `left` all places in `right` that are equal, as pairs of places; `right` is sorted
     where not to be sorted.
     """
-    order = right.argsort(kind="stable") if sort else None
-    ordered = right if order is None else right.take(order)
-    low, high = ordered.searchsorted(left, "left"), ordered.searchsorted(left, "right")
-    sizes = np.where(left < 0, 0, high - low)
+    most = int(right.max(initial=-1))
+    if not len(right):
+        low = sizes = np.zeros(len(left), np.int64)
+    elif most < 16 * (len(left) + len(right)):
+        # Few more numbers than places: counting them is quicker than looking for each.
+        counts = np.bincount(right, minlength=most + 1)
+        there = (left >= 0) & (left <= most)
+        known = left if there.all() else np.where(there, left, 0)
+        sizes = np.where(there, counts.take(known), 0)
+        if sort and counts.max() == 1:
+            place = np.zeros(most + 1, np.int64)
+            place[right] = np.arange(len(right))
+            places = np.flatnonzero(sizes)
+            return places, place.take(known.take(places))
+        low = (counts.cumsum() - counts).take(known)
+    else:
+        ordered = np.sort(right) if sort else right
+        low = ordered.searchsorted(left, "left")
+        sizes = np.where(left < 0, 0, ordered.searchsorted(left, "right") - low)
     total = int(sizes.sum())
     if total > MOST_VALUES:
         raise PlanError(f"{total} ways from rows to values are too many", hint="ask it of fewer rows, or over fewer steps")
-    places = np.arange(len(left)).repeat(sizes)
-    chosen = np.arange(total) - (sizes.cumsum() - sizes).repeat(sizes) + low.repeat(sizes)
-    return places, chosen if order is None else order.take(chosen)
+    if total == len(left) and (sizes == 1).all():
+        places, chosen = np.arange(total), low
+    else:
+        places = np.arange(len(left)).repeat(sizes)
+        chosen = np.arange(total) - (sizes.cumsum() - sizes).repeat(sizes) + low.repeat(sizes)
+    return places, right.argsort(kind="stable").take(chosen) if sort else chosen
 
 
 # -- expressions -----------------------------------------------------------------------------------

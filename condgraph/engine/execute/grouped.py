@@ -17,7 +17,7 @@ from condgraph.engine.execute.bags import shown
 from condgraph.engine.execute.columns import MOST_BINDINGS, Bindings, Found, Reached, Ways, decoded, lead
 from condgraph.engine.execute.grid import Column, Competing, Grid, Members, competing, group_of, order_of, size_of, text_cell
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
-from condgraph.engine.execute.series import LARGEST, Cell, ListSeries, Places, dense, each_once, ranked
+from condgraph.engine.execute.series import LARGEST, Cell, ListSeries, Places, dense, each_once, ranked, runs
 from condgraph.engine.execute.sets import Mask
 from condgraph.engine.execute.sums import Aggregate, bounds_of, counts, leaves_out
 from condgraph.engine.facts import Entity, EntityKind
@@ -153,7 +153,8 @@ def group(run: Run, node: Group) -> Grid:
     place = np.arange(len(rows))
     if node.where is not None:
         place = np.flatnonzero(_where(run, node, ways).take(rows))
-    keys = [_Key(ways.found(key.of, ways.at(bindings, lead(key.of)), len(lead(key.of)))) for key in node.keys]
+    found = [ways.found(key.of, ways.at(bindings, lead(key.of)), len(lead(key.of))) for key in node.keys]
+    keys = [_Key(values, len(rows)) for values in found]
     place, picks = _joined_keys(keys, place)
     group = place if node.each else np.zeros(len(place), np.int64)
     if keys:
@@ -166,7 +167,7 @@ def group(run: Run, node: Group) -> Grid:
     if not node.keys and not node.each:
         # Of nothing there is one sum, as without groups.
         size = 1
-    order = group.argsort(kind="stable")
+    order = in_order((group,))
     group, place, picks = group.take(order), place.take(order), [pick.take(order) for pick in picks]
     high = np.bincount(group, minlength=size).cumsum()
     members = Members(high - np.bincount(group, minlength=size), high, rows.take(place))
@@ -190,17 +191,21 @@ def warn_of_empty(run: Run, facts: Facts) -> None:
 
 
 class _Key:
-    """The values of a key, each once for a binding: `of` are the bindings, sorted, and `codes` say which values are
-    equal. Of equal values that are written in several ways, the first text is taken.
+    """The values of a key, each once for a binding. Of equal values that are written in several ways, the first text
+    is taken.
     """
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: Found, bindings: int) -> None:
         codes, spellings = found.series.codes(found.at), found.series.spellings(found.at)
-        order = in_order((found.of, codes) if spellings is None else (found.of, codes, spellings))
-        order = order[changed(found.of.take(order), codes.take(order))]
-        self.of, self._at, self._series = found.of.take(order), found.at.take(order), found.series
-        self._codes = dense(codes.take(order))
-        self._spellings = None if spellings is None else spellings.take(order)
+        of, at = found.of, found.at
+        if (of[1:] == of[:-1]).any():
+            order = in_order((of, codes) if spellings is None else (of, codes, spellings))
+            order = order[changed(of.take(order), codes.take(order))]
+            of, at, codes = of.take(order), at.take(order), codes.take(order)
+            spellings = None if spellings is None else spellings.take(order)
+        self._at, self._series, self._codes, self._spellings = at, found.series, dense(codes), spellings
+        #: Where the values of each binding begin, and how many they are.
+        self.low, self.sizes = runs(of, bindings)
 
     def codes_at(self, pick: Places) -> Places:
         """The codes of some of the values, -1 for none."""
@@ -226,8 +231,7 @@ def _joined_keys(keys: Sequence[_Key], place: Places) -> tuple[Places, list[Plac
     """The groups that each binding is in: those of its values, that of no value where it has none. Gives the binding
     of each, and for each key the place of the value, or -1.
     """
-    low = [key.of.searchsorted(place, "left") for key in keys]
-    sizes = [key.of.searchsorted(place, "right") - start for key, start in zip(keys, low, strict=True)]
+    low, sizes = [key.low.take(place) for key in keys], [key.sizes.take(place) for key in keys]
     total = np.ones(len(place), np.float64)
     for size in sizes:
         total *= np.maximum(size, 1)
@@ -266,9 +270,10 @@ def _measured(run: Run, ways: Ways, bindings: Bindings, measure: Measure, size: 
         shared += 1
     # Rows that came there by the same statement are there once.
     base = ways.at(bindings, steps[:shared])
-    pairs = bindings.row * (1 << 32) + (base.by if shared else 0)
-    once: Any = np.unique(pairs, return_index=True, return_inverse=True)
-    first, item = once[1], once[2]
+    if shared or len(bindings.row) > len(ways):
+        first, item = each_once(bindings.row * (1 << 32) + (base.by if shared else 0))
+    else:
+        first = item = np.arange(len(bindings.row))
     found = ways.found(of, Reached(np.arange(len(first)), base.at.take(first), base.by.take(first)), shared)
     items = item.take(place)
     if len(first) < len(bindings.row):
@@ -276,14 +281,15 @@ def _measured(run: Run, ways: Ways, bindings: Bindings, measure: Measure, size: 
         # Each once, in the order in which they come.
         order = np.sort(order[changed(group.take(order), items.take(order))])
         group, items = group.take(order), items.take(order)
-    low = found.of.searchsorted(items, "left")
-    sizes = found.of.searchsorted(items, "right") - low
-    at = np.arange(int(sizes.sum())) - (sizes.cumsum() - sizes).repeat(sizes) + low.repeat(sizes)
-    values = found.at.take(at)
-    group = group.repeat(sizes)
+    low, sizes = (part.take(items) for part in runs(found.of, len(first)))
+    if (sizes == 1).all():
+        values = found.at.take(low)
+    else:
+        at = np.arange(int(sizes.sum())) - (sizes.cumsum() - sizes).repeat(sizes) + low.repeat(sizes)
+        values, group, items = found.at.take(at), group.repeat(sizes), items.repeat(sizes)
     if measure.function not in ("top", "bottom"):
         return aggregate.of_groups(size, group, values, found.series)
-    entities = mapped(run.snapshot.entity, ways.rows.take(bindings.row.take(first).take(items.repeat(sizes))).tolist())
+    entities = mapped(run.snapshot.entity, ways.rows.take(bindings.row.take(first).take(items)).tolist())
     cells = list(zip([Cell(entity, entity.name) for entity in entities], found.series.cells(values), strict=True))
     best = [aggregate.best(cells[low:high]) for low, high in watched(bounds_of(group, size))]
     aggregate.warn()

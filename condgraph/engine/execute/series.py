@@ -87,6 +87,16 @@ def dense(*columns: NDArray[Any]) -> Places:
     return numbers
 
 
+def runs(numbers: Places, size: int) -> tuple[Places, Places]:
+    """Where each of the numbers below `size` begins in sorted numbers, and how often it is there.
+
+    >>> [part.tolist() for part in runs(np.array([0, 0, 2]), 4)]
+    [[0, 2, 2, 3], [2, 0, 1, 0]]
+    """
+    counts = np.bincount(numbers, minlength=size)
+    return counts.cumsum() - counts, counts
+
+
 def each_once(codes: Places) -> tuple[Places, Places]:
     """The place where each distinct number comes first, ascending, and for each number which of these it is.
 
@@ -208,10 +218,11 @@ class BagSeries(Series):
     def spellings(self, at: Places) -> Places | None:
         if self._raws is None or self._kind(at) in (Kind.TEXT, Kind.ENTITY):
             return None
-        codes, raws = self.codes(at), self._raws.take(at)
-        first, which = each_once(dense(codes, raws))
-        if len(first) == len(np.unique(codes)):
+        codes, raws = dense(self.codes(at)), self._raws.take(at)
+        both = dense(codes, raws)
+        if not len(at) or both.max() == codes.max():
             return None
+        first, which = each_once(both)
         texts = [cell.text for cell in self._decoded(at.take(first))]
         rank = {text: number for number, text in enumerate(sorted(set(texts)))}
         return np.array([rank[text] for text in texts], np.int64).take(which)

@@ -68,14 +68,13 @@ class Aggregate:
     # -- measures of values as arrays --------------------------------------------------------------
 
     def of_groups(self, size: int, group: Places, at: Places, series: Series) -> Column:
-        """The measure of each of `size` groups, from the group of each value and its place in a series. Gives its
-        warnings.
+        """The measure of each of `size` groups, from the group of each value, ascending, and its place in a series. Gives
+        its warnings.
         """
         arrays = _ARRAYS.get(self.measure.function)
         found = None if arrays is None else arrays(self, size, group, at, series)
         if found is None:
-            order = group.argsort(kind="stable")
-            cells = series.cells(at.take(order))
+            cells = series.cells(at)
             found = Column.of([self.of(cells[low:high]) for low, high in watched(bounds_of(group, size))])
         self.warn()
         return zeros(found) if self.measure.function == "sum" else found
@@ -95,10 +94,8 @@ class Aggregate:
         numbers = series.decimals(at)
         if numbers is None or int(np.abs(numbers.integers).max()) * len(at) >= LARGEST:
             return None
-        order = group.argsort(kind="stable")
-        ordered = group.take(order)
-        starts = np.flatnonzero(changed(ordered))
-        totals = dict(zip(ordered[starts].tolist(), np.add.reduceat(numbers.integers.take(order), starts).tolist(), strict=True))
+        starts = np.flatnonzero(changed(group))
+        totals = dict(zip(group[starts].tolist(), np.add.reduceat(numbers.integers, starts).tolist(), strict=True))
         sizes = np.bincount(group, minlength=size).tolist()
         cells: list[Cell | None] = []
         for one in watched(range(size)):
@@ -146,16 +143,13 @@ class Aggregate:
         return Column(series, places)
 
     def _lists(self, size: int, group: Places, at: Places, series: Series) -> Column | None:
-        if not len(at):
-            return Column(series, np.full(size, -1, np.int64))
-        codes, spellings = series.codes(at), series.spellings(at)
-        order = in_order((group, codes) if spellings is None else (group, codes, spellings))
-        group, at = group.take(order), at.take(order)
-        fresh = changed(group, codes.take(order))
-        group, at = group[fresh], at[fresh]
-        several = np.bincount(group, minlength=size) > 1
-        if several.any():
-            return None
+        if (group[1:] == group[:-1]).any():
+            codes, spellings = series.codes(at), series.spellings(at)
+            order = in_order((group, codes) if spellings is None else (group, codes, spellings))
+            fresh = changed(group, codes.take(order))
+            group, at = group[fresh], at.take(order[fresh])
+            if (group[1:] == group[:-1]).any():
+                return None
         places = np.full(size, -1, np.int64)
         places[group] = at
         return Column(series, places)
