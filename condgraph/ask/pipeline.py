@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -44,7 +45,7 @@ from condgraph.engine.errors import (
 from condgraph.engine.external import FunctionCall
 from condgraph.grammars.grammar import Grammar, constraint
 from condgraph.models.budget import Metered
-from condgraph.models.chat import ChatModel, Completion, Message, estimate
+from condgraph.models.chat import ChatModel, Completion, Message, tokens_of
 from condgraph.names.words import STOP, WORD, stem
 from condgraph.overview.schema import quoted, unmarked
 from condgraph.vectors.encoders import fold
@@ -279,6 +280,8 @@ class Asking:
     def __init__(self, graph: Host, question: str, model: ChatModel, options: AskOptions) -> None:
         self.graph, self.question, self.options = graph, question, options
         self.model = Metered(model, options.budget)
+        #: From text to tokens: by the model's tokenizer, or estimated.
+        self.count = partial(tokens_of, self.model)
         self.prompts = Prompts(options.prompts)
         self.steps: list[AskStep] = []
         self.attempts: list[Attempt] = []
@@ -293,11 +296,6 @@ class Asking:
         self.declined = 0
         #: What bounds the call itself; the seconds of the budget may end before it does.
         self.bounds = current()
-
-    def count(self, text: str) -> int:
-        """How many tokens a text has: by the model's tokenizer, or estimated."""
-        found = self.model.count(text)
-        return estimate(text) if found is None else found
 
     def report(self, name: str, seconds: float, about: str = "") -> None:
         """Record a step that is done."""

@@ -201,6 +201,11 @@ def counted(model: ChatModel, text: str) -> Counted:
     return Counted(estimate(text), False) if own is None else Counted(own, True)
 
 
+def tokens_of(model: ChatModel, text: str) -> int:
+    """How many tokens a text has for a model, or rather more than it has."""
+    return counted(model, text).tokens
+
+
 def counted_prompt(model: ChatModel, messages: Sequence[Message]) -> Counted:
     """The tokens of a conversation: those of its texts, and a bound of what templates add. `exact`
     says how the texts were counted.
