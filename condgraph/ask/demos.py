@@ -28,23 +28,22 @@ if TYPE_CHECKING:
 
 
 # -- demos -------------------------------------------------------------------------------------------
-# A question is kept with its things and numbers masked, so that questions of one form are alike
-# whatever they are about. A program is kept only if it runs, and gives the answer where one is said.
+# A question is stored with its entities and numbers masked, so that questions of one form are equal
+# whatever they are about. A program is stored only if it runs, and gives the answer where one is given.
 
 
-#: Characters of a question, and of a program, that is kept.
+#: Characters of the longest question, and of the longest program.
 MOST_QUESTION: Final = 2_000
 MOST_PROGRAM: Final = 20_000
-#: What a name is worth that the most demonstrations use, next to one of the same question.
+#: The weight of the name that most demonstrations use, next to one of the same question.
 _USUAL: Final = 0.6
 _STATIC: Final = Path(__file__).with_name("prompts") / "demonstrations.v1.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A question with a program that answers it: its language ("query", "kopl", "pattern"), the
-    question with its things masked, the names of the graph that the program uses, the source that
-    it is scoped to.
+    """A question with a program that answers it: the language ("query", "kopl", "pattern"), the
+    question with its entities masked, the names of the graph in the program, and its source.
     """
 
     question: str
@@ -57,8 +56,8 @@ class Demo:
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """A demonstration, and how similar its question is: 1 for the same form, 0 for nothing in
-    common; a static one has 0.
+    """A demonstration with the similarity of its question: 1 for the same form, 0 for nothing in
+    common and for static demonstrations.
     """
 
     demo: Demo
@@ -70,7 +69,7 @@ class Demos:
 
     def __init__(self, graph: Host, place: Path | None) -> None:
         self._graph, self._place, self._lock = graph, place, Lock()
-        #: Whether they stand in a file beside the graph, which its own rights say nothing of.
+        #: Whether they are in a file outside the graph, to which `read_only` of the graph does not apply.
         self._beside = False
         self._items: list[Demo] | None = None
         self._index: tuple[Vocabulary, list[list[int]]] | None = None
@@ -96,8 +95,8 @@ class Demos:
         source: str | None = None,
         timeout: float | None = None,
     ) -> Demo:
-        """Keep a question with its program, which is run first. Raises the program's error where it
-        does not run, and `PlanError` where it does not give `answer` (texts, in any order).
+        """Add a question with its program, which is run first. Raises the error of the program, and
+        `PlanError` where its answer is not `answer` (texts, in any order).
         """
         if not question.strip():
             raise OptionError("the question is empty")
@@ -115,7 +114,7 @@ class Demos:
             return self.keep(question, program, given, source=source)
 
     def keep(self, question: str, program: str, given: Answer, *, source: str | None = None) -> Demo:
-        """Keep a question with a program that was run already, and gave `given`."""
+        """Add a question with a program that was run already, with its answer."""
         known = known_of(self._graph._store_of(None), self._graph._survey())
         via = {"llm_query": "query"}.get(given.language, given.language)
         form = masked(question, mentions_in(question, known))
@@ -137,11 +136,10 @@ class Demos:
             raise ReadOnlyError.at(self._graph.place)
 
     def keep_in(self, path: str | os.PathLike[str]) -> int:
-        """Keep them in a file from now on, for a graph on a server or in memory: those that it has are
-        taken up, without being run again, those that there are already and those that are added are
-        written to it, a JSON line each. Returns how many there are.
+        """Store the demonstrations of a graph on a server or in memory in a file from now on, a JSON
+        line each. Those in the file are added without being run again. Returns how many there are.
 
-        Raises `OptionError` for a graph in a folder, which keeps them itself, and for a file with other
+        Raises `OptionError` for a graph in a folder, which stores them itself, and for a file with other
         lines; `OSError` where it cannot be read or written.
         """
         if self._graph._directory is not None:
@@ -152,13 +150,13 @@ class Demos:
             lines = place.read_text("utf-8").splitlines() if place.exists() else []
             kept = []
             for number, line in enumerate(lines, start=1):
-                found = _demo(line)
+                result = _demo(line)
                 # The last line may not have been written to its end.
-                if found is None and line.strip() and number < len(lines):
+                if result is None and line.strip() and number < len(lines):
                     raise OptionError(f"{os.fspath(path)}, line {number}, is no demonstration", hint="demos.load adds other files")
-                kept += [found] if found is not None else []
+                kept += [result] if result is not None else []
             items = list(dict.fromkeys([*kept, *before]))
-            text = "".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in items)
+            text = "".join(json.dumps(asdict(item), ensure_ascii=False) + "\n" for item in items)
             beside = place.with_name(f"{place.name}.new")
             beside.write_text(text, "utf-8")
             beside.replace(place)
@@ -167,7 +165,7 @@ class Demos:
         return len(items)
 
     def clear(self) -> None:
-        """Forget all demonstrations of the graph."""
+        """Remove all demonstrations of the graph."""
         with self._lock:
             if self._place is not None:
                 self._writable()
@@ -175,14 +173,14 @@ class Demos:
             self._items, self._index, self._used = [], None, None
 
     def save(self, path: str | os.PathLike[str]) -> int:
-        """Write them to a file, a JSON line each; returns how many."""
+        """Write the demonstrations to a file, a JSON line each; returns how many."""
         items = self._all()
-        Path(path).write_text("".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in items), "utf-8")
+        Path(path).write_text("".join(json.dumps(asdict(item), ensure_ascii=False) + "\n" for item in items), "utf-8")
         return len(items)
 
     def load(self, path: str | os.PathLike[str]) -> int:
-        """Add those of a file that `save` wrote, or of lines with `question`, `program` and
-        `answer`; each is run, as `add` does. Returns how many were kept.
+        """Add the demonstrations of a file by `save`, or of JSON lines with `question`, `program` and
+        `answer`; each is run, as by `add`. Returns how many were added.
         """
         kept = 0
         try:
@@ -194,8 +192,8 @@ class Demos:
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
-                    found = json.loads(line)
-                    self.add(found["question"], found["program"], found.get("answer"), source=found.get("source"))
+                    result = json.loads(line)
+                    self.add(result["question"], result["program"], result.get("answer"), source=result.get("source"))
                 except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                     raise OptionError(f"{os.fspath(path)}, line {number}, is no demonstration: {error}") from None
                 kept += 1
@@ -204,15 +202,15 @@ class Demos:
     # -- finding -----------------------------------------------------------------------------------
 
     def similar(self, form: str, most: int, *, via: str | None = None, without: str | None = None) -> list[Similar]:
-        """The demonstrations whose masked questions are most like `form`, each program once; `via`
-        keeps those of one language, `without` leaves out those of this very question.
+        """The demonstrations whose masked questions are most similar to `form`, each program once, of
+        the language `via`, `without` those of one question.
         """
         items = self._all()
         if not items or most <= 0:
             return []
         vocabulary, members = self._indexed(items)
         scores = vocabulary.similarities(form)
-        found: list[Similar] = []
+        result: list[Similar] = []
         programs: set[str] = set()
         many = min(len(scores), max(4 * most, 32))
         nearest = np.argpartition(-scores, many - 1)[:many] if many < len(scores) else np.arange(len(scores))
@@ -224,53 +222,53 @@ class Demos:
                 if scores[at] <= 0 or (via is not None and demo.language != via) or demo.question == without or program in programs:
                     continue
                 programs.add(program)
-                found.append(Similar(demo, float(scores[at])))
+                result.append(Similar(demo, float(scores[at])))
                 taken += 1
-                # Of one form two are enough, so that other forms are shown as well.
-                if len(found) == most:
-                    return found
+                # Two of one form are enough; other forms are shown as well.
+                if len(result) == most:
+                    return result
                 if taken == 2:
                     break
-        return found
+        return result
 
     def weights(self, similar: Sequence[Similar]) -> dict[str, float]:
-        """The names that similar demonstrations use, with a weight from 0 to 1; those that many of
-        all demonstrations use have a little.
+        """Names with weights from 0 to 1: high in similar demonstrations, low for names that many of all
+        demonstrations use.
         """
-        found: dict[str, float] = {}
+        result: dict[str, float] = {}
         if similar:
             used = Counter(name for demo in self._all() for name in demo.names) if self._used is None else self._used
             self._used = used
             most = max(used.values(), default=1)
-            found = {name: _USUAL * math.sqrt(count / most) for name, count in used.items()}
-        for one in similar:
-            for name in one.demo.names:
-                found[name] = max(found.get(name, 0.0), min(one.score, 1.0))
-        return found
+            result = {name: _USUAL * math.sqrt(count / most) for name, count in used.items()}
+        for item in similar:
+            for name in item.demo.names:
+                result[name] = max(result.get(name, 0.0), min(item.score, 1.0))
+        return result
 
     def static(self, via: str, most: int) -> list[Similar]:
-        """Demonstrations of our own for a language, over a graph of countries."""
+        """Demonstrations for a language that come with the package, over a graph of countries."""
         lines = map(json.loads, _STATIC.read_text("utf-8").splitlines())
-        own = [Demo(one["question"], one["program"], one["language"], "") for one in lines if one["language"] == via]
+        own = [Demo(line["question"], line["program"], line["language"], "") for line in lines if line["language"] == via]
         return [Similar(demo, 0.0) for demo in own[:most]]
 
     def _indexed(self, items: Sequence[Demo]) -> tuple[Vocabulary, list[list[int]]]:
-        found = self._index
-        if found is None:
+        result = self._index
+        if result is None:
             by_form: dict[str, list[int]] = {}
             for number, demo in enumerate(items):
                 by_form.setdefault(demo.masked, []).append(number)
             vocabulary = Vocabulary(list(by_form))
             vocabulary.prepare()
-            found = self._index = vocabulary, list(by_form.values())
-        return found
+            result = self._index = vocabulary, list(by_form.values())
+        return result
 
     def _all(self) -> list[Demo]:
         with self._lock:
             return self._read()
 
     def _read(self) -> list[Demo]:
-        """The items; those of the file that is kept with the graph, at first. The lock is held."""
+        """The demonstrations, read from their file at first. The caller holds the lock."""
         if self._items is None:
             self._items = []
             if self._place is not None and self._place.exists():
@@ -282,33 +280,33 @@ class Demos:
 
 
 def _demo(line: str) -> Demo | None:
-    """A line of the file; None for one that was not written to its end."""
+    """A line of the file; None for an incomplete line."""
     try:
-        found: Mapping[str, Any] = json.loads(line)
-        return Demo(**{**found, "names": tuple(found["names"])})
+        result: Mapping[str, Any] = json.loads(line)
+        return Demo(**{**result, "names": tuple(result["names"])})
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
 def _shape(demo: Demo) -> str:
-    """A program without its things: two of one shape show the same."""
+    """A program without its entities: two of one shape demonstrate the same."""
     return "\0".join([demo.masked, *demo.names])
 
 
 def _names(given: Answer, known: Known, program: str) -> tuple[str, ...]:
-    """The predicates, keys and concepts that a program uses."""
-    found: dict[str, None] = {}
+    """The predicates, keys and concepts in a program."""
+    result: dict[str, None] = {}
     plan, keys = getattr(given, "plan", None), set(known.qualifiers.names)
     for node in [] if plan is None else postorder(plan):
         for name in (*(getattr(node, "predicates", None) or ()), getattr(node, "key", None), getattr(node, "attribute", None)):
             if isinstance(name, str) and (name in known.places or name in keys):
-                found[name] = None
+                result[name] = None
     concepts = set(known.concepts.names)
     for node in [] if plan is None else postorder(plan):
         for name in getattr(node, "names", None) or ():
             if isinstance(name, str) and name in concepts:
-                found[name] = None
-    return tuple(found)
+                result[name] = None
+    return tuple(result)
 
 
 def _same(texts: Iterable[Any]) -> list[str]:
@@ -316,14 +314,14 @@ def _same(texts: Iterable[Any]) -> list[str]:
 
 
 # -- learn -------------------------------------------------------------------------------------------
-# Demonstrations from questions of which only the answers are known (TrustUQA, section 3.3): the
-# model writes programs, and those are kept whose execution is right.
+# Demonstrations from questions and answers (TrustUQA, section 3.3): the model writes programs, and
+# those that give the answers are added.
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What was learned: the demonstrations that are kept, how many questions were tried, how many
-    of them gave another answer, and how many none; what it cost.
+    """What was learned: the demonstrations that were added, how many questions were tried, how many
+    programs gave another answer or none, and the cost.
     """
 
     kept: tuple[Demo, ...]
@@ -340,7 +338,7 @@ class Learned:
 
 
 class LearningDemos(Demos):
-    """Demonstrations that are added, or learned from answers."""
+    """Demonstrations that can also be learned from answers."""
 
     def learn(
         self,
@@ -353,42 +351,42 @@ class LearningDemos(Demos):
         on_tried: Callable[[str, bool], None] | None = None,
         **options: Any,
     ) -> Learned:
-        """Have a model write programs for questions whose answers are known, and keep those that give
-        exactly these, until there are `k`.
+        """Have a model write programs for questions with known answers, and add those that give exactly
+        these, until there are `k`.
 
         With `question`, the `m` pairs most similar to it are tried, the most similar first; else all,
-        in their order. Each program that is kept helps with the next. `options` are those of `ask`.
+        in order. Each added program helps with the next. `options` are those of `ask`.
         """
         if m < 1 or k < 1:
             raise OptionError("m and k are 1 or more")
-        asked = [(one, sorted({" ".join(str(text).split()).casefold() for text in texts})) for one, texts in pairs]
+        asked = [(item, sorted({" ".join(str(text).split()).casefold() for text in texts})) for item, texts in pairs]
         if question is not None:
             known = known_of(self._graph._store_of(None), self._graph._survey())
-            forms = [masked(one, mentions_in(one, known)) for one, _ in asked]
+            forms = [masked(item, mentions_in(item, known)) for item, _ in asked]
             scores = Vocabulary(forms).similarities(masked(question, mentions_in(question, known)))
             order = sorted(range(len(asked)), key=lambda at: (-scores[at], at))[:m]
             asked = [asked[at] for at in order]
         kept: list[Demo] = []
         tried = wrong = failed = calls = 0
         usage = Usage()
-        for one, wanted in asked:
+        for member, wanted in asked:
             if len(kept) >= k:
                 break
             check()
             tried += 1
-            found = self._graph.ask(one, llm, **options)
-            calls, usage = calls + found.calls, usage + found.usage
+            result = self._graph.ask(member, llm, **options)
+            calls, usage = calls + result.calls, usage + result.usage
             right = [
                 attempt
-                for attempt in found.attempts
+                for attempt in result.attempts
                 if attempt.answer is not None and sorted({" ".join(t.split()).casefold() for t in attempt.answer.texts}) == wanted
             ]
             if right and right[0].answer is not None:
-                kept.append(self.keep(one, right[0].program, right[0].answer, source=right[0].source))
-            elif found.answer is not None:
+                kept.append(self.keep(member, right[0].program, right[0].answer, source=right[0].source))
+            elif result.answer is not None:
                 wrong += 1
             else:
                 failed += 1
             if on_tried is not None:
-                on_tried(one, bool(right))
+                on_tried(member, bool(right))
         return Learned(tuple(kept), tried, wrong, failed, calls, usage)

@@ -43,23 +43,24 @@ def ask(
     timeout: float | None = None,
     cancelled: Event | None = None,
 ) -> Asked:
-    """Ask in plain words: a model writes a program, which is run; what went wrong is told to the
-    model, which tries again (TrustUQA, section 3).
+    """Answer a question in plain words: a model writes a program, which is run; after a failure the
+    model is told what went wrong and tries again (TrustUQA, section 3).
 
-    `llm` is a model as `model_of` takes it: "openai:MODEL", a callable `(messages) -> str`, a
-    `ChatModel`, LangChain's. `via` is the language of the program; "auto" decides by a written
-    rule. `demos` is how many demonstrations are shown (8 by default), `samples` how many
-    programs vote, `retries` how often one is put right. `source` scopes to one source. `choose`
-    says what ambiguous names mean. `verbalise` has the model say the answer, `function` has it
-    work out functions that the engine does not have. `aware`, of programs in KoPL ("auto" is KoPL
-    then): where the model's server takes grammars, only what an entity of the question has can be
-    written behind it; the step "look" and the warnings say what it was held to. `cells=False` shows it names of the schema
-    alone, `untrusted` are sources no cells of which are shown. `prompts` is a folder with
-    prompts of your own. `transcript` records the calls in a file. `timeout` is in seconds.
+    `llm` is "openai:MODEL", a callable `(messages) -> str`, a `ChatModel`, or a chat model of
+    LangChain (`model_of`). `via` is the language of the program; "auto" chooses it by a fixed rule.
+    `demos` is how many demonstrations the model is shown (8 by default), `samples` how many programs
+    vote, `retries` how often a failed program is repaired. `source` restricts the question to one
+    source. `choose` maps ambiguous names to ids of entities or names of sources. With `verbalise`
+    the model puts the answer into words, with `function` it computes functions that the engine does
+    not have. With `aware` (KoPL only) the grammar of the model's server allows after each entity of
+    the question only what that entity has; the step "look" and the warnings say whether it did.
+    `cells=False` shows the model names of the schema only, `untrusted` are sources whose cells it is
+    not shown. `prompts` is a folder with your own prompts. `transcript` is a file that records the
+    calls. `limit` is the most values of the answer, `timeout` is in seconds.
 
-    The outcome is never an error of the model or of its programs: `status` says how it ended.
-    Raises `OptionError` for options that make no sense, `UnknownNameError` for a source that
-    there is none of, `StoreMissingError` where nothing was loaded.
+    Errors of the model and of its programs are part of the outcome; `status` says how it ended.
+    Raises `OptionError` for invalid options, `UnknownNameError` for an unknown source,
+    `StoreMissingError` for an empty graph, `DeadlineError` after `timeout`.
     """
     from condgraph.ask.pipeline import Asking
     from condgraph.ask.records import AskOptions
@@ -80,16 +81,16 @@ def ask(
     with within(timeout, cancelled):
         asking = Asking(graph, question, model, options)
         try:
-            # What a model wrote may take forever: the seconds of the budget hold for it as well.
+            # A program by a model may run for ever: the seconds of the budget bound it as well.
             with within(options.budget.seconds):
-                found = asking.run()
+                result = asking.run()
         except DeadlineError:
             # The deadline of the call is an error, as of every call.
             check()
-            found = asking.late()
-    if found.answer is not None:
-        found.answer.keep_to(timeout)
-    return found
+            result = asking.late()
+    if result.answer is not None:
+        result.answer.keep_to(timeout)
+    return result
 
 
 def excerpt(
@@ -104,13 +105,13 @@ def excerpt(
     untrusted: Collection[str] = (),
     timeout: float | None = None,
 ) -> Excerpt:
-    """The part of the schema that a question needs, as text of at most so many tokens for the
-    prompt of a language model: what the question names, the predicates nearest to its words,
-    those of similar demonstrations (`demos` of them), concepts and keys of qualifiers.
+    """The part of the schema that a question needs, as text of at most `tokens` tokens for the prompt
+    of a language model: the entities in the question, the predicates nearest to its words, those of
+    similar demonstrations (`demos` of them), concepts, and keys of qualifiers.
 
     Tokens are estimated, rather too many than too few; `count` counts with a tokenizer instead.
-    `cells=False` leaves out what stands in the graph but names, and so does a source among
-    `untrusted`. `timeout` is in seconds.
+    `cells=False` leaves out all data but names, as `untrusted` does for sources. `timeout` is in
+    seconds. Raises `UnknownNameError` for an unknown source, `OptionError` for invalid `tokens`.
     """
     from condgraph.ask.prompt import excerpt, known_of, masked, mentions_in
     from condgraph.engine.errors import UnknownNameError, nearest
@@ -120,10 +121,10 @@ def excerpt(
         known = known_of(store, graph._survey())
         if source is not None and source not in known.sources.names:
             raise UnknownNameError("source", source, candidates=nearest(source, known.sources.names))
-        found = mentions_in(question, known)
-        similar = graph.demos.similar(masked(question, found), demos, without=" ".join(question.split()))
+        result = mentions_in(question, known)
+        similar = graph.demos.similar(masked(question, result), demos, without=" ".join(question.split()))
         weights = graph.demos.weights(similar)
         return excerpt(
             known, store, question, tokens, source=source, demonstrated=weights, count=count, samples=cells,
-            untrusted=untrusted, mentions=found,
+            untrusted=untrusted, mentions=result,
         )  # fmt: skip

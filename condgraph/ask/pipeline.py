@@ -74,11 +74,11 @@ ALIKE: Final = 0.5
 
 def route(known: Known, sources: Sequence[str], similar: Sequence[Similar]) -> tuple[str, str]:
     """The language ("query", "kopl" or "pattern") and the reason for it."""
-    alike = [one for one in similar if one.score >= ALIKE]
+    alike = [item for item in similar if item.score >= ALIKE]
     if alike:
         weights: Counter[str] = Counter()
-        for one in alike:
-            weights[one.demo.language] += round(1000 * one.score)
+        for member in alike:
+            weights[member.demo.language] += round(1000 * member.score)
         via = max(sorted(weights), key=lambda language: weights[language])
         return via, f"{len(alike)} demonstrations of this form are written so"
     tables = [name for name in sources if name in known.linker.tables]
@@ -123,8 +123,8 @@ class Functions:
             "function", mark=self._mark, question=" ".join(self._question.split()), step=quoted(call.words, _LONGEST),
             function=quoted(call.name), values=block(self._mark, values.replace(self._mark, "")),
         )  # fmt: skip
-        found = self._model.chat([{"role": "user", "content": prompt}], max_tokens=300, seed=self._seed)
-        return _listed(found[0].text if found else "", call.name)
+        result = self._model.chat([{"role": "user", "content": prompt}], max_tokens=300, seed=self._seed)
+        return _listed(result[0].text if result else "", call.name)
 
 
 def _listed(text: str, name: str) -> list[Any]:
@@ -135,7 +135,7 @@ def _listed(text: str, name: str) -> list[Any]:
     except (ValueError, RecursionError):
         raise ModelError(f"the model gave no JSON list for the function {name!r}: {shortened(text, 80)!r}") from None
     values = given if isinstance(given, list) else [given]
-    kept = [one for one in values if isinstance(one, (str, int, float)) and not isinstance(one, bool)]
+    kept = [value for value in values if isinstance(value, (str, int, float)) and not isinstance(value, bool)]
     if len(kept) != len(values) or len(kept) > _MOST_GIVEN:
         raise ModelError(f"the model gave more than texts and numbers for the function {name!r}")
     return kept
@@ -159,7 +159,7 @@ def grammar_for(
     what these have.
     """
     # The nodes of a pattern are compared with names, and may be what the question says.
-    names = [name for one in found for name in (one.names or ((one.text,) if via == "pattern" else ()))]
+    names = [name for item in found for name in (item.names or ((item.text,) if via == "pattern" else ()))]
     try:
         language = "llm_query" if via == "query" else via
         scope = source if language == "llm_query" else None
@@ -199,10 +199,10 @@ def plain(answer: Answer) -> tuple[str, tuple[str, ...]]:
     statements = cited(answer)
     said = []
     for text in texts[:MOST_CITED_VALUES]:
-        numbers = [number for number, one in enumerate(statements, start=1) if _appears(text, one)][:3]
+        numbers = [number for number, item in enumerate(statements, start=1) if _appears(text, item)][:3]
         said.append(text + "".join(f" [{number}]" for number in numbers))
     more = f" and {len(texts) - MOST_CITED_VALUES} more" if len(texts) > MOST_CITED_VALUES else ""
-    if not any("[" in one for one in said) and statements:
+    if not any("[" in item for item in said) and statements:
         # A count, or a verification: no statement contains it.
         said[-1] += " " + "".join(f"[{number}]" for number in range(1, min(len(statements), 3) + 1))
     return "; ".join(said) + more, tuple(statements)
@@ -210,16 +210,16 @@ def plain(answer: Answer) -> tuple[str, tuple[str, ...]]:
 
 def cited(answer: Answer) -> list[str]:
     """The statements that show the values of an answer; the first ones where none does."""
-    seen = [str(one) for one in islice(answer.evidence, _MOST_SEEN)]
+    seen = [str(item) for item in islice(answer.evidence, _MOST_SEEN)]
     texts = answer.texts[:MOST_CITED_VALUES]
-    showing = [one for one in seen if any(_appears(text, one) for text in texts)]
+    showing = [item for item in seen if any(_appears(text, item) for text in texts)]
     return list(dict.fromkeys([*showing, *seen]))[:MOST_CITED]
 
 
 def facts_of(answer: Answer, statements: Sequence[str]) -> str:
     """What a model is shown for an answer in words: values and numbered statements, a JSON string each."""
     values = unmarked(json.dumps([shortened(text, 200) for text in answer.texts[:MOST_CITED_VALUES]], ensure_ascii=True))
-    lines = [f"[{number}] {quoted(one, 300)}" for number, one in enumerate(statements, start=1)]
+    lines = [f"[{number}] {quoted(item, 300)}" for number, item in enumerate(statements, start=1)]
     return "\n".join([f"Answer: {values}", *lines])
 
 
@@ -227,20 +227,20 @@ def checked(text: str, question: str, answer: Answer, statements: Sequence[str])
     """Why a text by a model does not fit an answer; "" where it does."""
     if not text.strip():
         return "it is empty"
-    numbers = [int(number) for found in _CITED.finditer(text) for number in found[1].split(",")]
+    numbers = [int(number) for match in _CITED.finditer(text) for number in match[1].split(",")]
     if not numbers:
         return "it cites no statement"
     wrong = [number for number in numbers if not 1 <= number <= len(statements)]
     if wrong:
         return f"it cites [{wrong[0]}], and {len(statements)} statements were shown"
     values = answer.texts[:MOST_CITED_VALUES]
-    if values and not any(_appears(one, text) for one in values):
+    if values and not any(_appears(value, text) for value in values):
         return "it says no value of the answer"
     known = {stem(word) for place in (question, *statements, *values) for word in WORD.findall(fold(place))}
     body = _CITED.sub(" ", text)
-    for found in WORD.finditer(body):
-        word = found[0]
-        first = not body[: found.start()].strip() or body[: found.start()].rstrip()[-1:] in ".!?:"
+    for match in WORD.finditer(body):
+        word = match[0]
+        first = not body[: match.start()].strip() or body[: match.start()].rstrip()[-1:] in ".!?:"
         claims = any(c.isdigit() for c in word) or (word[:1].isupper() and not (first and word.casefold() in STOP))
         if claims and stem(fold(word)) not in known and word.casefold() not in STOP and not (first and word[:1].isupper()):
             return f"it says {word!r}, which is neither in the answer nor in the statements"
@@ -332,10 +332,12 @@ class Asking:
                     "tokens of a prompt",
                     hint="nothing was looked for; a larger prompt_tokens= or a shorter question may help",
                 )
-            found = mentions_in(self.question, known)
-            form = masked(self.question, found)
-            scores = known.predicates.scores(asked_about(self.question, found))
-            ranked = (source,) if source is not None else tuple(rank_sources(known, scores, asked_about(self.question, found))[:10])
+            result = mentions_in(self.question, known)
+            form = masked(self.question, result)
+            scores = known.predicates.scores(asked_about(self.question, result))
+            ranked = (
+                (source,) if source is not None else tuple(rank_sources(known, scores, asked_about(self.question, result))[:10])
+            )
             most = MOST_DEMOS if options.demos is None else options.demos
             similar = self._similar(form, most)
             if self.via == "auto":
@@ -343,14 +345,14 @@ class Asking:
                 about.append(f"{self.via}, since {why}")
             elif options.via == "auto":
                 about.append("kopl, since what entities have is asked for")
-            about += self._linked(found, known)
+            about += self._linked(result, known)
             if source is None and len(sources) > 1:
                 about.append(f"sources: {', '.join(ranked[:3])}")
-            similar = [one for one in similar if one.demo.language == self.via]
-            self.grammar = grammar_for(self.graph, self.model, self.via, self.asked, found, source, aware=options.aware)
+            similar = [item for item in similar if item.demo.language == self.via]
+            self.grammar = grammar_for(self.graph, self.model, self.via, self.asked, result, source, aware=options.aware)
             about += self._grammar_notes()
         with self.step("excerpt") as about:
-            messages = self._messages(known, found, similar, most, ranked)
+            messages = self._messages(known, result, similar, most, ranked)
             assert self.excerpt is not None
             about.append(f"{len(self.excerpt.predicates)} predicates in {self.excerpt.tokens} tokens")
         runner = Runner(self.graph, self.question, source, ranked, options.choose, limit=options.limit)
@@ -387,10 +389,10 @@ class Asking:
         """The names in the question; warns of names without a match, and of words that were not looked up."""
         if (left := not_looked_at(self.question)) is not None:
             self.warnings.append(left)
-        for one in found:
-            if not one.names and not known.schema.has_text(one.text):
-                self.warnings.append(f"the graph has no name like {shortened(one.text, 80)!r}, which the question says")
-        return [f"{one.text!r} is {', '.join(map(repr, one.names[:3]))}" for one in found[:5] if one.names]
+        for member in found:
+            if not member.names and not known.schema.has_text(member.text):
+                self.warnings.append(f"the graph has no name like {shortened(member.text, 80)!r}, which the question says")
+        return [f"{item.text!r} is {', '.join(map(repr, item.names[:3]))}" for item in found[:5] if item.names]
 
     @property
     def _language(self) -> str:
@@ -404,7 +406,7 @@ class Asking:
         return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
     def _frame_tokens(self) -> int:
-        return sum(self.count(one["content"]) + 8 for one in self._frame("DATA-0123456789abcdef", "", "")) + 40
+        return sum(self.count(item["content"]) + 8 for item in self._frame("DATA-0123456789abcdef", "", "")) + 40
 
     def _messages(
         self, known: Known, found: list[Mention], similar: list[Similar], most: int, ranked: tuple[str, ...]
@@ -415,12 +417,12 @@ class Asking:
         left = 10**6 if whole is None else int((whole - self._frame_tokens()) * (1 - _FOR_RETRY))
         shown, texts, used = [], [], 0
         own = self.graph.demos.static(self.via, max(min(most, 4) - len(similar), 0)) if most else []
-        for one in [*similar, *own]:
-            text = f"Question: {one.demo.question}\nProgram:\n{one.demo.program}\n\n"
+        for item in [*similar, *own]:
+            text = f"Question: {item.demo.question}\nProgram:\n{item.demo.program}\n\n"
             cost = self.count(text)
             if used + cost > _FOR_DEMOS * left:
                 break
-            shown.append(one)
+            shown.append(item)
             texts.append(text)
             used += cost
         weights = self.graph.demos.weights(similar)
@@ -465,7 +467,7 @@ class Asking:
 
     def _out_of_budget(self) -> Asked:
         """The outcome after the budget, from the attempts that were made."""
-        if any(one.answer is not None or one.choice is not None for one in self.attempts):
+        if any(attempt.answer is not None or attempt.choice is not None for attempt in self.attempts):
             return self._decided()
         return self._outcome("budget")
 
@@ -481,11 +483,11 @@ class Asking:
                 for other, later in enumerate(completions[number + 1 :], number + 1):
                     self._unfinished(later.text, "running", "the time was over before the program was run", sample=other)
                 raise
-        tried = {one.program for one in self.attempts if one.program}
-        empties = sum(one.answer is not None for one in self.attempts)
+        tried = {item.program for item in self.attempts if item.program}
+        empties = sum(item.answer is not None for item in self.attempts)
         retry = 0
         while retry < self.options.retries and not self._settled():
-            last = next((one for one in self.attempts if one.feedback), None) if retry == 0 else self.attempts[-1]
+            last = next((item for item in self.attempts if item.feedback), None) if retry == 0 else self.attempts[-1]
             if last is None or not last.feedback or empties > 1:
                 break
             retry += 1
@@ -500,7 +502,9 @@ class Asking:
             empties += attempt.answer is not None and attempt.stage == "running"
 
     def _settled(self) -> bool:
-        return any(one.choice is not None or (one.answer is not None and one.stage is None) for one in self.attempts)
+        return any(
+            attempt.choice is not None or (attempt.answer is not None and attempt.stage is None) for attempt in self.attempts
+        )
 
     def _unfinished(
         self, reply: str, stage: Stage, error: str, program: str = "", language: str = "", *, sample: int = 0, number: int = 0
@@ -517,7 +521,7 @@ class Asking:
         """The completions of one call; none where the model failed, which is recorded."""
         with self.step("write") as about:
             try:
-                found = self.model.chat(
+                result = self.model.chat(
                     messages, n=samples, max_tokens=MOST_REPLY, temperature=self.options.heat, seed=self.options.seed,
                     **({} if self.grammar is None else self.grammar.options()),
                 )  # fmt: skip
@@ -529,10 +533,10 @@ class Asking:
                 about.append("not finished")
                 self._unfinished("", "writing", "the time was over while the model was writing", number=number)
                 raise
-            about.append(f"{len(found)} of {samples}" if samples > 1 else f"{len(found[0].text) if found else 0} characters")
-        if len(found) < samples:
-            self.warnings.append(f"{samples} samples were asked for, and {len(found)} came")
-        return list(found)[:samples]
+            about.append(f"{len(result)} of {samples}" if samples > 1 else f"{len(result[0].text) if result else 0} characters")
+        if len(result) < samples:
+            self.warnings.append(f"{samples} samples were asked for, and {len(result)} came")
+        return list(result)[:samples]
 
     def _again(self, messages: list[Message], last: Attempt) -> list[Message]:
         """The prompt with the last attempt and what went wrong, within the budget of tokens."""
@@ -542,7 +546,7 @@ class Asking:
             *messages, {"role": "assistant", "content": shortened(last.reply, _SHOWN)}, {"role": "user", "content": told},
         ]  # fmt: skip
         most = self.options.budget.prompt_tokens
-        if most is not None and sum(self.count(one["content"]) + 8 for one in again) + 8 > most:
+        if most is not None and sum(self.count(item["content"]) + 8 for item in again) + 8 > most:
             # The examples have done their work.
             user = str(messages[1]["content"])
             at, end = user.find("Examples:\n\n"), user.rfind("Question: ")
@@ -556,8 +560,8 @@ class Asking:
         """Read a completion, and run its program; None where nothing is left to try."""
         reply = program_text(self.grammar, completion.text)
         with self.step("read") as about:
-            found = None if completion.finish == "refusal" or declines(reply) else program_in(reply, self.via)
-            about.append("no program" if found is None else f"{found[1]}, {len(found[0])} characters")
+            result = None if completion.finish == "refusal" or declines(reply) else program_in(reply, self.via)
+            about.append("no program" if result is None else f"{result[1]}, {len(result[0])} characters")
         begun = Attempt(reply, sample=sample, number=number)
         if completion.finish == "refusal" or declines(reply):
             self.declined += 1
@@ -567,14 +571,14 @@ class Asking:
         if completion.finish == "length" and not _whole(reply):
             why = f"the reply was cut off after {len(reply):,} characters"
             told = f"{why[0].upper()}{why[1:]}. Write a shorter program, without words around it."
-            attempt = replace(begun, program="" if found is None else found[0], stage="writing", error=why, feedback=told)
-        elif found is None:
+            attempt = replace(begun, program="" if result is None else result[0], stage="writing", error=why, feedback=told)
+        elif result is None:
             # It is asked again, and declines again where it does not know.
             self.declined += gives_up(reply)
             told = f"There is no program in the reply. {_EXAMPLE[self.via]}"
             attempt = replace(begun, stage="writing", error="there is no program in the reply", feedback=told)
         else:
-            program, language = found
+            program, language = result
             if tried is not None and program in tried:
                 self.warnings.append("the model wrote the same program again")
                 return None
@@ -609,23 +613,23 @@ class Asking:
 
     def _decided(self) -> Asked:
         """The outcome of the attempts: the answer of most samples, a choice, or why there is none."""
-        answered = [one for one in self.attempts if one.answer is not None and one.stage is None]
+        answered = [attempt for attempt in self.attempts if attempt.answer is not None and attempt.stage is None]
         votes: tuple[Vote, ...] = ()
         if answered:
             with self.step("vote") as about:
-                counts = Counter(_normal(one) for one in answered)
+                counts = Counter(_normal(item) for item in answered)
                 # Of equal votes the first answer.
                 best = max(counts.values())
-                chosen = next(one for one in answered if counts[_normal(one)] == best)
+                chosen = next(item for item in answered if counts[_normal(item)] == best)
                 votes = tuple(Vote(texts, count) for texts, count in counts.most_common())
                 about.append(f"{best} of {len(answered)}")
-            chosen_choice = [one for one in self.attempts if one.choice is not None]
+            chosen_choice = [attempt for attempt in self.attempts if attempt.choice is not None]
             if len(chosen_choice) <= best:
                 return self._outcome("answered", chosen, votes)
-        choices = [one for one in self.attempts if one.choice is not None]
+        choices = [attempt for attempt in self.attempts if attempt.choice is not None]
         if choices:
             return self._outcome("ambiguous", choices[0])
-        empty = [one for one in self.attempts if one.answer is not None]
+        empty = [attempt for attempt in self.attempts if attempt.answer is not None]
         if empty:
             return self._outcome("empty", empty[0])
         return self._outcome("abstained" if self.declined and self.declined == len(self.attempts) else "failed")
@@ -635,7 +639,7 @@ class Asking:
         citations: tuple[str, ...] = ()
         answer = None if attempt is None or attempt.choice is not None else attempt.answer
         if answer is not None:
-            self.warnings += [one for one in answer.warnings if one not in self.warnings]
+            self.warnings += [warning for warning in answer.warnings if warning not in self.warnings]
         elif self.attempts and status == "failed":
             self.warnings.append(f"no program ran: {self.attempts[-1].error}")
         if status in ("empty", "failed", "abstained") and self.excerpt is not None:
@@ -652,7 +656,7 @@ class Asking:
         )  # fmt: skip
 
     def _looked_for(self, found: Excerpt) -> str:
-        named = [name for one in found.mentions for name in one.names[:1]]
+        named = [name for mention in found.mentions for name in mention.names[:1]]
         things = f"{', '.join(map(repr, named[:5]))}" if named else "no name of the graph"
         predicates = ", ".join(map(repr, found.predicates[:5])) or "no predicate"
         return f"looked for: {things}; nearest predicates: {predicates}"
@@ -667,8 +671,8 @@ class Asking:
         prompt = self.prompts.fill("verbalise", mark=mark, facts=block(mark, facts), question=self.asked)
         with self.step("say") as about:
             try:
-                found = self.model.chat([{"role": "user", "content": prompt}], max_tokens=300, seed=self.options.seed)
-                said = found[0].text.strip() if found and found[0].finish == "stop" else ""
+                result = self.model.chat([{"role": "user", "content": prompt}], max_tokens=300, seed=self.options.seed)
+                said = result[0].text.strip() if result and result[0].finish == "stop" else ""
             except (ModelError, BudgetError) as error:
                 self.warnings.append(f"the answer is said plainly: {error}")
                 return text, statements

@@ -89,9 +89,9 @@ def program_in(reply: str, via: str) -> tuple[str, str] | None:
     """
     text = reply[:MOST_REPLY_READ]
     for piece in _pieces(text):
-        found = _program(piece, via)
-        if found is not None:
-            return found
+        result = _program(piece, via)
+        if result is not None:
+            return result
     return None
 
 
@@ -99,20 +99,20 @@ def _pieces(text: str) -> list[str]:
     """What may be the program, the likeliest first: the text of a JSON object, what stands in
     fences, the whole.
     """
-    found = []
-    marks = [(one.start(), one.end()) for one in _FENCE.finditer(text)]
+    result = []
+    marks = [(match.start(), match.end()) for match in _FENCE.finditer(text)]
     for number in range(0, len(marks), 2):
         # A reply that was cut off ends within its fence.
         stop = marks[number + 1][0] if number + 1 < len(marks) else len(text)
         inside = text[marks[number][1] : stop].strip("\n")
         if inside.strip():
-            found.append(inside)
-    if not found:
+            result.append(inside)
+    if not result:
         stripped = text.strip()
         # One line in marks of code.
-        found.append(stripped.strip("`") if stripped[:1] == "`" and "\n" not in stripped else text)
-    told = [inner for piece in found for inner in _told(piece)]
-    return [*told, *found, *([text] if marks else [])]
+        result.append(stripped.strip("`") if stripped[:1] == "`" and "\n" not in stripped else text)
+    told = [inner for piece in result for inner in _told(piece)]
+    return [*told, *result, *([text] if marks else [])]
 
 
 def _told(text: str) -> list[str]:
@@ -120,11 +120,11 @@ def _told(text: str) -> list[str]:
     if text.lstrip()[:1] != "{":
         return []
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    inner = [found[key] for key in _KEYS if isinstance(found, dict) and isinstance(found.get(key), (str, list))]
-    return [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in inner]
+    inner = [result[key] for key in _KEYS if isinstance(result, dict) and isinstance(result.get(key), (str, list))]
+    return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in inner]
 
 
 def _program(text: str, via: str) -> tuple[str, str] | None:
@@ -154,8 +154,8 @@ def _kopl(text: str) -> str:
     of code around them.
     """
     begins = _KOPL_LINE.search(text)
-    found = _KOPL.search(text)
-    at = begins.end() if begins is not None else found.start() if found is not None else 0
+    match = _KOPL.search(text)
+    at = begins.end() if begins is not None else match.start() if match is not None else 0
     kept: list[str] = []
     for line in text[at:].split("\n"):
         if kept and line.strip() and "(" not in line:
@@ -182,7 +182,7 @@ _FOR_PEOPLE: Final = ("status()", "source=", "timeout=", "limit=", "llm_function
 
 
 def feedback_of(attempt: Attempt, known: Known) -> str:
-    """What went wrong with an attempt, in a few lines with the nearest names."""
+    """What went wrong in an attempt, in a few lines with the nearest names."""
     if attempt.answer is not None:
         lines = _of_nothing(attempt)
     elif attempt.failure is not None:
@@ -220,38 +220,38 @@ def candidates(error: UnknownNameError, known: Known) -> list[str]:
     """The names that may be meant, best first: those of the error, then by words and letters among
     the names of its kind.
     """
-    found = list(error.candidates)
+    result = list(error.candidates)
     output = AN_OUTPUT.fullmatch(error.name.strip())
     if output is not None and error.kind != "output":
-        found = [f"output_of_query{output[1]}", *found]
+        result = [f"output_of_query{output[1]}", *result]
     if error.name in known.qualifiers.names and error.kind in ("relation", "attribute"):
-        return found[:MOST_NAMES]
+        return result[:MOST_NAMES]
     if error.kind == "key":
-        return found[:MOST_NAMES]
+        return result[:MOST_NAMES]
     if error.kind in ("relation", "attribute", "predicate"):
-        found += near_names(error.name, known.predicates.names)
+        result += near_names(error.name, known.predicates.names)
     elif error.kind == "concept":
-        found += near_names(error.name, known.concepts.names)
+        result += near_names(error.name, known.concepts.names)
     elif error.kind == "qualifier":
-        found += near_names(error.name, known.qualifiers.names)
+        result += near_names(error.name, known.qualifiers.names)
     elif error.kind == "KoPL function":
-        found += _functions(error.name)
+        result += _functions(error.name)
     elif error.kind in ("entity", "head_entity", "head", "subject"):
-        found = entities(error.name, known, found)
-    if not found and error.kind in ("relation", "attribute", "concept", "predicate"):
+        result = entities(error.name, known, result)
+    if not result and error.kind in ("relation", "attribute", "concept", "predicate"):
         names = known.concepts if error.kind == "concept" else known.predicates
         order = sorted(known.of_kind(error.kind), key=lambda at: (-names.sizes[at], names.names[at]))
-        found = [names.names[at] for at in order]
-    return list(dict.fromkeys(found))[:MOST_NAMES]
+        result = [names.names[at] for at in order]
+    return list(dict.fromkeys(result))[:MOST_NAMES]
 
 
 def _qualifier(error: UnknownNameError, known: Known) -> str:
     """Which facts have a qualifier that was taken for a predicate."""
     if error.kind not in ("relation", "attribute") or error.name not in known.qualifiers.names:
         return ""
-    rows = [one for one in known.survey["predicates"] if any(key == error.name for key, _ in one[4])]
-    rows.sort(key=lambda one: -(one[1] + one[2]))
-    return f"Facts of these have it: {_listed([one[0] for one in rows[:MOST_NAMES]])}"
+    rows = [item for item in known.survey["predicates"] if any(key == error.name for key, _ in item[4])]
+    rows.sort(key=lambda item: -(item[1] + item[2]))
+    return f"Facts of these have it: {_listed([row[0] for row in rows[:MOST_NAMES]])}"
 
 
 def entities(name: str, known: Known, found: Sequence[str] = ()) -> list[str]:
@@ -267,7 +267,7 @@ def entities(name: str, known: Known, found: Sequence[str] = ()) -> list[str]:
 def _functions(name: str) -> list[str]:
     """KoPL functions that a wrong one may mean: models write GetCapital for Relate(capital, ...)."""
     folded = name.casefold()
-    asks = [one for word, one in _MEANT if word in folded]
+    asks = [item for word, item in _MEANT if word in folded]
     return list(dict.fromkeys([*nearest(name, FUNCTIONS), *asks, "Relate", "QueryAttr"]))
 
 
@@ -284,8 +284,8 @@ def _of_nothing(attempt: Attempt) -> list[str]:
     answer = attempt.answer
     assert answer is not None
     lines = ["The program ran and gave nothing."]
-    warnings = [one for one in answer.warnings if not one.startswith("the answer does not need")]
-    lines += [one[:1].upper() + one[1:] for one in warnings[:4]]
+    warnings = [warning for warning in answer.warnings if not warning.startswith("the answer does not need")]
+    lines += [warning[:1].upper() + warning[1:] for warning in warnings[:4]]
     if attempt.language == "kopl":
         lines += _of_types(warnings)
     return lines
@@ -293,18 +293,18 @@ def _of_nothing(attempt: Attempt) -> list[str]:
 
 def _of_types(warnings: Sequence[str]) -> list[str]:
     """Which functions compare values of the types that a program compared with something else."""
-    found: dict[str, None] = {}
-    for one in warnings:
-        compared = _COMPARED.search(one)
+    result: dict[str, None] = {}
+    for warning in warnings:
+        compared = _COMPARED.search(warning)
         if compared is None:
             continue
         has, unit, given = compared.groups()
         if has == given == "quantity" and unit:
-            found[f"Numbers here have a unit: write it behind the number, as in 5 {unit}."] = None
+            result[f"Numbers here have a unit: write it behind the number, as in 5 {unit}."] = None
         for kind, (called, ending) in COMPARED.items():
             if has == kind.name.lower() != given:
-                found[f"Values that are {called} are compared by Filter{ending}, qualifiers by QFilter{ending}."] = None
-    return list(found)
+                result[f"Values that are {called} are compared by Filter{ending}, qualifiers by QFilter{ending}."] = None
+    return list(result)
 
 
 _COMPARED: Final = re.compile(r"values? \((\w+)(?: without a unit| in ([^)]+))?\) cannot be compared with an? (\w+)")
@@ -381,12 +381,12 @@ class Runner:
         def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
             nonlocal resolving
             begin = time.perf_counter()
-            found = lower_program(schema, program, language, options)
+            result = lower_program(schema, program, language, options)
             if meant:
-                found = _meaning(found, meant)
-            seen.append(found)
+                result = _meaning(result, meant)
+            seen.append(result)
             resolving += time.perf_counter() - begin
-            return found
+            return result
 
         options: dict[str, Any] = {"on_unknown": "error"}
         if begun.language == "llm_query":
@@ -420,15 +420,15 @@ class Runner:
             except CondgraphError:
                 continue
             if answer.values:
-                tried.append((sum("is read as" in one for one in answer.warnings), name, answer, lowered))
+                tried.append((sum("is read as" in warning for warning in answer.warnings), name, answer, lowered))
         told = f"{shortened(error.message, 200)}: tried {len(ranked[:MOST_TRIED])} of {len(ranked)}, {len(tried)} gave something"
         if not tried:
             failed = replace(begun, stage="resolving", error=str(error), code=error.code, notes=(told,))
             return replace(failed, failure=error)
-        least = min(one[0] for one in tried)
-        best = [one for one in tried if one[0] == least]
-        begun = replace(begun, notes=(f"{told}; with the fewest names read as others: {', '.join(one[1] for one in best)}",))
-        if len({tuple(one[2].texts) for one in best}) == 1:
+        least = min(item[0] for item in tried)
+        best = [item for item in tried if item[0] == least]
+        begun = replace(begun, notes=(f"{told}; with the fewest names read as others: {', '.join(item[1] for item in best)}",))
+        if len({tuple(item[2].texts) for item in best}) == 1:
             return self._senses(replace(begun, source=best[0][1]), best[0][2], best[0][3])
         options = tuple(Option(name, name, "", tuple(answer.texts[:5])) for _, name, answer, _ in best)
         return replace(begun, choice=Choice("source", error.message.split("'")[1] if "'" in error.message else "", options))
@@ -440,9 +440,9 @@ class Runner:
         meanings answer the same; else the meaning that gives something, or a choice.
         """
         names = {name for node in postorder(lowered.plan) if isinstance(node, ByName) for name in node.names}
-        found = self._entities(sorted(names))
-        meant = {name: self.choose[name] for name, ids in found.items() if self.choose.get(name) in ids}
-        several = {name: ids for name, ids in found.items() if len(ids) > 1 and name not in meant}
+        result = self._entities(sorted(names))
+        meant = {name: self.choose[name] for name, ids in result.items() if self.choose.get(name) in ids}
+        several = {name: ids for name, ids in result.items() if len(ids) > 1 and name not in meant}
         if meant:
             answer, lowered = self._answer(begun, begun.source, meant)
         for name, ids in several.items():
@@ -450,9 +450,9 @@ class Runner:
             for ident in ids[:MOST_TRIED]:
                 check()
                 given[ident] = self._answer(begun, begun.source, {**meant, name: ident})[0]
-            speaking = {ident: one for ident, one in given.items() if _says(one)}
-            if len({tuple(one.texts) for one in speaking.values()}) > 1:
-                options = tuple(Option(ident, name, self._about(ident), tuple(one.texts[:5])) for ident, one in speaking.items())
+            speaking = {ident: item for ident, item in given.items() if _says(item)}
+            if len({tuple(item.texts) for item in speaking.values()}) > 1:
+                options = tuple(Option(ident, name, self._about(ident), tuple(item.texts[:5])) for ident, item in speaking.items())
                 return replace(begun, choice=Choice("entity", name, options))
             if len(speaking) == 1 and len(given) > 1:
                 ident, answer = next(iter(speaking.items()))
@@ -469,18 +469,18 @@ class Runner:
             return {}
         plan = ByName(tuple(names))
         made = Lowered(plan, [("", plan)])
-        found: dict[str, list[str]] = {}
-        for one in self.graph._store_of(None).answer(Request("", "kopl", {}, None, lambda *_: made)).entities:
-            if one.kind is EntityKind.ENTITY:
-                found.setdefault(one.name, []).append(one.id)
-        return found
+        result: dict[str, list[str]] = {}
+        for entity in self.graph._store_of(None).answer(Request("", "kopl", {}, None, lambda *_: made)).entities:
+            if entity.kind is EntityKind.ENTITY:
+                result.setdefault(entity.name, []).append(entity.id)
+        return result
 
     def _about(self, ident: str) -> str:
         """The first statements of an entity, to tell it from others of its name."""
         plan = Scan(ById((ident,)), None, "subject", "subject")
         made = Lowered(plan, [("", plan)])
         answer = self.graph._store_of(None).answer(Request("", "kopl", {}, 3, lambda *_: made))
-        return "; ".join(f"{one.predicate} {_text(one.object)}" for one in list(answer.evidence)[:3])
+        return "; ".join(f"{item.predicate} {_text(item.object)}" for item in list(answer.evidence)[:3])
 
     # -- patterns ----------------------------------------------------------------------------------
 
@@ -515,7 +515,7 @@ def _says(answer: Answer) -> bool:
     """
     if answer.values in ([0], [False]):
         # Nothing was found because nothing compares: that is a fault, and no count.
-        return not any("cannot be compared" in one for one in answer.warnings)
+        return not any("cannot be compared" in warning for warning in answer.warnings)
     return bool(answer.values)
 
 
@@ -539,10 +539,10 @@ def _meaning(lowered: Lowered, meant: Mapping[str, str]) -> Lowered:
 def _asked_for(program: str) -> str:
     """The unknown that a JSON pattern says is asked for."""
     try:
-        found = json.loads(program)
+        result = json.loads(program)
     except (ValueError, RecursionError):
         return ""
-    wanted = found.get("answer") if isinstance(found, dict) else None
+    wanted = result.get("answer") if isinstance(result, dict) else None
     return " ".join(wanted.removeprefix("UNKNOWN").split()) if isinstance(wanted, str) else ""
 
 

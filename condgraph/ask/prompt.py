@@ -37,40 +37,39 @@ if TYPE_CHECKING:
     from condgraph.engine.store import KnownSchema, Store
 
 
-# -- known -------------------------------------------------------------------------------------------
-# What asking knows of one state of a graph: its names with their words, prepared once and kept
-# with that state.
+# -- names of a graph ----------------------------------------------------------------------------------
+# The names of one state of a graph with their words, prepared once and cached with that state.
 
 
-#: What a word counts that stands for another one, next to the word itself.
+#: The weight of a synonym, next to the word itself.
 _OTHER: Final = 0.5
-#: How much the likeness of letters counts, next to whole words.
+#: The weight of similar letters, next to whole words.
 _LETTERS: Final = 0.6
 _ENCODER: Final = LexicalEncoder(DIMENSION)
 
 
 @lru_cache(maxsize=64)
 def _encoded(text: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The columns of a text's vector, and its values there; a question meets several vocabularies."""
-    found = _ENCODER.sparse([text])
-    return found.indices, found.data
+    """The columns of a text's vector and their values, cached for the vocabularies of a question."""
+    result = _ENCODER.sparse([text])
+    return result.indices, result.data
 
 
 class Names:
-    """Names of one kind, and how well each fits the words of a question."""
+    """Names of one kind, scored by the words of a question."""
 
     def __init__(self, names: Sequence[str], sizes: Sequence[int]) -> None:
         self.names, self.sizes = names, sizes
         self._places: dict[str, list[int]] = {}
         spread: Counter[str] = Counter()
         stems = [[stem(word) for word in words_of(name)] for name in names]
-        for one in stems:
-            spread.update(set(one))
+        for member in stems:
+            spread.update(set(member))
         many = max(len(names), 1)
         self._weight = {word: math.log(1 + many / count) * (0.2 if word in STOP else 1.0) for word, count in spread.items()}
-        self._total = np.array([sum(self._weight[word] for word in set(one)) or 1.0 for one in stems])
-        for place, one in enumerate(stems):
-            for word in set(one):
+        self._total = np.array([sum(self._weight[word] for word in set(item)) or 1.0 for item in stems])
+        for place, member in enumerate(stems):
+            for word in set(member):
                 self._places.setdefault(word, []).append(place)
         self._vocabulary = Vocabulary(list(names))
 
@@ -80,12 +79,12 @@ class Names:
         return np.sqrt(np.maximum(np.diff(rows.indptr), 1))
 
     def scores(self, question: str) -> NDArray[np.float64]:
-        """How well each name fits, from 0 to about 1.6: the share of its words that the question
-        says (rare ones count more), and the share of its letters, in pieces of two to four.
+        """A score of each name, from 0 to about 1.6: the share of its words that are in the question
+        (rare words count more), and the share of its letters, in pieces of two to four.
         """
-        found = np.zeros(len(self.names))
+        result = np.zeros(len(self.names))
         if not len(self.names):
-            return found
+            return result
         said: dict[str, float] = {}
         for word in words_of(question):
             said[stem(word)] = 1.0
@@ -94,50 +93,50 @@ class Names:
         for word, worth in said.items():
             places = self._places.get(word)
             if places:
-                found[places] += worth * self._weight[word]
-        found /= self._total
-        # The encoder's vectors have length one; what is wanted is the share of the name alone.
+                result[places] += worth * self._weight[word]
+        result /= self._total
+        # The encoder's vectors have length one; the score is a share of the name alone.
         indices, data = _encoded(question)
         starts, members, weights = self._vocabulary.prepare()
         hits = [slice(starts[column], starts[column + 1]) for column in indices]
         if not hits:
-            return found
+            return result
         at = np.concatenate([members[hit] for hit in hits])
         parts = np.concatenate([weights[hit] * weight for hit, weight in zip(hits, data, strict=True)])
         letters = np.bincount(at, weights=parts, minlength=len(self.names)) * math.sqrt(len(indices)) / self._sizes_of_grams
-        return found + _LETTERS * np.minimum(letters, 1.0) ** 2
+        return result + _LETTERS * np.minimum(letters, 1.0) ** 2
 
 
 class Known:
-    """The names of one state of a graph, for asking. Use `known_of`, which keeps it."""
+    """The names of one state of a graph, for `ask`. Use `known_of`, which caches it."""
 
     def __init__(self, schema: KnownSchema, survey: Survey) -> None:
         self.schema, self.survey = schema, survey
         self.linker: Linker = Linker.of(schema)  # type: ignore[arg-type]
         rows = survey["predicates"]
-        self.places = {str(one[0]): place for place, one in enumerate(rows)}
-        self.predicates = Names([one[0] for one in rows], [one[1] + one[2] for one in rows])
-        self._concepts = [place for place, one in enumerate(survey["kinds"]) if one[0] == "concept"]
+        self.places = {str(item[0]): place for place, item in enumerate(rows)}
+        self.predicates = Names([row[0] for row in rows], [row[1] + row[2] for row in rows])
+        self._concepts = [place for place, item in enumerate(survey["kinds"]) if item[0] == "concept"]
         kinds = survey["kinds"]
         self.concepts = Names([kinds[place][1] for place in self._concepts], [kinds[place][3] for place in self._concepts])
         #: Words of predicates, concepts and keys.
         self.words = frozenset(
-            word for one in (*self.predicates.names, *self.concepts.names, *self.qualifiers.names) for word in words_of(one)
+            word for item in (*self.predicates.names, *self.concepts.names, *self.qualifiers.names) for word in words_of(item)
         )
         self.words -= STOP
-        #: What stands around names, as it was looked up.
+        #: Predicates around names, as they were looked up.
         self.around: dict[tuple[str, ...], dict[str, list[str]]] = {}
         self._of_source: dict[str, list[int]] = {}
-        for place, one in enumerate(rows):
-            for source, _ in one[5]:
+        for place, member in enumerate(rows):
+            for source, _ in member[5]:
                 self._of_source.setdefault(source, []).append(place)
 
     @cached
     def qualifiers(self) -> Names:
         """The keys of qualifiers."""
         sizes: Counter[str] = Counter()
-        for one in self.survey["predicates"]:
-            for key, values in one[4]:
+        for item in self.survey["predicates"]:
+            for key, values in item[4]:
                 sizes[key] += sum(value[2] for value in values)
         for key in getattr(self.schema, "qualifiers", ()):
             sizes.setdefault(key, 0)
@@ -146,10 +145,10 @@ class Known:
     @cached
     def sources(self) -> Names:
         """The sources by name."""
-        return Names([one[0] for one in self.survey["sources"]], [one[2] for one in self.survey["sources"]])
+        return Names([item[0] for item in self.survey["sources"]], [item[2] for item in self.survey["sources"]])
 
     def rows_named(self, texts: Sequence[str]) -> frozenset[str]:
-        """Those of the texts that name a row of a table; other names are in `linker.entities`."""
+        """The texts that name a row of a table; other names are in `linker.entities`."""
         if not texts or not self.linker.tables:
             return frozenset()
         missing = getattr(self.schema, "missing", None)
@@ -158,40 +157,40 @@ class Known:
         return frozenset(text for text in texts if self.schema.has_entity(text))
 
     def of_kind(self, kind: str) -> list[int]:
-        """The places of the predicates that are relations ("relation"), attributes ("attribute"), or of
-        all; of the concepts for "concept".
+        """The positions of the predicates that are relations ("relation"), attributes ("attribute"), or
+        of all predicates; for "concept" of the concepts.
         """
         if kind == "concept":
             return list(range(len(self.concepts.names)))
         column = {"relation": 1, "attribute": 2}.get(kind)
         rows = self.survey["predicates"]
-        return [place for place, one in enumerate(rows) if column is None or one[column]]
+        return [place for place, item in enumerate(rows) if column is None or item[column]]
 
     def of_source(self, source: str) -> list[int]:
-        """The places of the predicates that stand in a source."""
+        """The positions of the predicates of a source."""
         return self._of_source.get(source, [])
 
     def predicate(self, place: int) -> PredicateSchema:
-        """What is known of a predicate."""
+        """The schema of a predicate."""
         return predicate_schema(self.survey, place)
 
     def concept(self, place: int) -> ConceptSchema:
-        """What is known of a concept, by its place among `concepts`."""
+        """The schema of a concept, by its position in `concepts`."""
         return concept_schema(self.survey["kinds"], self.survey["kinds"][self._concepts[place]])
 
 
 def known_of(store: Store, survey: Survey) -> Known:
-    """What is known of the state that a store has now, made once for each."""
+    """The names of the current state of a store, made once for each state."""
     schema = schema_of(store)
-    found: Any = schema.kept.get("ask")
-    if found is None or found.survey is not survey:
-        found = schema.kept["ask"] = Known(schema, survey)
-    assert isinstance(found, Known)
-    return found
+    result: Any = schema.kept.get("ask")
+    if result is None or result.survey is not survey:
+        result = schema.kept["ask"] = Known(schema, survey)
+    assert isinstance(result, Known)
+    return result
 
 
 def schema_of(store: Store) -> KnownSchema:
-    """The schema that a store has programs lowered against, with the names of the graph."""
+    """The schema against which a store lowers programs."""
     seen: list[KnownSchema] = []
 
     def look(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
@@ -204,14 +203,13 @@ def schema_of(store: Store) -> KnownSchema:
 
 
 # -- mentions ----------------------------------------------------------------------------------------
-# What a question names: entities of the graph by their names, as they are or nearly so; texts
-# between quotes or brackets.
+# Entities that a question names, exactly or nearly, and texts between quotes or brackets.
 
 
-#: Words of a question that are looked at, quoted texts too, and words of the longest name in it.
+#: Words of a question that are looked up (and quoted texts), and words of the longest name.
 MOST_WORDS: Final = 200
 LONGEST: Final = 10
-#: Names that are looked for by likeness, since none is the same.
+#: Names that are looked up by similarity, where none is the same.
 _MOST_SIMILAR: Final = 4
 _QUOTED: Final = re.compile(r'"([^"\n]{1,200})"|“([^”\n]{1,200})”|\[([^\]\n]{1,200})\]|‘([^’\n]{1,200})’')
 _PARTICLES: Final = frozenset(("of", "the", "de", "la", "and", "in", "von", "van", "der", "du", "di", "da"))
@@ -219,8 +217,8 @@ _PARTICLES: Final = frozenset(("of", "the", "de", "la", "and", "in", "von", "van
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A part of a question, from `start` to `end`, and the names in the graph that it may be; none
-    where there is nothing like it. `exact` says that it is the name, but for case and accents.
+    """A part of a question, from `start` to `end`, and the names of the graph that it may mean; none
+    where nothing is similar. `exact`: it is the name, but for case and accents.
     """
 
     text: str
@@ -231,20 +229,20 @@ class Mention:
 
 
 def mentions_in(question: str, known: Known) -> list[Mention]:
-    """What a question names, in the order of the question; no two overlap, the longest is taken."""
-    spans = [(found.start(), found.end()) for found in WORD.finditer(question)][:MOST_WORDS]
+    """The mentions in a question, in order; of two that overlap the longer."""
+    spans = [(result.start(), result.end()) for result in WORD.finditer(question)][:MOST_WORDS]
     vocabulary = known.linker.entities
     taken: list[Mention] = []
-    for found in islice(_QUOTED.finditer(question), MOST_WORDS):
+    for result in islice(_QUOTED.finditer(question), MOST_WORDS):
         check()
-        inner = next(text for text in found.groups() if text is not None)
+        inner = next(text for text in result.groups() if text is not None)
         names = tuple(dict.fromkeys(vocabulary.names[place] for place in vocabulary.folded(inner)))
         if names:
-            taken.append(Mention(inner, found.start(), found.end(), names))
+            taken.append(Mention(inner, result.start(), result.end(), names))
         else:
             near = resolve(inner, vocabulary, threshold=ENTITY_THRESHOLD)
             taken.append(
-                Mention(inner, found.start(), found.end(), tuple(dict.fromkeys(m.name for m in near.matches)), exact=False)
+                Mention(inner, result.start(), result.end(), tuple(dict.fromkeys(m.name for m in near.matches)), exact=False)
             )
     rows = known.rows_named(_capital_runs(question, spans))
     for length in range(min(LONGEST, len(spans)), 0, -1):
@@ -262,11 +260,11 @@ def mentions_in(question: str, known: Known) -> list[Mention]:
             elif text in rows:
                 taken.append(Mention(text, start, end, (text,)))
     taken += _similar(question, spans, taken, known)
-    return sorted(taken, key=lambda one: one.start)
+    return sorted(taken, key=lambda item: item.start)
 
 
 def not_looked_at(question: str) -> str | None:
-    """What of a long question names are not looked for in, in words; None where all was looked at."""
+    """A warning about the part of a long question that is not searched for names; None for others."""
     words = next(islice(WORD.finditer(question), MOST_WORDS, None), None)
     texts = next(islice(_QUOTED.finditer(question), MOST_WORDS, None), None)
     if words is None and texts is None:
@@ -277,39 +275,35 @@ def not_looked_at(question: str) -> str | None:
 
 
 def masked(question: str, found: Sequence[Mention]) -> str:
-    """A question with a mark for each thing it names and for each number, so that questions of one
-    form look alike.
-    """
+    """A question with a mark for each mention and each number, so that questions of one form are equal."""
     parts, at = [], 0
-    for one in found:
-        parts += [question[at : one.start], "~"]
-        at = one.end
+    for item in found:
+        parts += [question[at : item.start], "~"]
+        at = item.end
     return re.sub(r"\d[\d.,:-]*", "#", "".join([*parts, question[at:]]))
 
 
 def asked_about(question: str, found: Sequence[Mention]) -> str:
-    """A question without the names that it says as they are: the words that say what is asked of
-    these.
-    """
+    """A question without its exact names: the words that ask about these."""
     parts, at = [], 0
-    for one in found:
-        if one.exact and one.names:
-            parts += [question[at : one.start], "~"]
-            at = one.end
+    for item in found:
+        if item.exact and item.names:
+            parts += [question[at : item.start], "~"]
+            at = item.end
     return "".join([*parts, question[at:]])
 
 
 def _overlaps(taken: Sequence[Mention], start: int, end: int) -> bool:
-    return any(one.start < end and start < one.end for one in taken)
+    return any(item.start < end and start < item.end for item in taken)
 
 
 def _may_name(question: str, words: Sequence[tuple[int, int]], text: str, known: Known) -> bool:
-    """Whether words of a question may be a name: not those that every question has, and a single
-    word in small letters only where it is no word of the schema.
+    """Whether words of a question may be a name: not stop words, and a single word in small letters
+    only if it is not a word of the schema.
     """
     said = [question[start:end] for start, end in words]
     if all(word.casefold() in STOP for word in said):
-        # "It" and "Up" are films; in the middle of a question a capital says so.
+        # "It" and "Up" are films, if they have a capital within a question.
         return len(said) == 1 and words[0][0] > 0 and said[0][:1].isupper() and len(said[0]) > 1 and said[0] != "I"
     if len(said) == 1 and said[0].islower():
         return fold(text) not in known.words
@@ -317,7 +311,7 @@ def _may_name(question: str, words: Sequence[tuple[int, int]], text: str, known:
 
 
 def _capital_runs(question: str, spans: Sequence[tuple[int, int]]) -> list[str]:
-    """Runs of words that begin with a capital or a digit: what may name a row."""
+    """Runs of words that begin with a capital or a digit, which may name a row."""
     texts: dict[str, None] = {}
     for first, (start, _) in enumerate(spans):
         if question[start].isupper() or question[start].isdigit():
@@ -327,59 +321,59 @@ def _capital_runs(question: str, spans: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _similar(question: str, spans: list[tuple[int, int]], taken: Sequence[Mention], known: Known) -> list[Mention]:
-    """Runs of words with capitals that are no name as they stand, and the names most like them."""
-    found: list[Mention] = []
+    """Runs of words with capitals that are not exact names, and the names most similar to them."""
+    result: list[Mention] = []
     run: list[tuple[int, int]] = []
     for number, (start, end) in enumerate([*spans, (len(question), len(question))]):
         word = question[start:end]
         inside = bool(word) and not _overlaps(taken, start, end)
         capital = inside and (word[:1].isupper() or word[:1].isdigit()) and not (number == 0 and word.casefold() in STOP)
-        # What is a word of the schema is asked about, and is no part of a name.
+        # A word of the schema is asked about, and is not part of a name.
         capital = capital and fold(word) not in known.words
         if capital or (run and inside and word in _PARTICLES):
             run.append((start, end))
             continue
         while run and question[slice(*run[-1])] in _PARTICLES:
             run.pop()
-        if run and any(question[a:b][:1].isupper() for a, b in run) and len(found) < _MOST_SIMILAR:
+        if run and any(question[a:b][:1].isupper() for a, b in run) and len(result) < _MOST_SIMILAR:
             text = question[run[0][0] : run[-1][1]]
             if not (len(run) == 1 and run[0][0] == 0):
                 near = resolve(text, known.linker.entities, threshold=ENTITY_THRESHOLD)
                 names = tuple(dict.fromkeys(match.name for match in near.matches))[:5]
-                found.append(Mention(text, run[0][0], run[-1][1], names, exact=False))
+                result.append(Mention(text, run[0][0], run[-1][1], names, exact=False))
         run = []
-    return found
+    return result
 
 
 # -- excerpt -----------------------------------------------------------------------------------------
 # The part of a schema that a question needs, as text within a budget of tokens (TrustUQA, E.3).
 #
-# What comes first: things that the question names with the relations one and two steps from them; the
+# First come the entities in the question with the relations one and two steps from them, and the
 # names in similar demonstrations; then the names nearest to the words of the question. The best are
-# told at length, as `schema().text()` tells them; as many others as fit by name alone.
+# described as `schema().text()` does; as many others as fit are listed by name.
 
 
-#: Things of a question whose relations are looked up, and names that one thing may have.
+#: Entities of a question whose relations are looked up.
 _MOST_THINGS: Final = 3
-#: Statements around a thing beyond which two steps from it are not looked at.
+#: Statements around an entity beyond which its second steps are not looked up.
 _MOST_AROUND: Final = 2_000
-#: Sources that are offered where none is said.
+#: Sources that are offered where none is given.
 MOST_SOURCES: Final = 3
-#: Which part of a budget each section may take at most; names take what is left.
+#: The share of the budget of each section; names get the rest.
 _SHARES: Final = {"things": 0.2, "told": 0.2, "concepts": 0.12, "keys": 0.2}
-#: What a name is worth that is one and two steps from a thing, next to one that the question says.
-#: Of fewer tokens no predicate is told at length.
+#: In fewer tokens no predicate is described at length.
 _SMALL: Final = 800
-#: Names that are listed whatever the question says, and what others have to fit.
+#: Names that are listed in any case, and the score that others need.
 _IN_ANY_CASE: Final = 4
 _FITS: Final = 0.25
+#: The weights of names one and two steps from an entity, and in demonstrations.
 _ONE_STEP, _TWO_STEPS, _DEMONSTRATED = 0.5, 0.2, 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A part of a schema: its `text` of at most as many `tokens` as were asked for, and the names
-    that it holds. `sources` are those offered, best first.
+    """A part of a schema: its `text`, how many `tokens` that has, and the names in it. `sources` are
+    those offered, best first.
     """
 
     text: str
@@ -409,23 +403,22 @@ def excerpt(
     mentions: Sequence[Mention] | None = None,
     sources: Sequence[str] | None = None,
 ) -> Excerpt:
-    """The part of a schema that a question needs, in at most so many tokens.
+    """The part of a schema that a question needs, in at most `tokens` tokens.
 
     `sources` are those that may be meant, the likeliest first, where they were ranked before.
     `demonstrated` are names that similar questions used, with a weight from 0 to 1. `samples=False`
-    leaves out everything that stands in the graph but its names; so does a source among
-    `untrusted`, for its predicates.
+    leaves out all data but names; for the predicates of `untrusted` sources this is always so.
     """
     if type(tokens) is not int or tokens < 0:
         raise OptionError(f"tokens is a whole number and 0 or more, not {tokens!r}")
     counted = estimate if count is None else count
-    found = tuple(mentions_in(question, known) if mentions is None else mentions)
-    form, words = masked(question, found), asked_about(question, found)
+    result = tuple(mentions_in(question, known) if mentions is None else mentions)
+    form, words = masked(question, result), asked_about(question, result)
     scores = known.predicates.scores(words)
     for name, weight in (demonstrated or {}).items():
         if (place := known.places.get(name)) is not None:
             scores[place] += _DEMONSTRATED * weight
-    things = _things(known, store, found, scores)
+    things = _things(known, store, result, scores)
     ranked = rank_sources(known, scores, words) if sources is None and source is None else list(sources or ())
     offered = (source,) if source is not None else tuple(ranked[: MOST_SOURCES if len(known.sources.names) > 10 else 10])
     allowed = _allowed(known, source, offered)
@@ -442,44 +435,42 @@ def excerpt(
     _add(keys, known.qualifiers.names, demonstrated)
     writer.keys(_fitting(keys, known.qualifiers.sizes))
     text, names = writer.done(order)
-    return Excerpt(text, counted(text), tuple(names), tuple(writer.named), tuple(writer.keyed), found, offered, form)
+    return Excerpt(text, counted(text), tuple(names), tuple(writer.named), tuple(writer.keyed), result, offered, form)
 
 
 def _fitting(scores: NDArray[np.float64], sizes: Sequence[int]) -> list[int]:
-    """Places in order, of those that fit the question somewhat; some in any case."""
+    """Positions in order, of those that fit the question; a few in any case."""
     order = _order(scores, sizes, None)
     return [at for number, at in enumerate(order) if number < _IN_ANY_CASE or scores[at] >= _FITS]
 
 
 def _add(scores: NDArray[np.float64], names: Sequence[str], demonstrated: Mapping[str, float] | None) -> None:
-    """What names gain that similar questions used."""
+    """Raise the scores of names that similar questions used."""
     if demonstrated:
         for at, name in enumerate(names):
             scores[at] += _DEMONSTRATED * demonstrated.get(name, 0.0)
 
 
 def _order(scores: NDArray[np.float64], sizes: Sequence[int], allowed: NDArray[np.bool_] | None) -> list[int]:
-    """Places by falling score, then size, then place."""
+    """Positions by falling score, then size, then position."""
     order = np.lexsort((np.arange(len(scores)), -np.asarray(sizes, np.int64), -np.round(scores, 6)))
     kept: list[int] = (order if allowed is None else order[allowed[order]]).tolist()
     return kept
 
 
 def _allowed(known: Known, source: str | None, sources: Sequence[str]) -> NDArray[np.bool_] | None:
-    """Which predicates may be told: those of a source, or where there are many sources, of the
-    offered ones.
-    """
+    """Which predicates may be listed: those of the source, or of the offered ones among many sources."""
     many = len(known.sources.names) > 10
     if source is None and not many:
         return None
     mask = np.zeros(len(known.predicates.names), np.bool_)
-    for one in (source,) if source is not None else sources:
-        mask[known.of_source(one)] = True
+    for item in (source,) if source is not None else sources:
+        mask[known.of_source(item)] = True
     return mask
 
 
 def rank_sources(known: Known, scores: NDArray[np.float64], question: str) -> list[str]:
-    """All sources, the likeliest first: those whose predicates, and whose name, the question says."""
+    """All sources, those first whose predicates and name fit the question best."""
     named = known.sources.scores(question)
     best = np.zeros(len(known.sources.names))
     for at, name in enumerate(known.sources.names):
@@ -489,17 +480,17 @@ def rank_sources(known: Known, scores: NDArray[np.float64], question: str) -> li
     return [known.sources.names[at] for at in _order(best, known.sources.sizes, None)]
 
 
-# -- what stands around the things of a question ---------------------------------------------------
+# -- around the entities of a question ---------------------------------------------------------------
 
 
 def _things(known: Known, store: Store, found: Sequence[Mention], scores: NDArray[np.float64]) -> list[tuple[Mention, list[str]]]:
-    """The first things with their predicates, those that fit the question first; the predicates
-    around them gain in `scores`.
+    """The first entities with their predicates, the best fitting first; raises the `scores` of
+    predicates around them.
     """
     things: list[tuple[Mention, list[str]]] = []
-    for one in [one for one in found if one.names][:_MOST_THINGS]:
+    for member in [item for item in found if item.names][:_MOST_THINGS]:
         check()
-        near = _kept_around(known, store, one.names)
+        near = _kept_around(known, store, member.names)
         told: dict[str, str] = {}
         for way, sign in (("forward", "→"), ("backward", "←"), ("value", "=")):
             for name in near.get(way, ()):
@@ -509,32 +500,32 @@ def _things(known: Known, store: Store, found: Sequence[Mention], scores: NDArra
                 if (place := known.places.get(name)) is not None:
                     scores[place] += gain
         order = sorted(told, key=lambda name: (-scores[known.places[name]] if name in known.places else 0.0, name))
-        things.append((one, [f"{quoted(name)} {told[name]}" for name in order[:8]]))
+        things.append((member, [f"{quoted(name)} {told[name]}" for name in order[:8]]))
     return things
 
 
 def _kept_around(known: Known, store: Store, names: tuple[str, ...]) -> dict[str, list[str]]:
-    """What stands around things, looked up once while the graph stays as it is."""
+    """The predicates around entities, cached until the graph changes."""
     kept: dict[tuple[str, ...], dict[str, list[str]]] = known.around
-    found = kept.get(names)
-    if found is None:
-        found = {way: plan_texts(store, plan) for way, plan in around(ByName(names)).items()}
+    result = kept.get(names)
+    if result is None:
+        result = {way: plan_texts(store, plan) for way, plan in around(ByName(names)).items()}
         steps = Scan(ByName(names), None, "subject", "object", "relation")
         back = Scan(ByName(names), None, "object", "subject", "relation")
         if sum(store.counted([steps, back], lambda _: ())) <= _MOST_AROUND:
             beyond = Predicates(Scan(Reached(steps), None)), Predicates(Scan(Reached(back), None))
-            found["beyond"] = [text for plan in beyond for text in plan_texts(store, Distinct(plan))]
+            result["beyond"] = [text for plan in beyond for text in plan_texts(store, Distinct(plan))]
         if len(kept) > 4_096:
             kept.clear()
-        kept[names] = found
-    return found
+        kept[names] = result
+    return result
 
 
 # -- the text --------------------------------------------------------------------------------------
 
 
 class _Writer:
-    """Lines within a budget: each section has a share, and what it leaves is for names."""
+    """Writes lines within a budget: each section has a share, and names get the rest."""
 
     def __init__(
         self, known: Known, counted: Callable[[str], int], tokens: int, *, samples: bool, untrusted: frozenset[str]
@@ -547,7 +538,7 @@ class _Writer:
         self.keyed: list[str] = []
 
     def _add(self, lines: Sequence[str], most: float) -> int:
-        """Add the lines that fit into so many tokens; how many."""
+        """Add the lines that fit into `most` tokens; returns how many."""
         used = 0
         for number, line in enumerate(lines):
             cost = self._counted(line + "\n")
@@ -564,30 +555,30 @@ class _Writer:
             self._add([f"Sources: {', '.join(quoted(name) for name in sources)}"], 0.1 * self._tokens)
 
     def things(self, things: Sequence[tuple[Mention, list[str]]]) -> None:
-        """What the question names, with what is known of it."""
+        """The entities in the question, with their predicates."""
         lines = [
-            f"- {', '.join(quoted(name) for name in one.names[:3])} has {', '.join(predicates) or 'nothing'}"
-            for one, predicates in things
+            f"- {', '.join(quoted(name) for name in item.names[:3])} has {', '.join(predicates) or 'nothing'}"
+            for item, predicates in things
             if self._samples
         ]
         if lines:
             self._add(["Named in the question (→ forward, ← backward, = value):", *lines], _SHARES["things"] * self._tokens)
 
     def predicates(self, order: Sequence[int], scores: NDArray[np.float64]) -> None:
-        """The best predicates at length: as long as they fit, then shorter."""
+        """The best predicates, at length while they fit, then shorter."""
         share = _SHARES["told"] * self._tokens * (0.6 if self._tokens < _SMALL else 1.0)
         used, lines = 0.0, ["Predicates, with statements: subjects → objects:"]
         used = self._counted(lines[0] + "\n")
         for place in order[:40]:
             check()
-            one = self._known.predicate(place)
-            trusted = self._samples and not self._untrusted & {source.name for source in one.sources}
+            value = self._known.predicate(place)
+            trusted = self._samples and not self._untrusted & {source.name for source in value.sources}
             for length in range(2 if self._tokens < _SMALL else min(int(3 * used // max(share, 1)), 2), 3):
-                line = predicate_line(one, length, examples=trusted)
+                line = predicate_line(value, length, examples=trusted)
                 cost = self._counted(line + "\n")
                 if used + cost <= share:
                     lines.append(line)
-                    self._told.append(one.name)
+                    self._told.append(value.name)
                     used += cost
                     break
             else:
@@ -622,7 +613,7 @@ class _Writer:
         return title + ", ".join(quoted(name) for name in kept), kept
 
     def done(self, order: Sequence[int]) -> tuple[str, list[str]]:
-        """The text, and the predicates in it; the names that follow take what is left."""
+        """The text, and the predicates in it; more names fill what is left."""
         known = self._known.predicates.names
         rest = [known[place] for place in order if known[place] not in set(self._told)]
         line, kept = self._names("More predicates: ", rest[:400], self._left)
@@ -638,13 +629,12 @@ class _Writer:
 
 
 # -- prompt ------------------------------------------------------------------------------------------
-# A prompt is a text file `NAME.vN.txt` in `prompts`; a folder given as `prompts=` is looked into
-# first, for files of the same names. What is filled in stands between braces. Data of the graph
-# stands in a block between two marks with a nonce, which no name can say, as JSON strings without
-# control characters (`overview.words.quoted`).
+# A prompt is a text file `NAME.vN.txt` in `prompts`; files of the same names in a folder given as
+# `prompts=` take precedence. Fields are in braces. Data of the graph is in a block between two marks
+# with a nonce, which no name can contain, as JSON strings without control characters.
 
 
-#: The prompts, and which fields each may have.
+#: The prompts, and the fields of each.
 FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "system": frozenset({"mark", "language"}),
     "user": frozenset({"excerpt", "demonstrations", "question"}),
@@ -663,7 +653,7 @@ MOST: Final = 50_000
 
 
 class Prompts:
-    """The prompts of one call; `versions` has the file that each came from, once it was used."""
+    """The prompts of one call; `versions` has the file of each."""
 
     def __init__(self, place: str | os.PathLike[str] | None = None) -> None:
         self._texts = dict(_read(_OWN))
@@ -681,7 +671,7 @@ class Prompts:
         return dict(self._from)
 
     def fill(self, name: str, **fields: str) -> str:
-        """A prompt with its fields filled in; texts that are filled in are not looked into again."""
+        """A prompt with its fields filled in; fields within these texts are left as they are."""
         file, text = self._texts[name]
 
         def put(found: re.Match[str]) -> str:
@@ -705,7 +695,7 @@ def _read(folder: Path) -> Mapping[str, tuple[str, str]]:
 
 def _read_now(folder: Path) -> dict[str, tuple[str, str]]:
     """The newest version of each prompt in a folder: its file, and its text."""
-    found: dict[str, tuple[int, str, str]] = {}
+    result: dict[str, tuple[int, str, str]] = {}
     for path in sorted(folder.iterdir()):
         named = _FILE.fullmatch(path.name)
         if named is None:
@@ -713,18 +703,16 @@ def _read_now(folder: Path) -> dict[str, tuple[str, str]]:
         if named[1] not in FIELDS:
             raise OptionError(f"there is no prompt {named[1]!r}", candidates=nearest(named[1], FIELDS))
         version = int(named[2])
-        if named[1] not in found or found[named[1]][0] < version:
+        if named[1] not in result or result[named[1]][0] < version:
             text = path.read_text("utf-8")
             if len(text) > MOST:
                 raise OptionError(f"the prompt {path.name} has more than {MOST:,} characters")
-            found[named[1]] = version, path.name, text
-    return {name: (file, text) for name, (_, file, text) in found.items()}
+            result[named[1]] = version, path.name, text
+    return {name: (file, text) for name, (_, file, text) in result.items()}
 
 
 def mark_of(seed: int, taken: Sequence[str]) -> str:
-    """A word that none of these texts has, the same for the same seed: it marks where data begins
-    and ends.
-    """
+    """A word that is in none of these texts, to mark the begin and end of data; fixed by the seed."""
     drawn = Random(f"mark {seed}")
     while True:
         mark = f"DATA-{drawn.getrandbits(64):016x}"

@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 # -- records -----------------------------------------------------------------------------------------
 
 
-#: How asking ended: with an answer; with a program that ran and gave nothing; with a name that a
-#: person has to choose the meaning of; without any program that ran; with a model that declined;
-#: with a spent budget.
+#: How a question ended: with an answer; with a program that ran without a result; with a name whose
+#: meaning the user has to choose; without any program that ran; with a model that declined; with a
+#: spent budget.
 Status = Literal["answered", "empty", "ambiguous", "failed", "abstained", "budget"]
-#: Where an attempt ended that gave no answer.
+#: Where an attempt failed.
 Stage = Literal["retrieval", "writing", "resolving", "running"]
 STAGES: Final[tuple[Stage, ...]] = ("retrieval", "writing", "resolving", "running")
-#: The languages a program can be asked in.
+#: The languages of programs.
 Via = Literal["auto", "query", "kopl", "pattern"]
 VIAS: Final[tuple[Via, ...]] = ("auto", "query", "kopl", "pattern")
 
 
 @dataclass(frozen=True, slots=True)
 class AskStep:
-    """One step of asking: `name` is "look", "excerpt", "write", "read", "resolve", "run", "vote" or
-    "say", `seconds` how long it took, `about` what came of it, in words.
+    """A step: its `name` ("look", "excerpt", "write", "read", "resolve", "run", "vote" or "say"), how
+    many `seconds` it took, and a line `about` its result.
     """
 
     name: str
@@ -53,8 +53,8 @@ class AskStep:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One meaning of a name: its `key` (the id of an entity, or the name of a source) to choose it
-    by, what is known of it, and the texts that the answer would have.
+    """One meaning of a name: its `key` (the id of an entity, or the name of a source), a line `about`
+    it, and the `texts` of the answer with this meaning.
     """
 
     key: str
@@ -65,8 +65,8 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A name that has several meanings, which lead to different answers: to be put to the person.
-    `ask(..., choose={choice.name: option.key})` goes on with one.
+    """A name with several meanings that lead to different answers. The user chooses one with
+    `ask(..., choose={choice.name: option.key})`.
     """
 
     kind: Literal["entity", "source"]
@@ -74,15 +74,15 @@ class Choice:
     options: tuple[Option, ...]
 
     def __str__(self) -> str:
-        listed = "; ".join(f"{one.key}: {one.about}" if one.about else one.key for one in self.options)
+        listed = "; ".join(f"{option.key}: {option.about}" if option.about else option.key for option in self.options)
         return f"which {self.kind} is meant by {self.name!r}: {listed}"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One program that a model wrote: the reply as it came, the program in it, and what became of
-    it. `stage` and `error` say where and why it gave no answer, `feedback` what the model was told.
-    `unfinished`: the time was over while the model wrote, or before its program had run.
+    """A program by a model: the reply, the program in it, and its result. `stage` and `error` are
+    where and why it failed, `feedback` what the model was told. `unfinished`: the deadline passed
+    while the model wrote, or before its program had run.
     """
 
     reply: str
@@ -96,23 +96,23 @@ class Attempt:
     source: str | None = None
     choice: Choice | None = None
     notes: tuple[str, ...] = ()
-    #: The error itself, and what the program became; for feedback.
+    #: The error, and the plan of the program, for feedback.
     failure: CondgraphError | None = field(default=None, repr=False, compare=False)
     lowered: Lowered | None = field(default=None, repr=False, compare=False)
-    #: Which of the samples it is, from 0, and how often that one was tried before.
+    #: The number of the sample, and of the retry, from 0.
     sample: int = 0
     number: int = 0
     unfinished: bool = False
 
     @property
     def gave(self) -> tuple[str, ...] | None:
-        """The texts that it gave, in their order; None where it did not run."""
+        """The texts of its answer, in order; None where it did not run."""
         return None if self.answer is None else tuple(self.answer.texts)
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One of the different answers: its texts, normalised and sorted, and how many samples gave it."""
+    """An answer, as normalised and sorted texts, and how many samples gave it."""
 
     texts: tuple[str, ...]
     count: int
@@ -122,11 +122,11 @@ class Vote:
 class Asked:
     """The outcome of a question.
 
-    `answer` has the typed values with program, trace and evidence, None where no program ran.
-    `text` says it in words with the numbers of `citations`, which are statements. `attempts` are
-    all programs that were written, `votes` how the samples were divided, `steps` what was done and
-    how long it took. `shown` is the data that a model was shown beyond the prompt, to work out a
-    function with or to say the answer.
+    `answer` has the typed values with program, trace and evidence; None where no program ran.
+    `text` is the answer in words, with numbers of `citations`, which are statements. `attempts` are
+    all programs, `votes` the answers of the samples, `steps` what was done and how long it took.
+    `shown` is the data that a model was shown besides the prompt: to compute a function, or to put
+    the answer into words.
     """
 
     question: str
@@ -172,19 +172,19 @@ class Asked:
     @property
     def failures(self) -> dict[Stage, int]:
         """How many attempts ended at each stage without an answer."""
-        counted = Counter(one.stage for one in self.attempts if one.stage is not None)
+        counted = Counter(attempt.stage for attempt in self.attempts if attempt.stage is not None)
         if self.status in ("failed", "abstained") and not counted and self.excerpt is not None and not self.excerpt.predicates:
             counted["retrieval"] = 1
         return {stage: counted[stage] for stage in STAGES if counted[stage]}
 
     @property
     def seconds(self) -> float:
-        """How long all steps took."""
+        """Seconds of all steps."""
         return sum(step.seconds for step in self.steps)
 
     @property
     def overhead(self) -> float:
-        """Seconds without those that the model took."""
+        """Seconds of all steps but those of the model."""
         return sum(step.seconds for step in self.steps if step.name not in ("write", "say"))
 
     def data(self) -> dict[str, Any]:
@@ -199,18 +199,18 @@ class Asked:
             "program": self.program,
             "source": self.source,
             "choices": [
-                {"kind": one.kind, "name": one.name, "options": [_option(option) for option in one.options]} for one in self.choices
+                {"kind": choice.kind, "name": choice.name, "options": list(map(_option, choice.options))} for choice in self.choices
             ],
             "attempts": [
                 {
-                    "program": one.program, "language": one.language, "stage": one.stage, "error": one.error,
-                    "feedback": one.feedback, "unfinished": one.unfinished,
-                    "answers": None if one.answer is None else list(one.answer.texts[:20]),
+                    "program": attempt.program, "language": attempt.language, "stage": attempt.stage, "error": attempt.error,
+                    "feedback": attempt.feedback, "unfinished": attempt.unfinished,
+                    "answers": None if attempt.answer is None else list(attempt.answer.texts[:20]),
                 }
-                for one in self.attempts
+                for attempt in self.attempts
             ],
-            "votes": [{"answers": list(one.texts), "count": one.count} for one in self.votes],
-            "steps": [{"name": one.name, "seconds": round(one.seconds, 6), "about": one.about} for one in self.steps],
+            "votes": [{"answers": list(vote.texts), "count": vote.count} for vote in self.votes],
+            "steps": [{"name": step.name, "seconds": round(step.seconds, 6), "about": step.about} for step in self.steps],
             "failures": dict(self.failures),
             "calls": self.calls,
             "tokens": {"prompt": self.usage.prompt_tokens, "completion": self.usage.completion_tokens},
@@ -232,7 +232,7 @@ class Asked:
         """The answer, and how it came about, for notebooks."""
         rows = [(text,) for text in self.texts[: html.MOST_ROWS]]
         tables = [html.table("answers", ("answer",), rows, len(self.texts) - len(rows))] if rows else []
-        tables += [html.table(str(one), ("key", "about"), [(o.key, o.about) for o in one.options]) for one in self.choices]
+        tables += [html.table(str(choice), ("key", "about"), [(o.key, o.about) for o in choice.options]) for choice in self.choices]
         tables.append(
             html.table("steps", ("step", "ms", "about"), [(s.name, f"{1000 * s.seconds:.1f}", s.about) for s in self.steps])
         )
@@ -244,7 +244,7 @@ def _option(one: Option) -> dict[str, Any]:
 
 
 # -- options -----------------------------------------------------------------------------------------
-# What may be said of how a question is asked, checked once.
+# The options of a question, validated once.
 
 
 #: Demonstrations in a prompt, and samples of one question.
@@ -303,7 +303,7 @@ class AskOptions:
 
 
 class Host(Protocol):
-    """A graph that is asked in words."""
+    """What `ask` needs of a graph."""
 
     place: str
     read_only: bool

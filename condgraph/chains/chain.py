@@ -20,12 +20,11 @@ from condgraph.engine.errors import ChainError
 from condgraph.engine.facts import Entity
 
 # -- lexicon -----------------------------------------------------------------------------------------
-# Token sequences in order, as ranges of which a prefix takes a part: the tries of the constraint,
-# without their nodes.
+# Sorted token sequences, in which a prefix is a range: tries without nodes.
 #
-# The names of a graph in process are encoded and sorted once a tokenizer (`Lexicon`); what a triple
-# may be is then a sorted array of their ranks. Other texts (values, names on servers) are encoded when
-# they are reached (`Loose`).
+# The names of a graph in process are encoded and sorted once for each tokenizer (`Lexicon`); the
+# triples that may follow are sorted arrays of their ranks. Other texts (values, names on servers) are
+# encoded when they are reached (`Loose`).
 
 
 #: The most entities whose names are encoded ahead; names of larger graphs are encoded when reached.
@@ -78,22 +77,22 @@ class Loose:
 
     def next(self, low: int, high: int, depth: int) -> list[int]:
         """The distinct tokens at a depth in a range."""
-        found, at, all_of = [], low, self.sequences
+        result, at, all_of = [], low, self.sequences
         if len(all_of[low]) == depth:
             return []
         while at < high:
             token = all_of[at][depth]
-            found.append(token)
-            at = bisect_right(all_of, token, at, high, key=lambda one: one[depth])
-        return found
+            result.append(token)
+            at = bisect_right(all_of, token, at, high, key=lambda item: item[depth])
+        return result
 
     def narrow(self, low: int, high: int, depth: int, token: int) -> tuple[int, int]:
         """The part of a range that has a token at a depth."""
         all_of = self.sequences
         if high - low == 1:
             return low, low + (all_of[low][depth] == token)
-        low = bisect_left(all_of, token, low, high, key=lambda one: one[depth])
-        return low, bisect_right(all_of, token, low, high, key=lambda one: one[depth])
+        low = bisect_left(all_of, token, low, high, key=lambda item: item[depth])
+        return low, bisect_right(all_of, token, low, high, key=lambda item: item[depth])
 
     def ends(self, low: int, depth: int) -> bool:
         """Whether a sequence has no token at a depth."""
@@ -112,14 +111,14 @@ class Lexicon:
 
     def __init__(self, sequences: Sequence[Ids], suffix: Ids) -> None:
         size = len(sequences)
-        counts = np.fromiter((len(one) + len(suffix) if one else 0 for one in sequences), np.int64, size)
-        order = sorted(range(size), key=lambda one: (*sequences[one], *suffix))
-        order = [one for one in order if sequences[one]]
+        counts = np.fromiter((len(sequence) + len(suffix) if sequence else 0 for sequence in sequences), np.int64, size)
+        order = sorted(range(size), key=lambda item: (*sequences[item], *suffix))
+        order = [item for item in order if sequences[item]]
         self.rank = np.full(size, -1, np.int32)
         self.rank[order] = np.arange(len(order), dtype=np.int32)
         self.offsets = np.zeros(len(order) + 1, np.int64)
         np.cumsum(counts[order], out=self.offsets[1:])
-        self.flat = np.fromiter((token for one in order for token in (*sequences[one], *suffix)), np.int32, int(self.offsets[-1]))
+        self.flat = np.fromiter((token for item in order for token in (*sequences[item], *suffix)), np.int32, int(self.offsets[-1]))
         self.flat_view, self.offset_view, self._rank_view = self.flat.data, self.offsets.data, self.rank.data
 
     def of(self, entity: int) -> list[int]:
@@ -158,13 +157,13 @@ class Ranked:
             return []
         view, flat, offsets = self._view, self._flat, self._offsets
         if high - low <= _FEW:
-            found, last = [], -1
+            result, last = [], -1
             for at in range(low, high):
                 token = flat[offsets[view[at]] + depth]
                 if token != last:
-                    found.append(token)
+                    result.append(token)
                     last = token
-            return found
+            return result
         tokens = self._lexicon.flat.take(self._lexicon.offsets.take(self.ranks[low:high]) + depth)
         keep = np.flatnonzero(tokens[1:] != tokens[:-1])
         return [int(tokens[0]), *tokens[keep + 1].tolist()]
@@ -176,8 +175,8 @@ class Ranked:
             return low, low + (flat[offsets[self._view[low]] + depth] == token)
 
         def key(rank: int) -> int:
-            found: int = flat[offsets[rank] + depth]
-            return found
+            result: int = flat[offsets[rank] + depth]
+            return result
 
         low = bisect_left(self._view, token, low, high, key=key)
         return low, bisect_right(self._view, token, low, high, key=key)
@@ -185,9 +184,9 @@ class Ranked:
     def without(self, entities: Sequence[int]) -> Ranked:
         """The same but for some entities."""
         keep = ~np.isin(self.ranks, self._lexicon.rank.take(np.array(entities, np.int64)))
-        found = Ranked.__new__(Ranked)
-        found._set(self._lexicon, self.ranks[keep], self.payload[keep])
-        return found
+        result = Ranked.__new__(Ranked)
+        result._set(self._lexicon, self.ranks[keep], self.payload[keep])
+        return result
 
     def place_of(self, entity: int) -> bool:
         """Whether an entity is here."""
@@ -202,8 +201,8 @@ class Ranked:
 
     def of(self, low: int, high: int) -> list[int]:
         """What the entities of a range stand for."""
-        found: list[int] = self.payload[low:high].tolist()
-        return found
+        result: list[int] = self.payload[low:high].tolist()
+        return result
 
 
 class Names:
@@ -217,37 +216,37 @@ class Names:
         shared = snapshot.entity_name[1:] == snapshot.entity_name[:-1]
         alone = ~(np.concatenate([[False], shared]) | np.concatenate([shared, [False]]))[: len(texts)]
         ids = snapshot.texts.take(snapshot.entity_id)
-        written = [" " + entity_text(*one) for one in zip(texts, ids, alone.tolist(), strict=True)]
-        found: list[Ids] = []
+        written = [" " + entity_text(*item) for item in zip(texts, ids, alone.tolist(), strict=True)]
+        result: list[Ids] = []
         for at in range(0, len(written), _TOGETHER):
             check()
-            found += coder.encode_many(written[at : at + _TOGETHER])
+            result += coder.encode_many(written[at : at + _TOGETHER])
         closing = coder.closing
-        found = [one if closing.isdisjoint(one) else () for one in found]
-        again = _alike(found)
+        result = [item if closing.isdisjoint(item) else () for item in result]
+        again = _alike(result)
         # Some tokenizers give different names the same tokens; these are told apart by their ids.
-        written = [" " + entity_text(texts[one], ids[one], False) for one in again]
-        for one, sequence in zip(again, coder.encode_many(written), strict=True):
-            found[one] = sequence if closing.isdisjoint(sequence) else ()
-        for one in _alike(found):
-            found[one] = ()
-        self.heads, self.tails = Lexicon(found, coder.arrow), Lexicon(found, coder.close)
+        written = [" " + entity_text(texts[item], ids[item], False) for item in again]
+        for member, sequence in zip(again, coder.encode_many(written), strict=True):
+            result[member] = sequence if closing.isdisjoint(sequence) else ()
+        for member in _alike(result):
+            result[member] = ()
+        self.heads, self.tails = Lexicon(result, coder.arrow), Lexicon(result, coder.close)
         #: How many entities cannot be written by this tokenizer.
-        self.unwritten = sum(1 for one in found if not one)
+        self.unwritten = sum(1 for item in result if not item)
         self.again = frozenset(again)
 
 
 def _alike(sequences: Sequence[Ids]) -> list[int]:
     """The places of sequences that stand there more than once."""
     seen: dict[Ids, int] = {}
-    found: dict[int, None] = {}
-    for at, one in enumerate(sequences):
-        if not one:
+    result: dict[int, None] = {}
+    for at, item in enumerate(sequences):
+        if not item:
             continue
-        before = seen.setdefault(one, at)
+        before = seen.setdefault(item, at)
         if before != at:
-            found[before] = found[at] = None
-    return list(found)
+            result[before] = result[at] = None
+    return list(result)
 
 
 def names_of(place: LocalPlace, coder: Coder) -> Names | None:
@@ -258,12 +257,12 @@ def names_of(place: LocalPlace, coder: Coder) -> Names | None:
     if coder.how == "whole triples" or snapshot.entities > MOST_INDEXED or not snapshot.entities:
         return None
     kept = snapshot.schema.kept.setdefault("chain names", {})
-    found = kept.get(id(coder))
-    if found is None or found[0] is not coder:
+    result = kept.get(id(coder))
+    if result is None or result[0] is not coder:
         if len(kept) >= 8:
             kept.clear()
-        found = kept[id(coder)] = coder, Names(place, coder)
-    names: Names = found[1]
+        result = kept[id(coder)] = coder, Names(place, coder)
+    names: Names = result[1]
     return names
 
 
@@ -287,31 +286,31 @@ class Shared:
 
     def leading(self, entity: int) -> Run:
         """The heads of the statements that lead to an entity."""
-        found = self._runs.get(entity)
-        if found is None:
+        result = self._runs.get(entity)
+        if result is None:
             statements = self.place.incoming(entity)
-            found = self.heads(self.place.subjects(statements), statements)
-            self._size += len(found)
+            result = self.heads(self.place.subjects(statements), statements)
+            self._size += len(result)
             if self._size > _MOST_KEPT:
                 self._runs.clear()
-                self._size = len(found)
-            self._runs[entity] = found
-        return found
+                self._size = len(result)
+            self._runs[entity] = result
+        return result
 
     def heads(self, entities: Numbers, payload: Numbers) -> Run:
         """Entities as heads."""
         if self.names is not None:
             return Ranked(self.names.heads, entities, payload)
         place = self.place
-        written = {one: " " + place.head(one) for one in np.unique(entities).tolist()}
+        written = {item: " " + place.head(item) for item in np.unique(entities).tolist()}
         self.coder.learn(written.values())
-        known = {one: self.sequence(text, self.coder.arrow) for one, text in written.items()}
-        return Loose([known[one] for one in entities.tolist()], payload.tolist())
+        known = {item: self.sequence(text, self.coder.arrow) for item, text in written.items()}
+        return Loose([known[item] for item in entities.tolist()], payload.tolist())
 
     def sequence(self, text: str, suffix: Ids) -> Ids:
         """A piece with what follows it; none where a name would have the signs of a triple."""
-        found = self.coder.encode(text)
-        return (*found, *suffix) if found and self.coder.closing.isdisjoint(found) else ()
+        result = self.coder.encode(text)
+        return (*result, *suffix) if result and self.coder.closing.isdisjoint(result) else ()
 
     def loose(self, texts: Sequence[str], suffix: Ids, payload: Sequence[int]) -> Loose:
         """Texts that are encoded now."""
@@ -342,12 +341,12 @@ class Parts:
     @property
     def longest(self) -> int:
         """Tokens of the longest triple."""
-        most = [max(map(len, one), default=0) for one in self.ends]
+        most = [max(map(len, item), default=0) for item in self.ends]
         return max((len(head) + most[end] for head, end in self.heads), default=0)
 
     def sequences(self) -> list[Ids]:
         """Every triple as one sequence, rising."""
-        return sorted((*head, *one) for head, end in self.heads for one in self.ends[end])
+        return sorted((*head, *item) for head, end in self.heads for item in self.ends[end])
 
 
 def walk_through(chain: Chain) -> Iterator[Chain]:
@@ -355,15 +354,15 @@ def walk_through(chain: Chain) -> Iterator[Chain]:
     stack = [chain.copy()]
     while stack:
         check()
-        one = stack.pop()
+        value = stack.pop()
         # A triple that is complete has nothing that may follow.
-        while len(tokens := one.next()) == 1:
-            one.advance(tokens[0])
-        if one.complete:
-            yield one
+        while len(tokens := value.next()) == 1:
+            value.advance(tokens[0])
+        if value.complete:
+            yield value
             continue
         for token in reversed(tokens):
-            branch = one.copy()
+            branch = value.copy()
             branch.advance(token)
             stack.append(branch)
 
@@ -377,15 +376,15 @@ def parts(chain: Chain, most: int) -> Parts | None:
     """
     names, place = chain._shared.names, chain.walk.place
     if names is None or chain.ids:
-        taken = _taken((one.ids for one in walk_through(chain)), most)
+        taken = _taken((item.ids for item in walk_through(chain)), most)
         return None if taken is None else Parts([((), 0)], [taken]) if taken else Parts()
-    if not len(found := chain.walk.statements):
+    if not len(result := chain.walk.statements):
         return Parts()
-    kinds = place.relations(found)
+    kinds = place.relations(result)
     written = {kind: _relation(chain, kind) for kind in np.unique(kinds).tolist()}
     # Relations whose tokens begin others', or are others', are told apart token by token.
     clear = len(Loose(list(written.values()), list(written))) == len(written) == len(set(written.values()))
-    subjects, bare = place.subjects(found), place.bare(found)
+    subjects, bare = place.subjects(result), place.bare(result)
     odd = np.unique(subjects[bare < 0]) if clear else np.unique(subjects)
     plain = ~np.isin(subjects, odd) & (names.heads.rank.take(subjects) >= 0)
     plain &= names.tails.rank.take(np.maximum(bare, 0)) >= 0
@@ -394,11 +393,11 @@ def parts(chain: Chain, most: int) -> Parts | None:
     if left < 0:
         return None
     odd_ones = np.isin(subjects, odd)
-    chain.coder.learn(" " + place.tail(one) for one in found[odd_ones & (bare < 0)].tolist())
+    chain.coder.learn(" " + place.tail(item) for item in result[odd_ones & (bare < 0)].tolist())
     for head in odd.tolist():
         check()
         if (branch := _at(chain, names.heads, head)) is not None:
-            more = _taken((one.ids[len(branch.ids) :] for one in walk_through(branch)), left)
+            more = _taken((item.ids[len(branch.ids) :] for item in walk_through(branch)), left)
             if more is None:
                 return None
             if more:
@@ -412,10 +411,10 @@ def parts(chain: Chain, most: int) -> Parts | None:
 
 def _taken(found: Iterator[Ids], most: int) -> list[Ids] | None:
     taken: list[Ids] = []
-    for one in found:
+    for item in found:
         if len(taken) >= most:
             return None
-        taken.append(one)
+        taken.append(item)
     return sorted(taken)
 
 
@@ -427,9 +426,9 @@ def _made(chain: Chain, heads: Lexicon, tails: Lexicon, triples: Numbers, writte
     """The heads of triples (subjects, relations and objects: int64, 3 by triples) with what follows
     each; a triple that is said twice is one.
     """
-    found = Parts()
+    result = Parts()
     if not triples.shape[1]:
-        return found
+        return result
     # Heads rise by their ranks; what each goes on with rises too, so that the same is the same.
     triples = triples[:, np.lexsort((triples[2], triples[1], heads.rank.take(triples[0])))]
     again = np.all(triples[:, 1:] == triples[:, :-1], axis=0)
@@ -443,28 +442,27 @@ def _made(chain: Chain, heads: Lexicon, tails: Lexicon, triples: Numbers, writte
         key = following[low:high].tobytes()
         end = numbers.get(key)
         if end is None:
-            end = numbers[key] = len(found.ends)
+            end = numbers[key] = len(result.ends)
             pairs = following[low:high].tolist()
-            found.ends.append(sorted((*written[kind], *tails.of(thing)) for kind, thing in pairs))
-        found.heads.append(((*opened, *heads.of(int(subjects[low]))), end))
-    return found
+            result.ends.append(sorted((*written[kind], *tails.of(thing)) for kind, thing in pairs))
+        result.heads.append(((*opened, *heads.of(int(subjects[low]))), end))
+    return result
 
 
 def _at(chain: Chain, heads: Lexicon, head: int) -> Chain | None:
     """The chain behind a head; None of one that cannot be written."""
     if heads.rank[head] < 0:
         return None
-    found = chain.copy()
+    result = chain.copy()
     for token in (*chain.coder.open, *heads.of(head)):
-        found.advance(token)
-    return found
+        result.advance(token)
+    return result
 
 
 # -- chain -------------------------------------------------------------------------------------------
-# Nothing is built that grows with the graph. The triples that may follow are read part by part: heads
-# as sorted runs of ranks, one for each visited entity; relations and tails when their head, and their
-# relation, is written. What is not there is not allowed: a chain without an entity to begin at, a
-# token that no triple has, a graph without a neighbour all leave an empty set of tokens.
+# No index grows with the graph. The triples that may follow are read part by part: heads as sorted
+# runs of ranks, one for each visited entity; relations and tails once their head, and their relation,
+# is written. Where no triple may follow, the set of tokens is empty.
 
 
 _OPEN: Final = 0
@@ -479,9 +477,9 @@ _Item = tuple[Run, int, int, int]
 class Chain:
     """A chain of triples as a model writes it, token by token.
 
-    `allowed()` are the tokens that may come next; `advance(id)` says which came; when a triple is
-    `complete`, `commit()` takes it into the chain. `done` says that no further triple may follow.
-    A copy goes on by itself, so that beams may branch.
+    `allowed()` are the tokens that may come next; `advance(id)` takes one; `commit()` adds a triple
+    that is `complete` to the chain. After the last possible triple the chain is `done`. A `copy()`
+    is independent, so that beams can branch.
     """
 
     def __init__(self, walk: Walk, coder: Coder, shared: Shared | None = None) -> None:
@@ -504,20 +502,20 @@ class Chain:
     # -- the protocol ------------------------------------------------------------------------------
 
     def allowed(self) -> NDArray[np.int32]:
-        """The ids of the tokens that may come next, rising, int32; none where the triple is
-        complete, and none where nothing may follow.
+        """The ids of the tokens that may come next, ascending, int32; none where the triple is complete,
+        or no triple may follow.
         """
         return np.array(self.next(), np.int32)
 
     def next(self) -> list[int]:
         """`allowed` as a list."""
-        found = self._next
-        if found is None:
-            found = self._next = self._tokens()
-        return found
+        result = self._next
+        if result is None:
+            result = self._next = self._tokens()
+        return result
 
     def advance(self, token: int) -> None:
-        """Take a token; raises `ChainError`, and changes nothing, where it is not allowed."""
+        """Take a token; raises `ChainError`, without any change, for one that is not allowed."""
         token = int(token)
         self._enter()
         if self._stage == _OPEN:
@@ -538,7 +536,7 @@ class Chain:
             raise self._refused(token)
         self.ids, self._items, self._next = (*self.ids, token), items, None
         if any(run.ends(low, depth) for run, low, _, depth in items):
-            self._through([one for one in items if one[0].ends(one[1], one[3])])
+            self._through([item for item in items if item[0].ends(item[1], item[3])])
 
     def opened(self, ids: Sequence[int]) -> None:
         """The sign that begins a triple was written, by these tokens: its head comes next."""
@@ -561,8 +559,8 @@ class Chain:
         return self._found
 
     def commit(self) -> Triple:
-        """Take the triple that is complete into the chain; its ends are visited from now on. Raises
-        `ChainError` where none is.
+        """Add the complete triple to the chain, and visit its ends. Raises `ChainError` where the
+        triple is not complete.
         """
         if self._stage != _COMPLETE:
             raise ChainError("no triple is complete", hint="advance to the end of one first")
@@ -572,10 +570,10 @@ class Chain:
         return triple
 
     def copy(self) -> Chain:
-        """The same chain, to be gone on with apart."""
-        found = Chain.__new__(Chain)
-        found.__dict__.update(self.__dict__)
-        return found
+        """An independent copy."""
+        result = Chain.__new__(Chain)
+        result.__dict__.update(self.__dict__)
+        return result
 
     @property
     def done(self) -> bool:
@@ -594,21 +592,21 @@ class Chain:
 
     @property
     def warnings(self) -> list[str]:
-        """What was left out, in words."""
-        found = list(dict.fromkeys(self.walk.place.warnings))
+        """What was left out."""
+        result = list(dict.fromkeys(self.walk.place.warnings))
         names = self._shared.names
         if names is not None and names.unwritten:
-            found.append(f"{names.unwritten} names cannot be written by this tokenizer, and stand in no chain")
-        return found
+            result.append(f"{names.unwritten} names cannot be written by this tokenizer, and stand in no chain")
+        return result
 
     def forced(self, most: int = 256) -> list[int]:
         """The tokens from here on that have no alternative, without taking them."""
         ahead = self.copy()
-        found: list[int] = []
-        while len(found) < most and len(only := ahead.next()) == 1:
-            found.append(only[0])
+        result: list[int] = []
+        while len(result) < most and len(only := ahead.next()) == 1:
+            result.append(only[0])
             ahead.advance(only[0])
-        return found
+        return result
 
     # -- how it goes on ----------------------------------------------------------------------------
 
@@ -643,12 +641,12 @@ class Chain:
 
     def _whole(self) -> list[Run]:
         triples = list(self.walk.following())
-        sequences = self.coder.whole([str(one) for one in triples])
+        sequences = self.coder.whole([str(triple) for triple in triples])
         seen: dict[Ids, int] = {}
-        for one in sequences:
-            seen[one] = seen.get(one, 0) + 1
+        for item in sequences:
+            seen[item] = seen.get(item, 0) + 1
         self._triples = triples
-        return [Loose([one if seen[one] == 1 else () for one in sequences], range(len(triples)))]
+        return [Loose([sequence if seen[sequence] == 1 else () for sequence in sequences], range(len(triples)))]
 
     def _runs(self) -> list[Run]:
         """The heads that may come next: those of statements that lead to visited entities, and the
@@ -658,10 +656,10 @@ class Chain:
         if walk.full or not walk.visited:
             return []
         spent = self._spent()
-        own = [one for one in walk.visited if one not in spent and len(walk.place.outgoing(one))]
-        runs = [shared.leading(one) for one in walk.visited]
+        own = [item for item in walk.visited if item not in spent and len(walk.place.outgoing(item))]
+        runs = [shared.leading(item) for item in walk.visited]
         if spent:
-            runs = [self._without(run, one, spent) for run, one in zip(runs, walk.visited, strict=True)]
+            runs = [self._without(run, item, spent) for run, item in zip(runs, walk.visited, strict=True)]
         # An entity itself is told from a statement by its sign.
         entities = np.array(own, np.int64)
         return [*runs, shared.heads(entities, -1 - entities)]
@@ -669,11 +667,11 @@ class Chain:
     def _spent(self) -> list[int]:
         """The heads of which every triple was used, where none may come again."""
         walk, place = self.walk, self.walk.place
-        found = []
-        for head in dict.fromkeys(place.ends(one)[0] for one in walk.used):
-            if all(one in walk.used for one in self._of_head(head).tolist()):
-                found.append(head)
-        return found
+        result = []
+        for head in dict.fromkeys(place.ends(item)[0] for item in walk.used):
+            if all(item in walk.used for item in self._of_head(head).tolist()):
+                result.append(head)
+        return result
 
     def _of_head(self, head: int) -> Numbers:
         """The statements of a head that touch what was visited."""
@@ -693,7 +691,7 @@ class Chain:
 
     def _through(self, items: list[_Item]) -> None:
         """A head, a relation or a tail is whole: what follows it."""
-        payload = [one for run, low, high, _ in items for one in run.of(low, high)]
+        payload = [item for run, low, high, _ in items for item in run.of(low, high)]
         if self.coder.how == "whole triples":
             self._found, self._stage = self._triples[payload[0]].statements, _COMPLETE
         elif self._stage == _HEAD:
@@ -706,17 +704,17 @@ class Chain:
 
     def _relations(self, payload: Sequence[int]) -> list[_Item]:
         place = self.walk.place
-        entities = {-1 - one for one in payload if one < 0}
-        rest = np.array(sorted(one for one in payload if one >= 0), np.int64)
+        entities = {-1 - item for item in payload if item < 0}
+        rest = np.array(sorted(item for item in payload if item >= 0), np.int64)
         if len(rest) and entities:
             rest = rest[~np.isin(place.subjects(rest), list(entities))]
         parts = [*map(place.outgoing, entities), *([rest] if len(rest) else [])]
-        found = parts[0] if len(parts) == 1 and entities else np.unique(np.concatenate(parts))
+        result = parts[0] if len(parts) == 1 and entities else np.unique(np.concatenate(parts))
         if self.walk.used:
-            found = found[~np.isin(found, list(self.walk.used))]
-        self._statements, self._kinds = found, place.relations(found)
+            result = result[~np.isin(result, list(self.walk.used))]
+        self._statements, self._kinds = result, place.relations(result)
         kinds = _distinct(self._kinds)
-        run = self._shared.loose([" " + named(place.relation(one)) for one in kinds], self.coder.arrow, kinds)
+        run = self._shared.loose([" " + named(place.relation(kind)) for kind in kinds], self.coder.arrow, kinds)
         return [(run, 0, len(run), 0)] if len(run) else []
 
     def _tails(self, kinds: Sequence[int]) -> list[_Item]:
@@ -729,25 +727,25 @@ class Chain:
         if shared.names is None or len(kinds) > 1 or not one_head:
             named_ahead = np.zeros(len(bare), bool)
         others = statements[~named_ahead].tolist()
-        texts = [" " + place.tail(one) for one in others]
+        texts = [" " + place.tail(other) for other in others]
         shared.coder.learn(texts)
         groups: dict[Ids, list[int]] = {}
-        for one, text in zip(others, texts, strict=True):
-            groups.setdefault(shared.sequence(text, self.coder.close), []).append(one)
+        for member, text in zip(others, texts, strict=True):
+            groups.setdefault(shared.sequence(text, self.coder.close), []).append(member)
         for sequence in list(groups):
-            if len({place.same(one) for one in groups[sequence]}) > 1:
+            if len({place.same(group) for group in groups[sequence]}) > 1:
                 # One text that could be two triples is refused.
                 del groups[sequence]
         runs: list[Run] = []
         if shared.names is not None and named_ahead.any():
             tails: Ranked = Ranked(shared.names.tails, bare[named_ahead], statements[named_ahead])
-            for sequence in [one for one in groups if one]:
+            for sequence in [group for group in groups if group]:
                 if (at := _whole_of(tails, sequence)) is not None:
                     del groups[sequence]
                     tails = tails.without([place.ends(tails.of(at, at + 1)[0])[1]])
             runs.append(tails)
-        pairs = [(sequence, one) for sequence, several in groups.items() for one in several]
-        runs.append(Loose([one[0] for one in pairs], [one[1] for one in pairs]))
+        pairs = [(sequence, item) for sequence, several in groups.items() for item in several]
+        runs.append(Loose([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
         return [(run, 0, len(run), 0) for run in runs if len(run)]
 
 
@@ -762,5 +760,5 @@ def _whole_of(run: Run, sequence: Ids) -> int | None:
 
 
 def _distinct(numbers: Numbers) -> list[int]:
-    found: list[int] = np.unique(numbers).tolist() if len(numbers) > 64 else sorted(set(numbers.tolist()))
-    return found
+    result: list[int] = np.unique(numbers).tolist() if len(numbers) > 64 else sorted(set(numbers.tolist()))
+    return result

@@ -38,13 +38,13 @@ def chain(
     engine: str | None = None,
     timeout: float | None = None,
 ) -> Chain:
-    """The constraint that lets a model write well-formed chains alone, from entities given by
-    name, id or record (DoG, section 2).
+    """The constraint under which a model can write nothing but well-formed chains (DoG, section 2).
 
-    `tokenizer` is one of `tokenizers` or `transformers`, or an object with `encode(text)` and
-    `decode(ids)`. `max_steps` is the most triples; without `repeat` none comes twice. `values`
-    and `qualifiers` say whether attribute values, and qualifiers in brackets, stand in triples.
-    Raises `UnknownNameError`. `timeout` is in seconds.
+    The chain begins at `entities`, given by name, id or record. `tokenizer` is one of `tokenizers`
+    or `transformers`, or an object with `encode(text)` and `decode(ids)`. `max_steps` is the most
+    triples; without `repeat` each is used once. `values` includes attributes, `qualifiers` includes
+    qualifiers in brackets. `timeout` is in seconds. Raises `UnknownNameError` for an entity,
+    `OptionError` for another tokenizer.
     """
     from condgraph.chains.chain import Chain
 
@@ -64,8 +64,9 @@ def verify_chain(
     timeout: float | None = None,
     cancelled: Event | None = None,
 ) -> Verdict:
-    """Judge any text as a chain from some entities: true where it has triples, each of them in
-    the graph and touching what was visited; `wrong` is the first that is not, with its reason.
+    """Verify a text as a chain from some entities. The verdict is true if the text has triples, and
+    each is in the graph and touches an entity visited before; `wrong` is the first that is not, with
+    the reason. Raises `UnknownNameError` for an entity.
     """
     from condgraph.chains.walk import verify
 
@@ -97,15 +98,15 @@ def reason(
     """Answer a question by a chain of triples that a model writes (DoG, Algorithm 1): an entity
     or value of the graph, with the statements that lead to it.
 
-    `llm` is a backend (`condgraph.chains.backends`: `LlamaCpp`, `Transformers`, `Vllm`), or a
-    model as `condgraph.models` takes it; what it can take decides how it is kept to the graph,
-    and the answer says so. `entities` are those of the question; by default the names that
-    stand in it. `beams` chains are kept, by `score` ("masked": among what is allowed, Eq. 2, or
-    "raw"), `combined` by "sum" or "mean" over tokens. The model is shown `shown` triples like
-    the question ("full"), those that may follow ("local"), or "none"; `subgraph` keeps chains
-    to so many triples, those most like the question by `encoder`. Without `free` there are no
-    words between triples. `method="direct"` and `"cot"` are the paper's baselines, which
-    nothing keeps to the graph. `timeout` is in seconds.
+    `llm` is a backend (`condgraph.chains.backends`: `LlamaCpp`, `Transformers`, `Vllm`), or a model
+    as `Graph.ask` takes it; `backend` of the answer says how it was constrained. `entities` are
+    those of the question; by default the names in it. `beams` chains are kept by their `score`
+    ("masked": among the allowed tokens, Eq. 2, or "raw"), `combined` over tokens by "sum" or
+    "mean". `visibility` is what the model sees: "full", the `shown` triples most similar to the
+    question; "local", those that may follow; or "none". `subgraph` restricts chains to so many
+    triples, those most similar by `encoder`. Without `free` there is no text between triples.
+    `method="direct"` and `"cot"` are the unconstrained baselines of the paper. `timeout` is in
+    seconds. Raises `OptionError` for invalid options, `ModelError` where the model fails.
     """
     from condgraph.chains.reason import Options, mentions, reason
     from condgraph.vectors.encoders import encoder_of
@@ -123,7 +124,7 @@ def reason(
 
 
 def place_of(graph: Opened, engine: str | None = None, *, values: bool = True, qualifiers: bool = True) -> Place:
-    """Where chains of a graph are read: its snapshot, or the server that has it."""
+    """The statements of a graph, as chains read them: in its snapshot, or on a server."""
     from condgraph.chains.place import LocalPlace, StorePlace
 
     store = graph._store_of(engine)
@@ -134,8 +135,8 @@ def place_of(graph: Opened, engine: str | None = None, *, values: bool = True, q
 
 
 def backend_of(llm: Any) -> Any:
-    """A backend as it is; a model of conversations by two enumerations a hop where it takes JSON
-    schemas, else by repair.
+    """A backend unchanged; for a chat model one with two enumerations a hop if it takes JSON schemas,
+    else one that repairs.
     """
     if hasattr(llm, "triples") and hasattr(llm, "choose"):
         return llm

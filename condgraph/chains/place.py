@@ -26,7 +26,7 @@ Numbers = NDArray[np.int64]
 
 
 class Place(Protocol):
-    """What a chain asks of a graph."""
+    """What a chain needs of a graph."""
 
     #: Whether values and qualifiers are read at all.
     values: bool
@@ -92,30 +92,30 @@ class LocalPlace:
 
     def find(self, name: str, *, by_id: bool = False) -> list[int]:
         """The entities of this name, else (or `by_id`) of this id; raises `UnknownNameError`."""
-        found = [] if by_id else self.snapshot.named(name).tolist()
-        if not found and (number := self.snapshot.identified(name)) >= 0:
-            found = [number]
-        if not found:
+        result = [] if by_id else self.snapshot.named(name).tolist()
+        if not result and (number := self.snapshot.identified(name)) >= 0:
+            result = [number]
+        if not result:
             from condgraph.names.linking import Linker
             from condgraph.names.vocabulary import resolve
 
             near = resolve(name, Linker.of(self.snapshot.schema).entities, threshold=2.0).near
-            raise UnknownNameError("entity", name, candidates=[one.name for one in near])
-        return list(found)
+            raise UnknownNameError("entity", name, candidates=[item.name for item in near])
+        return list(result)
 
     def present(self, names: Sequence[str]) -> dict[str, list[int]]:
         """Of some names those that entities have, by the folded form where none has them exactly."""
         from condgraph.names.linking import Linker
 
         vocabulary = Linker.of(self.snapshot.schema).entities
-        found: dict[str, list[int]] = {}
+        result: dict[str, list[int]] = {}
         for name in names:
             numbers = self.snapshot.named(name).tolist()
             for at in () if numbers else vocabulary.folded(name):
                 numbers += self.snapshot.named(vocabulary.names[at]).tolist()
             if numbers:
-                found[name] = list(dict.fromkeys(numbers))
-        return found
+                result[name] = list(dict.fromkeys(numbers))
+        return result
 
     def entity(self, number: int) -> Entity:
         """An entity as a record."""
@@ -157,12 +157,12 @@ class LocalPlace:
 
     def bare(self, statements: Numbers) -> Numbers:
         """The object of each statement that is a relation without qualifiers; -1 for others."""
-        found = np.full(len(statements), -1, np.int64)
+        result = np.full(len(statements), -1, np.int64)
         mask = statements < self.snapshot.relations
         if self._qualified is not None:
             mask &= self._qualified.take(statements) == self._qualified[1:].take(statements)
-        found[mask] = self.snapshot.relation_object.take(statements[mask])
-        return found
+        result[mask] = self.snapshot.relation_object.take(statements[mask])
+        return result
 
     def tail(self, statement: int) -> str:
         """The object, and the qualifiers."""
@@ -170,8 +170,8 @@ class LocalPlace:
         tail = self._text(self._object(statement))
         if self._qualified is None or self._qualified[statement] == self._qualified[statement + 1]:
             return tail
-        keys, found = snapshot.arrays.get("q.key"), range(int(self._qualified[statement]), int(self._qualified[statement + 1]))
-        return qualified(tail, [(snapshot.predicate_name(int(keys[at])), self._text(snapshot.value("q", at))) for at in found])
+        keys, result = snapshot.arrays.get("q.key"), range(int(self._qualified[statement]), int(self._qualified[statement + 1]))
+        return qualified(tail, [(snapshot.predicate_name(int(keys[at])), self._text(snapshot.value("q", at))) for at in result])
 
     def _object(self, statement: int) -> Ref | Value | int:
         if statement < self.snapshot.relations:
@@ -197,8 +197,8 @@ class LocalPlace:
 
     def evidence(self, statement: int) -> Evidence:
         """A statement with its sources."""
-        found: Evidence = EvidenceList.of(self.snapshot, [statement], [])[0]
-        return found
+        result: Evidence = EvidenceList.of(self.snapshot, [statement], [])[0]
+        return result
 
 
 # -- on servers --------------------------------------------------------------------------------------
@@ -249,18 +249,18 @@ class StorePlace:
         `UnknownNameError`.
         """
         fetched = self._fetch((name,), () if by_id else (name,))
-        found = fetched if by_id else [number for number in fetched if self._entities[number].name == name] or fetched
-        if not found:
-            seen = [one.name for one in self._entities]
+        result = fetched if by_id else [number for number in fetched if self._entities[number].name == name] or fetched
+        if not result:
+            seen = [entity.name for entity in self._entities]
             raise UnknownNameError("entity", name, candidates=nearest(name, seen))
-        return found
+        return result
 
     def present(self, names: Sequence[str]) -> dict[str, list[int]]:
         """Of some names those that entities have exactly."""
-        found: dict[str, list[int]] = {}
+        result: dict[str, list[int]] = {}
         for number in self._fetch((), list(names)) if names else ():
-            found.setdefault(self._entities[number].name, []).append(number)
-        return found
+            result.setdefault(self._entities[number].name, []).append(number)
+        return result
 
     def entity(self, number: int) -> Entity:
         """An entity as a record."""
@@ -285,7 +285,7 @@ class StorePlace:
         wanted = [number for ident in ids if (number := part.identified(ident)) >= 0]
         for name in names:
             wanted += part.named(name).tolist()
-        ends: dict[int, tuple[list[int], list[int]]] = {self._number(part.entity(one)): ([], []) for one in wanted}
+        ends: dict[int, tuple[list[int], list[int]]] = {self._number(part.entity(item)): ([], []) for item in wanted}
         every = range(part.statements if self.values else part.relations)
         for fact in EvidenceList.of(part, list(every), []):
             number = self._statement(fact)
@@ -297,31 +297,31 @@ class StorePlace:
         for node, (out, into) in ends.items():
             self._around[node] = np.unique(np.array(out, np.int64)), np.unique(np.array(into, np.int64))
         # The bound is one for all the entities of a query, and for each kind of statement.
-        sent = [[self._ends[one][1] >= 0 for one in out] for out, _ in ends.values()]
+        sent = [[self._ends[item][1] >= 0 for item in out] for out, _ in ends.values()]
         relations, received = sum(map(sum, sent)), sum(len(into) for _, into in ends.values())
         cut = max(relations, sum(map(len, sent)) - relations, received) >= self._most
         # Of what may be beyond the bound nobody looked for others of its name; of statements within it,
         # ends and qualifiers together may be more.
         unsure = cut or part.entities >= self._most
-        for one in map(part.entity, range(part.entities)):
-            self._shared.setdefault(one.id, unsure or len(part.named(one.name)) > 1)
+        for member in map(part.entity, range(part.entities)):
+            self._shared.setdefault(member.id, unsure or len(part.named(member.name)) > 1)
         if cut:
             several = ", ".join(repr(self._entities[node].name) for node in ends)
             self.warnings.append(f"only the first {self._most} statements around {several} are read")
         return list(ends)
 
     def _number(self, entity: Entity) -> int:
-        found = self._by_id.get(entity.id)
-        if found is None:
-            found = self._by_id[entity.id] = len(self._entities)
+        result = self._by_id.get(entity.id)
+        if result is None:
+            result = self._by_id[entity.id] = len(self._entities)
             self._entities.append(entity)
-        return found
+        return result
 
     def _statement(self, fact: Evidence) -> int:
         key = f"{fact.subject.id}\x00{fact.predicate}\x00{fact.object!r}\x00{fact.qualifiers!r}"
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = len(self._facts)
+        result = self._known.get(key)
+        if result is None:
+            result = self._known[key] = len(self._facts)
             self._facts.append(fact)
             thing = self._number(fact.object) if isinstance(fact.object, Entity) else -1
             self._ends.append((self._number(fact.subject), thing))
@@ -329,7 +329,7 @@ class StorePlace:
                 self._by_name[fact.predicate] = len(self._names)
                 self._names.append(fact.predicate)
             self._kinds.append(self._by_name[fact.predicate])
-        return found
+        return result
 
     def outgoing(self, number: int) -> Numbers:
         """The statements of an entity, sorted."""
@@ -343,11 +343,11 @@ class StorePlace:
 
     def subjects(self, statements: Numbers) -> Numbers:
         """The subject of each statement."""
-        return np.array([self._ends[one][0] for one in statements.tolist()], np.int64)
+        return np.array([self._ends[item][0] for item in statements.tolist()], np.int64)
 
     def relations(self, statements: Numbers) -> Numbers:
         """The predicate of each statement."""
-        return np.array([self._kinds[one] for one in statements.tolist()], np.int64)
+        return np.array([self._kinds[item] for item in statements.tolist()], np.int64)
 
     def relation(self, number: int) -> str:
         """The name of a predicate."""
@@ -355,7 +355,7 @@ class StorePlace:
 
     def bare(self, statements: Numbers) -> Numbers:
         """The object of each statement that is a relation without qualifiers; -1 for others."""
-        plain = (-1 if self.qualifiers and self._facts[one].qualifiers else self._ends[one][1] for one in statements.tolist())
+        plain = (-1 if self.qualifiers and self._facts[item].qualifiers else self._ends[item][1] for item in statements.tolist())
         return np.fromiter(plain, np.int64, len(statements))
 
     def tail(self, statement: int) -> str:

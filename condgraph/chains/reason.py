@@ -45,40 +45,40 @@ def mentions(place: Place, question: str) -> list[Entity]:
     in it, none inside another.
     """
     question = question[:MOST_SIGNS]
-    marked = [found[1].strip() for found in _BRACKETED.finditer(question)]
+    marked = [result[1].strip() for result in _BRACKETED.finditer(question)]
     if marked:
         known = place.present(marked)
         return [place.entity(number) for name in dict.fromkeys(marked) for number in known.get(name, ())]
     pieces = list(_pieces(question))
     known = place.present(list(dict.fromkeys(text for text, _, _ in pieces)))
     taken: list[tuple[int, int]] = []
-    found: dict[int, None] = {}
+    result: dict[int, None] = {}
     for text, begin, end in pieces:
         if text in known and not any(begin < last and first < end for first, last in taken):
             taken.append((begin, end))
-            found.update(dict.fromkeys(known[text]))
-    return [place.entity(number) for number in found]
+            result.update(dict.fromkeys(known[text]))
+    return [place.entity(number) for number in result]
 
 
 def _pieces(question: str) -> Iterator[tuple[str, int, int]]:
     """Runs of words, longest first, as they stand and without what sentences put around them."""
-    words = [(one.start(), one.end()) for one in _WORD.finditer(question)]
+    words = [(match.start(), match.end()) for match in _WORD.finditer(question)]
     for size in range(min(MOST_WORDS, len(words)), 0, -1):
         for at in range(len(words) - size + 1):
             begin, end = words[at][0], words[at + size - 1][1]
             text = question[begin:end]
             bare = text.strip("?!.,;:\"'“”‘’()")
-            for one in dict.fromkeys((text, bare, bare.removesuffix("'s").removesuffix("’s"))):
-                if one and one.casefold() not in _COMMON:
-                    yield one, begin, end
+            for item in dict.fromkeys((text, bare, bare.removesuffix("'s").removesuffix("’s"))):
+                if item and item.casefold() not in _COMMON:
+                    yield item, begin, end
 
 
 # -- all of it ---------------------------------------------------------------------------------------
 
 
 # -- answer ------------------------------------------------------------------------------------------
-# What a question gives that a model reasoned about: the entity or value, the chain to it with its
-# statements, and apart from these what the model said.
+# The answer: the entity or value, the chain that leads to it with its statements, and separately the
+# text of the model.
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,24 +130,24 @@ class Reasoned:
     @property
     def texts(self) -> list[str]:
         """The answer as text: the name of an entity, or the text of a value."""
-        return [_text(one) for one in self.values]
+        return [_text(value) for value in self.values]
 
     @property
     def entities(self) -> list[Entity]:
         """The answer where it is an entity."""
-        return [one for one in self.values if isinstance(one, Entity)]
+        return [value for value in self.values if isinstance(value, Entity)]
 
     @cached_property
     def evidence(self) -> list[Evidence]:
         """The statements of the chain with their sources, each once."""
-        return list({repr(one): one for triple in self.chain for one in triple.evidence}.values())
+        return list({repr(item): item for triple in self.chain for item in triple.evidence}.values())
 
     @cached_property
     def alike(self) -> list[Evidence]:
         """The statements that say the same of other things: of the triple that gave the answer, all
         that have its relation and its other end.
         """
-        triple = next((one for one in reversed(self.chain) if self.value is not None and self.value in one.ends), None)
+        triple = next((item for item in reversed(self.chain) if self.value is not None and self.value in item.ends), None)
         if triple is None:
             return []
         place, first = triple.place, triple.statements[0]
@@ -155,7 +155,7 @@ class Reasoned:
         backward = triple.ends[0] == self.value and tail >= 0
         around = place.incoming(tail) if backward else place.outgoing(head)
         kind = int(place.relations(np.array([first]))[0])
-        return [place.evidence(one) for one in around[place.relations(around) == kind].tolist()]
+        return [place.evidence(item) for item in around[place.relations(around) == kind].tolist()]
 
     def data(self) -> list[dict[str, Any]]:
         """One record a triple of the chain, with its sources."""
@@ -163,7 +163,7 @@ class Reasoned:
             {
                 "triple": str(triple), "head": triple.ends[0].name, "relation": triple.evidence[0].predicate,
                 "tail": _text(triple.ends[1]),
-                "sources": [(source.name, row) for one in triple.evidence for source, row in one.sources],
+                "sources": [(source.name, row) for item in triple.evidence for source, row in item.sources],
             }
             for triple in self.chain
         ]  # fmt: skip
@@ -265,20 +265,20 @@ def likest(
     """
     if k < 1:
         raise OptionError(f"a part has at least 1 triple, not {k}")
-    found, back = _within(place, start, hops, compared)
-    if not found:
+    result, back = _within(place, start, hops, compared)
+    if not result:
         return []
     encoder = encoder or LexicalEncoder()
-    texts = [_said(place, one) for one in found]
+    texts = [_said(place, item) for item in result]
     vectors = encode(encoder, [question, *texts])
     order = np.argsort(-np.round(vectors[1:] @ vectors[0], 6), kind="stable")
     kept: dict[int, None] = {}
     for at in order.tolist():
-        path, one = [], found[at]
-        while one >= 0:
-            path.append(one)
-            one = back[one]
-        fresh = [one for one in path if one not in kept]
+        path, value = [], result[at]
+        while value >= 0:
+            path.append(value)
+            value = back[value]
+        fresh = [item for item in path if item not in kept]
         if len(kept) + len(fresh) > k:
             continue
         kept.update(dict.fromkeys(reversed(fresh)))
@@ -299,14 +299,14 @@ def _within(place: Place, start: Sequence[int], hops: int, most: int) -> tuple[l
         place.reach(front)
         beyond: dict[int, int] = {}
         for node in front:
-            for one in np.concatenate([place.outgoing(node), place.incoming(node)]).tolist():
-                if one not in back:
+            for item in np.concatenate([place.outgoing(node), place.incoming(node)]).tolist():
+                if item not in back:
                     if len(back) >= most:
                         return list(back), back
-                    back[one] = reached[node]
-                    for end in place.ends(one):
+                    back[item] = reached[node]
+                    for end in place.ends(item):
                         if end >= 0 and end not in reached:
-                            beyond.setdefault(end, one)
+                            beyond.setdefault(end, item)
         reached |= beyond
         front = list(beyond)
     return list(back), back
@@ -319,7 +319,7 @@ def _said(place: Place, statement: int) -> str:
 
 def shown(place: Place, statements: Iterable[int]) -> list[str]:
     """Statements as the context of a prompt has them."""
-    return [str(triple_of(place, [one]))[2:-2] for one in statements]
+    return [str(triple_of(place, [statement]))[2:-2] for statement in statements]
 
 
 def in_sight(walk: Walk, question: str, k: int, encoder: Encoder | None) -> list[int]:
@@ -445,7 +445,7 @@ def reason(
     if told != options.score:
         warnings.append(f"scores are {told or 'not told'}: {backend.name} tells no {options.score} ones")
     warnings += [*dict.fromkeys([*place.warnings, *getattr(backend, "warnings", ())])]
-    chains = tuple(Reached(one.walk.triples, _score(one, options.combined), one.said) for one in pool)
+    chains = tuple(Reached(item.walk.triples, _score(item, options.combined), item.said) for item in pool)
     return Reasoned(
         question, value, chains, backend.name, backend.model, told or "none", options.combined, entities,
         said=" ".join(part for part in best.said if part), warnings=tuple(warnings), walk=best.walk,
@@ -463,11 +463,11 @@ def _search(
     pool = [_Candidate(walk, prompt)]
     for _ in range(options.max_steps):
         grown: list[_Candidate] = []
-        for one in pool:
+        for member in pool:
             check()
-            grown += [one] if one.ended else _grown(one, question, backend, options, encoder)
+            grown += [member] if member.ended else _grown(member, question, backend, options, encoder)
         pool = _best(grown, options)
-        if all(one.ended for one in pool):
+        if all(item.ended for item in pool):
             break
     return pool
 
@@ -477,11 +477,11 @@ def _grown(one: _Candidate, question: str, backend: Backend, options: Options, e
     if options.visibility == "local":
         sight = in_sight(one.walk, question, options.shown, encoder) if one.walk.visited else []
         prompt = replace(prompt_of(question, shown(one.walk.place, sight)), written=one.prompt.written)
-    found = backend.triples(prompt, one.walk, options.beams, backend.told(options.beams, options.score))
-    if not found:
+    result = backend.triples(prompt, one.walk, options.beams, backend.told(options.beams, options.score))
+    if not result:
         return [replace(one, ended=True)]
     grown = []
-    for proposal in found:
+    for proposal in result:
         walk = one.walk.commit(proposal.triple)
         total = None if proposal.score is None or one.total is None else one.total + proposal.score
         after = _Candidate(walk, prompt.and_then(f"{proposal.triple}\n"), total, one.tokens + proposal.tokens, one.said)
@@ -503,20 +503,20 @@ def _best(grown: Sequence[_Candidate], options: Options) -> list[_Candidate]:
         key = tuple(triple.statements for triple in one.walk.triples)
         if key not in kept or one.rank(options.combined) > kept[key].rank(options.combined):
             kept[key] = one
-    found = [one for one in kept.values() if not math.isnan(one.rank(options.combined))]
-    return sorted(found, key=lambda one: (-one.rank(options.combined), one.walk.text))[: options.beams]
+    result = [item for item in kept.values() if not math.isnan(item.rank(options.combined))]
+    return sorted(result, key=lambda item: (-item.rank(options.combined), item.walk.text))[: options.beams]
 
 
 def things_of(walk: Walk, query: Sequence[Entity]) -> list[tuple[str, Entity | Value]]:
     """The entities and values of a chain as texts that the model may choose: last first, those of
     the question only where there is nothing else.
     """
-    found: dict[str, Entity | Value] = {}
+    result: dict[str, Entity | Value] = {}
     for triple in reversed(walk.triples):
         for thing in reversed(triple.ends):
-            found.setdefault(thing.name if isinstance(thing, Entity) else text_of(thing), thing)
-    fresh = [(text, thing) for text, thing in found.items() if text.strip() and thing not in query]
-    return fresh or [(text, thing) for text, thing in found.items() if text.strip()]
+            result.setdefault(thing.name if isinstance(thing, Entity) else text_of(thing), thing)
+    fresh = [(text, thing) for text, thing in result.items() if text.strip() and thing not in query]
+    return fresh or [(text, thing) for text, thing in result.items() if text.strip()]
 
 
 def _unconstrained(
@@ -533,7 +533,7 @@ def _unconstrained(
             break
         text += "<"
     verdict = verify(walk.place, text, query, max_steps=None) if options.method == "cot" else None
-    ends = (walk.place.evidence(one) for one in context)
+    ends = (walk.place.evidence(item) for item in context)
     options_: dict[str, Entity | Value] = {}
     for fact in ends:
         for thing in (fact.subject, fact.object):

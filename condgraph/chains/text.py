@@ -3,10 +3,9 @@
     < Jaws -> directed by -> Steven Spielberg >
     < Nepal -> population -> 26494504 [point in time: 2011] >
 
-Each thing has one text, and no two things of a place share one: a name that could be taken for
-something else is quoted as JSON, with signs that stand for structure escaped; an entity whose name
-others have, or that had to be quoted, has its id behind ` #`; a text value is always quoted; any
-other value that had to be quoted begins with `=`.
+Each entity and value has one text, and no two share one. A name that could be mistaken for something
+else is quoted as JSON, with structural characters escaped. An entity with a shared or quoted name is
+followed by ` #` and its id. A text value is always quoted; another quoted value begins with `=`.
 """
 
 from __future__ import annotations
@@ -25,26 +24,26 @@ ARROW: Final = " ->"
 CLOSE: Final = " >"
 #: The longest text of a triple that is read.
 LONGEST: Final = 20_000
-#: Signs of structure, quotes, and what a tokenizer may drop or split off.
+#: Structural characters, quotes, and what a tokenizer may drop or split off.
 _ODD: Final = re.compile(r"""[<>\[\]"\\\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff]| {2}| #|^[= #]| $|^$""")
 _ESCAPED: Final = re.compile(r"[<>\[\]\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff]")
 
 
 def plain(text: str) -> bool:
-    """Whether a name is written as it is."""
+    """Whether a name is written without quotes."""
     if _ODD.search(text) is not None:
         return False
-    # Tokenizers that fold compatible signs read these as the signs of structure.
+    # Tokenizers with compatibility normalisation read these as structural characters.
     return text.isascii() or _ODD.search(unicodedata.normalize("NFKC", text)) is None
 
 
 def quoted(text: str) -> str:
-    """A text as JSON, without the signs that give a triple its form."""
-    found = _ESCAPED.sub(_escape, json.dumps(text, ensure_ascii=False))
-    if not found.isascii() and _ODD.search(unicodedata.normalize("NFKC", text)):
-        found = _ESCAPED.sub(_escape, json.dumps(text))
-    # Runs of spaces would be one space to some tokenizers.
-    return found.replace("  ", " \\u0020")
+    """A text as JSON, with structural characters escaped."""
+    result = _ESCAPED.sub(_escape, json.dumps(text, ensure_ascii=False))
+    if not result.isascii() and _ODD.search(unicodedata.normalize("NFKC", text)):
+        result = _ESCAPED.sub(_escape, json.dumps(text))
+    # Some tokenizers merge runs of spaces.
+    return result.replace("  ", " \\u0020")
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -57,7 +56,7 @@ def named(text: str) -> str:
 
 
 def entity_text(name: str, ident: str, alone: bool) -> str:
-    """An entity as it is written; `alone` says that no other has its name."""
+    """An entity as it is written; `alone`: no other entity has its name."""
     if alone and plain(name):
         return name
     return f"{named(name)} #{named(ident)}"
@@ -72,7 +71,7 @@ def value_text(value: Value) -> str:
 
 
 def qualified(tail: str, qualifiers: list[tuple[str, str]]) -> str:
-    """What stands behind the second arrow: the tail, and its qualifiers in brackets."""
+    """The text after the second arrow: the tail, and its qualifiers in brackets."""
     return tail + "".join(f" [{keyed(key)}: {text}]" for key, text in sorted(qualifiers))
 
 
@@ -88,9 +87,8 @@ def triple_text(head: str, relation: str, tail: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A triple as it stands in a text: its parts as they are written, qualifiers apart, and where.
-
-    Of one that cannot be read the parts are empty, and `problem` says why.
+    """A triple in a text: its parts as written, its qualifiers, and its position. Where it cannot be
+    read, the parts are empty, and `problem` is the reason.
     """
 
     head: str
@@ -101,7 +99,7 @@ class Written:
     problem: str = ""
 
 
-#: What quotes and beginnings are made of.
+#: Quotes, escapes and the beginning of a triple.
 _SIGN: Final = re.compile(r'[\\"<]')
 #: What ends a part, or begins quotes in it.
 _STOP: Final = re.compile(r'["\[\]>]|->')
@@ -110,10 +108,10 @@ _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def triples_in(text: str) -> Iterator[Written]:
-    """The triples of a text in their order, in time linear in its length.
+    """The triples of a text in order, in linear time.
 
-    What begins with `<` and has an arrow before its line ends is meant as a triple; one that has
-    not its form is given with its `problem`. A `<` without an arrow is prose.
+    A `<` with an arrow on the same line begins a triple; a malformed one is given with its
+    `problem`. A `<` without an arrow is prose.
     """
     at, size = 0, len(text)
     while at < size:
@@ -122,20 +120,20 @@ def triples_in(text: str) -> Iterator[Written]:
             return
         line = text.find("\n", begin, begin + LONGEST)
         end = min(size, begin + LONGEST) if line < 0 else line
-        # The next sign of a beginning ends what is looked at, so that no part is read twice.
+        # The next `<` ends the piece, so that nothing is read twice.
         following = _next_open(text, begin + 1, end)
         piece = text[begin:following]
-        found, used = _read(piece, begin)
-        if found is not None:
-            yield found
+        result, used = _read(piece, begin)
+        if result is not None:
+            yield result
         at = begin + max(used, 1)
 
 
 def _next_open(text: str, at: int, end: int) -> int:
     """Where the next `<` outside quotes stands, at most `end`."""
     inside = False
-    while (found := _SIGN.search(text, at, end)) is not None:
-        at, sign = found.end(), found[0]
+    while (match := _SIGN.search(text, at, end)) is not None:
+        at, sign = match.end(), match[0]
         if sign == OPEN and not inside:
             return at - 1
         if sign == '"' and (inside or text[at - 2] in " =#"):
@@ -181,15 +179,15 @@ def _part(piece: str, at: int, *, key: bool = False) -> tuple[str, int]:
     """A name or value from a place on, and where what follows it begins."""
     start, fresh = at, at
     stop = _KEY_STOP if key else _STOP
-    while (found := stop.search(piece, at)) is not None:
-        if found[0] != '"':
-            return piece[start : found.start()].strip(" "), found.start()
+    while (match := stop.search(piece, at)) is not None:
+        if match[0] != '"':
+            return piece[start : match.start()].strip(" "), match.start()
         # Quotes stand at the beginning of a part, or behind a sign that says what they are.
-        if piece[fresh : found.start()].strip(" ") in ("", "=") or piece[found.start() - 1] == "#":
-            closed = _QUOTED.match(piece, found.start())
+        if piece[fresh : match.start()].strip(" ") in ("", "=") or piece[match.start() - 1] == "#":
+            closed = _QUOTED.match(piece, match.start())
             at = fresh = len(piece) if closed is None else closed.end()
         else:
-            at, fresh = found.end(), start
+            at, fresh = match.end(), start
     return piece[start:].strip(" "), len(piece)
 
 

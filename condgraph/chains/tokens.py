@@ -57,23 +57,23 @@ class FastTokens:
 
     def encode_many(self, texts: Sequence[str]) -> list[Sequence[int]]:
         """The token ids of texts."""
-        return [one.ids for one in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        return [item.ids for item in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
 
     def pieces(self) -> Mapping[int, str]:
         """The text of every id."""
         size = max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
-        found = self._tokenizer.decode_batch([[one] for one in range(size)], skip_special_tokens=False)
-        return dict(enumerate(found))
+        result = self._tokenizer.decode_batch([[item] for item in range(size)], skip_special_tokens=False)
+        return dict(enumerate(result))
 
     @property
     def special(self) -> frozenset[int]:
         """The ids of special tokens, and of the one for what is not known."""
         added = self._tokenizer.get_added_tokens_decoder()
-        found = {ident for ident, token in added.items() if token.special}
+        result = {ident for ident, token in added.items() if token.special}
         unknown = getattr(self._tokenizer.model, "unk_token", None)
         if unknown is not None and (ident := self._tokenizer.token_to_id(unknown)) is not None:
-            found.add(ident)
-        return frozenset(found)
+            result.add(ident)
+        return frozenset(result)
 
 
 class SlowTokens:
@@ -91,7 +91,7 @@ class SlowTokens:
 
     def pieces(self) -> Mapping[int, str]:
         """The text of every id."""
-        return {one: self._tokenizer.decode([one]) for one in range(len(self._tokenizer))}
+        return {item: self._tokenizer.decode([item]) for item in range(len(self._tokenizer))}
 
     @property
     def special(self) -> frozenset[int]:
@@ -105,8 +105,8 @@ def tokens_of(tokenizer: Any) -> Tokens:
     """
     tokenizer = getattr(tokenizer, "backend_tokenizer", None) or tokenizer
     if hasattr(tokenizer, "encode_many") and hasattr(tokenizer, "pieces"):
-        found: Tokens = tokenizer
-        return found
+        result: Tokens = tokenizer
+        return result
     if hasattr(tokenizer, "encode_batch") and hasattr(tokenizer, "get_added_tokens_decoder"):
         return FastTokens(tokenizer)
     if hasattr(tokenizer, "encode") and hasattr(tokenizer, "decode"):
@@ -137,22 +137,22 @@ class Coder:
         self.arrow, self.close = self.encode(ARROW), self.encode(CLOSE)
 
     def _raw(self, texts: Sequence[str]) -> list[Ids]:
-        return [tuple(one) for one in self.tokens.encode_many(texts)]
+        return [tuple(item) for item in self.tokens.encode_many(texts)]
 
     def _tried(self) -> How:
         """How triples can be encoded so that they have the tokens of their whole text."""
         if any(map(_crosses, self.tokens.pieces().values())):
             return "whole triples"
         line = self._raw(["\n"])[0]
-        wholes = [one[len(line) :] for one in self._raw(["\n" + triple_text(*parts) for parts in _TRIED])]
+        wholes = [item[len(line) :] for item in self._raw(["\n" + triple_text(*parts) for parts in _TRIED])]
         texts = [f" {part}" for parts in _TRIED for part in parts]
         alone = self._raw([OPEN])[0]
         for how in ("pieces", "anchored pieces"):
             behind = alone if how == "anchored pieces" else ()
             encoded = self._raw([OPEN + text if behind else text for text in [*texts, ARROW, CLOSE]])
-            if any(one[: len(behind)] != behind for one in encoded):
+            if any(item[: len(behind)] != behind for item in encoded):
                 continue
-            *parts, arrow, close = (one[len(behind) :] for one in encoded)
+            *parts, arrow, close = (item[len(behind) :] for item in encoded)
             made = [
                 (*self.open, *parts[at], *arrow, *parts[at + 1], *arrow, *parts[at + 2], *close) for at in range(0, len(parts), 3)
             ]
@@ -164,21 +164,21 @@ class Coder:
         """The tokens of a piece that begins with a space; none where one of them stands for no text,
         so that no such name is ever written.
         """
-        found = self._kept.get(text)
-        if found is None:
-            found = self.encode_many([text])[0]
+        result = self._kept.get(text)
+        if result is None:
+            result = self.encode_many([text])[0]
             if len(self._kept) > 500_000:
                 self._kept.clear()
-            self._kept[text] = found
-        return found
+            self._kept[text] = result
+        return result
 
     def encode_many(self, texts: Sequence[str]) -> list[Ids]:
         """`encode` of many texts."""
         behind = self._behind
-        found = self._raw([OPEN + text for text in texts] if behind else texts)
+        result = self._raw([OPEN + text for text in texts] if behind else texts)
         special, cut = self.tokens.special, len(behind)
         return [
-            () if one[:cut] != behind or not special.isdisjoint(one[cut:]) else one[cut:] for one in found
+            () if item[:cut] != behind or not special.isdisjoint(item[cut:]) else item[cut:] for item in result
         ]  # fmt: skip
 
     def learn(self, texts: Iterable[str]) -> None:
@@ -190,10 +190,10 @@ class Coder:
     def whole(self, texts: Sequence[str]) -> list[Ids]:
         """The tokens of whole triples behind a line's end, from the sign that begins them on."""
         line = self._raw(["\n"])[0]
-        found = self._raw(["\n" + text for text in texts])
+        result = self._raw(["\n" + text for text in texts])
         cut = len(line)
         return [
-            () if one[:cut] != line or not self.tokens.special.isdisjoint(one[cut:]) else one[cut:] for one in found
+            () if item[:cut] != line or not self.tokens.special.isdisjoint(item[cut:]) else item[cut:] for item in result
         ]  # fmt: skip
 
     # -- what an id can do in free text ------------------------------------------------------------
@@ -217,8 +217,8 @@ class Coder:
 
     def _of(self, wanted: Callable[[str], bool]) -> NDArray[np.int32]:
         special = self.tokens.special
-        found = [one for one, text in self.tokens.pieces().items() if one not in special and wanted(text)]
-        return np.array(sorted(found), np.int32)
+        result = [item for item, text in self.tokens.pieces().items() if item not in special and wanted(text)]
+        return np.array(sorted(result), np.int32)
 
 
 def _crosses(text: str) -> bool:
@@ -242,10 +242,10 @@ def coder_of(tokenizer: Any) -> Coder:
     if isinstance(tokenizer, Coder):
         return tokenizer
     try:
-        found = _CODERS.get(tokenizer)
-        if found is None:
-            found = _CODERS[tokenizer] = Coder(tokens_of(tokenizer))
+        result = _CODERS.get(tokenizer)
+        if result is None:
+            result = _CODERS[tokenizer] = Coder(tokens_of(tokenizer))
     except TypeError:
         # It cannot be referred to weakly, or has no hash.
         return Coder(tokens_of(tokenizer))
-    return found
+    return result

@@ -29,8 +29,8 @@ MOST_STEPS = 4
 
 @dataclass(frozen=True)
 class Triple:
-    """A triple of a chain: its parts as they are written, and the statements that say it (more than
-    one only where they differ in what is not written).
+    """A triple of a chain: its parts as written, and its statements (several where they differ only
+    in what is not written).
     """
 
     head: str
@@ -54,7 +54,7 @@ class Triple:
 
 
 def triple_of(place: Place, statements: Sequence[int]) -> Triple:
-    """The triple that statements of one text are."""
+    """The triple of statements that share one text."""
     first = statements[0]
     relation = place.relation(int(place.relations(np.array([first]))[0]))
     return Triple(place.head(place.ends(first)[0]), named(relation), place.tail(first), tuple(statements), place)
@@ -62,7 +62,7 @@ def triple_of(place: Place, statements: Sequence[int]) -> Triple:
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """The triples so far, and the entities that the next one has to touch: `visited`, beginning
+    """The triples so far, and the entities that the next triple has to touch: `visited`, beginning
     with those of the question.
     """
 
@@ -82,25 +82,25 @@ class Walk:
         if isinstance(query, (str, Entity)):
             query = [query]
         start: dict[int, None] = {}
-        for one in query:
-            start.update(dict.fromkeys(place.find(one.id, by_id=True) if isinstance(one, Entity) else place.find(one)))
+        for item in query:
+            start.update(dict.fromkeys(place.find(item.id, by_id=True) if isinstance(item, Entity) else place.find(item)))
         return cls(place, tuple(start), max_steps=max_steps, repeat=repeat)
 
     @property
     def full(self) -> bool:
-        """Whether it has as many triples as it may have."""
+        """Whether the chain has the most triples it may have."""
         return len(self.triples) >= self.max_steps
 
     @cached_property
     def used(self) -> frozenset[int]:
-        """The statements that may not come again."""
-        return frozenset() if self.repeat else frozenset(one for triple in self.triples for one in triple.statements)
+        """The statements that may not be used again."""
+        return frozenset() if self.repeat else frozenset(statement for triple in self.triples for statement in triple.statements)
 
     def commit(self, triple: Triple) -> Walk:
-        """The chain with one more triple: its ends are visited (Eq. 1), by one look at the graph."""
+        """The chain with another triple, whose ends are visited then (Eq. 1)."""
         ends = dict.fromkeys(self.visited)
-        for one in triple.statements:
-            ends.update(dict.fromkeys(end for end in self.place.ends(one) if end >= 0))
+        for statement in triple.statements:
+            ends.update(dict.fromkeys(end for end in self.place.ends(statement) if end >= 0))
         fresh = [end for end in ends if end not in self.visited]
         self.place.reach(fresh)
         return replace(self, visited=(*self.visited, *fresh), triples=(*self.triples, triple))
@@ -110,23 +110,21 @@ class Walk:
         """Every statement that may be the next triple, sorted; none of a full chain."""
         if self.full or not self.visited:
             return np.empty(0, np.int64)
-        parts = [side for one in self.visited for side in (self.place.outgoing(one), self.place.incoming(one))]
-        found = np.unique(np.concatenate(parts))
-        return found[~np.isin(found, list(self.used))] if self.used else found
+        parts = [side for item in self.visited for side in (self.place.outgoing(item), self.place.incoming(item))]
+        result = np.unique(np.concatenate(parts))
+        return result[~np.isin(result, list(self.used))] if self.used else result
 
     def following(self) -> Iterator[Triple]:
-        """Every triple that may come next, each text once; texts that could be two triples are
-        refused.
-        """
+        """Every triple that may come next, each text once; texts of two different triples are refused."""
         groups: dict[tuple[int, int, str], list[int]] = {}
-        place, found = self.place, self.statements
-        for one, head, kind in zip(
-            found.tolist(), place.subjects(found).tolist(), place.relations(found).tolist(), strict=True
+        place, result = self.place, self.statements
+        for item, head, kind in zip(
+            result.tolist(), place.subjects(result).tolist(), place.relations(result).tolist(), strict=True
         ):  # fmt: skip
-            groups.setdefault((head, kind, place.tail(one)), []).append(one)
+            groups.setdefault((head, kind, place.tail(item)), []).append(item)
         texts: dict[str, Triple | None] = {}
         for statements in groups.values():
-            if len({place.same(one) for one in statements}) == 1:
+            if len({place.same(statement) for statement in statements}) == 1:
                 triple = triple_of(place, statements)
                 text = str(triple)
                 texts[text] = None if text in texts else triple
@@ -220,11 +218,11 @@ def verify(place: Place, text: str, query: Iterable[str | Entity], *, max_steps:
         if len(steps) >= MOST_TRIPLES:
             warnings.append(f"only the first {MOST_TRIPLES} triples are judged")
             break
-        found = _step(walk, written, text[slice(*written.span)])
-        steps.append(found)
-        if found.triple is not None:
-            walk = walk.commit(found.triple)
-    names = tuple(one.name if isinstance(one, Entity) else one for one in query)
+        result = _step(walk, written, text[slice(*written.span)])
+        steps.append(result)
+        if result.triple is not None:
+            walk = walk.commit(result.triple)
+    names = tuple(item.name if isinstance(item, Entity) else item for item in query)
     return Verdict(tuple(steps), names, (*warnings, *dict.fromkeys(place.warnings)))
 
 
@@ -235,17 +233,17 @@ def _step(walk: Walk, written: Written, text: str) -> Judged:
         return Judged(text, written.span, None, "too long", f"the chain may have {walk.max_steps} triples")
     place = walk.place
     relation = unquoted(written.relation)
-    around = [side for one in walk.visited for side in (place.outgoing(one), place.incoming(one))]
+    around = [side for item in walk.visited for side in (place.outgoing(item), place.incoming(item))]
     near = np.unique(np.concatenate(around)) if around else np.empty(0, np.int64)
     same = [
-        one
-        for one, kind in zip(near.tolist(), place.relations(near).tolist(), strict=True)
-        if place.relation(kind) == relation and is_it(place, one, written)
+        item
+        for item, kind in zip(near.tolist(), place.relations(near).tolist(), strict=True)
+        if place.relation(kind) == relation and is_it(place, item, written)
     ]
-    fresh = [one for one in same if one not in walk.used]
+    fresh = [item for item in same if item not in walk.used]
     if same and not fresh:
         return Judged(text, written.span, None, "repeated", "it was used before")
-    if len({place.same(one) for one in fresh}) > 1:
+    if len({place.same(item) for item in fresh}) > 1:
         return Judged(text, written.span, None, "ambiguous", "several triples of the graph have this text")
     if fresh:
         return Judged(text, written.span, triple_of(place, fresh))
@@ -277,10 +275,10 @@ def unquoted(text: str) -> str:
     """A written name as it is called."""
     if text.startswith('"'):
         try:
-            found = json.loads(text)
+            result = json.loads(text)
         except ValueError:
             return text
-        return found if isinstance(found, str) else text
+        return result if isinstance(result, str) else text
     return text
 
 
@@ -302,11 +300,11 @@ def _reason(walk: Walk, written: Written, relation: str) -> tuple[Why, str]:
             statements = np.unique(np.concatenate([place.outgoing(entity), place.incoming(entity)]))
             kinds = [place.relation(kind) for kind in place.relations(statements).tolist()]
             had |= dict.fromkeys(kinds)
-            for one, kind in zip(statements.tolist(), kinds, strict=True):
-                if kind == relation and is_it(place, one, written):
+            for item, kind in zip(statements.tolist(), kinds, strict=True):
+                if kind == relation and is_it(place, item, written):
                     return "unconnected", "it is in the graph, and touches no entity of the question or of an earlier triple"
                 if kind == relation and homonym is None:
-                    homonym = _homonym(place, one, written)
+                    homonym = _homonym(place, item, written)
         if part is written.head and relation not in had:
             near_names = nearest(relation, had)
             hint = f"; nearest: {', '.join(map(repr, near_names))}" if near_names else ""
@@ -323,12 +321,12 @@ def _homonym(place: Place, statement: int, written: Written) -> tuple[Why, str] 
     ends = [(written.head, head, place.head(head))]
     if written.tail != tail:
         ends.append((written.tail, thing, tail))
-    found = None
+    result = None
     for text, entity, full in ends:
         if entity >= 0 and _means(text, place.entity(entity), full):
             continue
         if entity < 0 or unquoted(text) != place.entity(entity).name:
             return None
         open_name = f"{shortened(unquoted(text), 80)!r} leaves open which entity it is"
-        found = found or f"{open_name}; one of that name is written {shortened(full, 200)}"
-    return None if found is None else ("ambiguous", found)
+        result = result or f"{open_name}; one of that name is written {shortened(full, 200)}"
+    return None if result is None else ("ambiguous", result)

@@ -96,7 +96,7 @@ def grammar_of(
     if source is not None:
         if language != "llm_query":
             raise OptionError("source= is an option of grammars of LLM queries", hint="programs of other languages have no scope")
-        sources = [one[0] for one in graph._survey()["sources"]]
+        sources = [item[0] for item in graph._survey()["sources"]]
         if source not in sources:
             raise UnknownNameError("source", source, candidates=nearest(source, sources))
     if aware and language != "kopl":
@@ -156,10 +156,10 @@ def _schema(graph: Asking, how: _How, names: Vocabulary) -> dict[str, Any]:
     if language == "pattern":
         return pattern.schema(names, none=none)
     rule = _named_rule(language)
-    entities = [one for one in names.entities if language != "llm_query" or llm_query.writable(one)]
-    found = kept(graph._survey(), ("schema", how, bool(entities)), lambda: _TREES[language].schema(names, none=none))
-    definitions = found["$defs"]
-    return {**found, "$defs": {**definitions, rule: {"enum": entities}}} if rule in definitions else found
+    entities = [entity for entity in names.entities if language != "llm_query" or llm_query.writable(entity)]
+    result = kept(graph._survey(), ("schema", how, bool(entities)), lambda: _TREES[language].schema(names, none=none))
+    definitions = result["$defs"]
+    return {**result, "$defs": {**definitions, rule: {"enum": entities}}} if rule in definitions else result
 
 
 def _named_rule(language: str) -> str:
@@ -177,7 +177,7 @@ def _text(graph: Asking, how: _How, names: Vocabulary) -> str:
 
     def others() -> str:
         rules = whole(_rules(language, names, how.depth, how.steps))
-        return write({name: one for name, one in rules.items() if part is None or name != rule})
+        return write({name: item for name, item in rules.items() if part is None or name != rule})
 
     if how.aware:
         has = surroundings(graph, names.entities)
@@ -234,9 +234,9 @@ def constraint(
     if aware and accepts & {"gbnf", "json-schema"}:
         form = "gbnf" if "gbnf" in accepts else "json-schema"
         try:
-            found = grammar_of(graph, language, question, entities, form, kopl.DEPTH, kopl.STEPS, none=True, aware=True)
-            if found.schema is None or (listed := _listed(found.schema)) <= MOST_LISTED:
-                return found
+            result = grammar_of(graph, language, question, entities, form, kopl.DEPTH, kopl.STEPS, none=True, aware=True)
+            if result.schema is None or (listed := _listed(result.schema)) <= MOST_LISTED:
+                return result
             why = f"a schema with it would list {listed:,} names, and servers take {MOST_LISTED:,}"
         except OptionError as error:
             why = str(error)
@@ -246,13 +246,13 @@ def constraint(
         return grammar_of(graph, language, question, entities, "gbnf", kopl.DEPTH, kopl.STEPS, none=True, source=source)
     if "json-schema" not in accepts:
         return None
-    found = grammar_of(graph, language, question, entities, "json-schema", kopl.DEPTH, kopl.STEPS, none=True, source=source)
+    result = grammar_of(graph, language, question, entities, "json-schema", kopl.DEPTH, kopl.STEPS, none=True, source=source)
     if language == "pattern":
-        return found if _listed(found.schema) <= MOST_LISTED else None
-    named = _listed((found.schema or {})["$defs"].get(_named_rule(language)))
+        return result if _listed(result.schema) <= MOST_LISTED else None
+    named = _listed((result.schema or {})["$defs"].get(_named_rule(language)))
     # What a schema lists beside the entities of a question is the same for all questions.
-    others = kept(graph._survey(), ("listed", language, source, bool(named)), lambda: _listed(found.schema) - named)
-    return found if others + named <= MOST_LISTED else None
+    others = kept(graph._survey(), ("listed", language, source, bool(named)), lambda: _listed(result.schema) - named)
+    return result if others + named <= MOST_LISTED else None
 
 
 def _listed(schema: object) -> int:

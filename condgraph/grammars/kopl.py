@@ -57,46 +57,46 @@ def rules(names: Vocabulary, *, depth: int = DEPTH, steps: int = STEPS, has: Map
     """The rules of KoPL over these names; `has` says what each entity has, where behind `Find(e)` only that
     may stand. Raises `OptionError` where no program can be written.
     """
-    found = {**literals_of(names), **_names(names)}
-    calls = {function: part for function in FUNCTIONS if (part := _call(function, found)) is not None}
+    result = {**literals_of(names), **_names(names)}
+    calls = {function: part for function in FUNCTIONS if (part := _call(function, result)) is not None}
     if "Find" not in calls and not names.relations and not names.keys:
         raise OptionError("the graph has no names that a program could hold", hint="load something first")
-    further = [Seq((Text(" "), calls[one])) for one in calls if one.startswith("QFilter")]
+    further = [Seq((Text(" "), calls[call])) for call in calls if call.startswith("QFilter")]
     narrowed: list[Part] = [Repeat(Alt(tuple(further)), 0, 2)] if further else []
-    found["facts"] = alt(*_filters(calls), *_some(calls, "Relate"))
+    result["facts"] = alt(*_filters(calls), *_some(calls, "Relate"))
     step = [Seq((Text(" "), Ref("facts"), *narrowed))]
-    step += [Seq((Text(" "), one)) for one in _some(calls, "FilterConcept")]
-    found["step"] = alt(*step)
+    step += [Seq((Text(" "), item)) for item in _some(calls, "FilterConcept")]
+    result["step"] = alt(*step)
     bare: Part | None = calls["Find"] if "Find" in calls and has is not None else None
     begin = _some(calls, "FindAll") if bare is not None else _some(calls, "Find", "FindAll")
     own: list[Part] = []
     if has is not None and bare is not None:
-        led, own = _own(names, found, has, narrowed, _some(calls, "FilterConcept"))
+        led, own = _own(names, result, has, narrowed, _some(calls, "FilterConcept"))
         if led:
-            found["led"] = alt(*led)
-        found["bare"] = bare
-    found["begin"] = alt(*begin)
+            result["led"] = alt(*led)
+        result["bare"] = bare
+    result["begin"] = alt(*begin)
     for level in range(depth + 1):
         join = [Seq((Text(" "), Ref(f"set-{level - 1}"), alt(" And()", " Or()")))] if level else []
         on = alt(Ref("step"), *join)
         sets: list[Part] = [Seq((Ref("begin"), Repeat(on, 0, steps)))]
-        if "led" in found and steps:
+        if "led" in result and steps:
             sets.append(Seq((Ref("led"), Repeat(on, 0, steps - 1))))
         if bare is not None and join and steps:
             sets.append(Seq((Ref("bare"), *join, Repeat(on, 0, steps - 1))))
-        found[f"more-{level}"] = alt(*sets)
+        result[f"more-{level}"] = alt(*sets)
         # An entity alone is a set, behind which another may come.
-        found[f"set-{level}"] = alt(Ref(f"more-{level}"), *([Ref("bare")] if bare is not None else []))
+        result[f"set-{level}"] = alt(Ref(f"more-{level}"), *([Ref("bare")] if bare is not None else []))
     if values := _values(calls):
-        found["values"] = values
+        result["values"] = values
     two_sets = _some(calls, "QueryRelation", "SelectBetween")
     if relation := _some(calls, "QueryRelationQualifier"):
         two_sets.append(Seq((*relation, maybe(alt(*_verifies(calls))))))
     second = Seq((Ref(f"set-{depth}"), Text(" "), alt(*two_sets)))
     ends = [*_some(calls, *_ENDS), *([_verified(Ref("values"), calls)] if values else [])]
     one_set = Seq((Ref(f"more-{depth}"), Text(" "), alt(*ends)))
-    found["root"] = alt(one_set, Seq((Ref(f"set-{depth}"), Text(" "), second)), *own)
-    return reached(found)
+    result["root"] = alt(one_set, Seq((Ref(f"set-{depth}"), Text(" "), second)), *own)
+    return reached(result)
 
 
 #: What ends a program behind one set, beside its values.
@@ -104,11 +104,11 @@ _ENDS: Final = ("QueryName", "What", "Count", "SelectAmong")
 
 
 def _filters(calls: Mapping[str, Part]) -> list[Part]:
-    return [calls[one] for one in calls if one.startswith("Filter") and one != "FilterConcept"]
+    return [calls[call] for call in calls if call.startswith("Filter") and call != "FilterConcept"]
 
 
 def _verifies(calls: Mapping[str, Part]) -> list[Part]:
-    return [Seq((Text(" "), calls[one])) for one in calls if one.startswith("Verify")]
+    return [Seq((Text(" "), calls[call])) for call in calls if call.startswith("Verify")]
 
 
 def _values(calls: Mapping[str, Part]) -> Part | None:
@@ -133,13 +133,13 @@ def _own(
         mine = {rule: part for rule, part in _names(replace(names, keys=_among(names.keys, its["value"]))).items() if "key" in rule}
         mine = {rule: part for rule, part in mine.items() if not rule.startswith("qkey")}
         others = {rule: part for rule, part in found.items() if not rule.startswith("key")}
-        calls = {one: part for one in FUNCTIONS if (part := _call(one, {**others, **mine}, f"-of-{number}")) is not None}
+        calls = {item: part for item in FUNCTIONS if (part := _call(item, {**others, **mine}, f"-of-{number}")) is not None}
         found |= {f"{rule}-of-{number}": part for rule, part in mine.items()}
-        ways = [(way, [one for one in its[way] if one in names.relations]) for way in CLOSED["direction"]]
+        ways = [(way, [item for item in its[way] if item in names.relations]) for way in CLOSED["direction"]]
         facts = [seq("Relate(", trie(map(quoted, those)), f", {quoted(way)})") for way, those in ways if those]
         facts += _filters(calls)
         on: list[Part] = [Seq((Text(" "), alt(*facts), *narrowed))] if facts else []
-        on += [Seq((Text(" "), one)) for one in concepts]
+        on += [Seq((Text(" "), concept)) for concept in concepts]
         if on:
             led.append(Seq((find, alt(*on))))
         ends = _some(calls, *_ENDS)
@@ -154,7 +154,7 @@ def _among(keys: Mapping[str, frozenset[str]], those: Iterable[str]) -> dict[str
 
 
 def _some(calls: Mapping[str, Part], *functions: str) -> list[Part]:
-    return [calls[one] for one in functions if one in calls]
+    return [calls[function] for function in functions if function in calls]
 
 
 def _call(function: str, found: Mapping[str, Part], of: str = "") -> Part | None:
@@ -187,9 +187,9 @@ def _call(function: str, found: Mapping[str, Part], of: str = "") -> Part | None
         parts = [f"{function}(", Ref("key-value"), ", ", Ref("qkey")]
     elif function == "QueryAttrUnderCondition":
         parts = [f"{function}(", Ref("key"), ", ", Ref("qkey-value")]
-    if any(isinstance(one, Ref) and one.name not in found for one in parts):
+    if any(isinstance(part, Ref) and part.name not in found for part in parts):
         return None
-    parts = [Ref(one.name + of) if isinstance(one, Ref) and one.name.startswith("key") else one for one in parts]
+    parts = [Ref(part.name + of) if isinstance(part, Ref) and part.name.startswith("key") else part for part in parts]
     return seq(*parts, ")")
 
 
@@ -197,23 +197,23 @@ def _call(function: str, found: Mapping[str, Part], of: str = "") -> Part | None
 
 
 def _names(names: Vocabulary) -> dict[str, Part]:
-    found: dict[str, Part] = {}
-    _add(found, "name", names.entities)
-    _add(found, "concept", (*names.concepts, *names.tables))
-    _add(found, "relation", names.relations)
+    result: dict[str, Part] = {}
+    _add(result, "name", names.entities)
+    _add(result, "concept", (*names.concepts, *names.tables))
+    _add(result, "relation", names.relations)
     for role, of in (("key", names.keys), ("qkey", names.qualifiers)):
-        _add(found, role, of)
+        _add(result, role, of)
         for kind in ("text", "quantity", "time"):
             others = {"entity"} if kind == "text" else set()
-            _add(found, f"{role}-{kind}", [name for name, kinds in of.items() if kinds & ({kind} | others)])
+            _add(result, f"{role}-{kind}", [name for name, kinds in of.items() if kinds & ({kind} | others)])
         # What a value may be is decided by all the types that the key has.
         pairs: dict[str, list[str]] = {}
         for name, kinds in of.items():
             pairs.setdefault(literal_of(kinds), []).append(name)
         choices = [Seq((trie(map(quoted, those)), Text(", "), Ref(literal))) for literal, those in pairs.items()]
         if choices:
-            found[f"{role}-value"] = alt(*choices)
-    return found
+            result[f"{role}-value"] = alt(*choices)
+    return result
 
 
 def literal_of(kinds: frozenset[str]) -> str:
@@ -240,7 +240,7 @@ def literals_of(names: Vocabulary) -> dict[str, Part]:
     """
     digits = Repeat(DIGIT, 1, 15)
     amount = seq(maybe(Text("-")), digits, maybe(seq(".", Repeat(DIGIT, 1, 12))))
-    unit = [maybe(seq(" ", trie(quoted(one)[1:-1] for one in names.units)))] if names.units else []
+    unit = [maybe(seq(" ", trie(quoted(item)[1:-1] for item in names.units)))] if names.units else []
     plain = Chars((('"', '"'), ("\\", "\\"), ("\x00", "\x1f")), negated=True)
     letter = Chars((('"', '"'), ("\\", "\\"), ("\x00", " ")), negated=True)
     escape = seq("\\", Chars((('"', '"'), ("\\", "\\"))))
@@ -307,7 +307,7 @@ def schema(names: Vocabulary, *, none: bool = False, has: Mapping[str, Has] | No
     each entity has, where of `Find(e)` only that may be taken.
     """
     literals = literals_of(names)
-    patterns = {one: regex({**literals, "root": literals[one]}) for one in ("amount", "years", "days")}
+    patterns = {item: regex({**literals, "root": literals[item]}) for item in ("amount", "years", "days")}
     patterns |= {"number": patterns["amount"], "year": patterns["years"], "date": patterns["days"]}
     patterns["moment"] = f"(?:{patterns['years']}|{patterns['days']})"
     patterns["number-or-moment"] = f"(?:{patterns['amount']}|{patterns['days']})"
@@ -315,15 +315,15 @@ def schema(names: Vocabulary, *, none: bool = False, has: Mapping[str, Has] | No
     definitions: dict[str, Any] = {"facts": {"anyOf": made.calls(_FACTS)}}
     if made.has:
         # What is asked of a set that may be an entity alone is asked of the entity by itself.
-        others = [one for one in _SETS if one != "Find"]
+        others = [item for item in _SETS if item != "Find"]
         definitions["more"] = {"anyOf": [*made.calls(others), {"$ref": "#/$defs/facts"}]}
         definitions["set"] = {"anyOf": [*made.calls(("Find",)), {"$ref": "#/$defs/more"}]}
     else:
         definitions["set"] = {"anyOf": [*made.calls(_SETS), {"$ref": "#/$defs/facts"}]}
     definitions["values"] = {"anyOf": made.calls(_VALUES)}
-    ends = [one for one in FUNCTIONS if one not in (*_SETS, *_FACTS, *_VALUES)]
-    answers = made.calls(ends if definitions["values"]["anyOf"] else [one for one in ends if not one.startswith("Verify")])
-    definitions = {name: one for name, one in {**definitions, **made.enums}.items() if one.get("anyOf", True)}
+    ends = [item for item in FUNCTIONS if item not in (*_SETS, *_FACTS, *_VALUES)]
+    answers = made.calls(ends if definitions["values"]["anyOf"] else [end for end in ends if not end.startswith("Verify")])
+    definitions = {name: item for name, item in {**definitions, **made.enums}.items() if item.get("anyOf", True)}
     values = [{"$ref": "#/$defs/values"}] if "values" in definitions else []
     nothing: list[dict[str, Any]] = [{"type": "null"}] if none else []
     # Servers want an object at the top.
@@ -338,13 +338,13 @@ def schema(names: Vocabulary, *, none: bool = False, has: Mapping[str, Has] | No
 
 def _by_types(role: str, keys: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
     """The names of attributes or qualifiers that each rule lists, by the types of their values."""
-    found = {role: list(keys)}
+    result = {role: list(keys)}
     for kind in ("text", "quantity", "time"):
         others = {"entity"} if kind == "text" else set()
-        found[f"{role}-{kind}"] = [name for name, kinds in keys.items() if kinds & ({kind} | others)]
+        result[f"{role}-{kind}"] = [name for name, kinds in keys.items() if kinds & ({kind} | others)]
     for name, kinds in keys.items():
-        found.setdefault(f"{role}-of-{literal_of(kinds)}", []).append(name)
-    return found
+        result.setdefault(f"{role}-of-{literal_of(kinds)}", []).append(name)
+    return result
 
 
 class _Schema:
@@ -364,7 +364,7 @@ class _Schema:
 
     def calls(self, functions: Iterable[str]) -> list[dict[str, Any]]:
         """The schemas of these functions, those left out for which a name is missing."""
-        return [one for function in functions for one in self._call(function)]
+        return [item for function in functions for item in self._call(function)]
 
     def _call(self, function: str) -> list[dict[str, Any]]:
         sort = "values" if function.startswith("Verify") else "facts" if function.startswith("QFilter") else "set"
@@ -373,8 +373,8 @@ class _Schema:
         if self.has and asks:
             sort = "more"
         sets: dict[str, Any] = {name: {"$ref": f"#/$defs/{sort}"} for name in ("of", "with")[: signature.inputs]}
-        found = [object_schema({function: object_schema({**sets, **texts})}) for texts in self._texts(function, self._rules)]
-        return [*found, *self._own(function)] if self.has and asks else found
+        result = [object_schema({function: object_schema({**sets, **texts})}) for texts in self._texts(function, self._rules)]
+        return [*result, *self._own(function)] if self.has and asks else result
 
     def _own(self, function: str) -> list[dict[str, Any]]:
         """The calls of a function that asks single entities for what they have; those that have the same are
@@ -387,7 +387,7 @@ class _Schema:
             ways: list[tuple[dict[str, Sequence[str]], dict[str, Any]]] = [({**general, **_by_types("key", keys)}, {})]
             if function == "Relate":
                 ways = [
-                    ({"relation": [one for one in its[way] if one in self._names.relations]}, {"direction": {"enum": [way]}})
+                    ({"relation": [item for item in its[way] if item in self._names.relations]}, {"direction": {"enum": [way]}})
                     for way in CLOSED["direction"]
                 ]
             for rules, told in ways:
@@ -418,11 +418,11 @@ class _Schema:
                 for rule in rules
                 if rule.startswith(begin)
             ]
-        found = [
+        result = [
             {role: self._text(role, rules.get(lists.get(role, role), ()), literal) for role in FUNCTIONS[function].texts}
             for literal, lists in ways
         ]
-        return [one for one in found if None not in one.values()]
+        return [item for item in result if None not in item.values()]
 
     def _text(self, role: str, names: Sequence[str], literal: str) -> dict[str, Any] | None:
         if role in CLOSED:

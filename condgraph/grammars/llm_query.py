@@ -57,8 +57,8 @@ def written(name: str) -> str:
 
 def names_of(names: Iterable[str]) -> Part | None:
     """One of these names, as far as they can be written; None where none can."""
-    found = [written(name) for name in names if writable(name)]
-    return trie(found) if found else None
+    result = [written(name) for name in names if writable(name)]
+    return trie(result) if result else None
 
 
 def texts() -> dict[str, Part]:
@@ -110,7 +110,7 @@ class Group:
 
     def scopes(self, *, rows: bool) -> tuple[str, ...]:
         """The sources of which one has to be said; of `rows` those that have rows."""
-        return tuple(one for one in self.sources if not rows or one in self.tables)
+        return tuple(source for source in self.sources if not rows or source in self.tables)
 
 
 class Groups:
@@ -121,7 +121,7 @@ class Groups:
     def __init__(self, names: Vocabulary, spelled: Callable[[str], str]) -> None:
         self.names, self._spelled = names, spelled
         self.literals = literals_of(names)
-        self.found: dict[str, Part] = {one: self.literals[one] for one in ("upto28", "four", "years", "days")}
+        self.found: dict[str, Part] = {item: self.literals[item] for item in ("upto28", "four", "years", "days")}
         self.found |= texts()
         self.found["moment"] = self.found["when"] = alt(Ref("years"), Ref("days"))
         self.found["extreme"], self.found["extreme-time"] = trie(("highest", "lowest")), trie(("earliest", "latest"))
@@ -148,7 +148,7 @@ class Groups:
         names = self.names
         kinds = names.keys.get(name)
         qualifiers = names.qualified.get(name, {})
-        keys = [(word, "when") for word, those in _TIME_WORDS.items() if any(one in qualifiers for one in those)]
+        keys = [(word, "when") for word, those in _TIME_WORDS.items() if any(item in qualifiers for item in those)]
         told = {word for word, _ in keys}
         keys += [(key, self._literal(key, of)) for key, of in qualifiers.items() if key not in told and writable(key)]
         objects = "" if kinds is None else self._literal(name, kinds)
@@ -187,16 +187,18 @@ class Groups:
 
     def tables(self) -> dict[str, list[int]]:
         """The groups whose predicates are columns of one table, by that table."""
-        found: dict[str, list[int]] = {}
+        result: dict[str, list[int]] = {}
         for number, group in enumerate(self.groups):
             if len(group.tables) == 1 and not group.sources:
-                found.setdefault(group.tables[0], []).append(number)
-        return found
+                result.setdefault(group.tables[0], []).append(number)
+        return result
 
     def summed(self, numbers: Iterable[int]) -> list[int]:
         """Of some groups those whose values are numbers alone."""
         groups = list(self.groups)
-        return [one for one in numbers if groups[one].objects.startswith("number-") and "moment" not in groups[one].objects]
+        return [
+            number for number in numbers if groups[number].objects.startswith("number-") and "moment" not in groups[number].objects
+        ]
 
 
 # -- llm query ---------------------------------------------------------------------------------------
@@ -243,21 +245,21 @@ class Made(Groups):
 
     def rules(self, lines: int) -> dict[str, Part]:
         """All rules."""
-        found = self.found
-        found |= {"one": trie(ONE), "two": trie(TWO), "with-number": trie(WITH_NUMBER), "with-entity": trie(WITH_ENTITY)}
-        found["of-rows"], found["of-values"] = trie(OF_ROWS), trie(OF_VALUES)
+        result = self.found
+        result |= {"one": trie(ONE), "two": trie(TWO), "with-number": trie(WITH_NUMBER), "with-entity": trie(WITH_ENTITY)}
+        result["of-rows"], result["of-values"] = trie(OF_ROWS), trie(OF_VALUES)
         for number, members in enumerate(self.groups.values()):
-            found[f"relation-{number}"] = trie(map(written, members))
+            result[f"relation-{number}"] = trie(map(written, members))
         for line in range(lines, 0, -1):
-            found |= self._line(line, lines)
+            result |= self._line(line, lines)
         target = seq("## Target type: {", Ref("words"), "}\n")
-        found["root"] = seq(maybe(target), Ref("line-1"))
-        return found
+        result["root"] = seq(maybe(target), Ref("line-1"))
+        return result
 
     def _line(self, line: int, lines: int) -> dict[str, Part]:
         made: dict[str, Part] = {}
         if line > 1:
-            made[f"result-{line}"] = seq("output_of_query", alt(*(str(one) for one in range(1, line))))
+            made[f"result-{line}"] = seq("output_of_query", alt(*(str(item) for item in range(1, line))))
         searches = self._searches(line)
         made[f"search-{line}"] = alt(*searches)
         calls: list[Part] = [Ref(f"search-{line}")]
@@ -300,7 +302,7 @@ class Made(Groups):
         return [*(self._search(number, group, line) for number, group in enumerate(self.groups)), *self._anywhere(line)]
 
     def _head(self, line: int) -> Part | None:
-        ends = [Ref(one) for one in ("entity", f"result-{line}") if one in self.found or (one != "entity" and line > 1)]
+        ends = [Ref(item) for item in ("entity", f"result-{line}") if item in self.found or (item != "entity" and line > 1)]
         return self._once("head", None, line, seq("head_entity='", alt(*ends), "'")) if ends else None
 
     def _search(self, number: int, group: Group, line: int) -> Part:
@@ -376,13 +378,13 @@ class Made(Groups):
         mine = f"output_of_query{line}"
         kept = [self._kept(number, group, line) for number, group in enumerate(self.groups)]
         negated = _said(line + 1, seq(f"set_negation(set='{mine}')"))
-        found: list[Part] = [Seq((_said(line, alt(*subjects)), Text("\n"), negated)), *(one for one in kept if one is not None)]
+        result: list[Part] = [Seq((_said(line, alt(*subjects)), Text("\n"), negated)), *(item for item in kept if item is not None)]
         if rows:
-            found.append(Seq((_said(line, alt(*rows)), Text("\n"), _said(line + 1, seq(Ref("of-rows"), f"(set='{mine}')")))))
+            result.append(Seq((_said(line, alt(*rows)), Text("\n"), _said(line + 1, seq(Ref("of-rows"), f"(set='{mine}')")))))
         if values:
             calls = alt(seq(Ref("of-values"), f"(set='{mine}')"), seq(f"nth_highest(set='{mine}', n='", Ref("few"), "')"))
-            found.append(Seq((_said(line, alt(*values)), Text("\n"), _said(line + 1, calls))))
-        return found
+            result.append(Seq((_said(line, alt(*values)), Text("\n"), _said(line + 1, calls))))
+        return result
 
     def _kept(self, number: int, group: Group, line: int) -> Part | None:
         """A search for values, or for when facts hold, and those of them that satisfy a condition."""
@@ -391,12 +393,12 @@ class Made(Groups):
         ways = [(search, group.objects)] if group.objects else []
         if times := [written(key) for key, literal in group.keys if literal == "when"]:
             ways.append((seq(search, ", key='", trie(times), "'"), "when"))
-        found: list[Part] = []
+        result: list[Part] = []
         for begin, literal in ways:
             test = seq("', value", alt(*(SAME_OPERATORS if literal == "text" else ALL_OPERATORS)), "'", Ref(literal), "')")
             call = _said(line + 1, seq(f"keep(set='output_of_query{line}", test))
-            found.append(Seq((_said(line, seq(begin, self._scope(group), ")")), Text("\n"), call)))
-        return alt(*found) if found else None
+            result.append(Seq((_said(line, seq(begin, self._scope(group), ")")), Text("\n"), call)))
+        return alt(*result) if result else None
 
     def _rows(self, number: int, group: Group, line: int, *, alone: bool = False) -> Part:
         """A search for subjects; `alone` for those that are rows of a table."""
@@ -538,7 +540,7 @@ class _Schema:
         given: dict[str, Any] = {"relation": {"$ref": f"#/$defs/relation-{number}"}}
         given["head_entity"] = self._ends() if head else _NULL
         given["tail_entity"] = {"anyOf": [*(self._conditions(number) if tail else []), _NULL]}
-        if sources := [one for one in group.scopes(rows=rows) if writable(one)]:
+        if sources := [scope for scope in group.scopes(rows=rows) if writable(scope)]:
             given["source"] = self._names(sources)
         return given
 
@@ -550,93 +552,93 @@ class _Schema:
 
     def _conditions(self, number: int) -> list[dict[str, Any]]:
         group = list(self.made.groups)[number]
-        found = []
+        result = []
         same: list[dict[str, Any]] = [{"$ref": "#/$defs/entity"}] if group.things and "entity" in self.definitions else []
         if group.objects and group.objects != "text":
-            found.append(_condition(ALL_OPERATORS, [self._literal(group.objects), _RESULT]))
-            found.append(_condition(("=",), [{"$ref": f"#/$defs/{'extreme-time' if group.objects == 'moment' else 'extreme'}"}]))
+            result.append(_condition(ALL_OPERATORS, [self._literal(group.objects), _RESULT]))
+            result.append(_condition(("=",), [{"$ref": f"#/$defs/{'extreme-time' if group.objects == 'moment' else 'extreme'}"}]))
         else:
             same += [*([self._literal("text")] if group.objects else []), _RESULT]
-        return [*found, *([_condition(SAME_OPERATORS, same)] if same else [])]
+        return [*result, *([_condition(SAME_OPERATORS, same)] if same else [])]
 
     def _keys(self, keys: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
         of: dict[str, list[str]] = {}
         for key, literal in keys:
             of.setdefault(literal, []).append(key)
-        found = []
+        result = []
         for literal, those in of.items():
             operators = SAME_OPERATORS if literal == "text" else ALL_OPERATORS
             values = [_condition(operators, [self._literal(literal), _RESULT])]
             values += [_condition(("=",), [{"$ref": "#/$defs/extreme-time"}])] if literal == "when" else []
-            found.append(object_schema({"key": self._names(those), "value": {"anyOf": [*values, _NULL]}}))
-        return found
+            result.append(object_schema({"key": self._names(those), "value": {"anyOf": [*values, _NULL]}}))
+        return result
 
     # -- functions ---------------------------------------------------------------------------------
 
     def _functions(self) -> list[dict[str, Any]]:
         number, entity = {"$ref": "#/$defs/number"}, {"$ref": "#/$defs/entity"}
         operators = _OPERATORS[len(ALL_OPERATORS)]
-        found = [_call(one, {"set": _RESULT}) for one in ONE]
+        result = [_call(item, {"set": _RESULT}) for item in ONE]
         for two in TWO:
             others = [_RESULT, *([number] if two in WITH_NUMBER else [])]
             others += [entity] if two in WITH_ENTITY and "entity" in self.definitions else []
             given: dict[str, Any] = {"set1": _RESULT, "set2": {"anyOf": others}}
-            found.append(_call(two, given))
-        found.append(_call("compare", {"set1": _RESULT, "set2": _RESULT, "operator": operators}))
-        found += [
-            _call(one, {"set1": _RESULT, "set2": _RESULT, "unit": {"enum": ["years", "months", "days"]}})
-            for one in ("difference", "duration")
+            result.append(_call(two, given))
+        result.append(_call("compare", {"set1": _RESULT, "set2": _RESULT, "operator": operators}))
+        result += [
+            _call(item, {"set1": _RESULT, "set2": _RESULT, "unit": {"enum": ["years", "months", "days"]}})
+            for item in ("difference", "duration")
         ]
-        found.append(_call("keep", {"set": _RESULT, "value": _condition(ALL_OPERATORS, [_RESULT])}))
-        found += self._kept()
-        found.append(_call("sort", {"set": _RESULT, "order": {"enum": ["ascending", "descending"]}}))
-        found.append(_call("round", {"set": _RESULT, "digits": {"enum": list("0123456789")}}))
+        result.append(_call("keep", {"set": _RESULT, "value": _condition(ALL_OPERATORS, [_RESULT])}))
+        result += self._kept()
+        result.append(_call("sort", {"set": _RESULT, "order": {"enum": ["ascending", "descending"]}}))
+        result.append(_call("round", {"set": _RESULT, "digits": {"enum": list("0123456789")}}))
         side = {"anyOf": [_RESULT, {"enum": list(_WORDS)}]}
         test = {"left": _RESULT, "is": operators, "right": {"anyOf": [_RESULT, number]}}
-        found.append(_call("if", {**test, "then": side, "else": side}))
+        result.append(_call("if", {**test, "then": side, "else": side}))
         groups = list(self.made.groups)
         self.definitions["subjects"] = {"anyOf": [self._search(at, head=False, key=False) for at in range(len(groups))]}
-        found.append(_call("set_negation", {"set": {"$ref": "#/$defs/subjects"}}))
+        result.append(_call("set_negation", {"set": {"$ref": "#/$defs/subjects"}}))
         if rows := [self._search(at, head=False, key=False, rows=True) for at, group in enumerate(groups) if group.tables]:
             self.definitions["rows"] = {"anyOf": rows}
-            found += [_call(one, {"set": {"$ref": "#/$defs/rows"}}) for one in OF_ROWS]
+            result += [_call(item, {"set": {"$ref": "#/$defs/rows"}}) for item in OF_ROWS]
         compared = [at for at, group in enumerate(groups) if group.objects not in ("", "text")]
         if compared:
             self.definitions["values"] = {"anyOf": [self._search(at, tail=False, key=False) for at in compared]}
             values = {"$ref": "#/$defs/values"}
-            found += [_call(one, {"set": values}) for one in OF_VALUES]
-            found.append(_call("nth_highest", {"set": values, "n": {"$ref": "#/$defs/few"}}))
+            result += [_call(item, {"set": values}) for item in OF_VALUES]
+            result.append(_call("nth_highest", {"set": values, "n": {"$ref": "#/$defs/few"}}))
         self.definitions["few"] = {"type": "string", "pattern": "^[1-9][0-9]?$"}
-        return found
+        return result
 
     def _kept(self) -> list[dict[str, Any]]:
         """Values, and times of facts, that satisfy a condition."""
-        found = []
+        result = []
         for at, group in enumerate(self.made.groups):
             if group.objects:
                 operators = SAME_OPERATORS if group.objects == "text" else ALL_OPERATORS
                 test = _condition(operators, [self._literal(group.objects)])
-                found.append(_call("keep", {"set": self._search(at, tail=False, key=False), "value": test}))
+                result.append(_call("keep", {"set": self._search(at, tail=False, key=False), "value": test}))
             if times := [key for key, literal in group.keys if literal == "when"]:
                 key = object_schema({"key": self._names(times), "value": _NULL})
                 search = _call("get_information", {**self._given(at, head=True, tail=False), "qualifier": key})
-                found.append(_call("keep", {"set": search, "value": _condition(ALL_OPERATORS, [self._literal("when")])}))
-        return found
+                result.append(_call("keep", {"set": search, "value": _condition(ALL_OPERATORS, [self._literal("when")])}))
+        return result
 
     def tables(self) -> list[dict[str, Any]]:
         """Tables of groups, which end a program."""
-        found = []
+        result = []
         for numbers in self.made.tables().values():
             rows = {"anyOf": [self._search(at, head=False, key=False) for at in numbers]}
             key = {"anyOf": [{"$ref": f"#/$defs/relation-{at}"} for at in numbers]}
-            found.append(_call("group_by", {"set": rows, "key": key, "aggregate": {"enum": ["count"]}}))
-            found.append(_call("order_by", {"set": rows, "key": key}))
+            result.append(_call("group_by", {"set": rows, "key": key, "aggregate": {"enum": ["count"]}}))
+            result.append(_call("order_by", {"set": rows, "key": key}))
             if numeric := self.made.summed(numbers):
                 of = {"anyOf": [{"$ref": f"#/$defs/relation-{at}"} for at in numeric]}
-                found.append(_call("group_by", {"set": rows, "key": key, "aggregate": {"enum": list(_SUMS)}, "of": of}))
+                result.append(_call("group_by", {"set": rows, "key": key, "aggregate": {"enum": list(_SUMS)}, "of": of}))
                 few = {"$ref": "#/$defs/few"}
-                found += [_call(one, {"set": rows, "key": of, "n": few}) for one in ("top", "bottom")]
-        return found
+                result += [_call(item, {"set": rows, "key": of, "n": few}) for item in ("top", "bottom")]
+        return result
 
 
 def _condition(operators: Sequence[str], values: list[dict[str, Any]]) -> dict[str, Any]:
@@ -689,7 +691,7 @@ class _Lines:
         if value is None:
             return []
         if name == "qualifier" and isinstance(value, dict):
-            return [part for one in ("key", "value") for part in self._argument(one, value.get(one), depth)]
+            return [part for item in ("key", "value") for part in self._argument(item, value.get(item), depth)]
         if isinstance(value, dict) and value.keys() == {"is", "value"}:
             if value["is"] not in ALL_OPERATORS:
                 raise ParseError(f"a condition has one of {' '.join(ALL_OPERATORS)}, not {shortened(repr(value['is']), 100)}")

@@ -35,23 +35,23 @@ def rules(names: Vocabulary, *, depth: int) -> Rules:
     """
     if not names.relations and not names.concepts:
         raise OptionError("the graph has no names that a logical query could hold", hint="load something first")
-    found: dict[str, Part] = {}
+    result: dict[str, Part] = {}
     if names.relations:
-        found["relation"] = trie(map(name_text, names.relations))
+        result["relation"] = trie(map(name_text, names.relations))
     if names.entities:
-        found["name"] = trie(map(quoted, names.entities))
+        result["name"] = trie(map(quoted, names.entities))
     if names.concepts:
-        found["concept"] = trie(map(name_text, names.concepts))
+        result["concept"] = trie(map(name_text, names.concepts))
     deepest = depth if names.relations else 0
     for level in range(deepest, -1, -1):
-        found |= _level(found, level, deepest)
+        result |= _level(result, level, deepest)
     most = max(1, min(_BRANCHES, MOST_ATOMS // (_JOINED * _atoms(0, deepest))))
     either = [_either(Ref("all-0"), most)]
-    if most == 1 and "atom-0" in found:
+    if most == 1 and "atom-0" in result:
         # Where one part may have too many atoms for several, there are several of plain ones.
         either.append(_either(Seq((Ref("atom-0"), Repeat(Seq((Text(" and "), Ref("atom-0"))), 0, _JOINED - 1))), _BRANCHES))
-    found["root"] = seq(f"{VARIABLES[0]} : ", alt(*either, *([Ref("some-0")] if "some-0" in found else [])))
-    return {name: part for name, part in found.items() if name != "name" or names.relations}
+    result["root"] = seq(f"{VARIABLES[0]} : ", alt(*either, *([Ref("some-0")] if "some-0" in result else [])))
+    return {name: part for name, part in result.items() if name != "name" or names.relations}
 
 
 def _either(part: Part, most: int) -> Part:
@@ -197,8 +197,8 @@ class _Reader:
         if kind == "step" and isinstance(given, dict):
             return self._step(given, of, depth)
         if kind in _JOINS and isinstance(given, dict):
-            one, two = (self.formula(given.get(name), of, depth + 1) for name in ("of", "with"))
-            return Or((one, two)) if kind == "either" else And((one, two if kind == "both" else Not(two)))
+            value, two = (self.formula(given.get(name), of, depth + 1) for name in ("of", "with"))
+            return Or((value, two)) if kind == "either" else And((value, two if kind == "both" else Not(two)))
         raise ParseError(f"a set is expected, not {shortened(repr(tree), 100)}")
 
     def _step(self, given: dict[str, Any], of: Variable, depth: int) -> Formula:

@@ -69,13 +69,13 @@ MOST_BRANCHES: Final = 40
 
 def seq(*parts: Part | str) -> Part:
     """One after the other; texts stand for themselves."""
-    return Seq(tuple(Text(one) if isinstance(one, str) else one for one in parts))
+    return Seq(tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
 
 def alt(*parts: Part | str) -> Part:
     """One of these; texts stand for themselves."""
-    found = tuple(Text(one) if isinstance(one, str) else one for one in parts)
-    return found[0] if len(found) == 1 else Alt(found)
+    result = tuple(Text(part) if isinstance(part, str) else part for part in parts)
+    return result[0] if len(result) == 1 else Alt(result)
 
 
 def maybe(part: Part) -> Part:
@@ -131,7 +131,7 @@ def mentioned(part: Part) -> set[str]:
     if isinstance(part, Ref):
         return {part.name}
     if isinstance(part, Seq | Alt):
-        return {name for one in part.parts for name in mentioned(one)}
+        return {name for item in part.parts for name in mentioned(item)}
     return mentioned(part.part) if isinstance(part, Repeat) else set()
 
 
@@ -199,9 +199,9 @@ def _written(
     if isinstance(part, Chars):
         return chars(part)
     if isinstance(part, Seq):
-        return " ".join(f"({again(one)})" if isinstance(one, Alt) else again(one) for one in part.parts)
+        return " ".join(f"({again(item)})" if isinstance(item, Alt) else again(item) for item in part.parts)
     if isinstance(part, Alt):
-        return " | ".join(again(one) for one in part.parts)
+        return " | ".join(again(item) for item in part.parts)
     if tilde and part.most > _FEW and not mentioned(part.part):
         # Lark spells out what repeats, and reads a regular expression as it is; none may be empty.
         pattern = _regex(Repeat(part.part, max(part.least, 1), part.most), {}).replace("/", "\\/")
@@ -228,7 +228,7 @@ def _gbnf_letter(letter: str) -> str:
 
 
 def _gbnf_chars(chars: Chars) -> str:
-    ranges = "".join(_class_letter(one) + ("" if one == two else "-" + _class_letter(two)) for one, two in chars.ranges)
+    ranges = "".join(_class_letter(item) + ("" if item == two else "-" + _class_letter(two)) for item, two in chars.ranges)
     return f"[{'^' if chars.negated else ''}{ranges}]"
 
 
@@ -261,16 +261,16 @@ def _regex(part: Part, done: dict[str, str]) -> str:
     if isinstance(part, Chars):
         return _regex_chars(part)
     if isinstance(part, Seq):
-        return "".join(_regex(one, done) for one in part.parts)
+        return "".join(_regex(item, done) for item in part.parts)
     if isinstance(part, Alt):
-        return f"(?:{'|'.join(_regex(one, done) for one in part.parts)})"
+        return f"(?:{'|'.join(_regex(item, done) for item in part.parts)})"
     inner = _regex(part.part, done)
     times = "?" if (part.least, part.most) == (0, 1) else f"{{{part.least},{part.most}}}"
     return inner + times if isinstance(part.part, Chars) else f"(?:{inner}){times}"
 
 
 def _regex_chars(chars: Chars) -> str:
-    ranges = "".join(_class_letter(one) + ("" if one == two else "-" + _class_letter(two)) for one, two in chars.ranges)
+    ranges = "".join(_class_letter(item) + ("" if item == two else "-" + _class_letter(two)) for item, two in chars.ranges)
     return f"[{'^' if chars.negated else ''}{ranges}]".replace('\\"', '"')
 
 
@@ -287,12 +287,12 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 def tree_in(text: str, field: str) -> Any:
     """The tree in the JSON of a model, None where it is null; raises `ParseError` for other texts."""
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except (ValueError, RecursionError):
         raise ParseError(f"the {field} is not well-formed JSON") from None
-    if not isinstance(found, dict) or field not in found:
+    if not isinstance(result, dict) or field not in result:
         raise ParseError(f'a {field} as a tree is an object with "{field}"')
-    return found[field]
+    return result[field]
 
 
 def single(tree: Any) -> tuple[str, Any]:

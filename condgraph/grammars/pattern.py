@@ -32,10 +32,10 @@ def _relations(names: Vocabulary) -> list[str]:
     texts = [name for name, kinds in names.keys.items() if "text" in kinds]
     # No relation is a value.
     relations = (name for name in (*names.relations, *texts) if writable(name) or condition_of(collapse(name)))
-    found = dict.fromkeys([*relations, *([INSTANCE_OF] if names.concepts else [])])
-    if not found:
+    result = dict.fromkeys([*relations, *([INSTANCE_OF] if names.concepts else [])])
+    if not result:
         raise OptionError("the graph has no names that a pattern could hold", hint="load something first")
-    return list(found)
+    return list(result)
 
 
 def rules(names: Vocabulary) -> Rules:
@@ -79,10 +79,10 @@ def _known(names: Vocabulary) -> list[str]:
 def is_empty(text: str) -> bool:
     """Whether a text is a pattern without triples, which says that nothing answers."""
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and found.get("triples") == []
+    return isinstance(result, dict) and result.get("triples") == []
 
 
 def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:

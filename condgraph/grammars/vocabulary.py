@@ -40,19 +40,19 @@ def kept(survey: Survey, key: Hashable, make: Callable[[], T]) -> T:
     that has changed has another.
     """
     with _LOCK:
-        _, found = _KEPT.setdefault(id(survey), (survey, {}))
+        _, result = _KEPT.setdefault(id(survey), (survey, {}))
         _KEPT.move_to_end(id(survey))
         while len(_KEPT) > _SURVEYS:
             _KEPT.popitem(last=False)
-        if key in found:
-            value: T = found[key]
+        if key in result:
+            value: T = result[key]
             return value
     value = make()
     with _LOCK:
-        while len(found) >= _EACH:
+        while len(result) >= _EACH:
             # What was made first: a graph of many tables is asked about one after the other.
-            del found[next(iter(found))]
-        found[key] = value
+            del result[next(iter(result))]
+        result[key] = value
     return value
 
 
@@ -116,7 +116,7 @@ class Vocabulary:
 def vocabulary(graph: Asking, entities: Iterable[str], source: str | None = None) -> Vocabulary:
     """The names of a graph, or of one source of it, with the entities that are given."""
     survey = graph._survey()
-    named = tuple(sorted({one for one in entities if one}))
+    named = tuple(sorted({entity for entity in entities if entity}))
     return replace(kept(survey, ("vocabulary", source), lambda: _names(survey, source)), entities=named)
 
 
@@ -130,7 +130,7 @@ def _names(survey: Survey, source: str | None) -> Vocabulary:
     scopes: dict[str, tuple[str, ...]] = {}
     relations = []
     for number, (name, with_entities, with_values, values, with_keys, sources, *_) in enumerate(survey["predicates"]):
-        if source is not None and all(one != source for one, _ in sources):
+        if source is not None and all(item != source for item, _ in sources):
             continue
         if with_entities:
             relations.append(name)
@@ -143,8 +143,8 @@ def _names(survey: Survey, source: str | None) -> Vocabulary:
             qualified.setdefault(name, {})[key] = kinds
             units_of.setdefault(key, set()).update(value[1] for value in its)
         if tables := _tables(survey, number):
-            columns[name] = tables if source is None else tuple(one for one in tables if one == source)
-            scopes |= {name: tuple(one for one, _ in sources)} if len(sources) > 1 and source is None else {}
+            columns[name] = tables if source is None else tuple(table for table in tables if table == source)
+            scopes |= {name: tuple(item for item, _ in sources)} if len(sources) > 1 and source is None else {}
     units = {unit for several in units_of.values() for unit in several}
     concepts = dict.fromkeys(kind[1] for kind in survey["kinds"] if kind[0] == "concept" and kind[1])
     of_rows = [name for sort, name, _, rows, *_ in survey["kinds"] if sort == "table" and rows]
@@ -167,19 +167,19 @@ def candidates(graph: Asking, question: str) -> list[str]:
     """The names of entities and concepts in a question, the longest first; where there are none,
     those most like its words that begin with a capital letter.
     """
-    found: list[str] = []
+    result: list[str] = []
     taken: set[int] = set()
     for words, name in _spans(question):
         if taken.isdisjoint(words) and _there(graph, name):
-            found.append(name)
+            result.append(name)
             taken.update(words)
-    if not found:
+    if not result:
         for words, name in _spans(question):
             if taken.isdisjoint(words) and all(word[:1].isupper() or word[:1].isdigit() for word in name.split()):
                 near = _alike(graph, name)
-                found += near
+                result += near
                 taken.update(words if near else ())
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(result))
 
 
 def everybody(graph: Asking) -> list[str]:
@@ -237,4 +237,4 @@ def surroundings(graph: Asking, entities: Sequence[str]) -> dict[str, Has]:
             hint=f"question=, or entities= with at most {MOST}",
         )
     store = graph._store_of(None)
-    return {one: {way: plan_texts(store, plan) for way, plan in around(ByName((one,))).items()} for one in entities}
+    return {entity: {way: plan_texts(store, plan) for way, plan in around(ByName((entity,))).items()} for entity in entities}

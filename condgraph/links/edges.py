@@ -1,6 +1,4 @@
-"""The edges that a graph is known to have, numbered, and looked up by head and relation from both
-ends.
-"""
+"""The known edges of a graph, numbered, with look-ups by head or tail and relation."""
 
 from __future__ import annotations
 
@@ -34,10 +32,10 @@ class Edges:
     @classmethod
     def of(cls, triples: Iterable[tuple[str, str, str]]) -> Edges:
         """The edges of (head, relation, tail) texts, with numbers by code point."""
-        found = list(triples)
-        entities = sorted({one for head, _, tail in found for one in (head, tail)})
-        relations = sorted({relation for _, relation, _ in found})
-        return cls(entities, relations, np.empty((0, 3), np.int64)).numbered(found)
+        result = list(triples)
+        entities = sorted({item for head, _, tail in result for item in (head, tail)})
+        relations = sorted({relation for _, relation, _ in result})
+        return cls(entities, relations, np.empty((0, 3), np.int64)).numbered(result)
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> Edges:
@@ -50,7 +48,7 @@ class Edges:
         relation = np.arange(len(used), dtype=np.int64).repeat(counts[used])
         triples = np.stack([snapshot.relation_subject, relation, snapshot.relation_object], axis=1).astype(np.int64)
         entities = snapshot.texts.take(snapshot.entity_id)
-        return cls(entities, [snapshot.predicate_name(int(one)) for one in used], triples)
+        return cls(entities, [snapshot.predicate_name(int(item)) for item in used], triples)
 
     def numbered(self, triples: Iterable[tuple[str, str, str]]) -> Edges:
         """Other edges of the same entities and relations; raises `LinkModelError` for an entity or
@@ -76,16 +74,16 @@ class Edges:
         return Edges(self.entities, self.relations, np.unique(triples, axis=0) if len(triples) else triples.reshape(-1, 3))
 
     def _entity(self, text: str) -> int:
-        found = self.entity_numbers.get(text)
-        if found is None:
+        result = self.entity_numbers.get(text)
+        if result is None:
             raise LinkModelError(f"there is no entity {text!r} among the edges", candidates=nearest(text, self.entities))
-        return found
+        return result
 
     def _relation(self, text: str) -> int:
-        found = self.relation_numbers.get(text)
-        if found is None:
+        result = self.relation_numbers.get(text)
+        if result is None:
             raise LinkModelError(f"there is no relation {text!r} among the edges", candidates=nearest(text, self.relations))
-        return found
+        return result
 
     @cached
     def entity_numbers(self) -> dict[str, int]:
@@ -100,13 +98,13 @@ class Edges:
     @cached
     def fingerprint(self) -> str:
         """A hash of the edges, their entities and relations."""
-        found = blake2b(digest_size=16)
+        result = blake2b(digest_size=16)
         for texts in (self.entities, self.relations):
             for text in texts:
-                found.update(text.encode("utf-8", "surrogatepass") + b"\0")
-            found.update(b"\1")
-        found.update(np.ascontiguousarray(self.triples).data.cast("B") if self.triples.size else b"")
-        return found.hexdigest()
+                result.update(text.encode("utf-8", "surrogatepass") + b"\0")
+            result.update(b"\1")
+        result.update(np.ascontiguousarray(self.triples).data.cast("B") if self.triples.size else b"")
+        return result.hexdigest()
 
     @cached
     def forward(self) -> Ends:

@@ -30,8 +30,8 @@ from condgraph.engine.errors import LinkModelError, MissingExtraError, OptionErr
 from condgraph.links.model import LinkModel
 
 # -- forms of score ----------------------------------------------------------------------------------
-# The forms of score that embeddings have, each as one vector for a question: the scores of all
-# entities are its dot products with their vectors, so that one matrix product answers many questions.
+# Each form of score is one vector for a question: the scores of all entities are its dot products with
+# their vectors, so that one matrix product answers many questions.
 #
 #     form      score of (h, r, t)                      vectors of a relation
 #     complex   Re(<h, r, conj(t)>), Trouillon 2016     (2k,): real parts, then imaginary ones
@@ -39,7 +39,7 @@ from condgraph.links.model import LinkModel
 #     cp        <h, r, t'>, t' of its own, Lacroix 2018 (k,)
 #     rescal    h^T R t, Nickel 2011                    (k, k)
 #
-# An inverse that has no relation of its own is asked for by the same form from the other side.
+# An inverse without vectors of its own has the same form from the other side.
 
 
 Floats: TypeAlias = NDArray[np.float32]
@@ -63,13 +63,13 @@ def questions(form: str, heads: Floats, relation: Floats, *, inverse: bool = Fal
         matrix = relation.swapaxes(-1, -2) if inverse else relation
         if matrix.ndim == 2:
             return heads @ matrix
-        found: Floats = np.einsum("nk,nkl->nl", heads, matrix)
-        return found
+        result: Floats = np.einsum("nk,nkl->nl", heads, matrix)
+        return result
     return heads * relation
 
 
 def halves(vectors: Floats) -> tuple[Floats, Floats]:
-    """Real and imaginary parts of complex vectors that lie one after the other."""
+    """Real and imaginary parts of complex vectors."""
     half = vectors.shape[-1] // 2
     return vectors[..., :half], vectors[..., half:]
 
@@ -77,15 +77,14 @@ def halves(vectors: Floats) -> tuple[Floats, Floats]:
 # -- models ------------------------------------------------------------------------------------------
 
 
-#: Scores that one piece of work holds, at most: 64 MB of float32.
+#: The most scores of one piece of work: 64 MB of float32.
 PIECE: Final = 1 << 24
 _KNOWN: Final = ("form", "entities", "relations", "entity_vectors", "relation_vectors", "inverse_vectors", "tail_vectors", "about")
 _MADE: Final = "train it with `graph.train_links(...)`, or see the how-to page for the arrays that a file has"
 
-#: How often its size a file may become.
+#: The largest ratio of unpacked to packed size of a file.
 _MOST_PACKED: Final = 100
-#: What reading a file of arrays that somebody else made raises; packed files may be encrypted, or of
-#: a kind that is not known here.
+#: Errors of reading a foreign file of arrays; packed files may be encrypted, or of an unknown kind.
 _UNREADABLE: Final = (
     *(OSError, ValueError, KeyError, EOFError, AttributeError, TypeError, OverflowError, RuntimeError, NotImplementedError),
     *(SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
@@ -120,18 +119,18 @@ class Embeddings:
 
     @cached
     def fingerprint(self) -> str:
-        """A hash of all that its scores depend on."""
-        found = blake2b(json.dumps([self.form, self.entities, self.relations]).encode(), digest_size=16)
+        """A hash of everything that the scores depend on."""
+        result = blake2b(json.dumps([self.form, self.entities, self.relations]).encode(), digest_size=16)
         for array in (self.entity_vectors, self.relation_vectors, self.inverse_vectors, self.tail_vectors):
-            found.update(b"-" if array is None else np.ascontiguousarray(array).data.cast("B"))
-        return found.hexdigest()
+            result.update(b"-" if array is None else np.ascontiguousarray(array).data.cast("B"))
+        return result.hexdigest()
 
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
         """See `LinkModel.score_tails`."""
         return self.question_vectors(heads, relation, inverse) @ self.targets(inverse).T
 
     def on(self, device: str) -> DeviceModel:
-        """The same model, whose scores are worked out on a device of PyTorch (`cuda`, `cpu`, ...)."""
+        """The same model with scores computed on a device of PyTorch (`cuda`, `cpu`, ...)."""
 
         return DeviceModel(self, device)
 
@@ -140,7 +139,7 @@ class Embeddings:
         own = inverse and self.inverse_vectors is not None
         table = self.inverse_vectors if own else self.relation_vectors
         assert table is not None
-        # Without a relation of its own, an inverse starts from the side of tails.
+        # An inverse without vectors of its own starts from the side of tails.
         side = self.tail_vectors if inverse and not own and self.tail_vectors is not None else self.entity_vectors
         return questions(self.form, side[heads], table[relation], inverse=inverse and not own)
 
@@ -151,7 +150,7 @@ class Embeddings:
         return self.tail_vectors
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write it to a `.npz` file, all of it or nothing; the path as it is written."""
+        """Write the model to a `.npz` file, completely or not at all; returns the path."""
         place = Path(path)
         arrays: dict[str, Any] = {
             "form": np.array(self.form),
@@ -178,7 +177,7 @@ class Embeddings:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Embeddings:
-        """Read a `.npz` file; raises `LinkModelError` for what is none, and for NaN in it."""
+        """Read a `.npz` file; raises `LinkModelError` for another file, and for NaN in it."""
         place = os.fspath(path)
         try:
             _check_size(place)
@@ -205,8 +204,8 @@ class Embeddings:
         if self.form not in FORMS:
             raise LinkModelError(f"there is no form of score {self.form!r}", candidates=nearest(self.form, FORMS), hint=_MADE)
         n, m, d = len(self.entities), len(self.relations), self.entity_vectors.shape[-1]
-        one = (m, d, d) if self.form == "rescal" else (m, d)
-        wanted = {"entity_vectors": (n, d), "relation_vectors": one, "inverse_vectors": one, "tail_vectors": (n, d)}
+        value = (m, d, d) if self.form == "rescal" else (m, d)
+        wanted = {"entity_vectors": (n, d), "relation_vectors": value, "inverse_vectors": value, "tail_vectors": (n, d)}
         for name, shape in wanted.items():
             array = getattr(self, name)
             if array is None:
@@ -229,7 +228,7 @@ class Embeddings:
 
 
 def model_of(model: LinkModel | str | os.PathLike[str]) -> LinkModel:
-    """A model as it is, or read from the path of a `.npz` file; raises `LinkModelError`."""
+    """A model unchanged, or read from the path of a `.npz` file; raises `LinkModelError`."""
     if isinstance(model, (str, os.PathLike)):
         return Embeddings.load(model)
     if not isinstance(model, LinkModel):
@@ -240,7 +239,7 @@ def model_of(model: LinkModel | str | os.PathLike[str]) -> LinkModel:
 
 
 def check_scores(scores: Floats, model: Any, relation: int) -> None:
-    """Raise `LinkModelError` where a model gave NaN, or less than it was asked for."""
+    """Raise `LinkModelError` for scores that are NaN."""
     if not np.isfinite(scores.sum()) and np.isnan(scores).any():
         raise LinkModelError(f"the model gave NaN for {int(np.isnan(scores).sum())} scores of {model.relations[relation]!r}")
 
@@ -257,10 +256,10 @@ def _texts(texts: Sequence[str]) -> NDArray[np.uint8]:
 
 
 def _check_size(place: str) -> None:
-    """Raise `LinkModelError` for a file that becomes far more than it is: vectors do not pack so well."""
+    """Raise `LinkModelError` for a file that unpacks to far more: vectors do not pack so well."""
     if zipfile.is_zipfile(place):
         with zipfile.ZipFile(place) as packed:
-            whole = sum(one.file_size for one in packed.infolist())
+            whole = sum(item.file_size for item in packed.infolist())
         if whole > _MOST_PACKED * (os.path.getsize(place) + 4096):
             raise LinkModelError(f"{place} is packed more than {_MOST_PACKED} times: {whole:,} bytes", hint=_MADE)
 
@@ -276,22 +275,22 @@ def _read_texts(arrays: Mapping[str, NDArray[Any]], name: str, place: str) -> tu
     if array.dtype.kind == "U":
         return tuple(array.ravel().tolist())
     try:
-        found = json.loads(_json(array, place, name))
+        result = json.loads(_json(array, place, name))
     except (ValueError, RecursionError) as error:
         raise LinkModelError(f"{name} in {place} is no JSON: {error}", hint=_MADE) from None
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    if not isinstance(result, list) or not all(isinstance(item, str) for item in result):
         raise LinkModelError(f"{name} in {place} is no list of texts", hint=_MADE)
-    return tuple(found)
+    return tuple(result)
 
 
 def _read_about(array: NDArray[Any], place: str) -> dict[str, Any]:
     try:
-        found = json.loads(_json(array, place, "about"))
+        result = json.loads(_json(array, place, "about"))
     except (ValueError, RecursionError) as error:
         raise LinkModelError(f"about in {place} is no JSON: {error}", hint=_MADE) from None
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise LinkModelError(f"about in {place} is no JSON object", hint=_MADE)
-    return found
+    return result
 
 
 def _numbers(array: NDArray[Any], place: str, name: str) -> Floats:
@@ -333,7 +332,7 @@ def torch_device(name: str) -> Any:
 
 
 class DeviceModel:
-    """A model whose scores are worked out on a device of torch (`LinkModel`)."""
+    """A model with scores computed on a device of torch (`LinkModel`)."""
 
     calibrated = False
 
@@ -348,8 +347,8 @@ class DeviceModel:
         if inverse not in self._kept:
             same = inverse and self._model.targets(True) is self._model.targets(False)
             self._kept[inverse] = self._kept[False] if same and False in self._kept else self._there(self._model.targets(inverse))
-        found: Floats = (self._there(self._model.question_vectors(heads, relation, inverse)) @ self._kept[inverse].T).cpu().numpy()
-        return found
+        result: Floats = (self._there(self._model.question_vectors(heads, relation, inverse)) @ self._kept[inverse].T).cpu().numpy()
+        return result
 
     def _there(self, array: Floats) -> Any:
         return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device)

@@ -64,10 +64,10 @@ def train_links(
     with within(timeout, cancelled):
         edges = Edges.of_snapshot(graph.snapshot().current)
         held = None if valid is None else edges.numbered(valid)
-        found = train(edges, options_of(options), valid=held, on_epoch=on_epoch, checkpoint=checkpoint)
+        result = train(edges, options_of(options), valid=held, on_epoch=on_epoch, checkpoint=checkpoint)
         if path is not None:
-            found.model.save(path)
-        return found
+            result.model.save(path)
+        return result
 
 
 def keep_rows(

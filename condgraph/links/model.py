@@ -1,5 +1,5 @@
-"""What condgraph asks of a model of links: scores of all entities as the other end of an edge.
-Everything that predicts links knows this module alone; embeddings and adapters stand beside it.
+"""The contract of a model of links: scores of all entities as the other end of an edge. Everything
+that predicts links depends on this module alone.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 @runtime_checkable
 class LinkModel(Protocol):
-    """A model of links between entities. What it knows is said by `entities` (ids, as the graph has
-    them) and `relations` (names of predicates); numbers in its calls are places in these two.
+    """A model of links between `entities` (ids of the graph) by `relations` (names of predicates).
+    Numbers in its calls are positions in these two.
     """
 
     @property
@@ -23,12 +23,12 @@ class LinkModel(Protocol):
 
     @property
     def relations(self) -> Sequence[str]:
-        """The names of the predicates that it knows, each once; an inverse is asked for by `inverse`."""
+        """The names of the predicates that it knows, each once; `inverse` selects an inverse."""
 
     @property
     def calibrated(self) -> bool:
-        """Whether its scores are in [0, 1] and mean how true a link is; else they are raw scores
-        (logits) that a calibration has yet to turn into such (`links.calibration`).
+        """Whether its scores are in [0, 1], as degrees of truth; else they are raw scores (logits),
+        which need calibration.
         """
 
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> NDArray[np.float32]:

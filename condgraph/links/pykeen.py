@@ -26,17 +26,17 @@ class PyKeenModel:
             import torch
         except ImportError:
             raise MissingExtraError("torch", "pykeen") from None
-        for one, names in ((model, ("score_t", "score_h")), (triples, ("entity_to_id", "relation_to_id"))):
-            missing = [name for name in names if not hasattr(one, name)]
+        for item, names in ((model, ("score_t", "score_h")), (triples, ("entity_to_id", "relation_to_id"))):
+            missing = [name for name in names if not hasattr(item, name)]
             if missing:
                 raise LinkModelError(
-                    f"a {type(one).__name__} is not PyKEEN's: it has no {missing[0]}",
+                    f"a {type(item).__name__} is not PyKEEN's: it has no {missing[0]}",
                     hint="PyKeenModel(result.model, result.training)",
                 )
         self._torch, self._model = torch, model
         self.entities = tuple(sorted(triples.entity_to_id, key=triples.entity_to_id.__getitem__))
         self.relations = tuple(sorted(triples.relation_to_id, key=triples.relation_to_id.__getitem__))
-        if [triples.entity_to_id[one] for one in self.entities] != list(range(len(self.entities))):
+        if [triples.entity_to_id[entity] for entity in self.entities] != list(range(len(self.entities))):
             raise LinkModelError("the entities of the triples are not numbered from 0 without gaps")
         model.eval()
 
@@ -47,8 +47,8 @@ class PyKeenModel:
         relations = torch.full_like(nodes, relation)
         with torch.inference_mode():
             if inverse:
-                found = self._model.score_h(torch.stack([relations, nodes], dim=1))
+                result = self._model.score_h(torch.stack([relations, nodes], dim=1))
             else:
-                found = self._model.score_t(torch.stack([nodes, relations], dim=1))
-        scores: Floats = found.float().cpu().numpy()
+                result = self._model.score_t(torch.stack([nodes, relations], dim=1))
+        scores: Floats = result.float().cpu().numpy()
         return scores

@@ -14,7 +14,7 @@ from condgraph.links.edges import Edges, Ints
 from condgraph.links.embeddings import check_scores, rows_of
 from condgraph.links.model import LinkModel
 
-#: So many scores are counted against all others sooner than those are sorted.
+#: Up to so many scores are compared with all others without sorting.
 _FEW: Final = 40
 
 
@@ -48,8 +48,8 @@ def rank_among(scores: NDArray[Any], right: Ints, others: Ints) -> NDArray[np.fl
     rivals[right] = rivals[others] = False
     kept, mine = scores[rivals], scores[right]
     if len(right) <= _FEW:
-        greater = np.fromiter((np.count_nonzero(kept > one) for one in mine), np.int64, len(mine))
-        equal = np.fromiter((np.count_nonzero(kept == one) for one in mine), np.int64, len(mine))
+        greater = np.fromiter((np.count_nonzero(kept > item) for item in mine), np.int64, len(mine))
+        equal = np.fromiter((np.count_nonzero(kept == item) for item in mine), np.int64, len(mine))
         return 1.0 + greater + equal / 2
     kept.sort()
     below, upto = np.searchsorted(kept, mine, side="left"), np.searchsorted(kept, mine, side="right")
@@ -63,22 +63,22 @@ def rank_edges(model: LinkModel, edges: Edges, known: Sequence[Edges]) -> Rankin
     Entities and relations of the edges have the numbers of the model.
     """
     n = len(model.entities)
-    found: list[NDArray[np.float64]] = []
+    result: list[NDArray[np.float64]] = []
     for inverse in (False, True):
         ends = edges.ends(inverse)
         relation, node = np.divmod(ends.keys, n)
-        for one in np.unique(relation):
-            groups = np.flatnonzero(relation == one)
+        for item in np.unique(relation):
+            groups = np.flatnonzero(relation == item)
             step = rows_of(len(groups), n)
             for start in range(0, len(groups), step):
                 check()
                 part = groups[start : start + step]
                 nodes = node[part]
-                scores = model.score_tails(nodes, int(one), inverse=inverse)
-                check_scores(scores, model, int(one))
-                others = [other.ends(inverse).of(nodes, int(one)) for other in known]
+                scores = model.score_tails(nodes, int(item), inverse=inverse)
+                check_scores(scores, model, int(item))
+                others = [other.ends(inverse).of(nodes, int(item)) for other in known]
                 for row, group in enumerate(part):
                     right = ends.items[ends.offsets[group] : ends.offsets[group + 1]]
                     true = [items[offsets[row] : offsets[row + 1]] for offsets, items in others]
-                    found.append(rank_among(scores[row], right, np.concatenate([right, *true])))
-    return Ranking.of(np.concatenate(found) if found else np.empty(0))
+                    result.append(rank_among(scores[row], right, np.concatenate([right, *true])))
+    return Ranking.of(np.concatenate(result) if result else np.empty(0))

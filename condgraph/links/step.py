@@ -36,20 +36,20 @@ class Batch:
     stands_for: Floats | None = None
 
 
-#: Numbers that are moved at a time.
+#: Numbers that are updated at a time.
 _PIECE: Final = 1 << 15
 
 
 class Adagrad:
-    """A table of vectors, and how much each number has moved (Duchi 2011)."""
+    """A table of vectors with the Adagrad sums of its numbers (Duchi 2011)."""
 
     def __init__(self, vectors: Floats, rate: float) -> None:
         self.vectors, self.rate = vectors, rate
         self.moved = np.zeros_like(vectors)
 
     def move(self, gradient: Floats, rows: Ints | None = None) -> None:
-        """Go against a gradient, which is overwritten: of the whole table, or of `rows`, each once."""
-        # In pieces that stay in the cache, as each number is looked at several times.
+        """Step against a gradient, which is overwritten: of the whole table, or of distinct `rows`."""
+        # In pieces that stay in the cache, since each number is used several times.
         piece = max(1, _PIECE // gradient.shape[1])
         rate = np.float32(self.rate)
         for begin in range(0, len(gradient), piece):
@@ -67,34 +67,34 @@ class Adagrad:
 
 
 class Learner(Protocol):
-    """What trains: the tables of a model, in NumPy or on a device of PyTorch."""
+    """The tables of a model and how to update them, in NumPy or on a device of PyTorch."""
 
     def step(self, batch: Batch, *, n3: float, predict_relation: float) -> float:
-        """Move both tables by one batch; its loss for each edge, without N3."""
+        """Update both tables by one batch; returns its loss for each edge, without N3."""
 
     def vectors(self) -> tuple[Floats, Floats]:
         """Copies of the vectors of entities and of relations."""
 
     def moved(self) -> tuple[Floats, Floats]:
-        """Copies of how much each of these numbers has moved (Adagrad)."""
+        """Copies of the Adagrad sums of these numbers."""
 
     def restore(self, moved: tuple[Floats, Floats]) -> None:
-        """Go on from where `moved` was."""
+        """Set the Adagrad sums."""
 
     def scorer(self, model: Embeddings) -> LinkModel:
-        """A model as it is scored quickest here."""
+        """The model with the fastest scores here."""
 
 
 class Scratch:
-    """Room for the large arrays of a step, which is kept for the next: asking the system for fresh
-    memory at every step took a third of the time.
+    """Memory for the large arrays of a step, which the next step uses again: allocation at every step
+    took a third of the time.
     """
 
     def __init__(self) -> None:
         self._kept: dict[str, Floats] = {}
 
     def room(self, what: str, rows: int, columns: int) -> Floats:
-        """An array (rows, columns) of no certain values, for one purpose."""
+        """An uninitialised array (rows, columns) for one purpose."""
         kept = self._kept.get(what)
         if kept is None or kept.size < rows * columns:
             kept = self._kept[what] = np.empty(rows * columns * 5 // 4, np.float32)
@@ -140,7 +140,7 @@ class NumpyLearner:
 def step(
     entities: Adagrad, relations: Adagrad, batch: Batch, *, n3: float, predict_relation: float, scratch: Scratch | None = None
 ) -> float:
-    """Move both tables by one batch; its loss for each edge, without N3."""
+    """Update both tables by one batch; returns its loss for each edge, without N3."""
     scratch = scratch or Scratch()
     e, r = entities.vectors, relations.vectors
     heads, rel = e[batch.heads], r[batch.relations]
@@ -277,16 +277,16 @@ def sampled(rng: np.random.Generator, entities: int, tails: Ints, near: Ints, ne
     drawn = np.sort(rng.choice(entities, min(negatives, entities), replace=False))
     drawn = drawn[_missing(drawn, own) & _missing(drawn, near)]
     rest = entities - len(own) - len(inside)
-    found = np.concatenate([own, close, drawn])
+    result = np.concatenate([own, close, drawn])
     weights = [(own, 1.0), (close, len(inside) / max(len(close), 1)), (drawn, rest / max(len(drawn), 1))]
     logs = np.concatenate([np.full(len(part), np.log(max(weight, 1.0)), np.float32) for part, weight in weights])
-    order = np.argsort(found)
-    return found[order], logs[order]
+    order = np.argsort(result)
+    return result[order], logs[order]
 
 
 def _missing(some: Ints, others: Ints) -> NDArray[np.bool_]:
     """Which of some numbers are not among others, which ascend."""
     if not len(others):
         return np.ones(len(some), bool)
-    found: NDArray[np.bool_] = others[np.minimum(np.searchsorted(others, some), len(others) - 1)] != some
-    return found
+    result: NDArray[np.bool_] = others[np.minimum(np.searchsorted(others, some), len(others) - 1)] != some
+    return result

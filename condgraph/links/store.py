@@ -55,14 +55,14 @@ class Alignment:
     @property
     def warnings(self) -> list[str]:
         """What of the graph the model does not know."""
-        found: list[str] = []
+        result: list[str] = []
         for what, numbers in (("entities", self.entities), ("relations", self.relations)):
             unknown = int((numbers < 0).sum())
             if unknown:
-                found.append(
+                result.append(
                     f"the model does not know {unknown:,} of the graph's {len(numbers):,} {what}; nothing is predicted of them"
                 )
-        return found
+        return result
 
     def relation(self, name: str) -> int:
         """The model's number of a relation; raises `LinkModelError` for one that it lacks."""
@@ -71,14 +71,14 @@ class Alignment:
 
 def relation_of(model: Any, numbers: dict[str, int], name: str) -> int:
     """The number of a relation; raises `LinkModelError` where there is none."""
-    found = numbers.get(name)
-    if found is None:
+    result = numbers.get(name)
+    if result is None:
         raise LinkModelError(
             f"the model has no relation {name!r}",
             candidates=nearest(name, model.relations),
             hint=f"it was trained on {len(model.relations)} relations; train one on a graph that has it",
         )
-    return found
+    return result
 
 
 # -- calibration -------------------------------------------------------------------------------------
@@ -121,11 +121,11 @@ def calibrated(scores: NDArray[Any], tails: Ints, delta: float = DELTA) -> NDArr
     """Scores in [0, 1 - delta] of raw scores, shape (heads, entities); `tails` (heads,) is how many
     tails each head has in the graph.
     """
-    found = scores.astype(np.float64)
-    found -= found.max(axis=1, keepdims=True)
-    np.exp(found, out=found)
-    found *= np.maximum(tails, 1)[:, None] / found.sum(axis=1, keepdims=True)
-    return np.minimum(found, 1 - delta, out=found)
+    result = scores.astype(np.float64)
+    result -= result.max(axis=1, keepdims=True)
+    np.exp(result, out=result)
+    result *= np.maximum(tails, 1)[:, None] / result.sum(axis=1, keepdims=True)
+    return np.minimum(result, 1 - delta, out=result)
 
 
 def kept_of(scores: NDArray[np.float32], tails: Ints, epsilon: float) -> tuple[Ints, Ints, NDArray[np.float64]]:
@@ -138,9 +138,9 @@ def kept_of(scores: NDArray[np.float32], tails: Ints, epsilon: float) -> tuple[I
     share = np.maximum(tails, 1) / powers.sum(axis=1, dtype=np.float64)
     # A little less, so that rounding loses nothing; what is kept is looked at again.
     row, entity = np.nonzero(powers >= (0.9999 * epsilon / share)[:, None].astype(np.float32))
-    found = np.exp(scores[row, entity].astype(np.float64) - top[row, 0]) * share[row]
-    right = (found >= epsilon) & (found > 0)
-    return row[right], entity[right], found[right]
+    result = np.exp(scores[row, entity].astype(np.float64) - top[row, 0]) * share[row]
+    right = (result >= epsilon) & (result > 0)
+    return row[right], entity[right], result[right]
 
 
 def thresholded(
@@ -149,15 +149,15 @@ def thresholded(
     """What a threshold keeps of the entries of calibrated rows, ascending by row and entity:
     offsets (heads + 1), entities, values. Equal values at the cap are kept by the smaller number.
     """
-    found = np.minimum(values, 1 - keep.delta)
+    result = np.minimum(values, 1 - keep.delta)
     if keep.cap is not None and len(row):
-        order = np.lexsort((column, -found, row))
+        order = np.lexsort((column, -result, row))
         counts = np.bincount(row, minlength=heads)
         place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
         order = np.sort(order[place < keep.cap])
-        row, column, found = row[order], column[order], found[order]
+        row, column, result = row[order], column[order], result[order]
     offsets = np.append(0, np.cumsum(np.bincount(row, minlength=heads)))
-    return offsets.astype(np.int64), column.astype(np.int64), found.astype(np.float32)
+    return offsets.astype(np.int64), column.astype(np.int64), result.astype(np.float32)
 
 
 # -- store -------------------------------------------------------------------------------------------
@@ -179,11 +179,11 @@ def fingerprint_of(model: LinkModel) -> str:
     own = getattr(model, "fingerprint", None)
     if isinstance(own, str):
         return own
-    found = blake2b(json.dumps([list(model.entities), list(model.relations), model.calibrated]).encode(), digest_size=16)
+    result = blake2b(json.dumps([list(model.entities), list(model.relations), model.calibrated]).encode(), digest_size=16)
     heads = np.unique(np.linspace(0, len(model.entities) - 1, 4).astype(np.int64))
     for relation in range(len(model.relations)):
-        found.update(np.ascontiguousarray(model.score_tails(heads, relation), np.float32).data.cast("B"))
-    return found.hexdigest()
+        result.update(np.ascontiguousarray(model.score_tails(heads, relation), np.float32).data.cast("B"))
+    return result.hexdigest()
 
 
 def keyed(model: LinkModel, edges: Edges, keep: Threshold) -> str:
@@ -221,7 +221,7 @@ class StoredRows:
     @property
     def entries(self) -> int:
         """How many scores are kept."""
-        return sum(len(self._arrays.get(f"{_name(*one)}.ids")) for one in self._asked)
+        return sum(len(self._arrays.get(f"{_name(*item)}.ids")) for item in self._asked)
 
     @property
     def size(self) -> int:
@@ -252,9 +252,9 @@ class StoredRows:
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
         """See `LinkModel.score_tails`."""
         offsets, ids, values = self.rows(heads, relation, inverse=inverse)
-        found = np.zeros((len(heads), len(self.entities)), np.float32)
-        found[np.arange(len(heads)).repeat(np.diff(offsets)), ids] = values
-        return found
+        result = np.zeros((len(heads), len(self.entities)), np.float32)
+        result[np.arange(len(heads)).repeat(np.diff(offsets)), ids] = values
+        return result
 
 
 def keep_rows(
@@ -324,12 +324,12 @@ def open_rows(folder: str | os.PathLike[str], *, model: LinkModel | None = None,
     if about.get("format") != FORMAT:
         raise StoreVersionError(f"{place / 'rows.json'} has format {about.get('format')}, this version reads {FORMAT}", hint=_AGAIN)
     try:
-        found = StoredRows(about, ArrayFile(place / about["file"], about["arrays"]))
+        result = StoredRows(about, ArrayFile(place / about["file"], about["arrays"]))
     except (KeyError, TypeError) as error:
         raise StoreDamagedError(f"{place / 'rows.json'} lacks {error}", hint=_AGAIN) from None
-    if model is not None and edges is not None and found.key != keyed(model, edges, found.threshold):
+    if model is not None and edges is not None and result.key != keyed(model, edges, result.threshold):
         raise LinkModelError(f"the rows in {place} are of another model or graph, or the graph has changed", hint=_AGAIN)
-    return found
+    return result
 
 
 def _heads(model: LinkModel, heads: Sequence[str] | None) -> Ints:
@@ -356,10 +356,10 @@ def _scored(
         check_scores(scores, model, relation)
         if model.calibrated:
             row, entity = np.nonzero(scores >= keep.epsilon)
-            found = scores[row, entity].astype(np.float64)
+            result = scores[row, entity].astype(np.float64)
         else:
-            row, entity, found = kept_of(scores, np.diff(edges.ends(inverse).of(part, relation)[0]), keep.epsilon)
-        yield thresholded(len(part), row, entity, found, keep)
+            row, entity, result = kept_of(scores, np.diff(edges.ends(inverse).of(part, relation)[0]), keep.epsilon)
+        yield thresholded(len(part), row, entity, result, keep)
 
 
 def _name(relation: int, inverse: bool) -> str:
@@ -369,14 +369,14 @@ def _name(relation: int, inverse: bool) -> str:
 def _about(place: Path) -> dict[str, Any] | None:
     path = place / "rows.json"
     try:
-        found = json.loads(path.read_text("utf-8"))
+        result = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise StoreDamagedError(f"{path} cannot be read: {error}", hint=_AGAIN) from None
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise StoreDamagedError(f"{path} is no JSON object", hint=_AGAIN)
-    return found
+    return result
 
 
 def _write(place: Path, about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:

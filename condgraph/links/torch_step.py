@@ -33,13 +33,13 @@ class TorchLearner:
         self._torch, self._device = torch_device(device)
         self._rate = rate
         self._tables = [self._there(entities), self._there(relations)]
-        self._moved = [self._torch.zeros_like(one) for one in self._tables]
+        self._moved = [self._torch.zeros_like(table) for table in self._tables]
 
     def step(self, batch: Batch, *, n3: float, predict_relation: float) -> float:
         """See `links.step.Learner.step`."""
         torch = self._torch
         e, r = self._tables
-        heads, relations, row, tails = (self._there(one) for one in (batch.heads, batch.relations, batch.row, batch.tails))
+        heads, relations, row, tails = (self._there(item) for item in (batch.heads, batch.relations, batch.row, batch.tails))
         if batch.sample is None:
             rows, place, own = None, tails, heads
         else:
@@ -65,7 +65,7 @@ class TorchLearner:
             loss = loss + predict_relation * more_loss
             total = loss
         if n3:
-            total = total + n3 * sum(_cubes(torch, one).sum() for one in (by_edge, relation[row], tail))
+            total = total + n3 * sum(_cubes(torch, item).sum() for item in (by_edge, relation[row], tail))
         (total / len(batch.tails)).backward()
         with torch.no_grad():
             self._move(0, leaf.grad, rows)
@@ -82,7 +82,7 @@ class TorchLearner:
 
     def restore(self, moved: tuple[Floats, Floats]) -> None:
         """Go on from where `moved` was."""
-        self._moved = [self._there(one) for one in moved]
+        self._moved = [self._there(item) for item in moved]
 
     def scorer(self, model: Embeddings) -> DeviceModel:
         """The model, scored on the device."""
@@ -103,8 +103,8 @@ class TorchLearner:
 
     @staticmethod
     def _back(table: Any) -> Floats:
-        found: Floats = table.detach().to("cpu", copy=True).numpy()
-        return found
+        result: Floats = table.detach().to("cpu", copy=True).numpy()
+        return result
 
 
 def _asked(torch: Any, heads: Any, relations: Any, inverse: bool = False) -> Any:

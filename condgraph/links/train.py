@@ -22,12 +22,12 @@ from condgraph.links.ranks import Ranking, rank_edges
 from condgraph.links.step import Batch, Learner, NumpyLearner, sampled
 
 # -- questions ---------------------------------------------------------------------------------------
-# What training asks of a graph: each of its (h, r) once, forward and inverse, with all its tails; in
-# batches of random order.
+# Training asks each (h, r) of a graph once, forward and inverse, with all its tails, in batches of
+# random order.
 
 
-#: How many relations a batch is of, about, where rivals are sampled. With one, vectors of relations
-#: move seldom; with many, they lead almost everywhere.
+#: About how many relations a batch has where rivals are sampled. With one, vectors of relations move
+#: seldom; with many, they lead almost everywhere.
 RELATIONS: Final = 5
 
 
@@ -38,15 +38,15 @@ class Questions:
         n, m = len(edges.entities), len(edges.relations)
         both = (edges.forward, edges.backward)
         self.keys = np.concatenate([both[0].keys, both[1].keys + n * m])
-        self.items = np.concatenate([one.items for one in both])
-        begin = [np.asarray(one.offsets[:-1]) for one in both]
+        self.items = np.concatenate([item.items for item in both])
+        begin = [np.asarray(item.offsets[:-1]) for item in both]
         self.begin = np.concatenate([begin[0], begin[1] + len(both[0].items)])
         self.end = np.append(self.begin[1:], len(self.items))
         self._n, self._relations = n, 2 * m
 
     @cached
     def _near(self) -> list[Ints]:
-        """What each relation leads to, inverses after them, ascending."""
+        """The entities that each relation leads to, then those of inverses, ascending."""
         begin = np.searchsorted(self.keys, np.arange(self._relations + 1) * self._n)
         edge = np.append(self.begin, len(self.items))[begin]
         return [np.unique(self.items[low:high]) for low, high in pairwise(edge.tolist())]
@@ -64,7 +64,7 @@ class Questions:
             tails = self.items.take(ranges(begin, end))
             sample, stands_for = None, None
             if negatives is not None and negatives + len(tails) < entities:
-                near = [self._near[one] for one in np.unique(relations).tolist()]
+                near = [self._near[item] for item in np.unique(relations).tolist()]
                 merged = near[0] if len(near) == 1 else np.unique(np.concatenate(near))
                 sample, stands_for = sampled(rng, entities, tails, merged, negatives)
             yield Batch(heads, relations, row, tails, sample, stands_for)
@@ -75,7 +75,7 @@ class Questions:
             shuffled = rng.permutation(self._relations)[self.keys[order] // self._n]
             order = order[np.argsort(shuffled, kind="stable")]
             runs = _cut(order, max(1, size // RELATIONS))
-            order = np.concatenate([runs[one] for one in rng.permutation(len(runs)).tolist()])
+            order = np.concatenate([runs[item] for item in rng.permutation(len(runs)).tolist()])
         return _cut(order, size)
 
 
@@ -84,8 +84,8 @@ def _cut(order: Ints, size: int) -> list[Ints]:
 
 
 # -- checkpoint --------------------------------------------------------------------------------------
-# Where a training stands, as one `.npz` file: what it goes on from is the same as if it had never
-# ended, number by number (in NumPy; a GPU rounds as it likes).
+# The state of a training as one `.npz` file. A training that continues from it gives the same numbers
+# as one without interruption (in NumPy; a GPU rounds differently).
 
 
 _FORMAT: Final = 1
@@ -96,9 +96,9 @@ _HINT: Final = "name another file, or remove this one to begin anew"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a training stands: tables of vectors and of how much they moved, the best vectors so far
-    (None before the first look), the epochs done, that of the best, its MRR, the looks since then,
-    and the state of the random numbers.
+    """The state of a training: vectors and their Adagrad sums, the best vectors so far (None before
+    the first validation), the epochs done, the best epoch and its MRR, the validations since then, and
+    the state of the random numbers.
     """
 
     tables: tuple[Floats, Floats, Floats, Floats]
@@ -122,7 +122,7 @@ def writable(place: str | os.PathLike[str], what: str) -> None:
 
 
 def keep(place: str | os.PathLike[str], standing: Standing, of: Mapping[str, Any]) -> None:
-    """Write where a training stands, all of it or nothing. `of` says of what: its options and edges."""
+    """Write the state of a training, completely or not at all. `of` are its options and edges."""
     path = Path(place)
     arrays: dict[str, Any] = dict(zip(_TABLES, standing.tables, strict=True))
     if standing.best is not None:
@@ -143,16 +143,16 @@ def keep(place: str | os.PathLike[str], standing: Standing, of: Mapping[str, Any
 
 
 def kept(place: str | os.PathLike[str], of: Mapping[str, Any], shapes: tuple[tuple[int, int], tuple[int, int]]) -> Standing | None:
-    """Where a training stood; None where there is no such file. `shapes` are those of the two tables.
+    """Read the state of a training; None without a file. `shapes` are those of the two tables.
 
-    Raises `LinkModelError` for a file that is none, and for one of other edges or options.
+    Raises `LinkModelError` for another file, and for other edges or options.
     """
     name = os.fspath(place)
     try:
         with np.load(name, allow_pickle=False) as found:
             about = json.loads(found["about"].tobytes())
-            tables = tuple(np.ascontiguousarray(found[one], np.float32) for one in _TABLES)
-            best = tuple(np.ascontiguousarray(found[one], np.float32) for one in _BEST) if _BEST[0] in found.files else None
+            tables = tuple(np.ascontiguousarray(found[item], np.float32) for item in _TABLES)
+            best = tuple(np.ascontiguousarray(found[item], np.float32) for item in _BEST) if _BEST[0] in found.files else None
         if about["format"] != _FORMAT:
             raise LinkModelError(f"{name} is of format {about['format']}, not {_FORMAT}", hint=_HINT)
         theirs = about["of"]
@@ -163,35 +163,37 @@ def kept(place: str | os.PathLike[str], of: Mapping[str, Any], shapes: tuple[tup
         raise
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
         raise LinkModelError(f"{name} cannot be read as a training to go on with: {error}", hint=_HINT) from None
-    other = [one for one in of if theirs.get(one) != of[one]]
+    other = [item for item in of if theirs.get(item) != of[item]]
     if other:
-        what = ", ".join(f"{one} {theirs.get(one)!r}, not {of[one]!r}" if "edges" not in one else f"other {one}" for one in other)
+        what = ", ".join(
+            f"{item} {theirs.get(item)!r}, not {of[item]!r}" if "edges" not in item else f"other {item}" for item in other
+        )
         raise LinkModelError(f"{name} is of another training: {what}", hint=_HINT)
     wanted = (*shapes, *shapes, *(shapes if best else ()))
-    if any(one.shape != shape for one, shape in zip((*tables, *(best or ())), wanted, strict=True)):
+    if any(item.shape != shape for item, shape in zip((*tables, *(best or ())), wanted, strict=True)):
         raise LinkModelError(f"{name} has tables of another size than its edges ask for", hint=_HINT)
     return Standing(tables, best, *numbers)  # type: ignore[arg-type]
 
 
 # -- train -------------------------------------------------------------------------------------------
-# Every relation has an inverse with vectors of its own (reciprocals), so that heads are asked for as
-# tails are. Each of a graph's (h, r) is one question, with all of its tails at once.
+# Every relation has an inverse with vectors of its own (reciprocals), so that heads are predicted as
+# tails are. Each (h, r) of a graph is one question, with all of its tails.
 
 
-#: Validation edges that are ranked after an epoch, at most; the report has all of them.
+#: The most validation edges that are ranked during training; the result has all of them.
 LOOKED_AT: Final = 2000
 _NO_BETTER: Final = "no longer better on validation"
-#: What hears of an epoch: its number, the loss for each edge, the ranking where there was one.
+#: Called after an epoch with its number, the loss for each edge, and the ranking if there was one.
 OnEpoch = Callable[[int, float, Ranking | None], None]
 
 
 @dataclass(frozen=True, slots=True)
 class TrainOptions:
-    """How to train. `rank` counts complex numbers of a vector. `negatives` other entities are told
-    from the right ones at a time, None for all. Training ends after `epochs`, after `seconds`, or
-    when `patience` looks at the validation part (every `every` epochs) have seen nothing better. `device` is
-    where: None for NumPy, else a device of PyTorch (`cpu`, `cuda`, `cuda:1`, `mps`), or `auto` for
-    its GPU, where it has one, and NumPy otherwise.
+    """How to train. `rank` is the number of complex numbers in a vector. Right entities are told from
+    `negatives` others at a time, from all if None. Training ends after `epochs`, after `seconds`, or
+    when `patience` validations (every `every` epochs) gave no better ranking. `device` is None for
+    NumPy, a device of PyTorch (`cpu`, `cuda`, `cuda:1`, `mps`), or `auto` for its GPU if there is
+    one, else NumPy. Raises `OptionError` for invalid values.
     """
 
     rank: int = 100
@@ -226,8 +228,8 @@ class TrainOptions:
 
 
 def options_of(given: Mapping[str, Any]) -> TrainOptions:
-    """Options by name; raises `OptionError` for a name that there is not, or a value of no sense."""
-    names = [one.name for one in fields(TrainOptions)]
+    """Options by name; raises `OptionError` for an unknown name, or an invalid value."""
+    names = [field.name for field in fields(TrainOptions)]
     for name in given:
         if name not in names:
             raise OptionError(
@@ -238,8 +240,8 @@ def options_of(given: Mapping[str, Any]) -> TrainOptions:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What training gave: the model, its ranking of the validation part (None without one), the
-    epoch whose vectors it has, how many there were, and why it ended.
+    """The result of training: the model, its ranking of the validation edges (None without any), the
+    `best` epoch, whose vectors it has, how many `epochs` there were, and why it `ended`.
     """
 
     model: Embeddings
@@ -269,8 +271,8 @@ def train(
     """Train a model on edges. `valid` are edges of the same numbers; without them the share
     `options.validation` of the edges is held out, by the seed.
 
-    At every look at the validation part, and at the end, it is kept in the file `checkpoint` where
-    training stands; where that file is there already, training goes on from it.
+    At every validation, and at the end, the state is written to the file `checkpoint`; if that file
+    exists, training continues from it.
 
     Raises `LinkModelError` where there are no edges, training diverges, or the checkpoint is of
     other edges or options; `MissingExtraError` for a `device` without torch; `DeadlineError`.
@@ -311,7 +313,7 @@ def train(
 
 
 class _Run:
-    """A training under way: what learns, how far it is, and the best so far."""
+    """A training in progress: the learner, the epoch, and the best vectors so far."""
 
     def __init__(self, edges: Edges, valid: Edges, options: TrainOptions, rng: np.random.Generator) -> None:
         self.edges, self.valid, self.options, self.rng = edges, valid, options, rng
@@ -349,7 +351,7 @@ class _Run:
         return loss
 
     def look(self) -> Ranking:
-        """Rank the validation edges that are looked at, and keep the vectors if they are the best."""
+        """Rank validation edges, and store the vectors if they are the best."""
         now = self.learner.vectors()
         ranking = rank_edges(self.learner.scorer(self.model(*now)), self.looked, [self.edges, self.valid])
         if ranking.mrr > self.best_mrr:
@@ -366,25 +368,25 @@ class _Run:
         return Embeddings("complex", *names, entities, relations[:m], relations[m:], about=about)
 
     def keep(self, place: str | os.PathLike[str]) -> None:
-        """Write where it stands."""
+        """Write the state."""
         tables = (*self.learner.vectors(), *self.learner.moved())
         dice = self.rng.bit_generator.state
         keep(place, Standing(tables, self.best, self.epoch, self.best_at, self.best_mrr, self.worse, dice), self._of())
 
     def go_on(self, place: str | os.PathLike[str]) -> None:
-        """Go on from what `keep` wrote, where there is such a file."""
+        """Continue from the state that `keep` wrote, if there is such a file."""
         n, m, width = len(self.edges.entities), len(self.edges.relations), 2 * self.options.rank
-        found = kept(place, self._of(), ((n, width), (2 * m, width)))
-        if found is None:
+        result = kept(place, self._of(), ((n, width), (2 * m, width)))
+        if result is None:
             return
-        self._begin(*found.tables[:2])
-        self.learner.restore(found.tables[2:])
-        self.epoch, self.best_at, self.best_mrr, self.worse = found.epoch, found.best_at, found.best_mrr, found.worse
-        self.best = found.best
-        self.rng.bit_generator.state = found.dice
+        self._begin(*result.tables[:2])
+        self.learner.restore(result.tables[2:])
+        self.epoch, self.best_at, self.best_mrr, self.worse = result.epoch, result.best_at, result.best_mrr, result.worse
+        self.best = result.best
+        self.rng.bit_generator.state = result.dice
 
     def _of(self) -> dict[str, Any]:
-        """What a checkpoint is of: how long to train, and where, may change."""
+        """What identifies a checkpoint: how long to train, and where, may change."""
         free = ("epochs", "every", "patience", "seconds", "device", "validation")
         given = {name: value for name, value in asdict(self.options).items() if name not in free}
         return {**given, "edges": self.edges.fingerprint, "validation edges": self.valid.fingerprint}

@@ -1,1 +1,1 @@
-"""Language models: what condgraph asks of one, and the ways to reach one."""
+"""Language models: the contract of a chat model, and adapters for servers, libraries and callables."""

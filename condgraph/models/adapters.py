@@ -25,10 +25,9 @@ from condgraph.models.chat import (
 
 
 class CallableModel:
-    """A callable `(messages) -> str`, sync or async, as a model. It is called `n` times for `n`
-    completions, in a thread of its own, so that a deadline holds; limits of tokens, schemas,
-    temperatures and seeds are its own affair. A `count` of it, from text to a number of tokens, is
-    used where it has one.
+    """A callable `(messages) -> str`, sync or async, as a model. It is called once for each completion,
+    in a thread, so that deadlines hold; it gets no limit of tokens, schema, temperature or seed. If
+    it has an attribute `count`, from text to a number of tokens, that is used.
     """
 
     def __init__(self, function: Callable[[list[dict[str, str]]], Any], name: str | None = None) -> None:
@@ -45,11 +44,11 @@ class CallableModel:
 
     @property
     def accepts(self) -> frozenset[str]:
-        """Nothing but text."""
+        """None."""
         return frozenset()
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
-        """What the callable gives, `n` times. Raises `ModelError` where it raises or gives no text."""
+        """`n` completions. Raises `ModelError` where the callable raises or returns no text."""
         request = ChatRequest(messages, **options)
         wait = Wait(request.timeout)
         return Completions(tuple(self._one(messages, wait) for _ in range(request.n)), requests=request.n)
@@ -68,23 +67,23 @@ class CallableModel:
         return Completion(text)
 
     def count(self, text: str) -> int | None:
-        """What the callable's own `count` says; None without one."""
+        """By the callable's `count`; None without one."""
         count = getattr(self._function, "count", None)
         return None if count is None or not callable(count) else int(count(text))
 
 
 # -- LangChain -----------------------------------------------------------------------------------------
 
-#: What integrations call the limit of tokens of a completion.
+#: Names that integrations give the limit of tokens.
 _LIMITS: Final = ("max_tokens", "max_output_tokens", "num_predict")
 _CUT: Final = frozenset(("length", "max_tokens", "MAX_TOKENS"))
 _WITHHELD: Final = frozenset(("content_filter", "refusal", "SAFETY"))
 
 
 class LangChainModel:
-    """A chat model of LangChain. Limits of tokens, temperature and seed reach it where it has a
-    field for them; a JSON schema where the integration can hold its model to one. Its own retries
-    and callbacks stay as they are.
+    """A chat model of LangChain. Limits of tokens, temperature and seed are set where it has a field
+    for them, a JSON schema where the integration has structured output. Its own retries and callbacks
+    are unchanged.
     """
 
     def __init__(self, model: Any) -> None:
@@ -116,12 +115,12 @@ class LangChainModel:
         return frozenset(("json-schema",)) if self._schemas else frozenset()
 
     def count(self, text: str) -> int | None:
-        """None: what LangChain counts with is another model's tokenizer, as a rule."""
+        """None: as a rule LangChain counts with the tokenizer of another model."""
         return None
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
-        """`n` completions, one call each; see `ChatModel.chat`. Raises `ModelError` for whatever the
-        integration raises.
+        """`n` completions, one call each; see `ChatModel.chat`. Errors of the integration are
+        `ModelError`s.
         """
         request = ChatRequest(messages, **options)
         wait = Wait(request.timeout)
@@ -170,7 +169,7 @@ class LangChainModel:
 
 def of_name(name: str) -> LangChainModel:
     """The model that LangChain's `init_chat_model` makes of a name, such as `openai:gpt-4o-mini`.
-    Raises `MissingExtraError` or `OptionError` where it cannot.
+    Raises `MissingExtraError` without LangChain, `OptionError` for a name that it does not take.
     """
     try:
         import langchain_core  # noqa: F401 - missing is another error than below
@@ -224,11 +223,10 @@ NAMES: Final = "openai:MODEL, openai:MODEL@BASE_URL, langchain:PROVIDER:NAME or 
 
 
 def model_of(llm: Any) -> ChatModel:
-    """The model that `llm` means: a `ChatModel` as it is, a text as above, LangChain's
-    `BaseChatModel`, or a callable `(messages) -> str`, where messages are dicts of role and content.
+    """The model of a `ChatModel`, a name as above, a `BaseChatModel` of LangChain, or a callable
+    `(messages) -> str`, where messages are dicts of role and content. No request is sent.
 
-    Raises `OptionError` for anything else, `MissingExtraError` where a library is missing. No
-    request is sent.
+    Raises `OptionError` for anything else, `MissingExtraError` without the library.
     """
     if isinstance(llm, str):
         return _named(llm)

@@ -1,4 +1,4 @@
-"""What the calls of a model may cost, and what they have cost."""
+"""Budgets for the calls of a model, and their cost."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from condgraph.models.chat import ChatModel, ChatOptions, Completions, Message, 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What may be spent on one question; None bounds nothing.
+    """The budget of one question; None is no limit.
 
-    `prompt_tokens` is the most tokens of one prompt, `calls` the most calls (one call may give
-    several completions), `seconds` the time of all calls from the first one on, `total_tokens` the
-    tokens of all prompts and completions together, as the model reports them.
+    `prompt_tokens` is the most tokens of one prompt, `calls` the most calls (a call may give several
+    completions), `seconds` the time from the first call on, `total_tokens` the tokens of all prompts
+    and completions together, as the model reports them. Raises `OptionError` for others than
+    positive numbers.
     """
 
     prompt_tokens: int | None = 4000
@@ -35,8 +36,8 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What calls have cost: calls, requests to the server (retries too), tokens as the model
-    reports them, and seconds in which it was waited for.
+    """The cost of calls: calls, requests to the server including retries, tokens as the model reports
+    them, and seconds of waiting.
     """
 
     calls: int = 0
@@ -46,15 +47,15 @@ class Spent:
 
     @property
     def tokens(self) -> int:
-        """Tokens of prompts and completions, as far as they are known."""
+        """Tokens of prompts and completions, as far as the model reports them."""
         return (self.usage.prompt_tokens or 0) + (self.usage.completion_tokens or 0)
 
 
 class Metered(ModelAround):
-    """A model whose calls are counted and held to a budget. `spent` says what they have cost.
+    """A model whose calls are counted and limited by a budget; `spent` is their cost.
 
-    A call that the budget does not allow is a `BudgetError`, and is not made. Where the model's
-    tokenizer cannot be had, a prompt is held to a bound that says rather too many.
+    A call beyond the budget is a `BudgetError`, and is not made. Without the model's tokenizer the
+    tokens of a prompt are an upper bound.
     """
 
     def __init__(self, model: ChatModel, budget: Budget | None = None) -> None:
@@ -69,7 +70,7 @@ class Metered(ModelAround):
 
     @property
     def spent(self) -> Spent:
-        """What the calls so far have cost."""
+        """The cost of the calls so far."""
         return self._spent
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
@@ -102,7 +103,7 @@ class Metered(ModelAround):
             )
 
     def _begin(self) -> float | None:
-        """Count a call; gives the seconds that are left."""
+        """Count a call; returns the seconds that are left."""
         with self._lock:
             budget, now = self.budget, time.monotonic()
             if budget.seconds is not None and self._until is None:

@@ -14,20 +14,20 @@ from condgraph.engine.bounds import LOOK, check, check_bounds, current
 from condgraph.engine.errors import CondgraphError, ModelError
 
 # -- the model ---------------------------------------------------------------------------------------
-# What condgraph asks of a language model: messages in, completions out. Everything that uses a
-# model (`ask`, `reason`, paraphrases) knows this module alone; adapters stand beside it.
+# Everything that uses a language model (`ask`, `reason`, paraphrases) depends on this module alone;
+# adapters are in `adapters` and `openai_chat`.
 
 
 #: `{"role": "system" | "user" | "assistant", "content": text}`, as every chat model takes it.
 Message = Mapping[str, str]
 
-#: Why a completion ended: it was done, it met the limit of tokens, or it was withheld.
+#: Why a completion ended: it was complete, reached the limit of tokens, or was refused.
 Finish = Literal["stop", "length", "refusal"]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a call cost, in tokens of the model; None where the model does not say."""
+    """The cost of a call in tokens; None where the model does not report it."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -38,7 +38,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One text that a model gave, as it came, and why it ended."""
+    """A text by a model, unchanged, and why it ended."""
 
     text: str
     finish: Finish = "stop"
@@ -46,14 +46,13 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Completions(Sequence[Completion]):
-    """The completions of one call, at most as many as were asked for, and what they cost."""
+    """The completions of one call, at most as many as requested, and their cost."""
 
     items: tuple[Completion, ...]
     usage: Usage = field(default_factory=Usage)
     #: The model that answered, as its server names it.
     model: str = ""
-    #: Requests that were sent for it: more than one where a server gives one completion at a time,
-    #: or was asked again after a failure.
+    #: Requests that were sent: several where a server gives one completion at a time, or after failures.
     requests: int = 1
 
     def __len__(self) -> int:
@@ -156,7 +155,7 @@ def _sum(left: int | None, right: int | None) -> int | None:
     return right if left is None else left if right is None else left + right
 
 
-# -- counting tokens ---------------------------------------------------------------------------------
+# -- tokens ------------------------------------------------------------------------------------------
 # How many tokens a text is: by the model's own tokenizer where it can be had, else a bound.
 
 
@@ -168,35 +167,35 @@ _AROUND_ALL: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A number of tokens, and whether the model's own tokenizer counted it or it is a bound."""
+    """A number of tokens; `exact` where the model's tokenizer counted it, else an upper bound."""
 
     tokens: int
     exact: bool
 
 
 def estimate(text: str) -> int:
-    """How many tokens a text is at most for the tokenizers in use, guessed without one.
+    """An upper bound of the tokens of a text for common tokenizers.
 
-    Three letters are a token, and so is every digit, mark and end of a line; spaces go with the word
-    behind them; of other writing every byte of UTF-8 is one.
+    Three letters are a token, and so is every digit, mark and line end; a space belongs to the next
+    word; in other scripts every byte of UTF-8 is a token.
 
     >>> estimate("country 12"), estimate("Zürich")
     (5, 5)
     """
-    found = 0
+    result = 0
     for piece in _PIECES.findall(text):
         first = piece[0]
         if first == " ":
-            found += len(piece) // 2
+            result += len(piece) // 2
         elif first.isascii():
-            found += -(-len(piece) // 3)
+            result += -(-len(piece) // 3)
         else:
-            found += len(piece.encode("utf-8", "surrogatepass"))
-    return found
+            result += len(piece.encode("utf-8", "surrogatepass"))
+    return result
 
 
 def counted(model: ChatModel, text: str) -> Counted:
-    """The tokens of a text for a model: its own count, or `estimate`, which says rather too many."""
+    """The tokens of a text for a model: its own count, else `estimate`."""
     own = model.count(text)
     return Counted(estimate(text), False) if own is None else Counted(own, True)
 
@@ -207,8 +206,8 @@ def tokens_of(model: ChatModel, text: str) -> int:
 
 
 def counted_prompt(model: ChatModel, messages: Sequence[Message]) -> Counted:
-    """The tokens of a conversation: those of its texts, and a bound of what templates add. `exact`
-    says how the texts were counted.
+    """The tokens of a conversation: those of its texts, and a bound for its template. `exact` is of the
+    texts.
     """
     parts = [counted(model, message["content"]) for message in messages]
     around = _AROUND_ALL + _AROUND_ONE * len(parts)
@@ -221,14 +220,12 @@ def counted_prompt(model: ChatModel, messages: Sequence[Message]) -> Counted:
 
 
 T = TypeVar("T")
-#: Seconds that a deadline is kept back from, so that the one who set it is told in time.
+#: Seconds after the deadline in which a finished result still counts.
 _EARLY: Final = 0.02
 
 
 class Wait:
-    """How long a call may take: its own `timeout` (seconds), and the deadline of the call that it
-    is part of.
-    """
+    """The deadline of a call: its own `timeout` in seconds, and that of the enclosing call."""
 
     __slots__ = ("_deadline", "_timeout", "ended", "until")
 
@@ -239,39 +236,39 @@ class Wait:
         self._timeout, self._deadline = timeout, None if outer is None else outer.until
         own = None if timeout is None else time.monotonic() + timeout
         self.until = own if self._deadline is None else self._deadline if own is None else min(own, self._deadline)
-        #: Set once nobody waits any more.
+        #: Set when nobody waits any longer.
         self.ended = Event()
 
     def left(self) -> float | None:
-        """Seconds that are left, at least a hundredth; None where nothing bounds the call."""
+        """Seconds left, at least 0.01; None without a deadline."""
         return None if self.until is None else max(self.until - time.monotonic(), 0.01)
 
     def over(self) -> bool:
-        """Whether the time has passed, or nobody waits any more."""
+        """Whether the deadline has passed, or nobody waits any longer."""
         return self.ended.is_set() or (self.until is not None and time.monotonic() >= self.until)
 
     def late(self, who: str) -> CondgraphError:
-        """The error of a call that did not end in time. Raises `DeadlineError` or `CancelledError`
-        where the call it is part of has ended.
+        """The error of a call that took too long. Raises `DeadlineError` or `CancelledError` where the
+        enclosing call has ended.
         """
         check()
         seconds = "its time" if self._timeout is None else f"{self._timeout:g} s"
         return ModelError(f"{who} gave no completion within {seconds}", hint="a longer timeout= may help, or fewer tokens")
 
     def sleep(self, seconds: float) -> None:
-        """Sleep, or until nobody waits."""
+        """Sleep until nobody waits, at most so many seconds."""
         self.ended.wait(seconds)
 
     def until_done(self, work: Callable[[], T], who: str) -> T:
-        """What `work` gives, done in a thread of its own, which is left to itself at the deadline."""
-        found: list[T] = []
+        """Run `work` in a thread, which is abandoned at the deadline."""
+        result: list[T] = []
         failed: list[BaseException] = []
         done = Event()
         context = copy_context()
 
         def run() -> None:
             try:
-                found.append(context.run(work))
+                result.append(context.run(work))
             except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
                 failed.append(error)
             done.set()
@@ -284,7 +281,7 @@ class Wait:
                 self.ended.set()
         if failed:
             raise failed[0]
-        return found[0]
+        return result[0]
 
     def _await(self, done: Event, who: str) -> None:
         outer = current()
@@ -295,20 +292,20 @@ class Wait:
                 return
             check()
             if self.over():
-                # What ended at the last moment is taken.
+                # A result at the last moment still counts.
                 if done.wait(_EARLY):
                     return
                 raise self.late(who)
 
 
 def failure(who: str, error: BaseException) -> ModelError:
-    """What foreign code raised, as an error of ours."""
+    """An exception of foreign code as a `ModelError`."""
     return ModelError(f"{who} raised {type(error).__name__}: {error}")
 
 
 def finished(value: Any) -> Any:
-    """A value, or what an awaitable gives: for callables that are `async`. Called in a thread that
-    has no loop of its own.
+    """A value, or the result of an awaitable; for callables that are `async`. The calling thread must
+    not run an event loop.
     """
     if hasattr(value, "__await__"):
         import asyncio

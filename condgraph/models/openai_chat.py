@@ -20,13 +20,12 @@ from condgraph.engine.errors import MissingExtraError, ModelError, OptionError, 
 from condgraph.models.chat import ChatOptions, ChatRequest, Completion, Completions, Finish, Message, Usage, Wait
 
 # -- openai server -----------------------------------------------------------------------------------
-# Where a server is that speaks OpenAI's API, and what lets one in: for chat completions and for
-# embeddings alike.
+# The address and the key of a server with OpenAI's API, for chat completions and embeddings.
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAIServer:
-    """A server, by the library that asks it. Neither key nor password is in its `repr`."""
+    """A server and the library that calls it. Its `repr` has neither key nor password."""
 
     #: The `openai` module.
     library: Any = field(repr=False)
@@ -37,13 +36,13 @@ class OpenAIServer:
     key: str = field(repr=False)
 
     def client(self, **options: Any) -> Any:
-        """A client of the library; `options` are its own. Nothing is sent yet."""
+        """A client of the library, with options of that. Nothing is sent yet."""
         return self.library.OpenAI(api_key=self.key, base_url=self.address, **options)
 
 
 def openai_server(base_url: str | None, api_key: str | None) -> OpenAIServer:
-    """The server of an address and a key; else of `OPENAI_BASE_URL` and `OPENAI_API_KEY`; else
-    OpenAI's own, which asks for a key. Raises `OptionError`, which never shows a key or a password,
+    """The server of an address and a key; by default those of `OPENAI_BASE_URL` and `OPENAI_API_KEY`,
+    else OpenAI's own, which needs a key. Raises `OptionError`, which never shows a key or a password,
     and `MissingExtraError` without the library.
     """
     try:
@@ -58,17 +57,16 @@ def openai_server(base_url: str | None, api_key: str | None) -> OpenAIServer:
     if not key:
         if base_url is None:
             raise OptionError("there is no key for OpenAI's API", hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for another server")
-        # Servers of one's own often ask for none, and the library insists on one.
+        # Local servers often need none, and the library insists on one.
         key = "none"
     return OpenAIServer(openai, base_url, place, key)
 
 
 # -- openai faults -----------------------------------------------------------------------------------
-# What servers of chat completions refuse, and in which words: the parameter that they do not take,
-# whether and when they may be asked again, what may help.
+# Errors of servers: the parameter that a server does not take, whether and when to retry, and hints.
 
 
-#: Parameters that a server may refuse, and what they are left out or called then.
+#: Parameters that a server may refuse, and the other name of one.
 _OPTIONAL: Final = ("response_format", "grammar", "max_tokens", "temperature", "seed", "n", "stream_options")
 OTHER_NAMES: Final = {"max_tokens": "max_completion_tokens"}
 SECRET: Final = re.compile(r"\b(sk-|Bearer\s+)[\w*.-]+")
@@ -80,13 +78,11 @@ _OTHER_NAME: Final = re.compile(r"unsupported|not supported|instead", re.IGNOREC
 
 
 def refused(error: Any, body: Mapping[str, Any]) -> str | None:
-    """The parameter of a request that a server says it does not take; None where it is another
-    thing.
-    """
+    """The parameter of a request that a server does not take; None for another error."""
     problem = error.body if isinstance(error.body, Mapping) else {}
     named, message = problem.get("param"), str(problem.get("message") or error.message)
     if _TOO_MUCH.search(message) and not _OTHER_NAME.search(message):
-        # It takes the parameter, and not what it says.
+        # It takes the parameter, but not the value.
         return None
     here = [name for name in (*_OPTIONAL, *OTHER_NAMES.values()) if name in body]
     for name in here:
@@ -102,14 +98,14 @@ def refused(error: Any, body: Mapping[str, Any]) -> str | None:
 
 
 def told(error: Any) -> str:
-    """What a server said of a request that it refused."""
+    """The message of a server about a request that it refused."""
     body = error.body
     told = body.get("message") if isinstance(body, Mapping) else body
     return str(told or error.message)
 
 
 def cause(error: Exception) -> str:
-    """An error, and what it came from."""
+    """An error with its cause."""
     cause = error.__cause__
     return f"{error} ({cause})" if cause is not None and str(cause) else str(error)
 
@@ -121,15 +117,15 @@ def may_answer_later(error: Any) -> bool:
 
 
 def after_of(error: Any) -> float | None:
-    """Seconds after which the server wants to be asked again, where it says so in seconds."""
+    """Seconds after which the server may be asked again, where it states them."""
     headers = error.response.headers
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
-            found = float(headers.get(name, "")) / unit
+            result = float(headers.get(name, "")) / unit
         except ValueError:
             continue
-        if 0 <= found < 86_400:
-            return found
+        if 0 <= result < 86_400:
+            return result
     return None
 
 
@@ -146,28 +142,27 @@ def hint_of(error: Any) -> str | None:
 
 
 # -- openai reply ------------------------------------------------------------------------------------
-# What a server that speaks OpenAI's chat completions sends: one JSON object, or a stream of events
-# with pieces of it.
+# Replies are one JSON object, or a stream of events with pieces of it.
 
 
-#: Bytes of a reply that are read: more is no completion.
+#: Bytes of the longest reply.
 MOST_BYTES: Final = 16 << 20
-#: Why a completion ended, by the words of servers; other words are an end like any other.
+#: Why a completion ended, by the words of servers; other words mean "stop".
 _FINISHES: Final[Mapping[str, Finish]] = {"length": "length", "max_tokens": "length", "content_filter": "refusal"}
 
 
 class BrokenReplyError(Exception):
-    """What came is no completion: it may be better when asked again."""
+    """A reply without a completion; a retry may help."""
 
 
 def completions(body: bytes, streamed: bool, requests: int = 1) -> Completions:
-    """The completions that a body holds, each as it came. Raises `BrokenReplyError`."""
-    found = _joined(_events(body)) if streamed else _object(body)
-    choices = found.get("choices")
+    """The completions in a body, unchanged. Raises `BrokenReplyError`."""
+    result = _joined(_events(body)) if streamed else _object(body)
+    choices = result.get("choices")
     if not isinstance(choices, list) or not choices:
-        raise BrokenReplyError(f"no completions came: {_said(found, body)}")
-    usage = found.get("usage")
-    model = found.get("model")
+        raise BrokenReplyError(f"no completions came: {_said(result, body)}")
+    usage = result.get("usage")
+    model = result.get("model")
     return Completions(
         tuple(_completion(choice) for choice in choices),
         _usage(usage) if isinstance(usage, Mapping) else Usage(),
@@ -185,13 +180,13 @@ def _said(found: Mapping[str, Any], body: bytes) -> str:
 
 def _object(body: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(body)
+        result = json.loads(body)
     except (ValueError, RecursionError) as error:
         start = body[:100].decode("utf-8", "replace")
         raise BrokenReplyError(f"what came is no JSON: {start!r} ({error})") from None
-    if not isinstance(found, dict):
-        raise BrokenReplyError(f"what came is no object of JSON: {shortened(repr(found), 100)}")
-    return found
+    if not isinstance(result, dict):
+        raise BrokenReplyError(f"what came is no object of JSON: {shortened(repr(result), 100)}")
+    return result
 
 
 def _completion(choice: Any) -> Completion:
@@ -224,7 +219,7 @@ def _number(value: Any) -> int | None:
 
 
 def _events(body: bytes) -> Iterable[Mapping[str, Any]]:
-    """The events of a stream, in order. Raises `BrokenReplyError` where it has no end."""
+    """The events of a stream, in order."""
     for line in body.splitlines():
         name, _, data = line.partition(b":")
         if name.strip() != b"data":
@@ -236,7 +231,7 @@ def _events(body: bytes) -> Iterable[Mapping[str, Any]]:
 
 
 def _joined(events: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The object whose pieces are given. Raises `BrokenReplyError` where a completion has no end."""
+    """The object of these pieces. Raises `BrokenReplyError` where a completion has no end."""
     texts: dict[int, list[str]] = {}
     refusals: dict[int, list[str]] = {}
     finishes: dict[int, str] = {}
@@ -278,10 +273,10 @@ def _joined(events: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
 # `tiktoken` for OpenAI's models.
 
 
-#: Seconds that a server may take for a count, and `tiktoken` for its tables, which it may fetch.
+#: Seconds for a count by a server, and for `tiktoken`, which may fetch its tables.
 _SECONDS: Final = 10.0
 _OPENAI: Final = "api.openai.com"
-#: Counts that are kept, and characters of texts that are.
+#: Counts in the cache, and characters of the texts in it.
 _KEPT: Final = 4096
 _KEPT_LENGTH: Final = 4000
 #: Bytes of a server's answer.
@@ -289,7 +284,7 @@ _MOST: Final = 32 << 20
 
 
 class Tokenizer:
-    """Counts tokens for one model. What cannot be had is not asked for again."""
+    """Counts tokens for one model. A tokenizer that is missing is not asked for again."""
 
     def __init__(self, model: str, base_url: str, key: str) -> None:
         address = urlsplit(base_url)
@@ -298,17 +293,17 @@ class Tokenizer:
         path = address.path.rstrip("/")
         self._root = address._replace(path=path.removesuffix("/v1"), query="", fragment="").geturl().rstrip("/")
         self._lock = Lock()
-        #: The name of the field that the server reads the text from; "" where it has no tokenizer.
+        #: The field from which the server reads the text; "" where it has no tokenizer.
         self._field: str | None = None
         self._encoding: Any = None
         self._is_llama: bool | None = None
         self._counts: OrderedDict[str, int] = OrderedDict()
 
     def llama(self) -> bool:
-        """Whether the server is one of llama.cpp, which takes grammars."""
+        """Whether the server is llama.cpp's, which takes grammars."""
         if self._is_llama is None:
-            found = None if self._openai else self._asked("/props", None)
-            self._is_llama = isinstance(found, dict) and "default_generation_settings" in found
+            result = None if self._openai else self._asked("/props", None)
+            self._is_llama = isinstance(result, dict) and "default_generation_settings" in result
         return self._is_llama
 
     def count(self, text: str) -> int | None:
@@ -317,21 +312,21 @@ class Tokenizer:
             if (kept := self._counts.get(text)) is not None:
                 self._counts.move_to_end(text)
                 return kept
-        found = self._by_tiktoken(text) if self._openai else self._by_server(text)
-        if found is not None and len(text) <= _KEPT_LENGTH:
+        result = self._by_tiktoken(text) if self._openai else self._by_server(text)
+        if result is not None and len(text) <= _KEPT_LENGTH:
             with self._lock:
-                self._counts[text] = found
+                self._counts[text] = result
                 if len(self._counts) > _KEPT:
                     self._counts.popitem(last=False)
-        return found
+        return result
 
     def _by_server(self, text: str) -> int | None:
         if self._field == "":
             return None
         for name in ("content", "prompt") if self._field is None else (self._field,):
-            found = self._asked("/tokenize", {"model": self._model, name: text})
-            tokens = found.get("tokens") if isinstance(found, dict) else None
-            # A server that reads another field gives none at all.
+            result = self._asked("/tokenize", {"model": self._model, name: text})
+            tokens = result.get("tokens") if isinstance(result, dict) else None
+            # A server that reads another field gives no tokens.
             if isinstance(tokens, list) and (tokens or not text):
                 self._field = name if text else self._field
                 return len(tokens)
@@ -340,7 +335,7 @@ class Tokenizer:
         return None
 
     def _asked(self, path: str, body: Any) -> Any:
-        """What the server answers as JSON; None where it does not."""
+        """The JSON of the server; None without any."""
         data = None if body is None else json.dumps(body).encode()
         request = Request(self._root + path, data, {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"})
 
@@ -360,7 +355,7 @@ class Tokenizer:
 
 
 def _tiktoken(model: str) -> Any:
-    """The encoding of a model; False where it cannot be had."""
+    """The encoding of a model; False where there is none."""
     try:
         import tiktoken
     except ImportError:
@@ -373,14 +368,13 @@ def _tiktoken(model: str) -> Any:
 
 
 # -- openai chat -------------------------------------------------------------------------------------
-# Where the server is comes from the argument, else from `OPENAI_BASE_URL`; the key from
-# `OPENAI_API_KEY`. A busy or failing server (429, 5xx, no connection), a reply that is no completion
-# and a stream that stops are asked again, after waits that double, within the time of the call. What
-# a server refuses of a request (a schema, a seed, several completions at once) is left out from then
-# on, and said to the log. A key never stands in a message or a `repr`.
+# A busy or failing server (429, 5xx, no connection), a broken reply and a stream that stops are
+# retried after waits that double, within the time of the call. A parameter that a server refuses (a
+# schema, a seed, several completions at once) is left out from then on, and logged. No message or
+# `repr` contains the key.
 
 
-#: Seconds that a call may take where it says nothing, and how often a request is sent again.
+#: Seconds of a call by default, and retries of a request.
 TIMEOUT: Final = 120.0
 RETRIES: Final = 3
 #: Seconds before the first retry, and the most between two.
@@ -391,12 +385,12 @@ _log = logging.getLogger(__name__)
 
 
 class OpenAIModel:
-    """A model at a server that speaks OpenAI's chat completions. Nothing is sent before it is used.
+    """A model at a server with OpenAI's chat completions. Nothing is sent before it is used.
 
-    `max_tokens` is the most tokens of a completion, whatever a call asks for: a small model that
-    finds no end takes long otherwise. `extra` is sent with every request as it is: a `grammar` for
-    llama.cpp, a `stop`, what a server takes beyond OpenAI's API. `stream=True` has completions sent
-    piece by piece: some servers hold their connection only so.
+    `max_tokens` is the most tokens of a completion, whatever a call requests: a small model may not
+    end otherwise. `extra` is sent with every request: a `grammar` for llama.cpp, a `stop`, anything
+    that a server takes beyond OpenAI's API. `stream=True` requests completions piece by piece, as
+    some servers close silent connections. `timeout` is in seconds, of a whole call with its retries.
     """
 
     def __init__(
@@ -434,27 +428,26 @@ class OpenAIModel:
 
     @property
     def accepts(self) -> frozenset[str]:
-        """`"json-schema"`, unless the server refused it; `"gbnf"` of a server of llama.cpp, which is
-        asked once whether it is one. Nothing where every request has a constraint of its own
-        (`extra=`).
+        """`"json-schema"`, unless the server refused it; `"gbnf"` for llama.cpp's server, which is
+        detected once. Nothing where `extra` has a constraint.
         """
         if self._extra.keys() & {"grammar", "response_format"}:
             return frozenset()
-        found = set() if "response_format" in self._refused else {"json-schema"}
+        result = set() if "response_format" in self._refused else {"json-schema"}
         if "grammar" not in self._refused and self._tokenizer.llama():
-            found.add("gbnf")
-        return frozenset(found)
+            result.add("gbnf")
+        return frozenset(result)
 
     def count(self, text: str) -> int | None:
-        """Tokens of a text: of a server with `/tokenize` what it says, for OpenAI's own models
-        `tiktoken`, where it is installed; else None.
+        """The tokens of a text, by the server's `/tokenize`, for OpenAI's own models by `tiktoken` if
+        installed; else None.
         """
         return self._tokenizer.count(text)
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
-        """`n` completions; see `ChatModel.chat`. A server that gives fewer at a time is asked for
-        the others, with seeds that count up; more than `n` are cut. Raises `ModelError` where none
-        comes in `timeout` seconds (that of the model, where none is given).
+        """`n` completions; see `ChatModel.chat`. A server that gives fewer at a time is asked for the
+        others, with seeds that count up. Raises `ModelError` where none comes within `timeout` seconds
+        (by default that of the model).
         """
         request = ChatRequest(messages, **options)
         if request.n < 1:
@@ -494,23 +487,23 @@ class OpenAIModel:
             if n - len(items) > 1:
                 asked["n"] = n - len(items)
             try:
-                found = self._one(asked, wait)
+                result = self._one(asked, wait)
             except ModelError as error:
                 if not items:
                     raise
-                # What came is not lost for what did not.
+                # The completions that came are not lost.
                 _log.warning("%d of %d completions came: %s", len(items), n, error.message)
                 break
-            if len(found) < asked.get("n", 1):
-                # It gives one at a time, and says nothing of it: it is not asked for several again.
+            if len(result) < asked.get("n", 1):
+                # It gives one at a time without an error, and is not asked for several again.
                 self._refuse("n", "it gave fewer completions than it was asked for")
-            items += found.items
-            usage = found.usage if usage is None else usage + found.usage
-            requests, model = requests + found.requests, found.model or model
+            items += result.items
+            usage = result.usage if usage is None else usage + result.usage
+            requests, model = requests + result.requests, result.model or model
         return Completions(tuple(items[:n]), usage or Usage(), model, requests)
 
     def _one(self, body: dict[str, Any], wait: Wait) -> Completions:
-        """The completions of a request that is sent until it is answered."""
+        """The completions of a request, with retries."""
         tries, sent, pause = 0, 0, _FIRST
         while True:
             fitting = self._fitting(body)
@@ -548,8 +541,8 @@ class OpenAIModel:
             tries, pause = tries + 1, min(pause * 2, _LONGEST)
 
     def _sent(self, body: dict[str, Any], wait: Wait) -> tuple[bytes, bool]:
-        """The body of the reply to a request, and whether it is a stream. Raises what the library
-        raises, and `BrokenReplyError`.
+        """The body of the reply to a request, and whether it is a stream. Raises errors of the library,
+        and `BrokenReplyError`.
         """
         body = dict(body)
         extra = dict(self._extra)
@@ -568,17 +561,17 @@ class OpenAIModel:
                     raise BrokenReplyError("the reply did not end in time")
             return b"".join(parts), "event-stream" in response.headers.get("content-type", "")
 
-    # -- what a server refuses ---------------------------------------------------------------------
+    # -- refused parameters ------------------------------------------------------------------------
 
     def _fitting(self, body: dict[str, Any]) -> dict[str, Any]:
-        """A request without what the server refused."""
-        found = dict(body)
-        for name in self._refused & set(found):
-            value = found.pop(name)
+        """A request without the parameters that the server refused."""
+        result = dict(body)
+        for name in self._refused & set(result):
+            value = result.pop(name)
             other = OTHER_NAMES.get(name)
             if other is not None and other not in self._refused:
-                found[other] = value
-        return found
+                result[other] = value
+        return result
 
     def _refuse(self, name: str, why: str) -> None:
         with self._lock:
@@ -588,14 +581,14 @@ class OpenAIModel:
         _log.warning("%s does not take %s, which is left out from now on: %s", self._who, name, why)
 
     def _clean(self, text: str) -> str:
-        """A message without the key, also where a server repeats part of it."""
+        """A message without the key, even where a server repeats part of it."""
         if len(self._key) > 4:
             text = text.replace(self._key, "[key]")
         return shortened(SECRET.sub("[key]", text), 500)
 
 
 def _whole(text: str) -> str:
-    """A text that can be sent: halves of surrogate pairs that stand alone are no text of UTF-8."""
+    """A text that can be sent: unpaired surrogates, which UTF-8 lacks, are replaced."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -604,8 +597,8 @@ def _whole(text: str) -> str:
 
 
 def _strict(schema: Any) -> bool:
-    """Whether a schema is in the part that OpenAI's strict mode takes: every object says all of its
-    properties, and all are required.
+    """Whether OpenAI's strict mode takes a schema: every object lists its properties, and all are
+    required.
     """
     if isinstance(schema, Mapping):
         if schema.get("type") == "object" or "properties" in schema:

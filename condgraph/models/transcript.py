@@ -1,8 +1,8 @@
-"""Transcripts of a model's calls: written while it is asked, and played again without it.
+"""Transcripts of a model's calls: recorded, and replayed without the model.
 
-A transcript is JSON lines, one line a call: the key (a hash of the canonical request), the request,
-the completions or the error, what was counted before, and the model's name. It holds no key of an
-API, no header and no address; it does hold what the prompts show of a graph.
+A transcript is JSON lines, one for each call: the key (a hash of the canonical request), the request,
+the completions or the error, counts of tokens before it, and the model's name. It contains no API
+key, header or address, but all that the prompts show of a graph.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def key_of(request: Mapping[str, Any]) -> str:
 
 
 class Recording(ModelAround):
-    """A model whose calls are added to a transcript. With `reuse=True` a request that the transcript
-    holds is answered from it, and the model is asked for the others alone.
+    """A model whose calls are added to a transcript. With `reuse=True` requests in the transcript are
+    answered from it, and only others reach the model.
     """
 
     def __init__(self, model: ChatModel, path: str | Path, *, reuse: bool = False) -> None:
@@ -55,27 +55,27 @@ class Recording(ModelAround):
         return f"Recording({self._model!r}, {str(self.path)!r})"
 
     def count(self, text: str) -> int | None:
-        """The model's; it is written with the next call."""
-        found = self._model.count(text)
-        if found is not None:
+        """The count of the model, which is recorded with the next call."""
+        result = self._model.count(text)
+        if result is not None:
             with self._lock:
-                self._counts[_digest(text)] = found
-        return found
+                self._counts[_digest(text)] = result
+        return result
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
-        """The model's completions, or its `ModelError`, which the transcript holds as well."""
+        """The model's completions or its `ModelError`, which is recorded as well."""
         request = canonical(ChatRequest(messages, **options))
         if self._known is not None and (known := self._known.known(request)) is not None:
             return known
         try:
-            found = self._model.chat(messages, **options)
+            result = self._model.chat(messages, **options)
         except ModelError as error:
             self._write(request, {"error": {"message": error.message, "hint": error.hint}})
             raise
-        completions = [{"text": one.text, "finish": one.finish} for one in found]
-        usage = {"prompt_tokens": found.usage.prompt_tokens, "completion_tokens": found.usage.completion_tokens}
-        self._write(request, {"completions": completions, "usage": usage, "answered_by": found.model, "requests": found.requests})
-        return found
+        completions = [{"text": item.text, "finish": item.finish} for item in result]
+        usage = {"prompt_tokens": result.usage.prompt_tokens, "completion_tokens": result.usage.completion_tokens}
+        self._write(request, {"completions": completions, "usage": usage, "answered_by": result.model, "requests": result.requests})
+        return result
 
     def _write(self, request: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
         with self._lock:
@@ -83,7 +83,7 @@ class Recording(ModelAround):
             line = {"key": key_of(request), "model": self.name, "accepts": sorted(self.accepts), "request": request, **reply}
             if counts:
                 line["counts"] = counts
-            # Half of a pair that stands alone is no text of UTF-8; JSON can escape it.
+            # UTF-8 has no unpaired surrogates; JSON can escape them.
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, ensure_ascii=True) + "\n")
 
@@ -91,9 +91,9 @@ class Recording(ModelAround):
 class Replaying:
     """The calls of a transcript, without a model or a network.
 
-    A request that was made several times gets its replies in order, and from the first one again.
-    One that the transcript does not hold is a `TranscriptError`. `model` chooses, where a transcript
-    has the calls of several models.
+    A request that was made several times gets its replies in order, then from the first again. A
+    request that is not in the transcript is a `TranscriptError`. `model` selects one of several models
+    in a transcript.
     """
 
     def __init__(self, path: str | Path, *, model: str | None = None) -> None:
@@ -109,32 +109,32 @@ class Replaying:
 
     @property
     def name(self) -> str:
-        """The name of the model whose calls these are."""
+        """The name of the recorded model."""
         return self._name
 
     @property
     def accepts(self) -> frozenset[str]:
-        """What the model took."""
+        """The constraints that the model took."""
         return self._accepts
 
     def count(self, text: str) -> int | None:
-        """What the model counted; None for another text."""
+        """The recorded count; None for another text."""
         return self._counts.get(_digest(text))
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
-        """What the model gave for this request, or raised."""
+        """The recorded completions, or the recorded `ModelError`."""
         request = canonical(ChatRequest(messages, **options))
-        found = self.known(request)
-        if found is None:
+        result = self.known(request)
+        if result is None:
             said = repr(messages[-1]["content"][-200:]) if messages else "nothing"
             raise TranscriptError(
                 f"{self.path.name} holds {len(self._replies)} requests, and not this one ({key_of(request)}), which ends in {said}",
                 hint="the graph, the demonstrations, the prompts, the options or the version differ: record again",
             )
-        return found
+        return result
 
     def known(self, request: Mapping[str, Any]) -> Completions | None:
-        """What the model gave for a canonical request; None where the transcript does not hold it."""
+        """The recorded completions of a canonical request; None where it is not in the transcript."""
         key = key_of(request)
         with self._lock:
             replies = self._replies.get(key)
@@ -150,11 +150,11 @@ class Replaying:
             with self.path.open(encoding="utf-8") as lines:
                 for number, line in enumerate(lines, 1):
                     if line.strip():
-                        found = _line(line, f"{self.path.name}, line {number}")
-                        if model is None or found["model"] == model:
-                            models.setdefault(found["model"], frozenset(found["accepts"]))
-                            self._replies.setdefault(found["key"], []).append(found)
-                            self._counts.update(found.get("counts", {}))
+                        result = _line(line, f"{self.path.name}, line {number}")
+                        if model is None or result["model"] == model:
+                            models.setdefault(result["model"], frozenset(result["accepts"]))
+                            self._replies.setdefault(result["key"], []).append(result)
+                            self._counts.update(result.get("counts", {}))
         except OSError as error:
             raise TranscriptError(f"the transcript {self.path} cannot be read: {error.strerror}") from error
         except UnicodeDecodeError as error:
@@ -169,32 +169,32 @@ class Replaying:
 
 
 def _line(line: str, where: str) -> Mapping[str, Any]:
-    """A line of a transcript, whose parts are as they should be."""
+    """A line of a transcript, validated."""
     try:
-        found = json.loads(line)
-        if key_of(found["request"]) != found["key"]:
+        result = json.loads(line)
+        if key_of(result["request"]) != result["key"]:
             raise TranscriptError(f"{where}: the key is not the hash of the request", hint="was the request changed by hand?")
-        if not isinstance(found["model"], str) or not all(isinstance(one, str) for one in found["accepts"]):
+        if not isinstance(result["model"], str) or not all(isinstance(item, str) for item in result["accepts"]):
             raise TypeError("the model is no text")
-        if not all(isinstance(count, int) for count in found.get("counts", {}).values()):
+        if not all(isinstance(count, int) for count in result.get("counts", {}).values()):
             raise TypeError("a count is no number")
-        if "error" in found:
-            str(found["error"]["message"])
+        if "error" in result:
+            str(result["error"]["message"])
         else:
-            _completions(found)
+            _completions(result)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise TranscriptError(f"{where} is no call of a model: {type(error).__name__} {error}") from error
-    return dict(found)
+    return dict(result)
 
 
 def _completions(line: Mapping[str, Any]) -> Completions:
-    """What a line says that the model gave. Raises `ModelError` for what it says that it raised."""
+    """The completions of a line. Raises its `ModelError`."""
     error = line.get("error")
     if error is not None:
         raise ModelError(str(error["message"]), hint=error.get("hint"))
     usage = line["usage"]
-    items = [Completion(one["text"], one["finish"]) for one in line["completions"]]
-    if not all(isinstance(one["text"], str) and one["finish"] in _FINISHES for one in line["completions"]):
+    items = [Completion(item["text"], item["finish"]) for item in line["completions"]]
+    if not all(isinstance(item["text"], str) and item["finish"] in _FINISHES for item in line["completions"]):
         raise TypeError("a completion is no text")
     return Completions(
         tuple(items),

@@ -47,19 +47,19 @@ def equal(answer: str, predicted: str) -> bool:
 
 
 def _same_year(answer: str, predicted: str) -> bool:
-    one, other = _DATE(answer), _DATE(predicted)
-    if one is not None and other is not None:
+    value, other = _DATE(answer), _DATE(predicted)
+    if value is not None and other is not None:
         return False
-    if one is not None and _YEAR(predicted):
-        return int(one[1]) == int(predicted)
+    if value is not None and _YEAR(predicted):
+        return int(value[1]) == int(predicted)
     return other is not None and _YEAR(answer) is not None and int(other[1]) == int(answer)
 
 
 def _same_number(answer: str, predicted: str) -> bool:
-    one, other = _NUMBER(answer), _NUMBER(predicted)
-    if one is None or other is None or (one[2] or "") != (other[2] or ""):
+    value, other = _NUMBER(answer), _NUMBER(predicted)
+    if value is None or other is None or (value[2] or "") != (other[2] or ""):
         return False
-    a, b = (float(found[1].replace(",", "")) for found in (one, other))
+    a, b = (float(result[1].replace(",", "")) for result in (value, other))
     # Whole numbers, years and counts among them, are equal or not.
     if a.is_integer() and b.is_integer():
         return a == b
@@ -110,9 +110,9 @@ def wrong_of(texts: Iterator[str], answer: str) -> list[str]:
 
 def shuffled(answer: str, wrong: list[str], pick: random.Random) -> tuple[str, ...]:
     """The answer among the wrong choices, filled up to ten."""
-    found = [answer, *wrong[: CHOICES - 1]]
-    pick.shuffle(found)
-    return (*found, *[UNKNOWN_CHOICE] * (CHOICES - len(found)))
+    result = [answer, *wrong[: CHOICES - 1]]
+    pick.shuffle(result)
+    return (*result, *[UNKNOWN_CHOICE] * (CHOICES - len(result)))
 
 
 def _why(ask: Ask, facts: Facts) -> str:
@@ -165,9 +165,9 @@ def _values(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> Iter
     """Values of the attribute: of things of the same concept first, then each once."""
     snapshot, number = facts.snapshot, facts.snapshot.predicate(ask.key)
     base, (low, high) = snapshot.relations, snapshot.attribute_offsets[number : number + 2]
-    own = {concept for one in runner.numbers(ask.first)[:1].tolist() for concept in facts.concepts(one)}
+    own = {concept for item in runner.numbers(ask.first)[:1].tolist() for concept in facts.concepts(item)}
     drawn = [base + at for at in pick.sample(range(low, high), min(_DRAWS // 2, high - low))]
-    alike = [one for one in drawn if not own.isdisjoint(facts.concepts(facts.subject(one)))] if own else []
+    alike = [item for item in drawn if not own.isdisjoint(facts.concepts(facts.subject(item)))] if own else []
     if len(alike) < CHOICES:
         alike += facts.alike.values(number, pick, _DRAWS)
     kind = type(ask.value)
@@ -221,11 +221,11 @@ def _near(value: object, facts: Facts, pick: random.Random) -> Iterator[str]:
     at = value.start if isinstance(value, Time) else _float(value)
     for start, end, keys in pick.sample(groups, min(_LENDERS, len(groups))):
         place = start + int(np.searchsorted(keys, at))
-        near = sorted(range(max(start, place - _LENT), min(end, place + _LENT)), key=lambda one: abs(one - place))
+        near = sorted(range(max(start, place - _LENT), min(end, place + _LENT)), key=lambda item: abs(item - place))
         for one in near:
             statement = facts.snapshot.relations + one
-            shown, found = facts.shown(statement), facts.value(statement)
-            if shown is not None and (not isinstance(value, Time) or getattr(found, "precision", None) is value.precision):
+            shown, result = facts.shown(statement), facts.value(statement)
+            if shown is not None and (not isinstance(value, Time) or getattr(result, "precision", None) is value.precision):
                 yield shown
 
 

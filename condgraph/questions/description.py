@@ -114,8 +114,8 @@ class Ask:
         Pro, Appendix I).
         """
         own = {"QueryAttribute": 1, "Relation": 1, "SelectAmong": 2, "SelectBetween": 3, "Verify": 2}
-        found = own.get(self.kind, 2 if self.kind.startswith("Qualifier") else 0)
-        return found + (self.qualifier is not None) + self.first.hops + (0 if self.second is None else self.second.hops)
+        result = own.get(self.kind, 2 if self.kind.startswith("Qualifier") else 0)
+        return result + (self.qualifier is not None) + self.first.hops + (0 if self.second is None else self.second.hops)
 
 
 def family(value: Cell) -> str:
@@ -138,10 +138,10 @@ def located(described: Description) -> list[Call]:
         return [("Find", (described.name,))]
     last: list[Call] = [] if described.concept is None else [("FilterConcept", (described.concept,))]
     if described.union:
-        found: list[Call] = []
+        result: list[Call] = []
         for at, condition in enumerate(described.conditions):
-            found += [*_condition(condition, []), *last, *([("Or", ())] if at else [])]
-        return found
+            result += [*_condition(condition, []), *last, *([("Or", ())] if at else [])]
+        return result
     # Relations begin at their other ends; attributes filter what is there.
     calls: list[Call] = []
     for condition in described.conditions:
@@ -161,7 +161,7 @@ def _condition(condition: Condition, before: list[Call]) -> list[Call]:
         calls = [*located(condition.target), ("Relate", (condition.predicate, "backward" if condition.outward else "forward"))]
     else:
         calls = [*(before or [("FindAll", ())]), _test("Filter", (condition.key,), condition.value, condition.op)]
-    return [*calls, *(_test("QFilter", (one.key,), one.value, one.op) for one in condition.qualifiers)]
+    return [*calls, *(_test("QFilter", (qualifier.key,), qualifier.value, qualifier.op) for qualifier in condition.qualifiers)]
 
 
 def asked(ask: Ask) -> list[Call]:
@@ -189,15 +189,15 @@ def asked(ask: Ask) -> list[Call]:
 
 def steps(calls: list[Call]) -> list[dict[str, Any]]:
     """Calls as the data set's JSON: each step with the steps that it depends on."""
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     stack: list[int] = []
     for at, (function, texts) in enumerate(calls):
         needs = FUNCTIONS[function].inputs
         taken = stack[len(stack) - needs :]
         del stack[len(stack) - needs :]
         stack.append(at)
-        found.append({"function": function, "dependencies": taken, "inputs": list(texts)})
-    return found
+        result.append({"function": function, "dependencies": taken, "inputs": list(texts)})
+    return result
 
 
 def without_each(described: Description) -> Iterator[Description]:

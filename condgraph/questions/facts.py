@@ -55,31 +55,31 @@ class Alike:
     def values(self, predicate: int, pick: random.Random, most: int) -> list[int]:
         """Statements of an attribute with values that differ, drawn from all of its values."""
         low, high = self._snapshot.attribute_offsets[predicate : predicate + 2]
-        found = self._different("att", predicate, np.arange(low, high))
-        return [self._snapshot.relations + int(found[at]) for at in pick.sample(range(len(found)), min(most, len(found)))]
+        result = self._different("att", predicate, np.arange(low, high))
+        return [self._snapshot.relations + int(result[at]) for at in pick.sample(range(len(result)), min(most, len(result)))]
 
     def qualifiers(self, key: int, pick: random.Random, most: int) -> list[Cell]:
         """Values of a qualifier that differ, drawn from all of them."""
         get = self._snapshot.arrays.get
         low, high = get("qkey.offsets")[key : key + 2].tolist()
-        found = self._different("q", key, get("qkey.items")[low:high])
-        drawn = pick.sample(range(len(found)), min(most, len(found)))
-        values = (self._cell(self._snapshot.value("q", int(found[at]))) for at in drawn)
+        result = self._different("q", key, get("qkey.items")[low:high])
+        drawn = pick.sample(range(len(result)), min(most, len(result)))
+        values = (self._cell(self._snapshot.value("q", int(result[at]))) for at in drawn)
         return [value for value in values if value is not None]
 
     def _different(self, family: str, predicate: int, cells: NDArray[Any]) -> NDArray[np.int64]:
         """One of the cells, which are in order, for each value."""
-        found = self._kept.get((family, predicate))
-        if found is None:
+        result = self._kept.get((family, predicate))
+        if result is None:
             parts = [self._snapshot.arrays.get(f"{family}.{part}")[cells] for part in ("kind", "a", "ref", "unit")]
             new = np.ones(len(cells), bool)
             new[1:] = np.any([part[1:] != part[:-1] for part in parts], axis=0)
-            found = cells[new]
-            found = found[:: max(1, len(found) // _MOST)].astype(np.int64)
+            result = cells[new]
+            result = result[:: max(1, len(result) // _MOST)].astype(np.int64)
             if len(self._kept) >= _KEPT:
                 self._kept.clear()
-            self._kept[family, predicate] = found
-        return found
+            self._kept[family, predicate] = result
+        return result
 
     def groups(self, value: Quantity | Time) -> list[Group]:
         """The runs of attributes with values of the type and unit of one."""
@@ -134,13 +134,13 @@ class Run(NamedTuple):
     @property
     def first(self) -> int:
         """The first of them."""
-        found: int = self.items[self.low]
-        return found
+        result: int = self.items[self.low]
+        return result
 
     def draw(self, pick: random.Random) -> int:
         """One of them."""
-        found: int = self.items[self.low if self.high - self.low == 1 else pick.randrange(self.low, self.high)]
-        return found
+        result: int = self.items[self.low if self.high - self.low == 1 else pick.randrange(self.low, self.high)]
+        return result
 
 
 class Facts:
@@ -176,7 +176,7 @@ class Facts:
             runs = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
         else:
             starts = get("grp.start").tolist()
-            wanted = {int(one) for one, name in _KIND_OF.items() if name == kind}
+            wanted = {int(item) for item, name in _KIND_OF.items() if name == kind}
             kinds = get("grp.kind").tolist()
             runs = [(base + starts[i], base + starts[i + 1]) for i in range(len(kinds)) if kinds[i] in wanted]
         runs = [run for run in runs if run[0] < run[1] and self.told(run[0])]
@@ -197,9 +197,9 @@ class Facts:
         if not pool.runs:
             return None
         if self._concept_weights and self._concept_weights[-1] and pick.random() < 0.5:
-            found = self._draw_of_member(pick, kind, qualified)
-            if found is not None:
-                return found
+            result = self._draw_of_member(pick, kind, qualified)
+            if result is not None:
+                return result
         statement = None
         for _ in range(_TRIES):
             low, high = pool.runs[bisect_right(pool.weights, pick.random() * pool.weights[-1], 0, len(pool.runs) - 1)]
@@ -280,12 +280,12 @@ class Facts:
         """The qualifiers of a statement as conditions take them; entities by name."""
         if self._owned is None:
             return []
-        found = []
+        result = []
         for at in range(self._owned[statement], min(self._owned[statement + 1], self._owned[statement] + 16)):
             value = self.cell(self.snapshot.value("q", at)) if self._told[self._qkey[at]] else None
             if value is not None:
-                found.append((self.snapshot.predicate_name(self._qkey[at]), value))
-        return found
+                result.append((self.snapshot.predicate_name(self._qkey[at]), value))
+        return result
 
     def cell(self, value: Any) -> Cell | None:
         """A value as conditions take it; None for one that no question can use."""
@@ -324,7 +324,7 @@ class Facts:
     def _runs(self, items: memoryview, at: int, high: int) -> list[Run]:
         # One step a predicate, however many statements it has there.
         relations, base = self.snapshot.relation_offsets, self.snapshot.relations
-        attributes, found = self.snapshot.attribute_offsets, []
+        attributes, result = self.snapshot.attribute_offsets, []
         while at < high:
             statement = items[at]
             if statement < base:
@@ -335,9 +335,9 @@ class Facts:
                 end = base + attributes[predicate + 1]
             after = bisect_left(items, end, at, high)
             if self._told[predicate]:
-                found.append(Run(predicate, statement < base, items, at, after))
+                result.append(Run(predicate, statement < base, items, at, after))
             at = after
-        return found
+        return result
 
     # -- names and concepts ------------------------------------------------------------------------
 

@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 
 
 def _set(text: str, between: str | None = None) -> frozenset[str]:
-    return frozenset(" ".join(one.split()) for one in text.split(between))
+    return frozenset(" ".join(item.split()) for item in text.split(between))
 
 
 def _map(text: str) -> dict[str, str]:
     """Pairs "key: value", with semicolons between them."""
-    pairs = (one.partition(":") for one in text.split(";"))
+    pairs = (item.partition(":") for item in text.split(";"))
     return {" ".join(key.split()): " ".join(value.split()) for key, _, value in pairs}
 
 
@@ -136,8 +136,8 @@ def words_of(predicate: str) -> str:
         words.pop()
     if len(words) > 1 and words[0].casefold() == "has":
         words.pop(0)
-    found = " ".join(words)
-    return SHORT.get(found.casefold(), found)
+    result = " ".join(words)
+    return SHORT.get(result.casefold(), result)
 
 
 @lru_cache(maxsize=4096)
@@ -248,12 +248,12 @@ def _noun(name: str, several: bool) -> Forms:
     many = name if ends else plural(name)
     outward = f"{many} include" if several else f"{name} is"
     joined = f"The {_braced(many)} of {{}} include {{}}" if several else f"The {_braced(name)} of {{}} is {{}}"
-    one = singular(name) if ends else name
+    value = singular(name) if ends else name
     if "," in name and ends:
         # "languages spoken, written, or signed"
         head, space, rest = name.partition(" ")
-        one = f"{singular(head)}{space}{rest}"
-    return Forms(True, outward, f"is {a(one)} {one} of" if several else f"is the {one} of", joined, one)
+        value = f"{singular(head)}{space}{rest}"
+    return Forms(True, outward, f"is {a(value)} {value} of" if several else f"is the {value} of", joined, value)
 
 
 def _braced(text: str) -> str:

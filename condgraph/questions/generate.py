@@ -129,8 +129,8 @@ def kind_shares(kinds: Collection[str] | Mapping[str, float] | None, tables: boo
     every = (*KINDS, *TABLE_KINDS)
     if kinds is None:
         # A table is asked as tables are, for the half of it.
-        found = dict(KIND_SHARES)
-        return {**found, **dict.fromkeys(TABLE_KINDS, 0.25)} if tables else found
+        result = dict(KIND_SHARES)
+        return {**result, **dict.fromkeys(TABLE_KINDS, 0.25)} if tables else result
     if isinstance(kinds, str):
         kinds = (kinds,)
     shares = dict(kinds) if isinstance(kinds, Mapping) else dict.fromkeys(kinds, 1.0)
@@ -274,9 +274,9 @@ def _assigned(
 
 def _neighbours(entity: int, condition: Related, facts: Facts) -> list[int]:
     number = facts.snapshot.predicate(condition.predicate)
-    found = facts.of(entity, number, relation=True) if condition.outward else facts.onto(entity, number)
+    result = facts.of(entity, number, relation=True) if condition.outward else facts.onto(entity, number)
     end = facts.target if condition.outward else facts.subject
-    return list(dict.fromkeys(end(int(statement)) for statement in islice(found, _MOST_TRIED)))
+    return list(dict.fromkeys(end(int(statement)) for statement in islice(result, _MOST_TRIED)))
 
 
 def _named(target: Description, entity: int, facts: Facts) -> bool:
@@ -318,7 +318,7 @@ class Asker:
         """Whether the graph has the facts that a kind asks about."""
         facts = self.facts
         if kind == "QualifierLiteral":
-            return any(facts.has(one, True) for one in _VALUES)
+            return any(facts.has(item, True) for item in _VALUES)
         if kind == "QualifierRelational":
             return facts.has(RELATION, True)
         if kind == "Relation":
@@ -360,15 +360,15 @@ class Asker:
         entity = self._entity()
         if entity is None or self.facts.name(entity) is None:
             return None
-        found = self.locator.one(entity, max(hops, 1))
-        return None if found is None else Ask("QueryName", found)
+        result = self.locator.one(entity, max(hops, 1))
+        return None if result is None else Ask("QueryName", result)
 
     def _count(self, hops: int) -> Ask | None:
         entity = self._entity()
-        found = None if entity is None else self.locator.several(entity, hops)
-        if found is None or not found.conditions:
+        result = None if entity is None else self.locator.several(entity, hops)
+        if result is None or not result.conditions:
             return None
-        return Ask("Count", found) if 2 <= len(self.runner.numbers(found)) <= _MOST else None
+        return Ask("Count", result) if 2 <= len(self.runner.numbers(result)) <= _MOST else None
 
     def _told(self, statement: int, left: int) -> tuple[Description, str, Cell, Restriction | None] | None:
         """The subject of an attribute described, the attribute, its value, and the qualifier that
@@ -382,10 +382,10 @@ class Asker:
         key = facts.snapshot.predicate_name(number)
         restriction = None
         if len(facts.of(subject, number, relation=False)) > 1:
-            found = facts.qualifiers(statement)
-            if not found:
+            result = facts.qualifiers(statement)
+            if not result:
                 return None
-            restriction = Restriction(*_plain(self.pick.choice(found)))
+            restriction = Restriction(*_plain(self.pick.choice(result)))
             left -= 1
         if is_code(key, value) and key.split("_")[-1].split(" ")[-1].casefold().endswith("id"):
             return None
@@ -463,11 +463,11 @@ class Asker:
             return None
         first = self.pick.randint(0, max(left, 0))
         avoid = frozenset({statement})
-        found = [
+        result = [
             self.locator.one(entity, hops, avoid) or self.locator.one(entity, 0)
             for entity, hops in ((subject, first), (target, left - first))
         ]
-        return (found[0], found[1]) if found[0] is not None and found[1] is not None and found[0] != found[1] else None
+        return (result[0], result[1]) if result[0] is not None and result[1] is not None and result[0] != result[1] else None
 
     def _among(self, hops: int) -> Ask | None:
         statement = self._fact(_SIZES, False)
@@ -477,12 +477,12 @@ class Asker:
         key = self.facts.snapshot.predicate_name(number)
         if value is None or is_code(key, value):
             return None
-        found = self.locator.several(self.facts.subject(statement), hops - 2, frozenset({statement}))
-        if found is None or not 3 <= len(self.runner.numbers(found)) <= _MOST:
+        result = self.locator.several(self.facts.subject(statement), hops - 2, frozenset({statement}))
+        if result is None or not 3 <= len(self.runner.numbers(result)) <= _MOST:
             return None
-        ask = Ask("SelectAmong", found, key=key, value=value, op=self.pick.choice(("largest", "smallest")))
+        ask = Ask("SelectAmong", result, key=key, value=value, op=self.pick.choice(("largest", "smallest")))
         # A superlative of one or two is none, and metres and kilograms have none together.
-        own = [self.facts.of(int(one), number, relation=False) for one in self.runner.numbers(found)]
+        own = [self.facts.of(int(item), number, relation=False) for item in self.runner.numbers(result)]
         units = {self.facts.unit(int(statement)) for statements in own for statement in statements}
         return ask if sum(map(bool, map(len, own))) >= 3 and len(units) == 1 else None
 
@@ -526,25 +526,25 @@ class Asker:
         if statement is None:
             return None
         facts = self.facts
-        value, found = facts.value(statement), facts.qualifiers(statement)
+        value, result = facts.value(statement), facts.qualifiers(statement)
         subject = facts.subject(statement)
-        if value is None or not found or not facts.is_entity(subject):
+        if value is None or not result or not facts.is_entity(subject):
             return None
         described = self.locator.one(subject, hops - 2, frozenset({statement})) or self.locator.one(subject, 0)
         key = facts.snapshot.predicate_name(facts.predicate(statement))
-        qkey = self.pick.choice(found)[0]
+        qkey = self.pick.choice(result)[0]
         return None if described is None else Ask("QualifierLiteral", described, key=key, value=value, qkey=qkey)
 
     def _qualifier_relational(self, hops: int) -> Ask | None:
         statement = self._fact((RELATION,), True)
         if statement is None:
             return None
-        found = self.facts.qualifiers(statement)
-        pair = self._pair(statement, hops - 2) if found else None
+        result = self.facts.qualifiers(statement)
+        pair = self._pair(statement, hops - 2) if result else None
         if pair is None:
             return None
         key = self.facts.snapshot.predicate_name(self.facts.predicate(statement))
-        return Ask("QualifierRelational", *pair, key=key, qkey=self.pick.choice(found)[0])
+        return Ask("QualifierRelational", *pair, key=key, qkey=self.pick.choice(result)[0])
 
 
 def _plain(found: tuple[str, Cell]) -> tuple[str, str, Cell]:
@@ -620,8 +620,8 @@ class Questions(Iterator[Question]):
     def __next__(self) -> Question:
         while self._made < self.wanted and self._alive:
             kind = self._kinds.lacking(self._alive)
-            found = self._one(kind)
-            if found is None:
+            result = self._one(kind)
+            if result is None:
                 self._failed[kind] += 1
                 if self._failed[kind] >= _FAILURES:
                     self._alive.remove(kind)
@@ -630,7 +630,7 @@ class Questions(Iterator[Question]):
             self._failed[kind] = 0
             self._kinds.made[kind] += 1
             self._made += 1
-            return found
+            return result
         if self._made < self.wanted:
             self._why()
         raise StopIteration
@@ -641,12 +641,12 @@ class Questions(Iterator[Question]):
         return self._asker.can(kind) if kind in KINDS else bool(self._tables.tables) and self._tables.can(kind)
 
     def _possible(self, shares: dict[str, float], *, named: bool) -> dict[str, float]:
-        found = {kind: share for kind, share in shares.items() if self._can(kind) and FEWEST.get(kind, 1) <= self._largest}
-        lost = [kind for kind in shares if kind not in found]
-        if lost and (named or not found):
+        result = {kind: share for kind, share in shares.items() if self._can(kind) and FEWEST.get(kind, 1) <= self._largest}
+        lost = [kind for kind in shares if kind not in result]
+        if lost and (named or not result):
             self.warnings.append(f"the graph has no facts for questions of kind {', '.join(lost)}, or they need more hops")
-        total = sum(found.values())
-        return {kind: share / total for kind, share in found.items()}
+        total = sum(result.values())
+        return {kind: share / total for kind, share in result.items()}
 
     def _bucket(self, hops: int) -> int:
         return hops if self._exact else min(hops, self._largest)
@@ -666,15 +666,15 @@ class Questions(Iterator[Question]):
         fitting = [hops for hops in self._hops.shares if hops >= FEWEST.get(kind, 1)]
         spare: tuple[Question, int, str] | None = None
         for _ in range(_TRIES):
-            found = self._sample(kind, self._hops.lacking(fitting))
-            if found is None:
+            result = self._sample(kind, self._hops.lacking(fitting))
+            if result is None:
                 continue
-            question, hops, key = found
+            question, hops, key = result
             if self._hops.open(hops) or kind not in KINDS:
                 if (kept := self._kept(question, hops, key)) is not None:
                     return kept
             elif hops in self._hops.shares:
-                spare = spare or found
+                spare = spare or result
         # A quota that the graph cannot keep gives way to one more question.
         return None if spare is None else self._kept(*spare)
 
@@ -693,10 +693,10 @@ class Questions(Iterator[Question]):
         if ask is None or self._bucket(ask.hops) not in self._hops.shares:
             return None
         calls = asked(ask)
-        found = self._answer(ask, calls)
-        if found is None:
+        result = self._answer(ask, calls)
+        if result is None:
             return None
-        answer, value = found
+        answer, value = result
         words = self._words.question(ask)
         if kind not in ("Verify", "SelectBetween") and (stands_in(answer, words) or _gives_away(ask, answer)):
             return None
@@ -722,27 +722,27 @@ class Questions(Iterator[Question]):
         if ask.kind in ("QueryAttribute", "Verify") and ask.qualifier is not None:
             # The qualifier has to tell one value from others.
             every = self._runner.answer(asked(replace(ask, kind="QueryAttribute", qualifier=None))).texts
-            one = self._runner.answer(asked(replace(ask, kind="QueryAttribute"))).texts
-            if len(one) != 1 or len(every) < 2:
+            value = self._runner.answer(asked(replace(ask, kind="QueryAttribute"))).texts
+            if len(value) != 1 or len(every) < 2:
                 return None
         return texts[0], answer.values[0]
 
     def _of_table(self, kind: str) -> tuple[Question, int, str] | None:
-        found = self._tables.ask(kind)
-        if found is None or not found.found < found.without or (self._exact and found.hops not in self._hops.shares):
+        result = self._tables.ask(kind)
+        if result is None or not result.found < result.without or (self._exact and result.hops not in self._hops.shares):
             return None
-        answer = answer_of(self._snapshot, found.query)
+        answer = answer_of(self._snapshot, result.query)
         texts = answer.texts
-        if len(texts) != 1 or not good(texts[0]) or stands_in(texts[0], found.question):
+        if len(texts) != 1 or not good(texts[0]) or stands_in(texts[0], result.question):
             return None
-        wrong = wrong_of(iter(found.wrong), texts[0])
-        said = [name for name, holds in (("Multi-hop", found.hops > 1), ("Comparison", kind == "Superlative")) if holds]
+        wrong = wrong_of(iter(result.wrong), texts[0])
+        said = [name for name, holds in (("Multi-hop", result.hops > 1), ("Comparison", kind == "Superlative")) if holds]
         question = Question(
-            "", found.question, texts[0], kind, found.hops, tuple(said), shuffled(texts[0], wrong, self._pick),
-            llm_query=found.query, entities=found.entities, answer_type=self._type(kind, answer.values[0]),
-            fewer=None if len(wrong) == CHOICES - 1 else found.fewer,
+            "", result.question, texts[0], kind, result.hops, tuple(said), shuffled(texts[0], wrong, self._pick),
+            llm_query=result.query, entities=result.entities, answer_type=self._type(kind, answer.values[0]),
+            fewer=None if len(wrong) == CHOICES - 1 else result.fewer,
         )  # fmt: skip
-        return question, self._bucket(found.hops), found.query
+        return question, self._bucket(result.hops), result.query
 
     def _type(self, kind: str, value: object) -> str:
         """The type of an answer; a text of a qualifier that names something is that thing."""
@@ -773,13 +773,13 @@ class Questions(Iterator[Question]):
 
     def _several(self, predicate: str) -> bool:
         """Whether a subject of a relation has more than one object of it, as a rule."""
-        found = self._means.get(predicate)
-        if found is None:
+        result = self._means.get(predicate)
+        if result is None:
             number, offsets = self._snapshot.predicate(predicate), self._snapshot.relation_offsets
             low, high = offsets[number], offsets[number + 1]
             subjects = self._snapshot.relation_subject[low : min(high, low + 4096)]
-            found = self._means[predicate] = len(subjects) > 1.5 * max(1, len(set(subjects.tolist())))
-        return found
+            result = self._means[predicate] = len(subjects) > 1.5 * max(1, len(set(subjects.tolist())))
+        return result
 
 
 def good(answer: str) -> bool:
@@ -799,7 +799,9 @@ def stands_in(answer: str, question: str) -> bool:
 def _gives_away(ask: Ask, answer: str) -> bool:
     """Whether a text of a condition is a part of the answer, or the answer of it."""
     low = answer.casefold()
-    texts = [one.value.casefold() for one in conditions_of(ask.first) if isinstance(one, Literal) and isinstance(one.value, str)]
+    texts = [
+        item.value.casefold() for item in conditions_of(ask.first) if isinstance(item, Literal) and isinstance(item.value, str)
+    ]
     return ask.kind == "QueryName" and any(text in low or low in text or text[:5] == low[:5] for text in texts)
 
 

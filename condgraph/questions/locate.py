@@ -74,17 +74,17 @@ class Runner:
 
     def numbers(self, described: Description) -> Numbers:
         """The entities that are described, by number, in order."""
-        found = self._kept.get(described)
-        if found is None:
+        results = self._kept.get(described)
+        if results is None:
             answer = self.answer(located(described))
             result: Any = answer.run.results[id(answer.plan)]
-            found = result.ends() if isinstance(result, FactSet) else result
-            self._held += len(found)
+            results = result.ends() if isinstance(result, FactSet) else result
+            self._held += len(results)
             if len(self._kept) > _MOST_KEPT or self._held > _MOST_HELD:
                 self._kept.clear()
-                self._held = len(found)
-            self._kept[described] = found
-        return found
+                self._held = len(results)
+            self._kept[described] = results
+        return results
 
 
 class Locator:
@@ -102,22 +102,22 @@ class Locator:
         if hops <= 0:
             name = self.facts.name(entity)
             return None if name is None else Description(name)
-        found = self._grown(entity, hops, avoid, alone=True)
-        if found is None or len(self.runner.numbers(found)) != 1:
+        result = self._grown(entity, hops, avoid, alone=True)
+        if result is None or len(self.runner.numbers(result)) != 1:
             return None
-        found = self.pruned(found)
+        result = self.pruned(result)
         # "The seminary" is one where the graph has no other, and reads as if it had been named.
-        return found if found is not None and found.conditions else None
+        return result if result is not None and result.conditions else None
 
     def several(self, entity: int, hops: int, avoid: frozenset[int] = frozenset()) -> Description | None:
         """A description that fits this entity and others."""
-        found = self._grown(entity, hops, avoid, alone=False)
-        if found is None or not found.conditions:
-            return found
-        if self.pick.random() < 0.2 and len(found.conditions) == 1 and not found.conditions[0].qualifiers:
-            found = self._or_another(found, avoid) or found
-        found = self.pruned(found) or Description()
-        return found if len(self.runner.numbers(found)) > 1 and (found.conditions or found.concept) else None
+        result = self._grown(entity, hops, avoid, alone=False)
+        if result is None or not result.conditions:
+            return result
+        if self.pick.random() < 0.2 and len(result.conditions) == 1 and not result.conditions[0].qualifiers:
+            result = self._or_another(result, avoid) or result
+        result = self.pruned(result) or Description()
+        return result if len(self.runner.numbers(result)) > 1 and (result.conditions or result.concept) else None
 
     def pruned(self, described: Description) -> Description | None:
         """The description without conditions that change nothing; None where a part then says
@@ -140,26 +140,26 @@ class Locator:
 
     def _grown(self, entity: int, hops: int, avoid: frozenset[int], *, alone: bool) -> Description | None:
         concept = self._concept(entity)
-        found = Description(concept=concept)
+        result = Description(concept=concept)
         size = None
         left = hops
         if left <= 0:
-            return found if concept is not None else None
+            return result if concept is not None else None
         for statement in self._around(entity, avoid):
-            condition = self._condition(entity, statement, left, avoid, first=not found.conditions)
-            if condition is None or condition.hops > left or _repeats(condition, found.conditions):
+            condition = self._condition(entity, statement, left, avoid, first=not result.conditions)
+            if condition is None or condition.hops > left or _repeats(condition, result.conditions):
                 continue
-            trial = replace(found, conditions=(*found.conditions, condition))
+            trial = replace(result, conditions=(*result.conditions, condition))
             inside = self.runner.numbers(trial)
             if not len(inside) or (size is not None and len(inside) >= size) or (not alone and len(inside) < 2):
                 continue
-            found, size = trial, len(inside)
+            result, size = trial, len(inside)
             left -= condition.hops
             if left <= 0 or (alone and size == 1):
                 break
         if alone and size is not None and 1 < size <= 4 and left > 0:
-            return self._told_apart(found, entity)
-        return found if found.conditions else None
+            return self._told_apart(result, entity)
+        return result if result.conditions else None
 
     def _around(self, entity: int, avoid: frozenset[int]) -> list[int]:
         """Statements around an entity in the order they are tried: each predicate once, in a random
@@ -170,8 +170,8 @@ class Locator:
         pick.shuffle(runs)
         # Texts are names and descriptions for the most part, which give the answer away.
         runs.sort(key=lambda run: not run.relation and facts.kind(run.first) == "text" and pick.random() < 0.8)
-        found = (run.draw(pick) for run in runs[: _MOST_TRIED + len(avoid)])
-        return [statement for statement in found if statement not in avoid][:_MOST_TRIED]
+        result = (run.draw(pick) for run in runs[: _MOST_TRIED + len(avoid)])
+        return [statement for statement in result if statement not in avoid][:_MOST_TRIED]
 
     def _condition(self, entity: int, statement: int, left: int, avoid: frozenset[int], *, first: bool) -> Condition | None:
         facts = self.facts
@@ -202,10 +202,10 @@ class Locator:
         return None if target is None else Related(predicate, outward, target, qualifiers)
 
     def _restrictions(self, statement: int) -> tuple[Restriction, ...]:
-        found = self.facts.qualifiers(statement)
-        if not found:
+        result = self.facts.qualifiers(statement)
+        if not result:
             return ()
-        key, value = self.pick.choice(found)
+        key, value = self.pick.choice(result)
         if isinstance(value, Time) and value.precision is not Precision.YEAR:
             # People ask for the year; the day stands in the answer.
             return (Restriction(key, "=", Time.year(year_of(value))),)

@@ -185,8 +185,8 @@ def write(questions: Iterable[Question], to: IO[str], form: str = "jsonl") -> in
         to.write("[")
     for count, question in enumerate(questions, 1):
         if form == "csv":
-            found = {**question.as_dict(), "choices": ";".join(question.choices)}
-            to.write(csv_line(found[name] for name in _COLUMNS))
+            result = {**question.as_dict(), "choices": ";".join(question.choices)}
+            to.write(csv_line(result[name] for name in _COLUMNS))
         elif form == "json":
             to.write(("" if count == 1 else ",") + "\n" + json.dumps(kqapro(question), ensure_ascii=False))
         elif form == "text":
@@ -203,10 +203,10 @@ def read(lines: Iterable[str]) -> Iterator[Question]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                found = Question.of(json.loads(line))
+                result = Question.of(json.loads(line))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                 raise LoadError(f"it is no question: {type(error).__name__} {error}", row=number) from None
-            yield found
+            yield result
 
 
 # -- splits ------------------------------------------------------------------------------------------
@@ -263,15 +263,15 @@ class Distribution:
     def rows(self) -> list[tuple[str, str, float]]:
         """What is counted, of what, and how much: a share from 0 to 1, or a mean."""
         total = max(self.questions, 1)
-        found = [("kind", kind, count / total) for kind, count in self.kinds.most_common()]
-        found += [("hops", _hops(hops), self.hops[hops] / total) for hops in sorted(self.hops)]
-        found += [("answer", name, count / total) for name, count in self.answers.most_common()]
-        found += [("category", name, self.categories[name] / total) for name in CATEGORIES if self.categories[name]]
-        found += [("choices", "ten of ten", self.ten_choices / total), ("answers", "different", len(self._different) / total)]
-        found.append(("mean", "words of a question", self.words / total))
-        found += [("mean", f"{what} of a program", _mean(counts)) for what, counts in (("steps", self.steps),) if counts]
-        found += [("mean", "words of its SPARQL", _mean(self.sparql))] if self.sparql else []
-        return found
+        result = [("kind", kind, count / total) for kind, count in self.kinds.most_common()]
+        result += [("hops", _hops(hops), self.hops[hops] / total) for hops in sorted(self.hops)]
+        result += [("answer", name, count / total) for name, count in self.answers.most_common()]
+        result += [("category", name, self.categories[name] / total) for name in CATEGORIES if self.categories[name]]
+        result += [("choices", "ten of ten", self.ten_choices / total), ("answers", "different", len(self._different) / total)]
+        result.append(("mean", "words of a question", self.words / total))
+        result += [("mean", f"{what} of a program", _mean(counts)) for what, counts in (("steps", self.steps),) if counts]
+        result += [("mean", "words of its SPARQL", _mean(self.sparql))] if self.sparql else []
+        return result
 
     def __str__(self) -> str:
         lines = [f"{self.questions} questions"]
@@ -321,13 +321,13 @@ def _grouped(questions: Sequence[Question], key: Callable[[Question], Hashable],
         groups.setdefault(key(question), []).append(question)
     order = list(groups)
     random.Random(f"split {seed}").shuffle(order)
-    found: dict[str, list[Question]] = {name: [] for name, _ in PARTS}
+    result: dict[str, list[Question]] = {name: [] for name, _ in PARTS}
     wanted = {name: share * len(questions) for name, share in PARTS}
-    for one in order:
+    for item in order:
         # Where most is lacking: large groups are in train.
-        name = max(wanted, key=lambda name: wanted[name] - len(found[name]))
-        found[name] += groups[one]
-    return found
+        name = max(wanted, key=lambda name: wanted[name] - len(result[name]))
+        result[name] += groups[item]
+    return result
 
 
 def _with_all_functions(parts: dict[str, list[Question]]) -> dict[str, list[Question]]:
@@ -353,11 +353,11 @@ def _by_entities(questions: Sequence[Question], seed: int) -> dict[str, list[Que
         upto = at + round(len(names) * share * 1.5)
         part_of |= dict.fromkeys(names[at:upto], name)
         at = upto
-    found: dict[str, list[Question]] = {name: [] for name in (*(name for name, _ in PARTS), BETWEEN)}
+    result: dict[str, list[Question]] = {name: [] for name in (*(name for name, _ in PARTS), BETWEEN)}
     for question in questions:
         parts = {part_of.get(name, "train") for name in question.entities} or {"train"}
-        found[parts.pop() if len(parts) == 1 else BETWEEN].append(question)
-    return found
+        result[parts.pop() if len(parts) == 1 else BETWEEN].append(question)
+    return result
 
 
 def accuracy(
@@ -368,18 +368,18 @@ def accuracy(
     Table 9). `predictions` are answers by the questions' ids; a missing one is wrong.
     """
     answers = {question.answer for question in train}
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for question in questions:
         right = equal(question.answer, predictions.get(question.id, ""))
         keys = ["Overall", *question.categories, _bucket_of(question.hops)]
         if answers and question.answer not in answers:
             keys.append(ZERO_SHOT)
         for key in keys:
-            count = found.setdefault(key, [0, 0])
+            count = result.setdefault(key, [0, 0])
             count[0] += right
             count[1] += 1
-    order = ("Overall", *CATEGORIES, ZERO_SHOT, *(key for key in sorted(found) if key.endswith(("hop", "hops"))))
-    return {key: (found[key][0], found[key][1]) for key in order if key in found}
+    order = ("Overall", *CATEGORIES, ZERO_SHOT, *(key for key in sorted(result) if key.endswith(("hop", "hops"))))
+    return {key: (result[key][0], result[key][1]) for key in order if key in result}
 
 
 def _bucket_of(hops: int) -> str:

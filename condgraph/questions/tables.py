@@ -53,18 +53,18 @@ class Table:
     @property
     def numeric(self) -> list[Column]:
         """The columns of numbers that measure something."""
-        return [one for one in self.columns if one.kinds == {_NUMBERS} and one.measures]
+        return [column for column in self.columns if column.kinds == {_NUMBERS} and column.measures]
 
     @property
     def texts(self) -> list[Column]:
         """The columns of texts alone."""
-        return [one for one in self.columns if one.kinds == {Kind.TEXT} and not is_code(one.name, "")]
+        return [column for column in self.columns if column.kinds == {Kind.TEXT} and not is_code(column.name, "")]
 
 
 def tables_of(snapshot: Snapshot) -> list[Table]:
     """The tables of a snapshot."""
     owners = snapshot.arrays.get("ent.source")
-    found = []
+    result = []
     for number in np.unique(owners[owners >= 0]).tolist() if len(owners) else []:
         rows = np.flatnonzero(owners == number).astype(np.int32)
         name = snapshot.schema.sources[number]
@@ -78,14 +78,14 @@ def tables_of(snapshot: Snapshot) -> list[Table]:
             if len(snapshot.schema.attribute_kinds(label)) <= 2 and label != "row_number" and readable(label):
                 columns.append(Column(predicate, label, kinds, _measures(snapshot, predicate, label)))
         if len(rows) >= 3 and len(columns) >= 2 and readable(name) and "'" not in name:
-            found.append(Table(name, rows, tuple(columns)))
-    return found
+            result.append(Table(name, rows, tuple(columns)))
+    return result
 
 
 def _measures(snapshot: Snapshot, predicate: int, name: str) -> bool:
     low, high = snapshot.attribute_offsets[predicate], snapshot.attribute_offsets[predicate + 1]
     ends = [snapshot.value("att", low), snapshot.value("att", high - 1)]
-    truth = all(isinstance(one, Quantity) and one.number in (0, 1) for one in ends)
+    truth = all(isinstance(end, Quantity) and end.number in (0, 1) for end in ends)
     # "reports to", "ship via": numbers of other rows.
     refers = forms.words_of(name).rpartition(" ")[2] in ("to", "via", "by", "from")
     return not is_code(name, Quantity(0)) and not truth and not refers
@@ -129,7 +129,7 @@ class TableAsker:
 
     def can(self, kind: str) -> bool:
         """Whether there is a table to ask such a question about."""
-        wants = {"Superlative": lambda one: one.numeric, "Sum": lambda one: one.numeric, "Group": lambda one: one.texts}
+        wants = {"Superlative": lambda item: item.numeric, "Sum": lambda item: item.numeric, "Group": lambda item: item.texts}
         return any(wants[kind](table) if kind in wants else True for table in self.tables)
 
     def ask(self, kind: str) -> Asked | None:
@@ -178,11 +178,11 @@ class TableAsker:
             f"get_information(relation={quoted(given.name)}, tail_entity={quoted(text)}{self._scope(table, given.name)})",
             f"get_information(relation={quoted(asked.name)}, head_entity='output_of_query1')",
         ]
-        found = self._found(lines[:1])
-        if found != 1:
+        result = self._found(lines[:1])
+        if result != 1:
             return None
         question = f"In {self._called(table)}, {_row_words(given.name, cells[0], asked.name, self._cells(row, asked)[0])}?"
-        return Asked(query_of(lines), question, self._wrong(table, asked), 2, found, len(table.rows), (text,))
+        return Asked(query_of(lines), question, self._wrong(table, asked), 2, result, len(table.rows), (text,))
 
     def _found(self, lines: list[str]) -> int:
         """How many rows some lines find."""
@@ -190,7 +190,7 @@ class TableAsker:
 
     def _filter(self, table: Table, column: Column | None) -> tuple[str, str, str] | None:
         """A condition on a text of another column: its line, its words, its text."""
-        given = [one for one in table.texts if one != column]
+        given = [text for text in table.texts if text != column]
         if not given:
             return None
         by = self.pick.choice(given)
@@ -217,11 +217,11 @@ class TableAsker:
         way = self.pick.choice(("max", "min"))
         most = superlative(column.name, largest=way == "max")
         condition = self._filter(table, name) if self.pick.random() < 0.6 else None
-        lines, found, said = [], len(table.rows), ""
+        lines, result, said = [], len(table.rows), ""
         if condition is not None:
             lines, said = [condition[0]], f" among {condition[1]}"
-            found = self._found(lines)
-            if found == len(table.rows):
+            result = self._found(lines)
+            if result == len(table.rows):
                 return None
         among = ", head_entity='output_of_query1'" if lines else self._scope(table, column.name)
         lines = [
@@ -231,13 +231,13 @@ class TableAsker:
             f"get_information(relation={quoted(name.name)}, head_entity='output_of_query{len(lines) + 2}')",
         ]
         having = sum(bool(self._cells(row, column)) for row in self._some(table.rows, 100))
-        if having < 3 or found < 3:
+        if having < 3 or result < 3:
             return None
         question = (
             f"In {self._called(table)}, which {self._noun(name)} has the {most} {attribute(column.name, Quantity(0))[0]}{said}?"
         )
         entities = () if condition is None else (condition[2],)
-        return Asked(query_of(lines), question, self._wrong(table, name), 2 + len(entities), 1, found, entities)
+        return Asked(query_of(lines), question, self._wrong(table, name), 2 + len(entities), 1, result, entities)
 
     def _sum(self, table: Table) -> Asked | None:
         if not table.numeric:
@@ -245,22 +245,22 @@ class TableAsker:
         column = self.pick.choice(table.numeric)
         joined = self._joined(table)
         if joined is not None and self.pick.random() < 0.6:
-            lines, said, found, without, entities = joined
+            lines, said, result, without, entities = joined
             hops = 3
         else:
             condition = self._filter(table, column)
             if condition is None:
                 return None
             lines, said, entities, hops = [condition[0]], condition[1], (condition[2],), 2
-            found, without = self._found(lines), len(table.rows)
-        if not 2 <= found < without:
+            result, without = self._found(lines), len(table.rows)
+        if not 2 <= result < without:
             return None
         lines += [
             f"get_information(relation={quoted(column.name)}, head_entity='output_of_query{len(lines)}')",
             f"sum(set='output_of_query{len(lines) + 1}')",
         ]
         question = f"In {self._called(table)}, what is the total {attribute(column.name, Quantity(0))[0]} of {said}?"
-        return Asked(query_of(lines), question, self._sums(table, column, found), hops, found, without, entities)
+        return Asked(query_of(lines), question, self._sums(table, column, result), hops, result, without, entities)
 
     def _joined(self, table: Table) -> tuple[list[str], str, int, int, tuple[str, ...]] | None:
         """The rows that refer to rows of another table with some cell."""
@@ -272,8 +272,8 @@ class TableAsker:
         link = self.pick.choice(links).draw(self.pick)
         target = facts.target(link)
         owner = int(snapshot.arrays.get("ent.source")[target])
-        others = [one for one in self.tables if one.source == snapshot.schema.sources[owner] and one.source != table.source]
-        given = [one for other in others for one in other.texts]
+        others = [item for item in self.tables if item.source == snapshot.schema.sources[owner] and item.source != table.source]
+        given = [text for other in others for text in other.texts]
         if not given:
             return None
         by = self.pick.choice(given)
@@ -292,10 +292,10 @@ class TableAsker:
         """Sums of as many other rows."""
         sums = []
         for _ in range(12):
-            cells = [one for row in self._some(table.rows, found)[:200] for one in self._cells(row, column)]
-            numbers = [one for one in cells if isinstance(one, Quantity)]
+            cells = [cell for row in self._some(table.rows, found)[:200] for cell in self._cells(row, column)]
+            numbers = [cell for cell in cells if isinstance(cell, Quantity)]
             if numbers:
-                total = sum((float(one.number) for one in numbers), 0.0)
+                total = sum((float(number.number) for number in numbers), 0.0)
                 sums.append(text_of(Quantity(int(total) if total.is_integer() else round(total, 2), numbers[0].unit)))
         return sums
 

@@ -51,10 +51,10 @@ class Compilers:
     def cypher(self, plan: Node) -> tuple[str | None, dict[str, Any] | None]:
         """The Cypher of a plan and its parameters; None where there is none."""
         try:
-            found = self._to_cypher(plan, self._graph, self._stored)
+            result = self._to_cypher(plan, self._graph, self._stored)
         except UnsupportedError:
             return None, None
-        return found.text, found.parameters
+        return result.text, result.parameters
 
 
 # -- LLM queries -----------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def _described(described: Description, lines: _Lines) -> str:
         return quoted(described.name)
     parts = []
     for condition in described.conditions:
-        tail = "".join(_qualified(one) for one in condition.qualifiers[:1])
+        tail = "".join(_qualified(qualifier) for qualifier in condition.qualifiers[:1])
         if isinstance(condition, Related):
             end = "tail_entity" if condition.outward else "head_entity"
             target = _described(condition.target, lines)

@@ -21,7 +21,7 @@ _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-#: Endings, and nouns, that are no plurals; and plurals that nobody counts.
+#: Endings and nouns that are not plurals, and plurals that are not counted.
 _ONE: Final = ("ss", "us", "is", "as", "os", "ics")
 _ONES: Final = frozenset({"series", "species", "news", "alias", "lens", "always", "previous"})
 _AMOUNTS: Final = frozenset({"sales", "earnings", "proceeds", "winnings", "assets", "expenses", "savings", "wages", "coordinates"})
@@ -64,8 +64,8 @@ def when(op: str, value: Time) -> str:
 
 
 def attribute(key: str, value: Cell) -> tuple[str, str]:
-    """The name of an attribute before its value, and the verb between them: units are counted, and
-    comments are what they are.
+    """The name of an attribute before its value, and the verb between them: "number of units in
+    stock", but "comments are".
 
     >>> attribute("population", Quantity(5)), attribute("unitsInStock", Quantity(5)), attribute("Comments", "good")
     (('population', 'is'), ('number of units in stock', 'is'), ('Comments', 'are'))
@@ -99,10 +99,10 @@ def compared(op: str, value: Cell, key: str = "") -> str:
 
 
 # -- qualifiers --------------------------------------------------------------------------------------
-# Qualifiers in words: as conditions that follow a clause, and as what is asked of a fact.
+# Qualifiers in words: as conditions after a clause, and as questions about a fact.
 
 
-#: What is asked of a fact, by the words of the qualifier.
+#: Questions about a fact, by the words of the qualifier.
 _ASKED: Final = {
     "point in time": "when was that",
     "start time": "since when",
@@ -116,7 +116,7 @@ _ASKED: Final = {
 
 
 def restriction(one: Restriction) -> str:
-    """A qualifier as it follows a clause.
+    """A qualifier as a condition after a clause.
 
     >>> restriction(Restriction("point in time", "=", Time.year(2003)))
     'in 2003'
@@ -147,12 +147,12 @@ def restriction(one: Restriction) -> str:
 
 def restrictions(those: tuple[Restriction, ...]) -> str:
     """Qualifiers in a row, each after a space."""
-    text = "".join(f" {restriction(one)}" for one in those)
+    text = "".join(f" {restriction(item)}" for item in those)
     return text.replace(" on until ", " until ")
 
 
 def about(key: str) -> str:
-    """What is asked of a fact, after it is told.
+    """The question about a qualifier, after the fact is stated.
 
     >>> about("start time"), about("position held"), about("for work"), about("followed by")
     ('since when', 'which position was held', 'for which work was that', 'followed by whom or what')
@@ -186,7 +186,7 @@ def _ing(key: str) -> bool:
 
 
 _PEOPLE: Final = frozenset({"human", "person", "people", "man", "woman"})
-#: Measures that are high and low, not large and small.
+#: Measures that are high or low, not large or small.
 _HIGH: Final = frozenset(
     {
         *("price", "rate", "rating", "elevation", "temperature", "point", "score", "speed", "density", "cost", "wage"),
@@ -200,9 +200,9 @@ _MANY_VERBS: Final = {"is": "are", "was": "were", "has": "have"}
 
 
 class Words:
-    """The words of one graph. `several` says of a relation whether a subject has several of it, as
-    a rule; `thing` is what anything without a concept is called, `concepts` gives the concepts of
-    an entity by its name, and `tables` are concepts that are called as tables are, by a plural.
+    """The words for one graph. `several` tells of a relation whether subjects usually have several
+    objects; `thing` is the noun for entities without a concept, `concepts` gives the concepts of an
+    entity by its name, and `tables` are concepts with the name of a table, which is a plural.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class Words:
     # -- descriptions ------------------------------------------------------------------------------
 
     def noun(self, described: Description, *, many: bool = False) -> str:
-        """What the described is called."""
+        """The noun of a description."""
         concept = described.concept
         if concept is None:
             return {"one": "things"}.get(self._thing, self._thing + "s") if many else self._thing
@@ -228,7 +228,7 @@ class Words:
         return forms.plural(word) if many else word
 
     def person(self, described: Description) -> bool:
-        """Whether the described are people, and "who"."""
+        """Whether a description is of people, for "who"."""
         if described.name is not None:
             return any(concept.casefold() in _PEOPLE for concept in self._concepts(described.name))
         return (described.concept or "").casefold() in _PEOPLE or _people(described)
@@ -248,7 +248,7 @@ class Words:
         for condition in () if described.union else described.conditions:
             form = self._head_form(condition, described)
             if form is not None and isinstance(condition, Related) and form.inward.startswith("is the "):
-                rest = tuple(one for one in described.conditions if one is not condition)
+                rest = tuple(item for item in described.conditions if item is not condition)
                 said = self.clauses(replace(described, conditions=rest)) if rest else ""
                 return f"the {form.noun} of {self.described(dressed(condition.target))} {said}".rstrip()
         return None
@@ -269,14 +269,14 @@ class Words:
 
     def _parts(self, described: Description, *, many: bool = False) -> list[str]:
         who = "who" if self.person(described) else "that"
-        parts = [self._clause(one, who, many=many) for one in _ordered(described)]
+        parts = [self._clause(item, who, many=many) for item in _ordered(described)]
         # "A thing described as X", but "that received Y and that is described as X".
         verb = f"{who} {'are' if many else 'is'} " if len(parts) > 1 else ""
         return [verb + part if part.startswith(("described as “", "also known as “")) else part for part in parts]
 
     def _either(self, described: Description, who: str, *, many: bool) -> str:
-        first, *others = (one for one in described.conditions if isinstance(one, Related))
-        names = [self.described(one.target) for one in others]
+        first, *others = (condition for condition in described.conditions if isinstance(condition, Related))
+        names = [self.described(other.target) for other in others]
         return " or ".join([self._clause(first, who, many=many), *names])
 
     def _clause(self, condition: Condition, who: str, *, many: bool) -> str:
@@ -318,12 +318,12 @@ class Words:
         second = None if ask.second is None else dressed(ask.second, born)
         ask = replace(ask, first=first, second=second)
         if ask.kind == "QueryName":
-            found = self._name_question(first)
+            result = self._name_question(first)
         elif ask.kind == "Count":
-            found = self._count_question(first)
+            result = self._count_question(first)
         else:
-            found = TEMPLATES[ask.kind, _form(ask)].format_map(_Fields(self, ask))
-        return found[:1].upper() + found[1:]
+            result = TEMPLATES[ask.kind, _form(ask)].format_map(_Fields(self, ask))
+        return result[:1].upper() + result[1:]
 
     def _name_question(self, first: Description) -> str:
         if self._head(first) is not None:
@@ -412,9 +412,9 @@ def _group(words: Words, ask: Ask) -> str:
 
 
 def _event(ask: Ask) -> forms.Event:
-    found = forms.event(ask.key)
-    assert found is not None
-    return found
+    result = forms.event(ask.key)
+    assert result is not None
+    return result
 
 
 def _when(ask: Ask, op: str) -> str:
@@ -464,20 +464,24 @@ def _then(verb: str, ask: Ask) -> str:
 
 
 def _ordered(described: Description) -> list[Condition]:
-    return sorted(described.conditions, key=lambda one: one.hops)
+    return sorted(described.conditions, key=lambda item: item.hops)
 
 
 def _listed(parts: list[str], described: Description) -> str:
     """Clauses in a row; a comma keeps the last from going with what is within the one before."""
-    nested = any(isinstance(one, Related) and one.target.conditions for one in _ordered(described)[:-1])
+    nested = any(isinstance(item, Related) and item.target.conditions for item in _ordered(described)[:-1])
     head = ", ".join(parts[:-1])
     return f"{head}{', and ' if nested else ' and '}{parts[-1]}" if head else "".join(parts)
 
 
 def _people(described: Description) -> bool:
     """Whether the conditions are such as hold of people alone."""
-    names = {(forms.words_of(one.key), True) for one in described.conditions if isinstance(one, Literal)}
-    names |= {(forms.words_of(one.predicate), one.outward) for one in described.conditions if isinstance(one, Related)}
+    names = {(forms.words_of(condition.key), True) for condition in described.conditions if isinstance(condition, Literal)}
+    names |= {
+        (forms.words_of(condition.predicate), condition.outward)
+        for condition in described.conditions
+        if isinstance(condition, Related)
+    }
     return any(name in (PEOPLE_HAVE if outward else PEOPLE_ARE) for name, outward in names)
 
 

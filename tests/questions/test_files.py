@@ -16,6 +16,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.questions import Distribution, Question, accuracy, equal, read, split, write
 from condgraph.questions.record import ANSWERS
 from condgraph.samples import FOLDER
+from condgraph.storage import LocalStorage
 from tests.support import commands
 
 
@@ -153,20 +154,21 @@ def test_the_distribution(questions: list[Question], tmp_path: Path) -> None:
 
 
 def test_remote_graphs_are_pulled_first(questions: list[Question]) -> None:
-    """What a server gives as `current` is asked as any snapshot is."""
+    """A graph on a server is pulled once, and questions are those of any snapshot."""
 
-    class Elsewhere(Graph):
+    class Elsewhere(LocalStorage):
         pulled = 0
 
-        @property
-        def current(self) -> Snapshot:
+        def whole(self) -> Snapshot:
             Elsewhere.pulled += 1
             return here.current
 
     here = condgraph.open("memory:")
     here.load(FOLDER / "countries.json")
     here.load(FOLDER / "governments.tsv")
-    assert list(Elsewhere().generate(20)) == list(here.generate(20))
+    there = Graph("memory:")
+    there._use(Elsewhere("memory:", "default", False))
+    assert list(there.generate(20)) == list(here.generate(20))
     assert Elsewhere.pulled == 1
 
 

@@ -122,9 +122,9 @@ def mentioned(text: str, options: Sequence[str]) -> int | None:
     for at, option in enumerate(options):
         if not option.strip():
             continue
-        found = list(re.finditer(r"(?<!\w)" + re.escape(option.casefold()) + r"(?!\w)", text.casefold()))
-        if found:
-            mine = (found[-1].end(), len(option), -at)
+        result = list(re.finditer(r"(?<!\w)" + re.escape(option.casefold()) + r"(?!\w)", text.casefold()))
+        if result:
+            mine = (result[-1].end(), len(option), -at)
             best = mine if best is None else max(best, mine)
     return None if best is None else -best[2]
 
@@ -170,12 +170,12 @@ class Server:
         if reply.status != 200:
             raise ModelError(f"the model's server at {self.place} answered {reply.status}: {data[:500].decode('utf-8', 'replace')}")
         try:
-            found = json.loads(data)
+            result = json.loads(data)
         except (ValueError, RecursionError):
             raise ModelError(f"the model's server at {self.place} gave no JSON") from None
-        if not isinstance(found, dict):
+        if not isinstance(result, dict):
             raise ModelError(f"the model's server at {self.place} gave no object")
-        return found
+        return result
 
 
 # -- search for the best triples ---------------------------------------------------------------------
@@ -240,12 +240,12 @@ def _grown(beam: _Beam, scorer: Scorer, score: Score) -> list[_Beam]:
     if score == "masked":
         top = float(logs.max())
         logs = logs - (top + float(np.log(np.exp(logs - top).sum())))
-    found = []
+    result = []
     for token, log in zip(only, logs.tolist(), strict=True):
         branch = chain.copy()
         branch.advance(token)
-        found.append(_Beam(branch, base + log, branch.complete))
-    return found
+        result.append(_Beam(branch, base + log, branch.complete))
+    return result
 
 
 # -- alternatives as grammars ------------------------------------------------------------------------
@@ -286,12 +286,12 @@ class _Tokens(dict[int, str]):
     """Token ids as they are written, each put together once."""
 
     def __missing__(self, ident: int) -> str:
-        found = self[ident] = f"<[{ident}]>"
-        return found
+        result = self[ident] = f"<[{ident}]>"
+        return result
 
     def of(self, ids: Sequence[int]) -> str:
         """Several, one behind the other."""
-        return " ".join([self[one] for one in ids])
+        return " ".join([self[item] for item in ids])
 
 
 def _trie(sequences: Sequence[Ids], behind: Sequence[str], write: Callable[[Ids], str], rules: list[str]) -> str:
@@ -326,22 +326,22 @@ def _trie(sequences: Sequence[Ids], behind: Sequence[str], write: Callable[[Ids]
         alternatives[-1].append(f"{text} {then}" if own and then else text)
         if depths[-1] > following:
             up(following, sequence)
-    found = alternatives[0]
-    if len(found) > 1:
+    result = alternatives[0]
+    if len(result) > 1:
         name = f"r{len(rules)}"
-        rules.append(f"{name} ::= {' | '.join(found)}")
+        rules.append(f"{name} ::= {' | '.join(result)}")
         return name
-    return found[0]
+    return result[0]
 
 
 def _shared(one: Sequence[object], two: Sequence[object]) -> int:
     """How many things two sequences begin with alike."""
-    found = 0
+    result = 0
     for mine, other in zip(one, two, strict=False):
         if mine != other:
             break
-        found += 1
-    return found
+        result += 1
+    return result
 
 
 def enum_schema(field: str, values: Sequence[str]) -> dict[str, object]:
@@ -352,8 +352,8 @@ def enum_schema(field: str, values: Sequence[str]) -> dict[str, object]:
 def enum_value(text: str, field: str, values: Iterable[str]) -> str | None:
     """The value of the field in a model's JSON; None where it is none of the values."""
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    value = found.get(field) if isinstance(found, dict) else None
+    value = result.get(field) if isinstance(result, dict) else None
     return value if isinstance(value, str) and value in set(values) else None

@@ -55,10 +55,10 @@ class _Conversation:
         return None
 
     def _say(self, messages: Sequence[Message], schema: dict[str, object] | None = None, most: int = 400) -> str:
-        found = self._llm.chat(messages, schema=schema, max_tokens=most, timeout=left())
-        if not len(found):
+        result = self._llm.chat(messages, schema=schema, max_tokens=most, timeout=left())
+        if not len(result):
             raise ModelError(f"{self._llm.name} gave no completion")
-        return found[0].text
+        return result[0].text
 
     def free(self, prompt: Prompt, most: int) -> Free:
         """Free text between triples is not asked for: each costs a call."""
@@ -81,8 +81,8 @@ class _Conversation:
             return list(values)
         most = min(MOST_VALUES, max(250, int(MOST_SIGNS * len(values) / max(signs, 1))))
         encoder = LexicalEncoder()
-        found = encoder.encode([prompt.user.rsplit("Question:", 1)[-1], *values])
-        order = np.argsort(-(found[1:] @ found[0]), kind="stable")[:most]
+        result = encoder.encode([prompt.user.rsplit("Question:", 1)[-1], *values])
+        order = np.argsort(-(result[1:] @ result[0]), kind="stable")[:most]
         self.warnings.append(f"the {most} {what} most like the question were offered, of {len(values)}")
         return [values[at] for at in sorted(order.tolist())]
 
@@ -118,8 +118,8 @@ class Hosted(_Conversation):
     def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
         """Which of some texts the answer is."""
         offered = self._fitting(prompt, list(dict.fromkeys(options)), "answers")
-        found = self._picked(prompt, "Which of these is the answer to the question?", "answer", [*offered, "none of them"])
-        return list(options).index(found) if found is not None and found in options else None
+        result = self._picked(prompt, "Which of these is the answer to the question?", "answer", [*offered, "none of them"])
+        return list(options).index(result) if result is not None and result in options else None
 
 
 class Repaired(_Conversation):
@@ -137,7 +137,7 @@ class Repaired(_Conversation):
             return []
         for _ in range(REPAIRS + 1):
             text = self._say(messages)
-            query = [walk.place.entity(one) for one in walk.visited]
+            query = [walk.place.entity(item) for item in walk.visited]
             verdict = verify(walk.place, text, query)
             if not verdict.steps:
                 if walk.triples and "DONE" in text.upper():
@@ -145,8 +145,8 @@ class Repaired(_Conversation):
                 wrong = "There is no triple in it."
             else:
                 first = verdict.steps[0]
-                if first.triple is not None and (found := allowed.get(first.triple.statements)):
-                    return [Proposal(found, None, 0)]
+                if first.triple is not None and (result := allowed.get(first.triple.statements)):
+                    return [Proposal(result, None, 0)]
                 wrong = f"{first.text}: {first.reason or 'it was used before'}."
             messages = [*messages, {"role": "assistant", "content": text}, {"role": "user", "content": f"{wrong} {_NEXT}"}]
         self.warnings.append(f"after {REPAIRS} repairs there was no triple that may follow")

@@ -41,12 +41,12 @@ class LlamaTokens:
     def __init__(self, server: Server) -> None:
         self._server = server
         # An id that no text gives, to tell texts apart.
-        found = server.post("/tokenize", {"content": "<|endoftext|>", "add_special": False, "parse_special": True})["tokens"]
-        self._between = int(found[0]) if len(found) == 1 else 0
+        result = server.post("/tokenize", {"content": "<|endoftext|>", "add_special": False, "parse_special": True})["tokens"]
+        self._between = int(result[0]) if len(result) == 1 else 0
 
     def encode_many(self, texts: Sequence[str]) -> list[Sequence[int]]:
         """The token ids of texts."""
-        found: list[Sequence[int]] = []
+        result: list[Sequence[int]] = []
         for at in range(0, len(texts), _TOGETHER):
             part = texts[at : at + _TOGETHER]
             content: list[str | int] = []
@@ -54,18 +54,18 @@ class LlamaTokens:
                 content += [text, self._between]
             body = {"content": content, "add_special": False, "parse_special": False}
             ids = self._server.post("/tokenize", body)["tokens"]
-            one: list[int] = []
+            value: list[int] = []
             several: list[Sequence[int]] = []
             for ident in ids:
                 if ident == self._between:
-                    several.append(one)
-                    one = []
+                    several.append(value)
+                    value = []
                 else:
-                    one.append(int(ident))
+                    value.append(int(ident))
             if len(several) != len(part):
                 raise ModelError(f"the server gave tokens of {len(several)} texts for {len(part)}")
-            found += several
-        return found
+            result += several
+        return result
 
     def pieces(self) -> Mapping[int, str]:
         """Not known of a server: free text is held to a grammar instead."""
@@ -110,24 +110,24 @@ class LlamaCpp:
         chain = self.chain(walk)
         if chain.done:
             return []
-        if n == 1 and self._grammar and (found := parts(chain, MOST_IN_GRAMMAR)):
+        if n == 1 and self._grammar and (result := parts(chain, MOST_IN_GRAMMAR)):
             self.name = "llama.cpp, a grammar of token ids"
-            return self._by_grammar(prompt, chain, found)
+            return self._by_grammar(prompt, chain, result)
         self.name = "llama.cpp, masks"
         before = list(self._server.post("/tokenize", {"content": prompt.text, "add_special": True})["tokens"])
 
         def scorer(ids: Sequence[int], start: int, allowed: Sequence[int]) -> tuple[Sequence[float], Sequence[float]]:
             self.forced += len(ids) - start
             told = self._one_token([*before, *ids], allowed)
-            return (), [told.get(one, -700.0) for one in allowed]
+            return (), [told.get(item, -700.0) for item in allowed]
 
         return best_triples(chain, scorer, n, "masked")
 
     def _post(self, body: Mapping[str, Any]) -> dict[str, Any]:
         self.calls += 1
-        found = self._server.post("/completion", {"cache_prompt": True, **body})
-        self._model = str(found.get("model", "")).rsplit("/", 1)[-1] or self._model
-        return found
+        result = self._server.post("/completion", {"cache_prompt": True, **body})
+        self._model = str(result.get("model", "")).rsplit("/", 1)[-1] or self._model
+        return result
 
     def _by_grammar(self, prompt: Prompt, chain: Chain, found: Parts) -> list[Proposal]:
         body = {
@@ -145,7 +145,7 @@ class LlamaCpp:
         if not written.complete:
             raise ModelError("the server ended before a triple was whole", hint="its context may be too short for the prompt")
         probabilities = answered.get("completion_probabilities") or []
-        logs = [one.get("logprob") for one in probabilities[:used]]
+        logs = [probability.get("logprob") for probability in probabilities[:used]]
         total = None if len(logs) < used or None in logs else float(sum(logs))
         return [Proposal(triple_of(written.walk.place, written.found), total, used)]
 
@@ -153,24 +153,24 @@ class LlamaCpp:
         """The logarithm of the probability of each allowed token, among them."""
         body = {
             "prompt": list(ids), "n_predict": 1, "temperature": 1.0, "samplers": ["temperature"], "seed": 1,
-            "logit_bias": [[one, _ONLY] for one in allowed], "n_probs": len(allowed), "post_sampling_probs": True,
+            "logit_bias": [[item, _ONLY] for item in allowed], "n_probs": len(allowed), "post_sampling_probs": True,
         }  # fmt: skip
-        found = self._post(body).get("completion_probabilities") or [{}]
-        return {int(one["id"]): float(np.log(max(one["prob"], 1e-300))) for one in found[0].get("top_probs", ())}
+        result = self._post(body).get("completion_probabilities") or [{}]
+        return {int(item["id"]): float(np.log(max(item["prob"], 1e-300))) for item in result[0].get("top_probs", ())}
 
     def free(self, prompt: Prompt, most: int) -> Free:
         """Free text; a sign that begins a triple ends it."""
         body = {"prompt": prompt.text, "n_predict": most, "temperature": 0.0, "stop": ["<", "\n\n"], "samplers": ["temperature"]}
-        found = self._post(body)
-        return Free(str(found.get("content", "")), found.get("stopping_word") == "<")
+        result = self._post(body)
+        return Free(str(result.get("content", "")), result.get("stopping_word") == "<")
 
     def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
         """Which of some texts it goes on with, by a grammar of them."""
         if not options:
             return None
-        longest = max(len(one.encode()) for one in options)
+        longest = max(len(option.encode()) for option in options)
         body = {
-            "prompt": prompt.text, "grammar": gbnf_of_texts(f" {one}\n" for one in options), "n_predict": longest + 2,
+            "prompt": prompt.text, "grammar": gbnf_of_texts(f" {option}\n" for option in options), "n_predict": longest + 2,
             "temperature": 0.0, "samplers": ["temperature"],
         }  # fmt: skip
         return mentioned(str(self._post(body).get("content", "")), options)

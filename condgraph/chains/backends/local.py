@@ -41,19 +41,19 @@ class ChainProcessor:
 
     def chain(self, ids: Sequence[int]) -> Chain | None:
         """The chain that some ids behind the prompt are; None where they are none."""
-        found = self._state(tuple(map(int, ids)))
-        return None if found is None else found[0]
+        result = self._state(tuple(map(int, ids)))
+        return None if result is None else result[0]
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Scores of shape (rows, vocabulary), those of all other tokens at minus infinity."""
         import torch
 
-        found = torch.full_like(scores, -float("inf"))
+        result = torch.full_like(scores, -float("inf"))
         for row, ids in enumerate(input_ids[:, self._prompt :].tolist()):
             check()
             state = self._state(tuple(ids))
             if state is None:
-                found[row, self._end] = 0.0
+                result[row, self._end] = 0.0
                 continue
             chain, inside = state
             if inside:
@@ -62,38 +62,38 @@ class ChainProcessor:
                     # Between triples the text may end; where nothing may follow it has to.
                     allowed = [*allowed, self._end]
                 at = torch.tensor(allowed, dtype=torch.long, device=scores.device)
-                found[row, at] = scores[row, at]
+                result[row, at] = scores[row, at]
             else:
                 banned = [*self._coder.banned.tolist(), *self._coder.tokens.special - {self._end}]
                 if chain.done:
                     banned += self._coder.begins.tolist()
-                found[row] = scores[row]
-                found[row, torch.tensor(banned, dtype=torch.long, device=scores.device)] = -float("inf")
-        return found
+                result[row] = scores[row]
+                result[row, torch.tensor(banned, dtype=torch.long, device=scores.device)] = -float("inf")
+        return result
 
     def _state(self, ids: tuple[int, ...]) -> tuple[Chain, bool] | None:
         if ids in self._states:
             return self._states[ids]
         before = self._state_before(ids)
-        found = None if before is None else self._after(before, ids[-1])
+        result = None if before is None else self._after(before, ids[-1])
         if len(self._states) >= _MOST_KEPT:
             first = self._states[()]
             self._states.clear()
             self._states[()] = first
-        self._states[ids] = found
-        return found
+        self._states[ids] = result
+        return result
 
     def _state_before(self, ids: tuple[int, ...]) -> tuple[Chain, bool] | None:
         """The state of all ids but the last; from the longest prefix that is kept."""
         at = len(ids) - 1
         while ids[:at] not in self._states:
             at -= 1
-        found = self._states[ids[:at]]
+        result = self._states[ids[:at]]
         for token in ids[at:-1]:
-            if found is None:
+            if result is None:
                 return None
-            found = self._after(found, token)
-        return found
+            result = self._after(result, token)
+        return result
 
     def _after(self, state: tuple[Chain, bool], token: int) -> tuple[Chain, bool] | None:
         if token == self._end:
@@ -156,8 +156,8 @@ class Transformers:
         return best_triples(self.chain(walk), scorer, n, score)
 
     def _ids(self, text: str) -> list[int]:
-        found: list[int] = list(self._tokenizer(text)["input_ids"])
-        return found
+        result: list[int] = list(self._tokenizer(text)["input_ids"])
+        return result
 
     def _logs(self, ids: Sequence[int], last: int) -> Any:
         """The logarithms of the probabilities of what follows at the last places, (last, tokens)."""
@@ -171,22 +171,22 @@ class Transformers:
     def free(self, prompt: Prompt, most: int) -> Free:
         """Free text by greedy search; a sign that begins a triple ends it."""
         ids = self._ids(prompt.text)
-        found: list[int] = []
+        result: list[int] = []
         special, banned = self._coder.tokens.special, set(self._coder.banned.tolist())
         begins = set(self._coder.begins.tolist())
         for _ in range(most):
             check()
-            logs = self._logs([*ids, *found], 1)[0]
-            logs[[one for one in banned if one < len(logs)]] = -np.inf
+            logs = self._logs([*ids, *result], 1)[0]
+            logs[[item for item in banned if item < len(logs)]] = -np.inf
             token = int(logs.argmax())
             if token in begins:
-                return Free(self._tokenizer.decode(found), True)
+                return Free(self._tokenizer.decode(result), True)
             if token in special:
                 break
-            found.append(token)
-            if self._tokenizer.decode(found).endswith("\n\n"):
+            result.append(token)
+            if self._tokenizer.decode(result).endswith("\n\n"):
                 break
-        return Free(self._tokenizer.decode(found).replace(OPEN, ""), False)
+        return Free(self._tokenizer.decode(result).replace(OPEN, ""), False)
 
     def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
         """The text that is most probable behind the prompt, by the mean over its tokens."""

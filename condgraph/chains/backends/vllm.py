@@ -46,25 +46,25 @@ class Vllm:
 
     def triples(self, prompt: Prompt, walk: Walk, n: int, score: Score | None) -> list[Proposal]:
         """Up to n triples that may follow."""
-        found = {str(triple): triple for triple in walk.following()}
-        if not found:
+        result = {str(triple): triple for triple in walk.following()}
+        if not result:
             return []
-        if len(found) > MOST_IN_EXPRESSION:
+        if len(result) > MOST_IN_EXPRESSION:
             raise OptionError(
-                f"{len(found)} triples may follow, and an expression has at most {MOST_IN_EXPRESSION}",
+                f"{len(result)} triples may follow, and an expression has at most {MOST_IN_EXPRESSION}",
                 hint="reason over a part of the graph: subgraph=",
             )
         body = {
-            "model": self._model, "prompt": prompt.text, "n": n, "max_tokens": 4 * max(map(len, found)), "logprobs": 1,
+            "model": self._model, "prompt": prompt.text, "n": n, "max_tokens": 4 * max(map(len, result)), "logprobs": 1,
             "temperature": 0.0 if n == 1 else 1.0, "seed": 1,
         }  # fmt: skip
         best: dict[str, Proposal] = {}
-        for choice in self._held(body, regex_of(found), lambda text: text.strip() in found):
+        for choice in self._held(body, regex_of(result), lambda text: text.strip() in result):
             text = str(choice.get("text", "")).strip()
             logs = (choice.get("logprobs") or {}).get("token_logprobs") or []
             total = float(sum(logs)) if logs and None not in logs else None
-            best.setdefault(text, Proposal(found[text], total, len(logs)))
-        return sorted(best.values(), key=lambda one: -(one.score or 0.0))
+            best.setdefault(text, Proposal(result[text], total, len(logs)))
+        return sorted(best.values(), key=lambda item: -(item.score or 0.0))
 
     def free(self, prompt: Prompt, most: int) -> Free:
         """Free text; a sign that begins a triple ends it."""
@@ -79,8 +79,8 @@ class Vllm:
         body = {
             "model": self._model, "prompt": prompt.text, "max_tokens": 4 * max(map(len, options)), "temperature": 0.0,
         }  # fmt: skip
-        offered = {one.strip() for one in options}
-        choices = self._held(body, regex_of(f" {one}" for one in options), lambda text: text.strip() in offered)
+        offered = {option.strip() for option in options}
+        choices = self._held(body, regex_of(f" {option}" for option in options), lambda text: text.strip() in offered)
         return mentioned(str(choices[0].get("text", "")), options) if choices else None
 
     def _held(self, body: Mapping[str, Any], expression: str, follows: Callable[[str], bool]) -> list[Mapping[str, Any]]:

@@ -302,9 +302,9 @@ def _conditional(call: Call, name: str) -> Application:
     for role in ("test", "then", "else"):
         if not roles[role] and values:
             roles[role].append(values.pop(0))
-    if values or any(len(found) > 1 for found in roles.values()) or not roles["test"] or (roles["then"] and not roles["else"]):
+    if values or any(len(result) > 1 for result in roles.values()) or not roles["test"] or (roles["then"] and not roles["else"]):
         raise PlanError(f"{call.name} takes a test and two results", span=call.span, hint="if(output_of_query1 > 5, 'yes', 'no')")
-    return Application("if", tuple(found[0] for found in roles.values() if found), {}, call.span)
+    return Application("if", tuple(result[0] for result in roles.values() if result), {}, call.span)
 
 
 def _calculation(call: Call) -> Bound:

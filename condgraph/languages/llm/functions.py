@@ -271,6 +271,6 @@ def near_functions(name: str) -> tuple[str, ...]:
     """
     folded = name.casefold()
     usual = [function for word, function in _MEANT if word in folded]
-    alike = [BY_NAME[one].name for one in nearest(folded, BY_NAME, most=2 * _MOST_NEAR)]
-    first = [one for one in nearest(folded, BY_NAME, most=1) if SequenceMatcher(None, folded, one).ratio() > _SURE]
+    alike = [BY_NAME[item].name for item in nearest(folded, BY_NAME, most=2 * _MOST_NEAR)]
+    first = [item for item in nearest(folded, BY_NAME, most=1) if SequenceMatcher(None, folded, item).ratio() > _SURE]
     return tuple(dict.fromkeys([*first, *usual, *alike]))[:_MOST_NEAR]

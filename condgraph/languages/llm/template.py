@@ -39,9 +39,9 @@ class LlmTemplate:
                     raise ParseError(
                         f"{value.text} stands for a word of {node.name}, and a parameter is a name or a value", span=value.span
                     )
-            if isinstance(node, Literal) and not node.quoted and (found := hole(node.text)):
-                names.append(found)
-                return Literal(found, True, node.span)
+            if isinstance(node, Literal) and not node.quoted and (result := hole(node.text)):
+                names.append(result)
+                return Literal(result, True, node.span)
             return node
 
         self._program: Program = mapped(parse(program), find)
@@ -50,5 +50,5 @@ class LlmTemplate:
 
     def bind(self, values: Mapping[str, Given]) -> Program:
         """The tree with these values."""
-        found: Program = mapped(self._program, lambda node: values[node] if type(node) is Hole else node)
-        return found
+        result: Program = mapped(self._program, lambda node: values[node] if type(node) is Hole else node)
+        return result

@@ -1,4 +1,4 @@
-"""The context of lowering an LLM query: names, warnings, what a text can mean in the graph, and what a query leaves behind."""
+"""The context of lowering an LLM query: results of queries, names and literals, warnings."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ from condgraph.names.words import near_names
 from condgraph.vectors.encoders import fold
 
 # -- results of queries ------------------------------------------------------------------------------
-# What the queries of a program leave behind while it is lowered: operators, and what is known of
-# them from the schema.
+# The result of a query while a program is lowered: its operator, and what the schema tells about it.
 
 
 NUMBERS: Final[Kinds] = {(Kind.QUANTITY, NO_UNIT): 1}
@@ -53,15 +52,14 @@ TIMES: Final[Kinds] = {(Kind.TIME, NO_UNIT): 1}
 
 @dataclass(slots=True)
 class Result:
-    """The operator a query became, and what later queries need to know of it.
+    """The operator of a query, and what later queries need to know of it.
 
-    `table` is the source whose rows it holds, or whose rows carry its values; `sources` are the
-    sources it comes from (empty: not known, or all). `column` is the relation used last. `kinds`
-    are the types of its values. `led` are the constants that led to it, as the graph spells them.
-    `validity` are the facts whose intervals the values are. `carried` tells values that a statement
-    or a row carries from those a function made. `order` is how `sort` was asked for. `facts` are
-    those whose objects the entities are: as a column, every one of them counts. `empty` are rows
-    without a value of `column`.
+    `table` is the source of its rows, or of the rows that carry its values; `sources` are its sources
+    (empty: unknown, or all). `column` is the relation used last. `kinds` are the types of its values.
+    `led` are the constants that led to it, as the graph spells them. `validity` are the facts whose
+    intervals the values are. `carried`: the values belong to statements or rows, and were not
+    computed. `order` is that of `sort`. `facts` are those whose objects the entities are, with
+    duplicates for aggregates. `empty`: rows without a value of `column`.
     """
 
     node: Node
@@ -73,7 +71,7 @@ class Result:
     validity: Facts | None = None
     carried: bool = False
     order: str = ""
-    #: A literal that is not resolved yet: what it stands for depends on where it is used.
+    #: A literal whose meaning depends on where it is used.
     literal: Literal | None = None
     span: Span = (0, 0)
     facts: Facts | None = None
@@ -91,11 +89,11 @@ class Result:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it is a count, a truth value or the like, which has no members."""
+        """Whether it is a count, a truth value or the like."""
         return isinstance(self.node, Scalar)
 
     def of(self, node: Node, **changes: object) -> Result:
-        """The same with another operator."""
+        """A copy with another operator."""
         # Spelled out: `dataclasses.replace` takes longer than lowering a query.
         fresh = Result(
             node,
@@ -118,7 +116,7 @@ class Result:
 
 
 def as_values(result: Result) -> Values:
-    """Values out of values or a scalar; entities have to be given a column first."""
+    """Values of values or a scalar; entities need a column first."""
     if isinstance(result.node, Values):
         return result.node
     if isinstance(result.node, Table):
@@ -137,50 +135,50 @@ def given(*values: Value) -> Constants:
 
 
 # -- matching ----------------------------------------------------------------------------------------
-# Literals of LLM queries as tests of a column: cells of this text, values that read the same, else
-# what is near.
+# Literals become tests of a column: cells with the same text, values that are read the same, else
+# similar ones.
 #
-# Exact texts come first. What differs in case, accents or white space, what contains the words of the
-# literal, and what is like it count only where nothing is exact, each with a warning.
+# Exact texts come first. Cells that differ in case, accents or white space, that contain the words of
+# the literal, or that are similar count only if none is exact, each with a warning.
 
 
 _IN_ITS_UNIT: Final = "write it in the unit of the values, or without one"
-#: How names are told that are the same but for what folding takes away.
+#: The reason for a name that is equal after folding.
 _FOLDED: Final = "the same but for case, accents or white space"
-#: Names that a warning shows.
+#: Names that a warning lists.
 _SHOWN: Final = 5
 
 
 class Matching:
-    """What is said of names and literals while a program is lowered, and literals as tests."""
+    """Warnings about names and literals, and literals as tests."""
 
     schema: Schema
     lenient: bool
     warnings: list[str]
-    #: Remarks on the query at hand, for the trace.
+    #: Remarks about the current query, for the trace.
     remarks: list[str]
 
     # -- remarks and warnings ----------------------------------------------------------------------
 
     def warn(self, message: str) -> None:
-        """Something a user should know, once; it is shown with the step as well."""
+        """Add a warning once, for the answer and the step."""
         if message not in self.warnings:
             self.warnings.append(message)
         self.remark(message)
 
     def remark(self, message: str) -> None:
-        """Something that the trace says of the query at hand."""
+        """Add a remark to the trace of the current query."""
         if message not in self.remarks:
             self.remarks.append(message)
 
     def unknown(self, error: UnknownNameError) -> None:
-        """Complain of a name, or with `on_unknown="empty"` warn that it means nothing."""
+        """Raise the error, or with `on_unknown="empty"` warn that the name means nothing."""
         if not self.lenient:
             raise error
         self.warn(f"{error}; it means nothing here")
 
     def near(self, what: str, name: str, matches: Sequence[Match]) -> None:
-        """Say what a near name was taken for, and how near it is."""
+        """Warn which names were taken for a similar one, and how similar they are."""
         names = list(dict.fromkeys(match.name for match in matches))
         if matches[0].how == "similar":
             self.warn(f"{what} {name!r} is read as {_listed(names)} (similarity {matches[0].score:.2f})")
@@ -188,9 +186,7 @@ class Matching:
             self.folded(what, name, names)
 
     def folded(self, what: str, name: str, names: Sequence[str]) -> None:
-        """Say that a name was taken for others that are the same but for case, accents or white
-        space.
-        """
+        """Warn of names that differ in case, accents or white space."""
         self.warn(f"{what} {name!r} is read as {_listed(names)} ({_FOLDED})")
 
     # -- literals as tests -------------------------------------------------------------------------
@@ -227,8 +223,8 @@ class Matching:
         )
 
     def by_number(self, operator: Operator, literal: Literal, column: Column, what: str) -> Condition | None:
-        """A comparison with a number where cells are texts that begin with one: the texts that
-        satisfy it; None for others.
+        """A comparison with a number, where most cells are texts that begin with one, as a test for the
+        texts that satisfy it; None for others.
         """
         limit = _amount(literal.text)
         if limit is None or len(column) > LARGE:
@@ -244,8 +240,8 @@ class Matching:
         return any_of([Compare("=", collapse(text)) for text in kept] or [Compare("<", "")])
 
     def equality(self, literal: Literal, column: Column, what: str, *, unlike: bool = False) -> Condition:
-        """`=` against a column: cells of this text, values that read the same, else cells that
-        contain it or are near it.
+        """`=` against a column: cells with this text, values that are read the same, else cells that
+        contain it or are similar.
         """
         text = literal.text
         typed = literal_tests("=", text, column.kinds, european=ambiguous(text) and column.european)
@@ -255,7 +251,7 @@ class Matching:
             tests = [*typed.conditions, Compare("=", collapse(text))] if textual else typed.conditions
             return any_of(tests)
         if same := self.same(text, column, what, typed):
-            # A literal that is a cell's text needs no reading that leaves something out.
+            # A literal that is the text of a cell needs no reading with a remark.
             tests = [exactly(value) for value in same]
             return any_of(list(dict.fromkeys([*tests, *([] if typed.remarks else typed.conditions)])))
         for remark in typed.remarks:
@@ -263,41 +259,39 @@ class Matching:
         return self._nearly(literal, column, what, typed, unlike)
 
     def same(self, text: str, column: Column, what: str, typed: Typed | None = None) -> list[Value]:
-        """The values of the cells of a text: of exactly this one, else of those that differ in
-        case, accents or white space.
-
-        The latter are warned of, unless the literal, as `typed`, reads as their values.
+        """The values of the cells with a text, else of those that differ in case, accents or white
+        space, with a warning unless the literal, as `typed`, is read as their values.
         """
         folded = column.folded.get(fold(text), [])
-        exactly_so = [one for one in folded if collapse(one) == collapse(text)]
-        values = list(dict.fromkeys(value for one in exactly_so or folded for value in column.cells[one]))
+        exactly_so = [item for item in folded if collapse(item) == collapse(text)]
+        values = list(dict.fromkeys(value for item in exactly_so or folded for value in column.cells[item]))
         read = {test.value for test in typed.conditions if isinstance(test, Compare)} if typed is not None else set()
         if folded and not exactly_so and not read.issuperset(values):
             self.folded(what, text, folded)
         return values
 
     def _nearly(self, literal: Literal, column: Column, what: str, typed: Typed, unlike: bool) -> Condition:
-        """`=` for a literal that is no cell's text: values that read the same, else cells that
-        contain it or are near it.
+        """`=` for a literal that is not the text of a cell: values that are read the same, else cells
+        that contain it or are similar.
         """
         text, types = literal.text, {kind for kind, _ in column.kinds}
         textual = bool(types & {Kind.TEXT, Kind.ENTITY})
-        # Typed cells were compared as values; 1998/99 is also found by its text, as 1998, and 1.69
-        # m (5 ft 7 in) as 5 ft 7 in.
+        # Typed cells are compared as values; 1998/99 also matches by its text, as 1998, and 1.69 m
+        # (5 ft 7 in) as 5 ft 7 in.
         further = [
-            one for one, values in watched(column.cells.items()) if typed.converted or any(_is_span(value) for value in values)
+            item for item, values in watched(column.cells.items()) if typed.converted or any(_is_span(value) for value in values)
         ]
-        found: list[str] = []
+        result: list[str] = []
         if textual or not typed.conditions or further:
             among = further if not textual and typed.conditions else None
             if typed.certain:
                 # €2 is not part of $1.2: only texts can have it.
-                among = [one for one, values in watched(column.cells.items()) if any(isinstance(value, str) for value in values)]
-            found = self.containing(text, column, what, among=among)
+                among = [item for item, values in watched(column.cells.items()) if any(isinstance(value, str) for value in values)]
+            result = self.containing(text, column, what, among=among)
         if typed.conditions:
-            tests = [*typed.conditions, *(exactly(value) for one in found for value in column.cells[one])]
+            tests = [*typed.conditions, *(exactly(value) for item in result for value in column.cells[item])]
             return any_of(list(dict.fromkeys(tests)))
-        if not found:
+        if not result:
             if typed.refused and typed.certain and not unlike:
                 raise LiteralError(f"{what}: {typed.refused}, which do not compare", span=literal.span, hint=_IN_ITS_UNIT)
             number = inner_number(text)
@@ -308,24 +302,24 @@ class Matching:
             if typed.refused and (typed.certain or not textual):
                 self.warn(f"{what}: {typed.refused}; everything is unlike it")
                 return Compare("=", collapse(text))
-            found = self.similar(literal, column, what, unlike=unlike)
-        if not found:
+            result = self.similar(literal, column, what, unlike=unlike)
+        if not result:
             return Compare("=", collapse(text))
-        values = dict.fromkeys(value for one in found for value in column.cells[one])
+        values = dict.fromkeys(value for item in result for value in column.cells[item])
         return any_of([exactly(value) for value in values])
 
     def containing(self, text: str, column: Column, what: str, *, among: list[str] | None = None) -> list[str]:
-        """Cells whose words contain those of the literal one after the other."""
+        """Cells that contain the words of the literal in a row."""
         wanted = f" {words(text)} "
         if not wanted.strip():
             return []
-        found = [one for one in watched(column.cells if among is None else among) if wanted in f" {words(one)} "]
-        if found:
-            self.warn(f"{what} {text!r} is read as part of {_listed(found)}")
-        return found
+        result = [item for item in watched(column.cells if among is None else among) if wanted in f" {words(item)} "]
+        if result:
+            self.warn(f"{what} {text!r} is read as part of {_listed(result)}")
+        return result
 
     def similar(self, literal: Literal, column: Column, what: str, *, unlike: bool) -> list[str]:
-        """The cells most like a literal; none is an error, or for `!=` a warning."""
+        """The cells most similar to a literal; without any an error, or for `!=` a warning."""
         resolution = column.resolve(literal.text)
         if resolution.matches:
             self.near(what, literal.text, resolution.matches)
@@ -346,7 +340,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _amount(text: str) -> Quantity | None:
-    """The number that a literal is, or the only one in it."""
+    """The number of a literal, or the only number in it."""
     return read_quantity(text) or inner_number(text)
 
 
@@ -355,27 +349,26 @@ def _is_span(value: object) -> bool:
 
 
 def words(text: str) -> str:
-    """The words of a text, folded, parted by single spaces; marks go."""
+    """The words of a text, folded, with single spaces and without punctuation."""
     return " ".join("".join(c if c.isalnum() else " " for c in fold(text)).split())
 
 
 # -- context -----------------------------------------------------------------------------------------
-# Nothing here looks at facts: a relation is resolved among the predicates of its source, a head among
-# the heads of the relation, a tail among the texts of the column, all of which are vocabularies of
-# the open generation.
+# No facts are read: a relation is resolved among the predicates of its source, a head among the heads
+# of the relation, a tail among the texts of the column. All are vocabularies of the open generation.
 
 
-#: Words for when a fact holds, folded, with the part they ask for.
+#: Words for when a fact holds, folded, with the part of the interval.
 TIME_WORDS: Final = {"time": "interval", "start time": "start", "start_time": "start", "end time": "end", "end_time": "end"}
-#: What stands for a missing cell, folded; tables have no statement for these.
+#: Texts for a missing cell, folded; tables have no statement for it.
 MISSING: Final = frozenset({"", "n/a", "na", "none", "null", "-", "–", "—", "--", "empty", "blank", "missing", "nan"})
-#: Keys that are offered for one that there is none of.
+#: Keys that are offered for an unknown one.
 _MOST_KEYS: Final = 12
 ROW_NUMBER: Final = frozenset({"row_number", "row number", "rownumber", "row"})
 
 
 class Context(Matching):
-    """One program being lowered against one schema."""
+    """The names of one schema, for one program."""
 
     def __init__(
         self,
@@ -391,7 +384,7 @@ class Context(Matching):
         self.question = question or ""
         self.linker = Linker.of(schema)
         self.warnings: list[str] = []
-        #: Remarks on the query at hand, for the trace.
+        #: Remarks about the current query, for the trace.
         self.remarks: list[str] = []
         if not (source is None or isinstance(source, str)):
             raise OptionError(f"a source is called by its name, a text, not {type(source).__name__}")
@@ -406,13 +399,13 @@ class Context(Matching):
         sources = self.schema.sources
         if name in sources:
             return name
-        same = [one for one in sources if fold(one) == fold(name)]
+        same = [item for item in sources if fold(item) == fold(name)]
         if len(same) == 1:
             return same[0]
         raise UnknownNameError("source", name, candidates=nearest(name, sources), span=span, hint="status() lists the sources")
 
     def scoped(self, expression: Expression | None) -> str | None:
-        """The source a query names, or the one of the whole program."""
+        """The source of a query, by default that of the program."""
         if expression is None:
             return self.scope
         if not isinstance(expression, Literal):
@@ -425,16 +418,14 @@ class Context(Matching):
 
     @property
     def table_scope(self) -> str | None:
-        """The only table there is, where a query names none."""
+        """The only table of the graph, if there is just one."""
         tables = self.linker.tables
         return next(iter(tables)) if len(tables) == 1 else None
 
     # -- predicates --------------------------------------------------------------------------------
 
     def predicates(self, expression: Expression, source: str | None, what: str = "relation") -> tuple[str, ...]:
-        """The predicates that a literal (or a list of them) names; ties of near names are all
-        taken.
-        """
+        """The predicates that a literal (or a list) names; of similar names all ties."""
         if isinstance(expression, Items):
             return tuple(dict.fromkeys(name for item in expression.items for name in self.predicates(item, source, what)))
         if not isinstance(expression, Literal):
@@ -443,11 +434,11 @@ class Context(Matching):
                 span=expression.span,
                 hint=f"write {what}='...' in the query itself",
             )
-        found = self.find_predicates(expression.text, source)
-        if found:
-            if collapse(expression.text) not in found:
-                self.folded(what, expression.text, found)
-            return found
+        result = self.find_predicates(expression.text, source)
+        if result:
+            if collapse(expression.text) not in result:
+                self.folded(what, expression.text, result)
+            return result
         wanted = f" {words(expression.text)} "
         holding = [name for several in self.linker.predicates(source).values() for name in several if wanted in f" {words(name)} "]
         if len(holding) == 1 and wanted.strip():
@@ -470,7 +461,7 @@ class Context(Matching):
         return names
 
     def find_predicates(self, name: str, source: str | None) -> tuple[str, ...]:
-        """Predicates of exactly this name, or of the same name but for case and accents."""
+        """Predicates with this name, else with a name that differs in case and accents."""
         wanted = collapse(name)
         if source is None and self.linker.sources_of(wanted):
             return (wanted,)
@@ -478,31 +469,29 @@ class Context(Matching):
         return (wanted,) if wanted in same else tuple(same)
 
     def repeats(self, name: str, table: str) -> list[str]:
-        """The columns that repeat the header of another one: "Country (2)", "Country (3)"."""
-        names = {one for several in self.linker.predicates(table).values() for one in several}
-        found: list[str] = []
-        while (other := f"{name} ({len(found) + 2})") in names:
-            found.append(other)
-        return found
+        """The columns that repeat a header: "Country (2)", "Country (3)"."""
+        names = {item for several in self.linker.predicates(table).values() for item in several}
+        result: list[str] = []
+        while (other := f"{name} ({len(result) + 2})") in names:
+            result.append(other)
+        return result
 
     def sources_of(self, predicates: Sequence[str], source: str | None, span: Span | None) -> tuple[str, ...]:
-        """The sources that a query over these predicates speaks of; several tables without a scope
-        are an error.
-        """
+        """The sources of a query over these predicates; several tables without a scope are an error."""
         if source is not None:
             return (source,)
-        found = tuple(dict.fromkeys(one for name in predicates for one in self.linker.sources_of(name)))
-        if len(found) > 1 and any(one in self.linker.tables for one in found):
+        result = tuple(dict.fromkeys(item for name in predicates for item in self.linker.sources_of(name)))
+        if len(result) > 1 and any(item in self.linker.tables for item in result):
             raise AmbiguousNameError(
-                f"{predicates[0]!r} stands in {len(found)} sources",
-                candidates=found,
+                f"{predicates[0]!r} stands in {len(result)} sources",
+                candidates=result,
                 span=span,
                 hint="source='...' in the query, or source= of the whole program, says which is meant",
             )
-        return found
+        return result
 
     def rows_of(self, span: Span | None) -> str:
-        """The only table there is; several are an error."""
+        """The only table of the graph; several are an error."""
         if len(self.linker.tables) != 1:
             raise AmbiguousNameError(
                 f"row_number is one of {len(self.linker.tables)} tables",
@@ -517,30 +506,30 @@ class Context(Matching):
     def named(
         self, literal: Literal, what: str, heads: tuple[str, ...] | None, *, least: float = ENTITY_THRESHOLD
     ) -> tuple[str, ...]:
-        """The names of entities that a literal means: exact, else folded or near among the heads of
+        """The names of entities that a literal means: exact, else folded or similar among the heads of
         the predicates.
         """
         name = collapse(literal.text)
         if self.schema.has_entity(name):
             return (name,)
-        also = tuple(dict.fromkeys(one for _, one in self.schema.also_called(name)))
+        also = tuple(dict.fromkeys(item for _, item in self.schema.also_called(name)))
         if also:
             self.warn(f"no entity is called {literal.text!r}; it is an alternative label of {', '.join(map(repr, also[:3]))}")
             return also
         vocabulary = self.linker.heads(heads)
-        found = resolve(name, vocabulary, threshold=least)
-        if not found.matches and heads is not None:
+        result = resolve(name, vocabulary, threshold=least)
+        if not result.matches and heads is not None:
             everywhere = resolve(name, self.linker.entities, threshold=least)
-            found = everywhere if everywhere.matches and everywhere.matches[0].how != "similar" else found
-        if not found.matches:
+            result = everywhere if everywhere.matches and everywhere.matches[0].how != "similar" else result
+        if not result.matches:
             hint = "names are matched exactly, without case, then by likeness"
             if self.schema.has_id(name):
                 hint = "it is the id of an entity, and names are asked for"
-            near = tuple(dict.fromkeys(match.name for match in found.near))
+            near = tuple(dict.fromkeys(match.name for match in result.near))
             self.unknown(UnknownNameError(what, literal.text, candidates=near, span=literal.span, hint=hint))
             return (name,)
-        self.near(what, literal.text, found.matches)
-        return tuple(dict.fromkeys(match.name for match in found.matches))
+        self.near(what, literal.text, result.matches)
+        return tuple(dict.fromkeys(match.name for match in result.matches))
 
     def rows_with(self, literal: Literal, table: str) -> Entities:
         """The rows of a table with a cell equal to a literal."""
@@ -548,7 +537,7 @@ class Context(Matching):
         wanted = fold(literal.text)
         names = [name for several in self.linker.predicates(table).values() for name in several]
         texts = {name: self.linker.column((name,), table).folded.get(wanted, ()) for name in names}
-        exactly_so = [name for name in names if any(collapse(one) == collapse(literal.text) for one in texts[name])]
+        exactly_so = [name for name in names if any(collapse(text) == collapse(literal.text) for text in texts[name])]
         holding = tuple(exactly_so or [name for name in names if texts[name]]) or None
         column = self.linker.column(holding, table)
         test = self.equality(literal, column, f"cell of {table!r}")
@@ -561,17 +550,17 @@ class Context(Matching):
         return AllEntities((EntityKind.ROW,), table)
 
 
-# -- what the rules of calls see ---------------------------------------------------------------------
+# -- rules of calls ----------------------------------------------------------------------------------
 
 
 class Lowering(Protocol):
-    """A program while it is lowered, as the rules of its calls see it."""
+    """The program being lowered, as the rules of its calls see it."""
 
     context: Context
     program: Program
-    #: What was sorted in descending order last, which an answer does not show.
+    #: The last operator sorted in descending order, which an answer does not show.
     descending: Node | None
-    #: What a function from outside is told of the query at hand.
+    #: The current query, for external functions.
     asked: Asked
 
     def evaluate(self, expression: Expression) -> Result:
@@ -581,22 +570,22 @@ class Lowering(Protocol):
         """An expression as a truth value."""
 
     def as_bag(self, result: Result) -> Values:
-        """Values out of anything: rows as the column shown for them, entities as their names, a
-        literal as what it reads as.
+        """Any result as values: rows by the column shown for them, entities by their names, a literal
+        by its reading.
         """
 
     def column_values(self, result: Result, function: str) -> Result:
-        """Values where a function needs them: rows give their column used last, entities that a
-        relation leads to all its ends.
+        """Values for a function: rows give their column used last, entities that a relation leads to
+        all its ends.
         """
 
     def shown(self, result: Result) -> Result:
-        """The column that stands for rows: the one nearest to the target type, else the one used
-        last, else the first.
+        """Rows as a column: the most similar to the target type, else the column used last, else the
+        first.
         """
 
     def shown_column(self, result: Result) -> str | None:
-        """Which column stands for rows; a remark says which and why."""
+        """The column that represents rows."""
 
     def entities(self, result: Result, table: str | None, sources: Sequence[str]) -> Entities:
         """A result as entities of a table (its rows) or of a graph: by carrier, by id, or by name.
@@ -606,5 +595,5 @@ class Lowering(Protocol):
         """
 
 
-#: What lowers a call of a native function.
+#: Lowers a call of a native function.
 Rule = Callable[[Lowering, Application], Result]

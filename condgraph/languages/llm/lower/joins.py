@@ -66,22 +66,22 @@ def keyed(lowering: Lowering, text: str, column: Column, name: str) -> Entities 
     has the key.
     """
     context = lowering.context
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for table in sorted(context.linker.tables):
         # Rows of a folder have no name of it in front; those that something referred to before they
         # came may have their key alone; and an id is as good.
         idents = (f"{table}/{text}", f"{table.rpartition('/')[2]}/{text}", text)
         known = [ident for ident in idents if context.schema.has_id(ident)]
         if known and column.refers_to(table):
-            found.update(dict.fromkeys(known, table))
-    if not found:
+            result.update(dict.fromkeys(known, table))
+    if not result:
         return None
-    tables = " and ".join(map(repr, dict.fromkeys(found.values())))
+    tables = " and ".join(map(repr, dict.fromkeys(result.values())))
     if context.schema.has_entity(text) and fold(text) in column.folded:
         context.warn(f"{text!r} is a name and the key of a row of {tables}, to which {name!r} refers; both are taken")
-        return union(ByName((text,)), ById(tuple(found)))
+        return union(ByName((text,)), ById(tuple(result)))
     context.warn(f"{text!r} is taken as the key of a row of {tables}, to which {name!r} refers")
-    return ById(tuple(found))
+    return ById(tuple(result))
 
 
 def shared_values(lowering: Lowering, result: Result, column: Column, name: str) -> Values:
@@ -147,7 +147,7 @@ def _nearest(lowering: Lowering, table: str, column: Column, name: str, used: st
     """The column of a table that has most of another column's values; None where none has any."""
     names = _names(lowering, table)
     ranked = [(_likeness(lowering, table, own, column, name, used, None), -at, own) for at, own in enumerate(names)]
-    best = max((one for one in ranked if one[0][0]), default=None)
+    best = max((item for item in ranked if item[0][0]), default=None)
     return None if best is None else best[2]
 
 
@@ -166,7 +166,7 @@ def _likeness(lowering: Lowering, table: str, own: str, column: Column, name: st
     if not shared:
         return False, False, False, 0.0, False, False
     kin = _names_it(name, table, own) or (of is not None and _names_it(own, of, name))
-    inside, around = sorted((mine, column), key=lambda one: len(one.values))
+    inside, around = sorted((mine, column), key=lambda item: len(item.values))
     return True, own == name, kin, shared / len(inside.values), len(around.values) == len(around), own == used
 
 
@@ -176,7 +176,7 @@ def _names_it(header: str, table: str, key: str) -> bool:
     """
     said, wanted = _plain(header), _plain(table.rpartition("/")[2])
     single = wanted[:-3] + "y" if wanted.endswith("ies") else wanted.removesuffix("s")
-    return said in {one + end for one in (wanted, single) for end in ("", "id", "key", "no", "number", "name", _plain(key))}
+    return said in {item + end for item in (wanted, single) for end in ("", "id", "key", "no", "number", "name", _plain(key))}
 
 
 def _plain(text: str) -> str:

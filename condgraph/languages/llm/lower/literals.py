@@ -97,19 +97,19 @@ def read_quantities(text: str, *, european: bool = False, money: bool = False) -
     (['25000'], ['25 M', '25000000'])
     """
     text = collapse(text)
-    found = _as_cell(text, european)
+    result = _as_cell(text, european)
     lettered = _LETTERED.fullmatch(text) if len(text) <= LONGEST else None
     if lettered is not None:
         letter = lettered["letter"] or lettered["short"]
         if letter not in _SMALL or money:
-            found.extend(
-                Quantity(_scaled(one.number, _LETTERS[letter.casefold()]))
-                for one in _as_cell(lettered["number"], european)
-                if one.unit == NO_UNIT
+            result.extend(
+                Quantity(_scaled(item.number, _LETTERS[letter.casefold()]))
+                for item in _as_cell(lettered["number"], european)
+                if item.unit == NO_UNIT
             )
-    if not found and (one := _as_written(text)) is not None:
-        found.append(one)
-    return found
+    if not result and (value := _as_written(text)) is not None:
+        result.append(value)
+    return result
 
 
 def read_quantity(text: str) -> Quantity | None:
@@ -119,33 +119,33 @@ def read_quantity(text: str) -> Quantity | None:
     >>> str(read_quantity("$1.5 million")), str(read_quantity("3rd")), str(read_quantity("425 kg")), read_quantity("kg")
     ('1500000 $', '3', '425 kg', None)
     """
-    found = read_quantities(text)
-    return next((one for one in found if one.unit == NO_UNIT), found[0] if found else None)
+    result = read_quantities(text)
+    return next((item for item in result if item.unit == NO_UNIT), result[0] if result else None)
 
 
 def _as_cell(text: str, european: bool) -> list[Quantity]:
     """A literal as the cell of its text would be read."""
     order = _EUROPEAN if european else _ENGLISH
-    found = [reading for reading in readings(text) if reading.family == "number" and reading.tag in order]
-    best = min(found, key=lambda reading: order.index(reading.tag), default=None)
+    result = [reading for reading in readings(text) if reading.family == "number" and reading.tag in order]
+    best = min(result, key=lambda reading: order.index(reading.tag), default=None)
     return [best.value] if best is not None and isinstance(best.value, Quantity) else []
 
 
 def _as_written(text: str) -> Quantity | None:
     """A number with whatever follows it as its unit."""
-    found = _NUMBER.fullmatch(text)
-    if found is None or (found["unit"] and (found["money"] or len(found["unit"]) > _LONGEST_UNIT or found["unit"][0] in "-–/:,([")):
+    match = _NUMBER.fullmatch(text)
+    if match is None or (match["unit"] and (match["money"] or len(match["unit"]) > _LONGEST_UNIT or match["unit"][0] in "-–/:,([")):
         return None
     try:
-        number = parse_number(found["digits"].replace(",", ""))
-        if found["scale"]:
-            number = _scaled(number, _SCALES[found["scale"].casefold()])
+        number = parse_number(match["digits"].replace(",", ""))
+        if match["scale"]:
+            number = _scaled(number, _SCALES[match["scale"].casefold()])
     except ValueError:
         # More digits than a number may have.
         return None
-    if (found["sign"] or "+") in "-−":
+    if (match["sign"] or "+") in "-−":
         number = -number
-    return Quantity(number, found["money"] or found["unit"] or NO_UNIT)
+    return Quantity(number, match["money"] or match["unit"] or NO_UNIT)
 
 
 def _scaled(number: Number, power: int) -> Number:
@@ -182,9 +182,9 @@ def in_units(text: str, units: dict[str, int], typed: Typed, *, european: bool =
         if one.unit != NO_UNIT and (converted := conversions(one, list(worded))):
             typed.converted = True
             return converted
-    bare = next((one for one in read if one.unit == NO_UNIT), None)
+    bare = next((item for item in read if item.unit == NO_UNIT), None)
     if bare is not None:
-        unit = max(worded, key=lambda one: (worded[one], one))
+        unit = max(worded, key=lambda item: (worded[item], item))
         more = "" if len(worded) == 1 else f", the unit of most of {len(units)}"
         typed.remarks.append(f"{text!r} is read as {Quantity(bare.number, unit)}{more}")
         return _everywhere([Quantity(bare.number, unit)], worded)
@@ -206,7 +206,7 @@ def _everywhere(found: list[Quantity], units: Iterable[str]) -> list[Quantity]:
     """A literal in the units that it has, and the same in all others of the column that compare with
     them: 300 cm are 3 m, whichever of them is written.
     """
-    others = [unit for unit in units if all(unit != one.unit for one in found)]
+    others = [unit for unit in units if all(unit != item.unit for item in found)]
     return [*found, *conversions(found[0], others)] if others else found
 
 
@@ -215,9 +215,9 @@ def _as_the_values(text: str, units: dict[str, int]) -> Quantity | None:
     have no unit, "3 million" may be one of theirs.
     """
     with suppress(ValueError):
-        found = parse_quantity(text)
-        if found.unit != NO_UNIT and units.get(found.unit, 0) > units.get(NO_UNIT, 0):
-            return found
+        result = parse_quantity(text)
+        if result.unit != NO_UNIT and units.get(result.unit, 0) > units.get(NO_UNIT, 0):
+            return result
     return None
 
 
@@ -284,16 +284,16 @@ def literal_tests(operator: Operator, text: str, kinds: Kinds, *, european: bool
 
     `european` says that numbers of the column have a comma before their decimals.
     """
-    found = Typed()
+    result = Typed()
     types = {kind for kind, _ in kinds}
     if Kind.TIME in types:
-        found.conditions.extend(Compare(operator, time) for time in read_times(text))
+        result.conditions.extend(Compare(operator, time) for time in read_times(text))
     if Kind.QUANTITY in types:
         units = {unit: count for (kind, unit), count in kinds.items() if kind is Kind.QUANTITY}
         clock = read_clock(text)
-        numbers = in_units(text, units, found, european=european) if clock is None else in_clock(clock, units)
-        found.conditions.extend(Compare(operator, one) for one in numbers)
-    return found
+        numbers = in_units(text, units, result, european=european) if clock is None else in_clock(clock, units)
+        result.conditions.extend(Compare(operator, number) for number in numbers)
+    return result
 
 
 def inner_conditions(text: str) -> tuple[tuple[Operator, str], ...]:
@@ -307,9 +307,9 @@ def inner_conditions(text: str) -> tuple[tuple[Operator, str], ...]:
     between = _BETWEEN.fullmatch(text)
     if between is not None:
         return (">=", between[1]), ("<=", between[2])
-    found = _OPERATOR.fullmatch(text)
-    operator = None if found is None else _OPERATORS.get((found[1] or found[2]).casefold())
-    return () if found is None or operator is None else ((operator, found[3]),)
+    match = _OPERATOR.fullmatch(text)
+    operator = None if match is None else _OPERATORS.get((match[1] or match[2]).casefold())
+    return () if match is None or operator is None else ((operator, match[3]),)
 
 
 def in_clock(clock: dict[str, Number], units: dict[str, int]) -> list[Quantity]:
@@ -321,14 +321,14 @@ def leading_number(text: str) -> Number | None:
     """The number a text begins with, but for a sign or a mark: "1,200 (estimate)" is 1200; None
     where it begins otherwise.
     """
-    found = _LEADING.match(text)
-    return None if found is None else _number(found[1])
+    match = _LEADING.match(text)
+    return None if match is None else _number(match[1])
 
 
 def inner_number(text: str) -> Quantity | None:
     """The only number in a text: "Round 7" is 7; None where there are none or several."""
-    found = _INNER.findall(text)
-    number = _number(found[0]) if len(found) == 1 else None
+    result = _INNER.findall(text)
+    number = _number(result[0]) if len(result) == 1 else None
     return None if number is None else Quantity(number)
 
 
@@ -343,11 +343,11 @@ def read_clock(text: str) -> dict[str, Number] | None:
     """A duration in seconds and a time of day in seconds since midnight, by unit: 4:27, 1:02:03.5,
     7:30 PM; None for others.
     """
-    found = _CLOCK.fullmatch(text.strip())
-    if found is None:
-        read = [one.value for one in readings(collapse(text)) if one.family == "clock"]
+    match = _CLOCK.fullmatch(text.strip())
+    if match is None:
+        read = [reading.value for reading in readings(collapse(text)) if reading.family == "clock"]
         return {value.unit: value.number for value in read if isinstance(value, Quantity)} or None
-    first, second, third, part, half = found.groups()
+    first, second, third, part, half = match.groups()
     whole = int(first) * 60 + int(second)
     if third:
         whole = whole * 60 + int(third)
@@ -384,9 +384,9 @@ def read_times(text: str) -> list[Time]:
     if decade is not None:
         return [Time.span(Time.year(int(decade[1])), Time.year(int(decade[1]) + 9))]
     for pattern in _DATES:
-        found = pattern.fullmatch(text)
-        if found is not None:
-            parts = found.groupdict()
+        match = pattern.fullmatch(text)
+        if match is not None:
+            parts = match.groupdict()
             month = int(parts["m"]) if parts.get("m") else _MONTHS[parts["month"][:3].casefold()]
             with suppress(ValueError):
                 year = int(parts["year"])
@@ -400,7 +400,7 @@ def read_times(text: str) -> list[Time]:
                 time = Time.day(int(slashed[4]), int(slashed[second]), int(slashed[first]))
                 if time not in times:
                     times.append(time)
-    as_cell = (one.value for one in readings(text) if one.family == "time" and one.tag not in UNSURE)
+    as_cell = (reading.value for reading in readings(text) if reading.family == "time" and reading.tag not in UNSURE)
     return times or list(dict.fromkeys(time for time in as_cell if isinstance(time, Time)))
 
 

@@ -69,13 +69,13 @@ from condgraph.vectors.encoders import fold
 
 def operands_of(lowering: Lowering, call: Application) -> list[Result]:
     """Operands one by one, the items of a list each; lists without items are one empty set."""
-    found: list[Result] = []
+    result: list[Result] = []
     for operand in call.operands:
         if isinstance(operand, Items):
-            found.extend(lowering.evaluate(item) for item in operand.items)
+            result.extend(lowering.evaluate(item) for item in operand.items)
         else:
-            found.append(lowering.evaluate(operand))
-    return found or [Result(Constants(()), kinds=TEXTS, span=call.span)]
+            result.append(lowering.evaluate(operand))
+    return result or [Result(Constants(()), kinds=TEXTS, span=call.span)]
 
 
 def lower_set(lowering: Lowering, call: Application) -> Result:
@@ -84,33 +84,33 @@ def lower_set(lowering: Lowering, call: Application) -> Result:
     A list alone holds the sets; beside other operands it is a set itself.
     """
     several = len(call.operands) > 1
-    results = [lowering.evaluate(one) for one in call.operands] if several else operands_of(lowering, call)
+    results = [lowering.evaluate(operand) for operand in call.operands] if several else operands_of(lowering, call)
     if len(results) == 1 and call.function != "set_union":
         lowering.context.warn(f"{call.function} of one set is that set")
-    first = next((one for one in results if one.is_entities), None)
+    first = next((item for item in results if item.is_entities), None)
     if first is not None:
         return _entity_set(lowering, call.function, results, first)
-    whole = next((one for one in results if one.literal is None), None)
-    parts = [bag_like(lowering, one, whole) for one in results]
+    whole = next((item for item in results if item.literal is None), None)
+    parts = [bag_like(lowering, item, whole) for item in results]
     model = whole or results[0]
-    led = tuple(dict.fromkeys(name for one in results for name in one.led))
+    led = tuple(dict.fromkeys(name for item in results for name in item.led))
     if call.function == "set_union":
         return model.of(Distinct(Concat(tuple(parts))) if len(parts) > 1 else Distinct(parts[0]), led=led)
-    found = parts[0]
+    result = parts[0]
     for part in parts[1:]:
         test: Condition = Equals(part)
-        found = FilterValues(found, Not(test) if call.function == "set_difference" else test)
-    return model.of(Distinct(found), led=results[0].led if call.function == "set_difference" else led)
+        result = FilterValues(result, Not(test) if call.function == "set_difference" else test)
+    return model.of(Distinct(result), led=results[0].led if call.function == "set_difference" else led)
 
 
 def _entity_set(lowering: Lowering, function: str, results: list[Result], model: Result) -> Result:
     table, sources = model.table, model.sources
     parts: list[Entities] = []
-    for one in results:
-        if one.literal is not None:
-            parts.append(_literal_members(lowering, one.literal, model))
+    for member in results:
+        if member.literal is not None:
+            parts.append(_literal_members(lowering, member.literal, model))
         else:
-            parts.append(lowering.entities(one, table, sources))
+            parts.append(lowering.entities(member, table, sources))
     if function == "set_union":
         node = union(*parts)
     elif function == "set_intersection":
@@ -119,12 +119,14 @@ def _entity_set(lowering: Lowering, function: str, results: list[Result], model:
         node = parts[0]
         for part in parts[1:]:
             node = Minus(node, part)
-    same = [one for one in results if one.column is not None]
+    same = [result for result in results if result.column is not None]
     column = same[0].column if same else None
-    led = results[0].led if function == "set_difference" else tuple(dict.fromkeys(name for one in results for name in one.led))
+    led = (
+        results[0].led if function == "set_difference" else tuple(dict.fromkeys(name for result in results for name in result.led))
+    )
     # What is taken away says nothing of the rows that are left.
     left = results[:1] if function == "set_difference" else results
-    return model.of(node, column=column, led=led, empty=any(one.empty and one.column == column for one in left))
+    return model.of(node, column=column, led=led, empty=any(item.empty and item.column == column for item in left))
 
 
 def _literal_members(lowering: Lowering, literal: Literal, model: Result) -> Entities:
@@ -210,10 +212,10 @@ def apply(name: str, arguments: Sequence[Values | Scalar], **options: str) -> Ap
 
 
 def _options(call: Application) -> dict[str, str]:
-    found = {name: value.text for name, value in call.options.items() if isinstance(value, Literal)}
-    if len(found) < len(call.options):
+    result = {name: value.text for name, value in call.options.items() if isinstance(value, Literal)}
+    if len(result) < len(call.options):
         raise PlanError(f"the options of {call.function} are texts", span=call.span)
-    return found
+    return result
 
 
 def lower_compare(lowering: Lowering, call: Application) -> Result:
@@ -255,7 +257,7 @@ def comparison(lowering: Lowering, left: Result, right: Result, operator: Operat
     words = _word_pair(target)
     if words is not None:
         return Result(apply("compare", sides, mode="words", words=words, operator=operator), kinds=TEXTS)
-    names = [_winner(lowering, one, other) for one, other in ((left, right), (right, left))]
+    names = [_winner(lowering, item, other) for item, other in ((left, right), (right, left))]
     truth = asks_truth(target) or operator in ("=", "!=") or (left.literal is None) != (right.literal is None)
     if truth or (bare and (not target or names[0] is None or names[1] is None)):
         return Result(apply("relation", sides, operator=operator), kinds=TEXTS)
@@ -270,9 +272,9 @@ def _word_pair(target: str) -> str | None:
     """The two words a target type asks for: "more or less", "above/below"; None for others."""
     if "comparison" in target:
         return "more/less"
-    found = set("".join(c if c.isalnum() else " " for c in target).split())
+    result = set("".join(c if c.isalnum() else " " for c in target).split())
     for pair in _PAIRS:
-        if set(pair.split("/")) <= found:
+        if set(pair.split("/")) <= result:
             # Ranks count down, and what is before or earlier is smaller.
             return pair
     return None
@@ -280,8 +282,8 @@ def _word_pair(target: str) -> str | None:
 
 def asks_truth(target: str | None) -> bool:
     """Whether a target type asks for yes or no."""
-    found = set("".join(c if c.isalnum() else " " for c in (target or "").casefold()).split())
-    return bool(found & {"yes", "no", "boolean", "bool", "true", "false"})
+    result = set("".join(c if c.isalnum() else " " for c in (target or "").casefold()).split())
+    return bool(result & {"yes", "no", "boolean", "bool", "true", "false"})
 
 
 def _winner(lowering: Lowering, one: Result, other: Result) -> Values | None:
@@ -294,19 +296,21 @@ def _winner(lowering: Lowering, one: Result, other: Result) -> Values | None:
 
 def lower_equal(lowering: Lowering, call: Application) -> Result:
     """Whether values are equal, are among others, are there."""
-    return Result(apply(call.function, [lowering.as_bag(one) for one in _each(lowering, call)]), kinds=TEXTS)
+    return Result(apply(call.function, [lowering.as_bag(item) for item in _each(lowering, call)]), kinds=TEXTS)
 
 
 def _each(lowering: Lowering, call: Application) -> list[Result]:
     """Operands one by one; a list is one operand."""
-    found: list[Result] = []
+    result: list[Result] = []
     for operand in call.operands:
         if isinstance(operand, Items):
             results = [lowering.evaluate(item) for item in operand.items]
-            found.append(Result(Concat(tuple(lowering.as_bag(one) for one in results)), led=results[0].led if results else ()))
+            result.append(
+                Result(Concat(tuple(lowering.as_bag(member) for member in results)), led=results[0].led if results else ())
+            )
         else:
-            found.append(lowering.evaluate(operand))
-    return found
+            result.append(lowering.evaluate(operand))
+    return result
 
 
 def lower_conditional(lowering: Lowering, call: Application) -> Result:
@@ -315,10 +319,10 @@ def lower_conditional(lowering: Lowering, call: Application) -> Result:
         return lowering.evaluate(call.operands[0])
     branches = [lowering.evaluate(operand) for operand in call.operands[1:]]
     test = lowering.truth(call.operands[0])
-    led = tuple(dict.fromkeys(name for one in branches for name in one.led))
+    led = tuple(dict.fromkeys(name for branch in branches for name in branch.led))
     model = branches[0]
-    same = all(one.table == model.table and one.carried and not one.is_entities for one in branches)
-    bags = [lowering.as_bag(one) for one in branches] or [given("yes")]
+    same = all(branch.table == model.table and branch.carried and not branch.is_entities for branch in branches)
+    bags = [lowering.as_bag(branch) for branch in branches] or [given("yes")]
     node = Choose(test, bags[0], bags[1] if len(bags) > 1 else given())
     if same and branches:
         return Result(node, model.table, model.sources, model.column, model.kinds, led, carried=True)
@@ -327,7 +331,7 @@ def lower_conditional(lowering: Lowering, call: Application) -> Result:
 
 def lower_native(lowering: Lowering, call: Application) -> Result:
     """A function of numbers or texts."""
-    arguments = [lowering.as_bag(one) for one in _each(lowering, call)]
+    arguments = [lowering.as_bag(item) for item in _each(lowering, call)]
     options = _options(call)
     kinds = TEXTS if call.function == "split" else NUMBERS
     return Result(apply(call.function, arguments, **options), kinds=kinds)
@@ -361,17 +365,17 @@ def complain_of_outputs(lowering: Lowering, call: Application) -> None:
     """Complain of a text in the place of a result that names none but means one ('query1'): as a text it
     would be the answer. Beside a result it may be a value that it is compared with.
     """
-    if any(isinstance(one, OutputRef) for one in call.operands) and call.function in _COMPARING:
+    if any(isinstance(operand, OutputRef) for operand in call.operands) and call.function in _COMPARING:
         return
-    for one in call.operands:
-        if not isinstance(one, Literal) or (found := AN_OUTPUT.fullmatch(one.text.strip())) is None:
+    for item in call.operands:
+        if not isinstance(item, Literal) or (match := AN_OUTPUT.fullmatch(item.text.strip())) is None:
             continue
-        if any(query.label == found[1] for query in lowering.program.queries) and not lowering.context.schema.has_entity(
-            collapse(one.text)
+        if any(query.label == match[1] for query in lowering.program.queries) and not lowering.context.schema.has_entity(
+            collapse(item.text)
         ):
             raise UnknownNameError(
-                "output", one.text, candidates=[f"output_of_query{found[1]}"], span=one.span,
-                hint=f"write output_of_query{found[1]}",
+                "output", item.text, candidates=[f"output_of_query{match[1]}"], span=item.span,
+                hint=f"write output_of_query{match[1]}",
             )  # fmt: skip
 
 
@@ -381,7 +385,7 @@ def lower_foreign(lowering: Lowering, call: Foreign) -> Result:
     names: tuple[str, ...] = ()
     if isinstance(function, Mapping):
         names = tuple(function)
-        function = {fold(name): one for name, one in function.items()}.get(fold(call.call.name))
+        function = {fold(name): item for name, item in function.items()}.get(fold(call.call.name))
     if function is None:
         error = call.error()
         error.candidates = tuple(dict.fromkeys((*nearest(call.call.name, names), *error.candidates)))
@@ -430,13 +434,13 @@ def count(lowering: Lowering, call: Application) -> Result:
 
 def _bag_of_all(lowering: Lowering, call: Application) -> Result:
     """The operands side by side, rows as their column."""
-    results = [lowering.column_values(one, call.function) for one in operands_of(lowering, call)]
+    results = [lowering.column_values(item, call.function) for item in operands_of(lowering, call)]
     if len(results) == 1:
         return results[0]
-    model = next((one for one in results if one.literal is None), results[0])
-    parts = tuple(bag_like(lowering, one, model) if one.literal is not None else as_values(one) for one in results)
-    led = tuple(dict.fromkeys(name for one in results for name in one.led))
-    carried = all(one.carried for one in results)
+    model = next((result for result in results if result.literal is None), results[0])
+    parts = tuple(bag_like(lowering, result, model) if result.literal is not None else as_values(result) for result in results)
+    led = tuple(dict.fromkeys(name for result in results for name in result.led))
+    carried = all(result.carried for result in results)
     return Result(Concat(parts), model.table, model.sources, model.column, model.kinds, led, carried=carried)
 
 

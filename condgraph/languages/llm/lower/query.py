@@ -1,10 +1,10 @@
 """LLM queries (TrustUQA, section 3, Table 1) lowered to the algebra;
 `docs/reference/llm-queries.md` says what they mean.
 
-`lower` parses a program, goes from the last query back to what it needs, and gives one plan.
+`lower` parses a program, and makes one plan of the last query and those that it needs.
 `search` lowers get_information by the table of 32 cases, `functions` says what lowers the others,
-`context` has names and warnings. A query that nobody needs is not lowered; what is wrong with it is a
-warning.
+`context` has names and warnings. A query that is not needed is not lowered; its errors are
+warnings.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def lower(
 
 
 class ProgramLowering(Lowering):
-    """A program while it is lowered. `results` has the result of each query, by position."""
+    """A program being lowered. `results` has the result of each query, by position."""
 
     def __init__(self, context: Context, program: Program) -> None:
         self.context, self.program = context, program
@@ -145,7 +145,7 @@ class ProgramLowering(Lowering):
             self.notes[id(result.node)] = "; ".join(self.context.remarks)
 
     def evaluate(self, expression: Expression) -> Result:
-        """What an expression gives."""
+        """The result of an expression."""
         if isinstance(expression, OutputRef):
             return self.results[expression.position]
         if isinstance(expression, Literal):
@@ -192,7 +192,7 @@ class ProgramLowering(Lowering):
         return result.of(result.node, span=call.span)
 
     def truth(self, expression: Expression) -> Values | Scalar:
-        """An expression as a truth value."""
+        """See `Lowering`."""
         if isinstance(expression, Comparison):
             sides = [self.as_bag(self.evaluate(side)) for side in (expression.left, expression.right)]
             return apply("relation", sides, operator=expression.op)
@@ -204,9 +204,7 @@ class ProgramLowering(Lowering):
     # -- coercions ---------------------------------------------------------------------------------
 
     def as_bag(self, result: Result) -> Values:
-        """Values out of anything: rows as the column shown for them, entities as their names, a
-        literal as what it reads as.
-        """
+        """See `Lowering`."""
         if result.literal is not None:
             return Constants((literal_value(result.literal.text),))
         if isinstance(result.node, Entities):
@@ -214,9 +212,7 @@ class ProgramLowering(Lowering):
         return as_values(result)
 
     def column_values(self, result: Result, function: str) -> Result:
-        """Values where a function needs them: rows give their column used last, entities that a
-        relation leads to all its ends.
-        """
+        """See `Lowering`."""
         if not isinstance(result.node, Entities):
             return result
         if result.table is None and result.facts is not None:
@@ -235,9 +231,7 @@ class ProgramLowering(Lowering):
         return result.of(values, column=column, kinds=kinds, carried=True)
 
     def shown(self, result: Result) -> Result:
-        """The column that stands for rows: the one nearest to the target type, else the one used
-        last, else the first.
-        """
+        """See `Lowering`."""
         assert result.table is not None
         column = self.shown_column(result)
         if column is None:
@@ -245,7 +239,7 @@ class ProgramLowering(Lowering):
         return self._column(result, column)
 
     def shown_column(self, result: Result) -> str | None:
-        """Which column stands for rows; a remark says which and why."""
+        """See `Lowering`."""
         target = self.context.target_type
         names = [name for several in self.context.linker.predicates(result.table).values() for name in several]
         if target is not None and names:
@@ -255,23 +249,19 @@ class ProgramLowering(Lowering):
         return result.column or (names[0] if names else None)
 
     def asked_column(self, result: Result) -> str | None:
-        """The column that the target type names, where a program ends on a choice among values of
-        another one.
+        """The column that the target type names, where a program ends with a choice among values of
+        another column.
         """
         target = self.context.target_type
         if result.table is None or not result.carried or target is None or not isinstance(result.node, (Choose, Extreme)):
             return None
         if isinstance(result.node, Extreme) and not isinstance(result.node.values, Concat):
             return None
-        found = self.context.find_predicates(target, result.table)
-        return found[0] if len(found) == 1 and found[0] != result.column else None
+        results = self.context.find_predicates(target, result.table)
+        return results[0] if len(results) == 1 and results[0] != result.column else None
 
     def entities(self, result: Result, table: str | None, sources: Sequence[str]) -> Entities:
-        """A result as entities of a table (its rows) or of a graph: by carrier, by id, or by name.
-
-        `table` is the source whose rows are wanted, None for entities of a graph; `sources` are
-        those of the relation that is followed next.
-        """
+        """See `Lowering`."""
         node = result.node
         if result.literal is not None:
             if table is not None:
@@ -315,7 +305,7 @@ class ProgramLowering(Lowering):
     # -- the end -----------------------------------------------------------------------------------
 
     def finish(self) -> Lowered:
-        """The plan of the last query; rows show a column, and stay with the answer."""
+        """The plan of the last query; rows show a column, and remain with the answer."""
         result = self.results[self.program.used[-1]]
         plan: Node = result.node
         if plan is self.descending:

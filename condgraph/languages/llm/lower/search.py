@@ -75,8 +75,7 @@ from condgraph.names.linking import Column
 from condgraph.vectors.encoders import fold
 
 # -- keys: qualifiers and time words -----------------------------------------------------------------
-# Keys that are no predicates: qualifiers of statements, and the time words that read when a
-# statement holds.
+# Keys that are not predicates: qualifiers of statements, and time words for when a statement holds.
 
 
 _SPANS: Final[dict[str, Span]] = {
@@ -105,9 +104,7 @@ class Key:
         predicates: tuple[str, ...] | None,
         conditions: tuple[ColumnCondition, ...],
     ) -> Key | None:
-        """The key as a time word or a qualifier; None where it is a predicate, or nothing that is
-        known.
-        """
+        """The key as a time word or a qualifier; None for a predicate, or an unknown name."""
         if not isinstance(expression, Literal):
             return None
         schema = lowering.context.schema
@@ -124,7 +121,7 @@ class Key:
 
     @property
     def what(self) -> str:
-        """What it is, in words."""
+        """A description of the key."""
         return "a time word: when the facts hold" if self.part is not None else "a qualifier"
 
     @property
@@ -133,7 +130,7 @@ class Key:
         return TIMES if self.part is not None else self.lowering.context.schema.qualifier_kinds(self.text)
 
     def values(self, facts: Facts) -> Result:
-        """The qualifier's values, or when the facts hold."""
+        """The values of the qualifier, or the times of the facts."""
         if self.part is not None:
             whole = facts if self.part == "interval" else None
             return Result(Validity(facts, self.part), kinds=TIMES, validity=whole, carried=True)
@@ -153,7 +150,7 @@ class Key:
         if isinstance(value, Literal):
             word = superlative(value.text, TIMES) if condition.op != "!=" else None
             if word is not None:
-                # Of whole intervals the earliest begins first, and the latest ends last.
+                # The earliest interval begins first, the latest ends last.
                 part = self.part if self.part != "interval" else "start" if word[1] == "smallest" else "end"
                 return WhereValidity(facts, part, Versus("=", Extreme(Validity(facts, part), word[1])))
             times = read_times(value.text)
@@ -169,7 +166,7 @@ class Key:
         return WhereValidity(facts, self.part, Versus(condition.op, limits))
 
     def _as_of_entity(self, facts: Facts, condition: ColumnCondition, literal: Literal) -> Facts:
-        """A literal that is no time and names something that has one: the time of it."""
+        """A literal that is not a time but names an entity: the times of its facts."""
         context = self.lowering.context
         if not context.schema.has_entity(collapse(literal.text)):
             raise LiteralError(f"{literal.text!r} is no time", span=literal.span, hint="a year is 1960, a day 1960-02-01")
@@ -181,7 +178,7 @@ class Key:
         return WhereValidity(facts, self.part, Versus(condition.op, limits))
 
     def _times(self, result: Result, facts: Facts) -> Values:
-        """What an earlier query gave, as times; entities stand for when their facts hold."""
+        """The result of an earlier query as times; entities give the times of their facts."""
         if result.literal is not None:
             times = read_times(result.literal.text)
             if times:
@@ -252,7 +249,7 @@ class SearchCall:
     # -- binding -----------------------------------------------------------------------------------
 
     def _relation(self, expression: Expression, what: str) -> Relation:
-        """A relation, looked for in the source of the head where that has it."""
+        """A relation, in the source of the head if it is there."""
         ctx, source = self.ctx, self.source
         head = self.head_result
         name = expression.text if isinstance(expression, Literal) else ""
@@ -278,9 +275,7 @@ class SearchCall:
         return Relation(names, scan, sources, table, family)
 
     def _bind_key(self, expression: Expression) -> None:
-        """Whether the key is a time word, a qualifier, or a predicate: from the schema and the text
-        alone.
-        """
+        """Bind the key as a time word, a qualifier, or a predicate, by the schema and the text alone."""
         key = Key.find(self.lowering, expression, self.relation.names if self.relation else None, self.search.value)
         in_table = self.relation is not None and self.relation.table is not None
         if key is not None and not in_table:
@@ -306,21 +301,21 @@ class SearchCall:
         return self.lowering.entities(result, table, relation.sources if relation else ())
 
     def _outside_quotes(self, search: Search) -> Search:
-        """The call with operators taken out of the quotes, as in `tail_entity='> 5'`: where no cell
-        has that text, and what follows the operator is a value of the column.
+        """The call with operators taken out of quotes, as in `tail_entity='> 5'`: where no cell has that
+        text, and the rest can be a value of the column.
         """
         relation, key_relation, key = self.relation, self.key_relation, self.key
-        tail = [self._taken_out(one, relation or key_relation, key if relation is None else None) for one in search.tail]
+        tail = [self._taken_out(item, relation or key_relation, key if relation is None else None) for item in search.tail]
         asked = key_relation or (relation if search.key is None else None)
-        value = [self._taken_out(one, asked, key) for one in search.value]
+        value = [self._taken_out(item, asked, key) for item in search.value]
         return replace(search, tail=tuple(chain.from_iterable(tail)), value=tuple(chain.from_iterable(value)))
 
     def _taken_out(self, condition: ColumnCondition, relation: Relation | None, key: Key | None) -> tuple[ColumnCondition, ...]:
         value = condition.value
         if condition.op != "=" or not isinstance(value, Literal) or isinstance(value.text, Given):
             return (condition,)
-        found = inner_conditions(value.text)
-        if not found or (len(found) > 1 and key is not None and key.part == "interval"):
+        result = inner_conditions(value.text)
+        if not result or (len(result) > 1 and key is not None and key.part == "interval"):
             return (condition,)
         texts: Mapping[str, Sequence[str]] = {}
         if key is not None:
@@ -334,19 +329,19 @@ class SearchCall:
             return (condition,)
         if fold(value.text) in texts:
             return (condition,)
-        for operator, rest in found:
+        for operator, rest in result:
             named = operator in ("=", "!=") and fold(rest) in texts
             if not named and not literal_tests(operator, rest, kinds).conditions:
                 return (condition,)
-        meant = " and ".join(f"{operator} {rest}" for operator, rest in found)
+        meant = " and ".join(f"{operator} {rest}" for operator, rest in result)
         self.ctx.warn(f"{value.text!r} is taken as {meant}; operators belong outside of the quotes")
-        return tuple(ColumnCondition(operator, replace(value, text=rest), condition.span) for operator, rest in found)
+        return tuple(ColumnCondition(operator, replace(value, text=rest), condition.span) for operator, rest in result)
 
     # -- scans and conditions ----------------------------------------------------------------------
 
     def scan(self, relation: Relation, of: Entities | None = None, *, reach: End = "subject") -> Facts:
         """The facts of a relation."""
-        # Rows are of one table, so that a set of them needs no scope.
+        # Rows belong to one table, so a set of them needs no scope.
         scoped = relation.source if of is None or relation.table is None else None
         return Scan(of, relation.names, "subject", reach, relation.family, scoped)
 
@@ -369,7 +364,7 @@ class SearchCall:
             column = self._column(relation)
             word = superlative(value.text, column.kinds) if condition.op != "!=" else None
             if word is not None and fold(value.text) not in column.folded:
-                # Models write `tail_entity>='highest'`; nothing is beyond a superlative.
+                # Models write `tail_entity>='highest'`, which is the superlative.
                 said = "" if condition.op == "=" else f"; {condition.op} says nothing more"
                 (self.ctx.warn if said else self.ctx.remark)(f"{value.text!r} is taken as a superlative{said}")
                 objects = Objects(facts)
@@ -391,7 +386,7 @@ class SearchCall:
         return Where(facts, self._test_of(condition, relation))
 
     def _test_of(self, condition: ColumnCondition, relation: Relation | None) -> Condition:
-        """A test against a literal, or against what an earlier query gave."""
+        """A test against a literal, or the result of an earlier query."""
         if isinstance(condition.value, Literal):
             rows = self._keyed(condition, relation)
             if rows is not None:
@@ -417,7 +412,7 @@ class SearchCall:
         return Equals(values) if condition.op == "=" and same else Versus(condition.op, values)
 
     def _tail_values(self, result: Result, relation: Relation | None) -> Values:
-        """What an earlier query gave, as values of this column."""
+        """The result of an earlier query as values of this column."""
         if not result.is_entities:
             return as_values(result)
         assert isinstance(result.node, Entities)
@@ -431,7 +426,7 @@ class SearchCall:
         return as_values(self.lowering.shown(result))
 
     def _targets(self, result: Result, relation: Relation) -> Entities:
-        """What an earlier query gave, as entities that a relation leads to."""
+        """The result of an earlier query as entities that a relation leads to."""
         if not result.is_rows:
             return self.lowering.entities(result, None, relation.sources)
         column, name = self._column(relation), " or ".join(relation.names)
@@ -439,15 +434,15 @@ class SearchCall:
         return rows if rows is not None else Referents(shared_values(self.lowering, result, column, name))
 
     def _keyed(self, condition: ColumnCondition, relation: Relation | None) -> Entities | None:
-        """The rows whose key a literal is, where the column refers to them."""
+        """The rows with this literal as their key, where the column refers to them."""
         value = condition.value
         if not isinstance(value, Literal) or condition.op not in ("=", "!=") or relation is None or relation.family == "attribute":
             return None
         text = " ".join(value.text.split())
-        found = keyed(self.lowering, text, self._column(relation), " or ".join(relation.names))
-        if found is not None:
+        result = keyed(self.lowering, text, self._column(relation), " or ".join(relation.names))
+        if result is not None:
             self.led.append(text)
-        return found
+        return result
 
     def _tail_names(self, literal: Literal, relation: Relation) -> tuple[str, ...]:
         """The names of a relation's objects that a literal means."""
@@ -457,13 +452,13 @@ class SearchCall:
             self.led.append(name)
             return (name,)
         column, what = self._column(relation), f"value of {relation.names[0]!r}"
-        found = tuple(column.folded.get(fold(name), ()))
-        if found:
-            ctx.folded(what, name, found)
+        result = tuple(column.folded.get(fold(name), ()))
+        if result:
+            ctx.folded(what, name, result)
         else:
-            found = tuple(ctx.similar(literal, column, what, unlike=False))
-        self.led.append(found[0] if len(found) == 1 else literal.text)
-        return found or (name,)
+            result = tuple(ctx.similar(literal, column, what, unlike=False))
+        self.led.append(result[0] if len(result) == 1 else literal.text)
+        return result or (name,)
 
     def _kinds(self, relation: Relation) -> Kinds:
         return NUMBERS if relation.numbers else self._column(relation).kinds
@@ -482,8 +477,8 @@ class SearchCall:
 
     def values(self, node: Values, relation: Relation | None, kinds: Kinds) -> Result:
         """Values as a result, with the entities or rows that carry them."""
-        found = self.entities(SubjectsOf(node), relation)
-        return Result(node, found.table, found.sources, found.column, kinds, carried=True)
+        result = self.entities(SubjectsOf(node), relation)
+        return Result(node, result.table, result.sources, result.column, kinds, carried=True)
 
     def objects(self, relation: Relation, of: Entities | None, *conditions: ColumnCondition) -> Result:
         """The objects of facts: entities where the relation has nothing else, else values."""
@@ -496,7 +491,7 @@ class SearchCall:
         return self.values(Objects(self.facts(relation, of, *conditions)), relation, self._column(relation).kinds)
 
     def _objects_reached(self, facts: Facts, relation: Relation) -> Result:
-        """The entities that facts of a relation lead to; `facts` go with them, as columns are bags."""
+        """The entities that facts of a relation lead to, with the facts, since columns are bags."""
         column = relation.names[0] if relation.names else None
         return Result(Reached(facts), None, relation.sources, column, facts=facts)
 
@@ -507,8 +502,8 @@ class SearchCall:
             return self.entities(self._numbered(rows, *conditions), relation)
         relation = self._repeated(relation, conditions)
         if relation.table is not None and len(conditions) == 1 and self._is_missing(conditions[0], relation):
-            found = self.entities(self._without(relation, of, conditions[0]), relation)
-            return found if conditions[0].op == "!=" else found.of(found.node, empty=True)
+            result = self.entities(self._without(relation, of, conditions[0]), relation)
+            return result if conditions[0].op == "!=" else result.of(result.node, empty=True)
         if relation.family == "relation" and of is None and len(conditions) == 1 and conditions[0].op == "=":
             backward = self._backward(relation, conditions[0])
             if backward is not None:
@@ -571,9 +566,7 @@ class SearchCall:
         return rows
 
     def _repeated(self, relation: Relation, conditions: tuple[ColumnCondition, ...]) -> Relation:
-        """The column of a repeated header ("Country (2)") that has a literal, where the first one
-        does not.
-        """
+        """The column of a repeated header ("Country (2)") that has a literal, if the first has not."""
         if relation.table is None or len(relation.names) != 1 or len(conditions) != 1 or conditions[0].op != "=":
             return relation
         value = conditions[0].value
@@ -584,14 +577,14 @@ class SearchCall:
         if not others or wanted in self._column(relation).folded:
             return relation
         for other in others:
-            found = replace(relation, names=(other,))
-            if wanted in self._column(found).folded:
+            result = replace(relation, names=(other,))
+            if wanted in self._column(result).folded:
                 self.ctx.warn(f"{value.text!r} stands in {other!r}, another column of the header {name!r}")
-                return found
+                return result
         return relation
 
     def _is_missing(self, condition: ColumnCondition, relation: Relation) -> bool:
-        """Whether a condition asks for cells that are not there: `tail_entity='n/a'`."""
+        """Whether a condition asks for missing cells: `tail_entity='n/a'`."""
         value = condition.value
         if not isinstance(value, Literal) or condition.op not in ("=", "!=") or fold(value.text) not in MISSING:
             return False
@@ -607,7 +600,7 @@ class SearchCall:
             return filled
         return Minus(of if of is not None else self.ctx.rows(relation.table or ""), filled)
 
-    # -- what the cases are made of -----------------------------------------------------------------
+    # -- parts of the cases ------------------------------------------------------------------------
 
     @property
     def h(self) -> Entities:
@@ -649,7 +642,7 @@ class SearchCall:
         return (*self.t, *self.v)
 
     def heads_of(self, result: Result, relation: Relation) -> Entities:
-        """What was found, as heads of a relation."""
+        """A result as heads of a relation."""
         return self.lowering.entities(result, relation.table, relation.sources)
 
     def members(self, relation: Relation, of: Entities | None, *conditions: ColumnCondition) -> Entities:

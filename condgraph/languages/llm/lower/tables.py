@@ -90,10 +90,10 @@ def _measures(
     _no_parameter(text, "an aggregate", call)
     if "(" in text:
         try:
-            found = parse_part(text, "show")
+            results = parse_part(text, "show")
         except ParseError as error:
             raise PlanError(f"aggregate {text!r}: {error.message}", span=call.span, hint=error.hint) from None
-        return [_named(columns, _looked_up(lowering, result, column.of)) for column in found]
+        return [_named(columns, _looked_up(lowering, result, column.of)) for column in results]
     function = text.strip().casefold().replace(" ", "_")
     function = SYNONYMS.get(function, function)
     if function not in ex.FUNCTIONS:
@@ -146,17 +146,17 @@ def _path(lowering: Lowering, result: Result, text: str) -> Path:
     if isinstance(text, Given) or context.find_predicates(text, result.table) or "." not in text:
         return Path((_step(lowering, text, result.table),))
     first, *others = text.split(".")
-    return Path((_step(lowering, first, result.table), *(_step(lowering, one, None) for one in others)))
+    return Path((_step(lowering, first, result.table), *(_step(lowering, other, None) for other in others)))
 
 
 def _step(lowering: Lowering, text: str, source: str | None) -> Step:
     # What is given for a parameter is a name, and so is what a column is called.
     is_name = isinstance(text, Given) or bool(lowering.context.find_predicates(text, source))
     backward = not is_name and text.strip().startswith("^")
-    found = lowering.context.predicates(Literal(text.strip().lstrip("^") if backward else text), source, "column")
-    if len(found) > 1:
-        lowering.context.warn(f"column {text!r} may be {' or '.join(map(repr, found))}: the first is taken")
-    return Step(found[0] if found else text, backward)
+    result = lowering.context.predicates(Literal(text.strip().lstrip("^") if backward else text), source, "column")
+    if len(result) > 1:
+        lowering.context.warn(f"column {text!r} may be {' or '.join(map(repr, result))}: the first is taken")
+    return Step(result[0] if result else text, backward)
 
 
 # -- tables of tables ------------------------------------------------------------------------------
@@ -274,17 +274,17 @@ def _column(lowering: Lowering, group: Group, text: str, call: Application) -> i
         return names.index(text)
     wanted = fold(text.removesuffix("()"))
     function = SYNONYMS.get(wanted, wanted)
-    of_function = [at for at, one in enumerate(group.measures, len(group.keys)) if one.function == function]
+    of_function = [at for at, item in enumerate(group.measures, len(group.keys)) if item.function == function]
     same = [at for at, name in enumerate(names) if fold(name) == wanted]
     inside = [at for at, name in enumerate(names) if fold(name).split("(")[-1].rstrip(")").strip() == wanted]
     for fits in (same, of_function, inside):
         if len(fits) == 1:
             return fits[0]
-    found = resolve(text, Vocabulary(names))
-    if len(found.matches) != 1:
+    result = resolve(text, Vocabulary(names))
+    if len(result.matches) != 1:
         raise UnknownNameError("column", text, candidates=names, span=call.span, hint=f"the columns are: {', '.join(names)}")
-    lowering.context.near("column", text, found.matches)
-    return names.index(found.matches[0].name)
+    lowering.context.near("column", text, result.matches)
+    return names.index(result.matches[0].name)
 
 
 def _texts(expression: Expression | None) -> list[str]:
@@ -310,12 +310,12 @@ def _number(call: Application, option: str, place: int | None = None, otherwise:
     given = call.options.get(option)
     if given is None and place is not None and len(call.operands) > place:
         given = call.operands[place]
-    found = read_quantity(given.text) if isinstance(given, Literal) else None
-    if found is None and given is None and otherwise is not None:
+    result = read_quantity(given.text) if isinstance(given, Literal) else None
+    if result is None and given is None and otherwise is not None:
         return otherwise
-    if found is None or not isinstance(found.number, int) or found.number < 0:
+    if result is None or not isinstance(result.number, int) or result.number < 0:
         raise PlanError(f"{call.function} needs {option}, a whole number", span=call.span, hint=f"{call.function}(set='...', n=3)")
-    return found.number
+    return result.number
 
 
 def _descending(call: Application) -> bool:
@@ -325,11 +325,11 @@ def _descending(call: Application) -> bool:
 
 def _each_name(names: list[str]) -> list[str]:
     """Names of columns that are all different."""
-    found: list[str] = []
+    result: list[str] = []
     for name in names:
         number = 2
         fresh = name
-        while fresh in found:
+        while fresh in result:
             fresh, number = f"{name} {number}", number + 1
-        found.append(fresh)
-    return found
+        result.append(fresh)
+    return result

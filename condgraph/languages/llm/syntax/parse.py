@@ -123,9 +123,9 @@ class Parser:
         wrapper = None
         while start < stop and text[start] in " \t`*":
             start += 1
-        if limits is None and (found := _WRAPPED.match(text, start, stop)) is not None:
-            wrapper = SINGLE if found[0] in SINGLE else DOUBLE
-            start = found.end()
+        if limits is None and (match := _WRAPPED.match(text, start, stop)) is not None:
+            wrapper = SINGLE if match[0] in SINGLE else DOUBLE
+            start = match.end()
         self._tokens = scan(text, start, stop, wrapper, notices)
         self._at = 0
 
@@ -340,8 +340,8 @@ class Parser:
         content = self._text[start:stop]
         if not _MENTION.search(content):
             return Literal(token.text, True, token.span)
-        found = REFERENCE.fullmatch(content.strip())
-        if found is not None:
+        match = REFERENCE.fullmatch(content.strip())
+        if match is not None:
             inner = scan(self._text, start, stop, None, self._notices)
             return self._reference(Token("reference", inner[0].text, token.span))
 
@@ -536,16 +536,16 @@ def plain_call(text: str, start: int, stop: int, known: Mapping[str, int]) -> Ex
     `known` maps the labels of the queries before to their positions; an output that is not among
     them is left to the grammar, which says what is wrong with it.
     """
-    found = _LINE.fullmatch(text, start, stop)
-    if found is None or found["name"].casefold() in _SPECIAL:
+    match = _LINE.fullmatch(text, start, stop)
+    if match is None or match["name"].casefold() in _SPECIAL:
         return None
     arguments: list[Argument] = []
-    begin, end = found.span("arguments")
-    for one in _ARGUMENT.finditer(text, begin, end):
-        name, operator, quoted = one.groups()
+    begin, end = match.span("arguments")
+    for item in _ARGUMENT.finditer(text, begin, end):
+        name, operator, quoted = item.groups()
         if name.casefold() in _SPECIAL:
             return None
-        span, inner = one.span(3), quoted[1:-1]
+        span, inner = item.span(3), quoted[1:-1]
         value: Expression
         if "query" in inner.casefold():
             reference = _REFERENCE(inner)
@@ -555,8 +555,8 @@ def plain_call(text: str, start: int, stop: int, known: Mapping[str, int]) -> Ex
             value = OutputRef(position, span)
         else:
             value = Literal(inner, True, span)
-        arguments.append(Argument(name, cast(CompareOp, operator), value, one.span()))
-    return Call(found["name"], tuple(arguments), (found.start("name"), end + 1))
+        arguments.append(Argument(name, cast(CompareOp, operator), value, item.span()))
+    return Call(match["name"], tuple(arguments), (match.start("name"), end + 1))
 
 
 # -- parse -------------------------------------------------------------------------------------------
@@ -664,22 +664,22 @@ def _sections(text: str, notices: list[Notice]) -> tuple[list[_Section], str | N
     open_section: _Section | None = None
     prose = 0
     for line in watched(text.splitlines(keepends=True)):
-        found = _HEADER.match(line)
-        if found is not None:
+        match = _HEADER.match(line)
+        if match is not None:
             if open_section is not None:
                 open_section.stop = at
             else:
                 _prose(text, prose, at, notices)
             open_section = None
-            if found["kind"] is not None:
-                label = found["label"].casefold()
-                open_section = _Section(found["kind"].casefold(), label, (at, at + len(line.rstrip())), at + found.end(), len(text))
+            if match["kind"] is not None:
+                label = match["label"].casefold()
+                open_section = _Section(match["kind"].casefold(), label, (at, at + len(line.rstrip())), at + match.end(), len(text))
                 sections.append(open_section)
-            elif found["target"] is not None:
+            elif match["target"] is not None:
                 if target_type is not None:
                     notices.append(Notice("the target type is given twice; the last one counts", (at, at + len(line.rstrip()))))
-                target_type = _target(found["target"])
-            elif found["rest"].strip(" \t`*\r"):
+                target_type = _target(match["target"])
+            elif match["rest"].strip(" \t`*\r"):
                 notices.append(Notice("a line that is no step and no numbered query is left out", (at, at + len(line.rstrip()))))
             prose = at + len(line)
         at += len(line)
@@ -726,8 +726,8 @@ def _leftover(text: str, start: int, stop: int, notices: list[Notice]) -> None:
     """What follows an expression: closing marks on its own line, and lines of prose."""
     line_end = text.find("\n", start, stop)
     line_end = stop if line_end < 0 else line_end
-    found = _LEFTOVER.match(text, start, line_end)
-    end = start if found is None else found.end()
+    match = _LEFTOVER.match(text, start, line_end)
+    end = start if match is None else match.end()
     if end < line_end:
         hint = "one query a line" if text[start : start + 1] in ("'", '"', "”", "’") else "texts stand between quotes"
         raise ParseError(

@@ -156,10 +156,10 @@ def scan(text: str, start: int, stop: int, wrapper: str | None, notices: list[No
             tokens.append(Token("text", unescape(text[at + 1 : close]), (at, close + 1), (at + 1, close)))
             at = close + 1
             continue
-        found = _TOKEN.match(text, at, stop)
-        if found is None:
+        match = _TOKEN.match(text, at, stop)
+        if match is None:
             raise ParseError(f"{character!r} has no meaning here", span=(at, at + 1), hint="texts stand between quotes")
-        token = _token(found, notices)
+        token = _token(match, notices)
         if token.kind == "symbol":
             if token.text in _OPENERS:
                 depth += 1
@@ -168,7 +168,7 @@ def scan(text: str, start: int, stop: int, wrapper: str | None, notices: list[No
                     break
                 depth -= 1
         tokens.append(token)
-        at = found.end()
+        at = match.end()
     tokens.append(Token("end", "", (at, at)))
     return tokens
 
@@ -215,9 +215,9 @@ def _closing(text: str, start: int, stop: int, quotes: str, hopeless: dict[tuple
     for strict, patterns in ((True, _CLOSING), (False, _LIKELY)):
         if start >= hopeless.get((quotes, strict), stop + 1):
             continue
-        found = patterns[quotes].search(text, start, stop)
-        if found is not None:
-            return found.start()
+        match = patterns[quotes].search(text, start, stop)
+        if match is not None:
+            return match.start()
         hopeless[quotes, strict] = start
     return None
 
