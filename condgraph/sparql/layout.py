@@ -53,7 +53,6 @@ from condgraph.engine.values import (
     OPEN_START,
     UNKNOWN,
     UNKNOWN_END,
-    Kind,
     Number,
     Precision,
     Quantity,
@@ -202,8 +201,6 @@ LABEL: Final = f"<{RDFS}label>"
 
 #: Classes of entities, by kind.
 ENTITY_CLASSES: Final = {EntityKind.ENTITY: "Entity", EntityKind.CONCEPT: "Concept", EntityKind.ROW: "Row"}
-#: Classes of value nodes, by type.
-VALUE_CLASSES: Final = {Kind.TEXT: "Text", Kind.QUANTITY: "Quantity", Kind.TIME: "Time", Kind.UNKNOWN: "Unknown"}
 STATEMENT, VALUE, SOURCE, RECORD, MEMBER, SUBCLASS = ".s/", ".v/", ".source/", ".r/", ".m/", ".c/"
 
 

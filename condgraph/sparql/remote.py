@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.engine.bounds import cached, current, within
 from condgraph.engine.errors import OptionError, ReadOnlyError, StoreBusyError, StoreError, StoreMissingError, StoreVersionError
@@ -28,7 +28,7 @@ from condgraph.sparql.compile.conditions import Target
 from condgraph.sparql.dialect import OXIGRAPH, cut
 from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri, checked_base, predicted_graph, string
 from condgraph.sparql.load.pull import EVERYTHING, pull, sources
-from condgraph.sparql.load.push import Loader, abandon, busy, in_pieces, marks, remove, schema_of, state, unfinished
+from condgraph.sparql.load.push import Loader, abandon, busy, in_pieces, marks, remove, state, unfinished
 from condgraph.sparql.load.write import counts
 from condgraph.sparql.store import RdfStore
 from condgraph.sparql.text.lists import rewrite
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 # -- names and schema --------------------------------------------------------------------------------
-# What lowering asks of a graph in a remote RDF store: its stored schema with names looked up one by
+# What lowering needs of a graph in a remote RDF store: its stored schema with names looked up one by
 # one, or the schema of the whole graph, pulled into process.
 
 
@@ -58,43 +58,16 @@ if TYPE_CHECKING:
 _MOST_NAMES: Final = 100_000
 
 
-class RemoteGraph(Protocol):
-    """A graph in a remote store, as far as names are looked up there."""
-
-    @property
-    def target(self) -> Target:
-        """What compiling knows of the graph."""
-
-    def select(self, text: str) -> list[QuerySolution]:
-        """The rows of a SELECT over the graph."""
-
-    def ask(self, text: str) -> bool:
-        """The answer of an ASK over the graph."""
-
-    def named(self, names: Iterable[str]) -> set[str]:
-        """Those of the names that an entity or concept has."""
-
-    def all_names(self, around: Sequence[str]) -> list[str]:
-        """The names of all entities, concepts and rows; in a large graph those that stand around
-        some texts.
-        """
-
-    def linked(self) -> Snapshot:
-        """The graph pulled into process."""
-
-
 class LookupSchema(StoredSchema):
-    """A stored schema that looks names of entities up where the graph is, each once."""
+    """A stored schema that looks up names of entities in the store, each once."""
 
-    def __init__(self, found: dict[str, Any], graph: RemoteGraph) -> None:
+    def __init__(self, found: dict[str, Any], graph: SparqlStore) -> None:
         super().__init__(found)
         self._graph = graph
         self._names: dict[str, bool] = {}
 
     def has_entity(self, name: str) -> bool:
-        """Some entity or concept has exactly this name: one small query for a name that was not
-        asked for before.
-        """
+        """Whether some entity or concept has exactly this name: one small query for each new name."""
         found = self._names.get(name)
         if found is None:
             if len(self._names) > _MOST_NAMES:
@@ -103,7 +76,7 @@ class LookupSchema(StoredSchema):
         return found
 
     def keyed(self, key: str) -> tuple[tuple[str, str], ...]:
-        """The rows, id and name, that a text is the key of."""
+        """The rows (id and name) that have a text as their key."""
         found = []
         for ident in ids_of_key(key, self.keyed_tables):
             rows = self._graph.select(f"SELECT ?name WHERE {{ {self._graph.target.names.entity(ident)} <pred:name> ?name }}")
@@ -111,7 +84,7 @@ class LookupSchema(StoredSchema):
         return tuple(found)
 
     def has_id(self, ident: str) -> bool:
-        """Some entity has this id."""
+        """Whether some entity has this id."""
         return self._graph.ask(f"ASK {{ {self._graph.target.names.entity(ident)} <pred:name> ?name }}")
 
     def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
@@ -124,7 +97,7 @@ class LookupSchema(StoredSchema):
 class LinkedStore(RdfStore):
     """A store whose schema is that of the whole graph, pulled into process."""
 
-    def __init__(self, graph: RemoteGraph) -> None:
+    def __init__(self, graph: SparqlStore) -> None:
         self._graph = graph
 
     def select(self, text: str) -> list[QuerySolution]:
@@ -150,16 +123,78 @@ class LinkedStore(RdfStore):
 T = TypeVar("T")
 
 
-class RemoteReader(RdfStore):
-    """One graph of an RDF store, read through its endpoint; `base` is the IRI of the graph."""
+class _LoadedAnewError(StoreBusyError):
+    """The graph is another one than it was when its schema was read."""
 
-    def __init__(self, endpoint: Endpoint, graph: str, base: str) -> None:
-        self.endpoint, self.name, self.base = endpoint, graph, base
+
+def _nothing(row: QuerySolution) -> bool:
+    """Whether the only row of an answer is a count of nothing."""
+    terms = [term for term in row if term is not None]
+    return not terms or (len(terms) == 1 and getattr(terms[0], "value", "") == "0")
+
+
+# -- the store ---------------------------------------------------------------------------------------
+
+
+class SparqlStore(RdfStore):
+    """One graph of an RDF store. `place` is the endpoint's address; `base` the IRI of the graph and
+    of its names.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        *,
+        graph: str = "default",
+        read_only: bool = False,
+        update: str | None = None,
+        store: str | None = None,
+        base: str | None = None,
+        user: str | None = None,
+        password: str | None = None,
+        method: Method = "auto",
+        timeout: float | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        if not graph:
+            raise OptionError("the name of a graph is empty")
+        base = base_iri(graph) if base is None else checked_base(base)
+        endpoint = Endpoint(
+            place, update=update, store=store, user=user, password=password, method=method, read_only=read_only, timeout=timeout,
+            patience=patience,
+        )  # fmt: skip
+        self.endpoint, self.name, self.base, self.read_only = endpoint, graph, base, read_only
         self.place = endpoint.query_url
         self._schema: StoredSchema | None = None
         self._load = ""
         self._counts: dict[str, int] = {}
         self._pulled: dict[str, Any] = {}
+        # An address for updates of its own says how to write; else the store's kind does.
+        self._update_given = endpoint.update_url != endpoint.query_url
+        self._loader = Loader(endpoint, graph, base, self.sources, self._pull)
+        # By load, of which there is one at a time.
+        self._patterns: dict[str, Any] = {}
+        #: Seconds that a look at the whole graph may take, where the call does not say.
+        self._long = 10 * endpoint.patience
+
+    def __enter__(self) -> SparqlStore:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing to let go of: there is no connection between queries, and threads whose callers
+        went on were cut off.
+        """
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds of a call without a deadline of its own."""
+        return self.endpoint.timeout
+
+    def __repr__(self) -> str:
+        return f"<SparqlStore {self.name!r} at {self.place}>"
 
     # -- the graph's node --------------------------------------------------------------------------
 
@@ -182,7 +217,7 @@ class RemoteReader(RdfStore):
             found = self.about()
             self._load, self._counts = found["load"][0], json.loads(found["counts"][0])
             try:
-                self._schema = LookupSchema(json.loads(schema_of(found)), self)
+                self._schema = LookupSchema(json.loads(in_pieces(found["schema"])), self)
             except KeyError as error:
                 raise StoreVersionError(
                     f"the schema of graph {self.name!r} has no {error}: another version wrote it", hint="load the graph again"
@@ -220,7 +255,7 @@ class RemoteReader(RdfStore):
 
     def sources(self) -> tuple[Source, ...]:
         """The sources of the graph, by name."""
-        return tuple(sorted(sources(self._rows), key=lambda source: source.name))
+        return tuple(sorted(sources(self._run), key=lambda source: source.name))
 
     # -- queries -----------------------------------------------------------------------------------
 
@@ -323,82 +358,9 @@ class RemoteReader(RdfStore):
         found: Snapshot = shared(self._pulled, load, self.snapshot)
         return found
 
-    def _rows(self, text: str) -> Any:
-        return self._run(text)
-
     def _pull(self, lenient: bool = False) -> Snapshot:
         triples = self.endpoint.triples(EVERYTHING, graphs=(self.base,), whole=True)
-        return pull(triples, self._rows, self.base, lenient=lenient)
-
-
-class _LoadedAnewError(StoreBusyError):
-    """The graph is another one than it was when its schema was read."""
-
-
-def _nothing(row: QuerySolution) -> bool:
-    """Whether the only row of an answer is a count of nothing."""
-    terms = [term for term in row if term is not None]
-    return not terms or (len(terms) == 1 and getattr(terms[0], "value", "") == "0")
-
-
-# -- the store ---------------------------------------------------------------------------------------
-
-
-class SparqlStore(RemoteReader):
-    """One graph of an RDF store. `place` is the endpoint's address; `base` the IRI of the graph and
-    of its names.
-    """
-
-    def __init__(
-        self,
-        place: str,
-        *,
-        graph: str = "default",
-        read_only: bool = False,
-        update: str | None = None,
-        store: str | None = None,
-        base: str | None = None,
-        user: str | None = None,
-        password: str | None = None,
-        method: Method = "auto",
-        timeout: float | None = None,
-        patience: float = PATIENCE,
-    ) -> None:
-        if not graph:
-            raise OptionError("the name of a graph is empty")
-        base = base_iri(graph) if base is None else checked_base(base)
-        endpoint = Endpoint(
-            place, update=update, store=store, user=user, password=password, method=method, read_only=read_only, timeout=timeout,
-            patience=patience,
-        )  # fmt: skip
-        super().__init__(endpoint, graph, base)
-        self.read_only = read_only
-        # An address for updates of its own says how to write; else the store's kind does.
-        self._update_given = endpoint.update_url != endpoint.query_url
-        self._loader = Loader(endpoint, graph, base, self.sources, self._pull)
-        # By load, of which there is one at a time.
-        self._patterns: dict[str, Any] = {}
-        #: Seconds that a look at the whole graph may take, where the call does not say.
-        self._long = 10 * endpoint.patience
-
-    def __enter__(self) -> SparqlStore:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Nothing to let go of: there is no connection between queries, and threads whose callers
-        went on were cut off.
-        """
-
-    @property
-    def timeout(self) -> float | None:
-        """Seconds of a call without a deadline of its own."""
-        return self.endpoint.timeout
-
-    def __repr__(self) -> str:
-        return f"<SparqlStore {self.name!r} at {self.place}>"
+        return pull(triples, self._run, self.base, lenient=lenient)
 
     # -- asking ------------------------------------------------------------------------------------
 

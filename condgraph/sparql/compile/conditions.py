@@ -15,7 +15,6 @@ from condgraph.engine.facts import Entity
 from condgraph.engine.schema import Kinds
 from condgraph.engine.store import KnownSchema
 from condgraph.engine.values import (
-    NO_UNIT,
     OPEN_END,
     OPEN_START,
     UNKNOWN_END,
@@ -27,7 +26,18 @@ from condgraph.engine.values import (
     format_number,
 )
 from condgraph.sparql.dialect import STANDARD, Dialect
-from condgraph.sparql.layout import TYPE, XSD, GraphIris, date_of, double, inexact, integer, order_text, string, year_of
+from condgraph.sparql.layout import (
+    XSD,
+    GraphIris,
+    date_of,
+    double,
+    inexact,
+    integer,
+    nearest_double,
+    order_text,
+    string,
+    year_of,
+)
 
 # -- groups ------------------------------------------------------------------------------------------
 # What patterns are gathered in: groups with their unions and differences, the facts they leave,
@@ -310,10 +320,7 @@ def _quantity(compiler: Compiling, operator: Operator, literal: Quantity, v: str
     if inexact(number):
         # All numbers of the graph are what their doubles print; the literal lies beside one of
         # them.
-        try:
-            nearest: float = float(number)
-        except OverflowError:
-            nearest = float("inf") if number > 0 else float("-inf")
+        nearest = nearest_double(number)
         if operator == "=":
             return _NOTHING
         if operator == "!=":
@@ -377,6 +384,3 @@ def during_filter(relation: str, a: str, b: str, low: str, high: str) -> str:
         "until": f"{latest_end} <= {high}",
         "from": f"{earliest_start} >= {low}",
     }[relation]
-
-
-_ = (NO_UNIT, TYPE)

@@ -340,11 +340,6 @@ def _clear(endpoint: Endpoint, base: str) -> None:
         endpoint.update(f"CLEAR SILENT GRAPH <{base}.{name}/>")
 
 
-def schema_of(found: dict[str, list[str]]) -> str:
-    """The schema from the literals it stands in."""
-    return in_pieces(found["schema"])
-
-
 def in_pieces(pieces: Iterable[str]) -> str:
     """A text from the literals that it stands in, which say their places."""
     return "".join(piece[7:] for piece in sorted(pieces))
