@@ -25,7 +25,16 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
 from condgraph.sparql.compile.conditions import Group
 from condgraph.sparql.compile.operators import Compiler, reach_of
-from condgraph.sparql.compile.plan import branch_of, collect, gathering, memberships, memberships_of, namesakes, native, others
+from condgraph.sparql.compile.plan import (
+    branch_of,
+    collect,
+    gathering,
+    memberships,
+    memberships_of,
+    namesakes,
+    native,
+    other_namesakes,
+)
 from condgraph.sparql.layout import MEMBER, PRED, RDF, STATEMENT, SUBCLASS, VALUE, GraphIris, exactly, integer, read_value
 
 if TYPE_CHECKING:
@@ -290,7 +299,7 @@ def around(
     branches = ["SELECT DISTINCT (-1 AS ?leaf) (?source AS ?n) WHERE { ?source <pred:place> ?place . }"]
     branches += [f"{branch_of(compiler, number, scan)} LIMIT {int(most)}" for number, scan in enumerate(scans)]
     branches.append(branch_of(compiler, len(scans), of))
-    branches += others(compiler, len(scans) + 1, of, scans, most)
+    branches += other_namesakes(compiler, len(scans) + 1, of, scans, most)
     if concepts:
         branches += memberships_of(compiler, of, most)
     text = gathering(branches, target, stated=True)

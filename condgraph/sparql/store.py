@@ -37,8 +37,8 @@ from condgraph.sparql.compile.plan import (
     compile_plan,
     compile_sizes,
     gather_parts,
+    has_patterns,
     native,
-    said,
     value_rows,
     values_are_native,
 )
@@ -232,7 +232,7 @@ class _Sparql(StoredAnswer):
         """
         schema, nodes = self._store.target.schema, postorder(self.plan)
         found: list[str] = []
-        if any(said(node) and may_warn(node, schema, not self._outcome()[0]) for node in nodes):
+        if any(has_patterns(node) and may_warn(node, schema, not self._outcome()[0]) for node in nodes):
             found = self._witness.warnings
         return found + left_out_warnings(left + count_left_out(self.plan, self._store.target, self._store.select))
 

@@ -223,12 +223,12 @@ def test_patterns(compiler: Compiling, test: Condition, v: str, objects: Objects
         parts = [(part, lines) for part, lines in found if lines != _NOTHING]
         if len(parts) < 2:
             return parts[0][1] if parts else _NOTHING
-        return ["FILTER(" + " || ".join(_said(compiler, part, lines, v) for part, lines in parts) + ")"]
+        return ["FILTER(" + " || ".join(_expression(compiler, part, lines, v) for part, lines in parts) + ")"]
     if isinstance(test, alg.Not):
         # Each alternative is denied by itself: Virtuoso finds nothing where EXISTS stands alone
         # within NOT EXISTS.
         denied = [(part, test_patterns(compiler, part, v, objects, kinds)) for part in _alternatives(test.condition)]
-        return [f"FILTER({_said(compiler, part, lines, v, 'NOT ')})" for part, lines in denied if lines != _NOTHING]
+        return [f"FILTER({_expression(compiler, part, lines, v, 'NOT ')})" for part, lines in denied if lines != _NOTHING]
     raise UnsupportedError("SPARQL", [type(test).__name__])
 
 
@@ -241,7 +241,7 @@ def _alternatives(test: Condition) -> tuple[Condition, ...]:
     return (test,)
 
 
-def _said(compiler: Compiling, test: Condition, lines: list[str], v: str, sign: str = "") -> str:
+def _expression(compiler: Compiling, test: Condition, lines: list[str], v: str, sign: str = "") -> str:
     """A test whose patterns are given, as an expression; `sign` is "NOT " where it may not hold."""
     if isinstance(test, alg.Among) and isinstance(test.entities, alg.ById):
         return _among(compiler, test.entities, v, sign)

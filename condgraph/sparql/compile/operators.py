@@ -96,12 +96,12 @@ class Compiler:
 
     def bound(self, node: Node, out: Group, wanted: Wanted) -> FactTerms:
         """The facts, and their statement bound where it is wanted."""
-        rows = self.wanted(node, out, wanted)
+        rows = self.fact_patterns(node, out, wanted)
         out.extend(rows.bind)
         rows.bind.clear()
         return rows
 
-    def wanted(self, node: Node, out: Group, wanted: Wanted) -> FactTerms:
+    def fact_patterns(self, node: Node, out: Group, wanted: Wanted) -> FactTerms:
         """The same, for operators that hand on what is asked of them."""
         return _FACTS_BY_TYPE[type(node)](self, node, out, wanted)
 
@@ -208,14 +208,14 @@ class Compiler:
             thing = wanted.object or self.variable("e")
             if wanted.among is not None:
                 self.entities(node.condition.entities, thing, out)
-                rows = self.wanted(node.facts, out, replace(wanted, object=thing))
+                rows = self.fact_patterns(node.facts, out, replace(wanted, object=thing))
             else:
-                rows = self.wanted(node.facts, out, replace(wanted, object=thing, among=node.condition.entities))
+                rows = self.fact_patterns(node.facts, out, replace(wanted, object=thing, among=node.condition.entities))
             if (sort := self._of_sort(rows.object, "entity")) in out:
                 out.remove(sort)
             rows.objects = "entity"
             return rows
-        rows = self.wanted(node.facts, out, wanted)
+        rows = self.fact_patterns(node.facts, out, wanted)
         out.extend(test_patterns(self, node.condition, rows.object, rows.objects, self.kinds(node.facts)))
         return rows
 
@@ -267,11 +267,11 @@ class Compiler:
         out.extend(test_patterns(self, node.condition, q, "value", {(Kind.TIME, "1"): 1}))
         return rows
 
-    def turn(self, node: alg.OtherEnd, out: Group, wanted: Wanted) -> FactTerms:
+    def other_end(self, node: alg.OtherEnd, out: Group, wanted: Wanted) -> FactTerms:
         """The same statements, with the other end reached; attributes have no entity at their
         object.
         """
-        rows = self.wanted(node.facts, out, wanted)
+        rows = self.fact_patterns(node.facts, out, wanted)
         if node.reach == "object" and rows.objects != "entity":
             out.append(self._of_sort(rows.object, "entity"))
             rows.objects = "entity"
@@ -295,7 +295,7 @@ class Compiler:
         if self.entities(node, e, out):
             self.settle(e, out)
 
-    def every(self, node: alg.AllEntities, e: str, out: Group) -> bool:
+    def all_entities(self, node: alg.AllEntities, e: str, out: Group) -> bool:
         """All entities of the kinds; of one source those that are rows of it or stand in its
         statements.
         """
@@ -318,7 +318,7 @@ class Compiler:
             out.append(f"VALUES {kind} {{ {' '.join(classes)} }} {e} {TYPE} {kind} .")
         return False
 
-    def named(self, node: alg.ByName, e: str, out: Group) -> bool:
+    def by_name(self, node: alg.ByName, e: str, out: Group) -> bool:
         """Entities by exact name."""
         if len(node.names) == 1:
             out.append(f"{e} <pred:name> {string(node.names[0])} .")
@@ -327,7 +327,7 @@ class Compiler:
             out.append(f"VALUES {name} {{ {' '.join(map(string, node.names))} }} {e} <pred:name> {name} .")
         return False
 
-    def known(self, node: alg.ById, e: str, out: Group) -> bool:
+    def by_id(self, node: alg.ById, e: str, out: Group) -> bool:
         """Entities by id."""
         out.append(f"VALUES {e} {{ {' '.join(map(self.iris.entity, node.ids))} }} {e} <pred:name> {self.variable('n')} .")
         return False
@@ -380,7 +380,7 @@ class Compiler:
         """The ends of the facts."""
         return self.facts(node.facts, out, reached=e).loose
 
-    def namesakes(self, node: alg.SameName, e: str, out: Group) -> bool:
+    def same_name(self, node: alg.SameName, e: str, out: Group) -> bool:
         """All entities of the same names."""
         of, name = self.variable("e"), self.variable("n")
         self.entities(node.of, of, out)
@@ -397,7 +397,7 @@ class Compiler:
         )
         return False
 
-    def best(self, node: alg.ArgExtreme, e: str, out: Group) -> bool:
+    def arg_extreme(self, node: alg.ArgExtreme, e: str, out: Group) -> bool:
         """The entities with the best value of a key, all ties; the most frequent type and unit
         compete.
         """
@@ -542,9 +542,9 @@ def _by(direction: alg.Direction) -> str:
 
 #: What becomes of each set; `None` where the client works it out (`support`).
 ENTITIES: Final[EntityTable[Compiler, [str, Group], bool]] = {
-    "AllEntities": Compiler.every,
-    "ById": Compiler.known,
-    "ByName": Compiler.named,
+    "AllEntities": Compiler.all_entities,
+    "ById": Compiler.by_id,
+    "ByName": Compiler.by_name,
     "Members": Compiler.members,
     "Union": Compiler.union,
     "Intersect": Compiler.intersect,
@@ -553,8 +553,8 @@ ENTITIES: Final[EntityTable[Compiler, [str, Group], bool]] = {
     "Reached": Compiler.reached,
     "SubjectsOf": None,
     "Referents": None,
-    "SameName": Compiler.namesakes,
-    "ArgExtreme": Compiler.best,
+    "SameName": Compiler.same_name,
+    "ArgExtreme": Compiler.arg_extreme,
 }
 _ENTITIES_BY_TYPE: Final = by_type(ENTITIES)
 
@@ -566,6 +566,6 @@ FACTS: Final[FactTable[Compiler, [Group, Wanted], FactTerms]] = {
     "During": Compiler.during,
     "DuringAny": None,
     "WhereValidity": Compiler.where_validity,
-    "OtherEnd": Compiler.turn,
+    "OtherEnd": Compiler.other_end,
 }
 _FACTS_BY_TYPE: Final = by_type(FACTS)

@@ -51,10 +51,10 @@ def native(node: Node) -> bool:
 def _native_one(node: Node) -> bool:
     if isinstance(node, (alg.Where, alg.WhereQualifier, alg.WhereValidity)):
         return supports_test(node.condition)
-    return said(node)
+    return has_patterns(node)
 
 
-def said(node: Node) -> bool:
+def has_patterns(node: Node) -> bool:
     """Whether there are patterns for operators of this type."""
     return type(node).__name__ in PATTERNS
 
@@ -273,7 +273,7 @@ def namesakes(compiler: Compiler, i: int, node: Node, below: list[Node]) -> Iter
     texts = sorted({v for part in postorder(node) if isinstance(part, alg.Constants) for v in part.values if isinstance(v, str)})
     if texts:
         out = Group()
-        compiler.named(alg.ByName(tuple(texts)), "?n1", out)
+        compiler.by_name(alg.ByName(tuple(texts)), "?n1", out)
         yield select % out.text()
     for leaf in below:
         out = Group()
@@ -290,7 +290,7 @@ def namesakes(compiler: Compiler, i: int, node: Node, below: list[Node]) -> Iter
         yield select % out.text()
 
 
-def others(compiler: Compiler, i: int, of: alg.Entities, scans: Iterable[alg.Scan], most: int) -> Iterator[str]:
+def other_namesakes(compiler: Compiler, i: int, of: alg.Entities, scans: Iterable[alg.Scan], most: int) -> Iterator[str]:
     """The other entities that have the name of an entity of a part, or of one that stands in its scans: the
     first `most` of each branch.
 

@@ -290,7 +290,7 @@ def meanings(rows: list[tuple[Any, ...]], columns: Sequence[str], how: Meaning) 
     terms = list(zip(*rows, strict=True))
     written = [[term.value if type(term) is NamedNode else None for term in column] for column in terms]
     every = {iri for column in written for iri in column if iri is not None}
-    meant = _meant(every, how)
+    meant = _cells_by_iri(every, how)
     layout = {iri for iri in every if iri.startswith(PRED)}
     read = []
     for name, iris, column in zip(columns, written, terms, strict=True):
@@ -307,7 +307,7 @@ def meanings(rows: list[tuple[Any, ...]], columns: Sequence[str], how: Meaning) 
     return whole, len(found) - len(whole)
 
 
-def _meant(nodes: set[str], how: Meaning) -> dict[str | None, Cells]:
+def _cells_by_iri(nodes: set[str], how: Meaning) -> dict[str | None, Cells]:
     """What nodes are."""
     base, known, names = how.names.base, how.known, how.names
     found: dict[str | None, Cells] = {}
@@ -322,11 +322,11 @@ def _meant(nodes: set[str], how: Meaning) -> dict[str | None, Cells]:
         else:
             found[iri] = (Iri(iri),) * 2
     found.update((iri, (Iri(iri),) * 2) for iri in wanted)
-    found.update(asked(wanted, how))
+    found.update(look_up(wanted, how))
     return found
 
 
-def asked(wanted: Sequence[str], how: Meaning) -> dict[str, Cells]:
+def look_up(wanted: Sequence[str], how: Meaning) -> dict[str, Cells]:
     """What nodes of the graph are, asked of the store; without those that it says nothing of."""
     said: dict[str, dict[str, str]] = {}
     for some in cut(wanted, how.list_length):
@@ -339,7 +339,7 @@ def asked(wanted: Sequence[str], how: Meaning) -> dict[str, Cells]:
                 about["type"] = kind
             else:
                 about["label" if name == f"{RDFS}label" else name] = value
-    return {iri: _one(iri, about, how.names) for iri, about in said.items()}
+    return {iri: _cells_of(iri, about, how.names) for iri, about in said.items()}
 
 
 def by_name(iri: str, names: GraphIris) -> Cells | None:
@@ -361,7 +361,7 @@ def cells(iri: str, entity: Entity | None, label: str | None) -> Cells:
     return thing, thing
 
 
-def _one(iri: str, about: dict[str, str], names: GraphIris) -> Cells:
+def _cells_of(iri: str, about: dict[str, str], names: GraphIris) -> Cells:
     if names.is_value(iri):
         return (exact_value(iri, about, names),) * 2
     kind, entity = _KINDS.get(about.get("type", "")), None
