@@ -13,8 +13,7 @@ from condgraph.engine.algebra import Node
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Statement
 from condgraph.graph import Graph
-from condgraph.sparql.compile.plan import PATTERNS
-from condgraph.sparql.compile.support import ANSWERS
+from condgraph.sparql.compile.plan import PATTERNS, SUPPORT
 from tests.support.world import PROGRAMS, QUERIES, world
 
 
@@ -25,11 +24,11 @@ def operators() -> set[type[Node]]:
 
 
 def test_every_operator_answers() -> None:
-    assert set(ANSWERS) == operators()
+    assert set(SUPPORT) == operators()
 
 
 def test_the_table_says_what_is_compiled() -> None:
-    for cls, text in ANSWERS.items():
+    for cls, text in SUPPORT.items():
         if issubclass(cls, (alg.Entities, alg.Facts)):
             assert (cls.__name__ in PATTERNS) == text.startswith("supported"), cls
 

@@ -45,7 +45,7 @@ def reach_of(node: Node) -> alg.End:
 # -- entities ----------------------------------------------------------------------------------------
 # Sets of entities as graph patterns, in the one SPARQL 1.1 query that a plan becomes.
 #
-# Each operator answers for itself (`support`): it is said by a few patterns over a variable for an
+# Each operator answers for itself (`plan.SUPPORT`): it is said by a few patterns over a variable for an
 # entity, or over subject, predicate, object and statement of a fact (`facts`). Sets need no more than
 # that: a pattern is existential, and what is selected in the end is DISTINCT.
 
@@ -540,7 +540,7 @@ def _by(direction: alg.Direction) -> str:
     return "DESC(?x)" if direction == "largest" else "?x"
 
 
-#: What becomes of each set; `None` where the client works it out (`support`).
+#: What becomes of each set; `None` where the client works it out (`plan.SUPPORT`).
 ENTITIES: Final[EntityTable[Compiler, [str, Group], bool]] = {
     "AllEntities": Compiler.all_entities,
     "ById": Compiler.by_id,
@@ -558,7 +558,7 @@ ENTITIES: Final[EntityTable[Compiler, [str, Group], bool]] = {
 }
 _ENTITIES_BY_TYPE: Final = by_type(ENTITIES)
 
-#: What becomes of each operator; `None` where the client works it out (`support`).
+#: What becomes of each operator; `None` where the client works it out (`plan.SUPPORT`).
 FACTS: Final[FactTable[Compiler, [Group, Wanted], FactTerms]] = {
     "Scan": Compiler.scan,
     "Where": Compiler.where,
