@@ -340,6 +340,14 @@ def _called_from_threads(llm: Any, ended: Event) -> Any:
     return model
 
 
-async def open_async(place: Any = "memory:", *, graph: str = "default", read_only: bool = False, **options: Any) -> AsyncGraph:
-    """Open a graph for asyncio; places and options are those of `condgraph.open`."""
-    return AsyncGraph(await in_thread(open_graph, place, graph=graph, read_only=read_only, **options))
+def _opened(function: Callable[P, Graph]) -> Callable[P, Coroutine[Any, Any, AsyncGraph]]:
+    @wraps(function)
+    async def open_async(*arguments: P.args, **options: P.kwargs) -> AsyncGraph:
+        return AsyncGraph(await in_thread(function, *arguments, **options))
+
+    open_async.__name__ = open_async.__qualname__ = "open_async"
+    return open_async
+
+
+#: Opens a graph for asyncio; places and options are those of `condgraph.open`.
+open_async = _opened(open_graph)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from typing import Any, Final, Never
 
 from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES, check_scheme, is_misplaced_login, shown
 from condgraph.engine.errors import OptionError, nearest
@@ -25,27 +25,48 @@ def open(
     mapping: str | os.PathLike[str] | None = None,
     labels: bool | None = None,
     warm: bool = False,
-    **options: Any,
+    user: str | None = None,
+    password: str | None = None,
+    database: str | None = None,
+    timeout: float | None = None,
+    patience: float | None = None,
+    update: str | None = None,
+    store: str | None = None,
+    base: str | None = None,
+    method: str | None = None,
+    **unknown: Never,
 ) -> Graph:
     """Open a graph: a directory (made by the first load), "memory:", Neo4j, or a SPARQL endpoint.
 
     Neo4j is an address (`neo4j://host:7687`, `bolt+s://...`), a `neo4j.Driver`, or a
-    `py2neo.Graph`; `user`, `password` and `database` are options, or come from the address or from
-    `NEO4J_USERNAME`, `NEO4J_PASSWORD` and `NEO4J_DATABASE`. An endpoint is
-    `sparql+https://host/sparql`, with options: `update` and `store`, its addresses for updates and
-    for the Graph Store Protocol, `base`, the IRI of the graph, `user`, `password`, `method`. Of any
-    server `timeout` is the deadline in seconds of calls that are given none, and `patience` (30
-    seconds) is for how long it may say nothing where it has little to do: accept a connection, tell
-    the state of a graph or the plan of a query.
+    `py2neo.Graph`; an endpoint is `sparql+https://host/sparql`. A Neo4j database that has nodes, and
+    no graph of condgraph's, is queried as it is, and nothing is written there. An option that the
+    place does not have is an `OptionError`.
 
-    A Neo4j database that has nodes, and no graph of condgraph's, is asked as it is, and nothing is
-    written there; `layout="native"` asks for that where both are there, `layout="condgraph"` for a
-    graph of condgraph's own. `mapping` is the place of a mapping file, which says what such a
-    database is to be taken for. `labels` says of a graph of condgraph's whether its entities carry
-    their direct concepts as labels after the next load; by default they do where nothing else was in
-    the database when the graph was first loaded. With `warm` the server plans the commonest shapes
-    of queries in the background, so that their first runs take less.
+    - `graph`: the name of the graph in its store
+    - `read_only`: whether loads are refused
+    - `user`, `password`: the login of a server, by default from the address or the environment
+      (`NEO4J_USERNAME`, `NEO4J_PASSWORD`, `SPARQL_USERNAME`, `SPARQL_PASSWORD`)
+    - `timeout`: the deadline, in seconds, of calls to a server that are given none
+    - `patience`: for how many seconds (30) a server may be silent where it has little to do: accept a
+      connection, give the state of a graph or the plan of a query
+    - `database`: of Neo4j, by default `NEO4J_DATABASE`, or the user's home database
+    - `layout`: of Neo4j, "native" for the database as it is, "condgraph" for a graph of condgraph's
+    - `mapping`: of Neo4j, the place of a mapping file, which says how to read a database as it is
+    - `labels`: of a graph of condgraph's on Neo4j, whether its entities carry their direct concepts as
+      labels after the next load; by default they do where nothing else was in the database when the
+      graph was first loaded
+    - `warm`: of Neo4j, whether it plans the commonest shapes of queries in the background, so that
+      their first runs take less
+    - `update`, `store`: of an RDF store, its addresses for updates and for the Graph Store Protocol
+    - `base`: of an RDF store, the IRI of the graph
+    - `method`: of an RDF store, "get", "post" or "auto"
     """
+    given: dict[str, Any] = {
+        "user": user, "password": password, "database": database, "timeout": timeout, "patience": patience,
+        "update": update, "store": store, "base": base, "method": method,
+    }  # fmt: skip
+    options = {name: value for name, value in given.items() if value is not None} | unknown
     if layout is not None and layout not in LAYOUTS:
         raise OptionError(f"layout is 'condgraph' or 'native', not {layout!r}", candidates=nearest(str(layout), LAYOUTS))
     if isinstance(place, (str, os.PathLike)):
@@ -54,8 +75,8 @@ def open(
             raise OptionError("the place of a graph is empty", hint='a folder, an address, or "memory:"; "." is this folder')
         scheme, mark, _ = os.fspath(place).partition("://")
         scheme = scheme.lower()
-        given = {"layout": layout, "mapping": mapping, "labels": labels, "warm": warm or None}
-        about = next((name for name, value in given.items() if value is not None), None)
+        of_neo4j = {"layout": layout, "mapping": mapping, "labels": labels, "warm": warm or None}
+        about = next((name for name, value in of_neo4j.items() if value is not None), None)
         if about is not None and not (mark and scheme in NEO4J_SCHEMES):
             raise OptionError(f"{about} is about a Neo4j database", hint=f"such as {_EXAMPLE}")
         if scheme in SPARQL_SCHEMES and mark:
@@ -71,7 +92,9 @@ def open(
         check_scheme(os.fspath(place), (*NEO4J_SCHEMES, *SPARQL_SCHEMES), example=_EXAMPLE)
     wrong = next((name for name in options if name not in LOGIN), None)
     if wrong is not None:
-        raise OptionError(f"Neo4j takes no option {wrong!r}", hint=f"it takes: {', '.join(LOGIN)}")
+        raise OptionError(
+            f"Neo4j takes no option {wrong!r}", candidates=nearest(wrong, LOGIN), hint=f"it takes: {', '.join(LOGIN)}"
+        )
     if (layout == "native" or mapping is not None) and graph != "default":
         raise OptionError("a database that condgraph did not write is one graph", hint="leave `graph` out")
     if layout == "condgraph" and mapping is not None:

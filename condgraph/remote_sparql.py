@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.changes import Change
-from condgraph.engine.errors import OptionError
+from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.graph import Graph
 from condgraph.loaders.base import Progress
@@ -94,7 +94,8 @@ class SparqlGraph(RemoteGraph):
         known = ("update", "store", "base", "user", "password", "method", "timeout", "patience")
         wrong = next((name for name in options if name not in known), None)
         if wrong is not None:
-            raise OptionError(f"a SPARQL endpoint takes no option {wrong!r}", hint=f"it takes: {', '.join(known)}")
+            what, hint = f"a SPARQL endpoint takes no option {wrong!r}", f"it takes: {', '.join(known)}"
+            raise OptionError(what, candidates=nearest(wrong, known), hint=hint)
         bounds = {name: options.pop(name) for name in ("timeout", "patience") if name in options}
         options = {name: value and (_plain(str(value)) if name in _ADDRESSES else value) for name, value in options.items()}
         store = SparqlStore(_plain(place), graph=graph, read_only=read_only, **options, **bounds)

@@ -28,7 +28,9 @@ async def awaiting(graph: AsyncGraph) -> None:
 
 
 async def opening() -> None:
-    assert_type(condgraph.open("memory:"), Graph)
+    assert_type(condgraph.open("neo4j://localhost", user="neo4j", timeout=5.0), Graph)
+    condgraph.open("neo4j://localhost", usr="neo4j")  # type: ignore[arg-type]
+    await condgraph.open_async("neo4j://localhost", usr="neo4j")  # type: ignore[arg-type]
     async with await condgraph.open_async("memory:") as graph:
         assert_type(graph, AsyncGraph)
         assert_type((await graph.query("FindAll() Count()")).texts, list[str])
