@@ -12,6 +12,7 @@ from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 from condgraph.studio.calls import call
+from condgraph.studio.spec import OPERATIONS, read_fields
 
 #: A program, and the records of its answer.
 CASES: dict[str, tuple[str, list[dict[str, Any]]]] = {
@@ -89,8 +90,10 @@ def test_sums_too_large_for_a_float_keep_their_text() -> None:
     table = graph.query("FindAll()", table="show sum(distance) as total, max(distance) as most")
     assert table.data() == [{"total": total, "most": float(large + 5), "most unit": "m"}]
     assert table.to_arrow().to_pylist() == table.data()
+    query = next(operation for operation in OPERATIONS if operation.name == "query")
     for program, clause in ((found.program, None), ("FindAll()", "show sum(distance)")):
-        record = call(graph, "query", {"program": program, "table": clause, "limit": 5}, 30.0)
+        fields = {"program": program, "limit": 5} | ({} if clause is None else {"table": clause})
+        record = call(graph, "query", read_fields(fields, query.fields), 30.0)
         assert isinstance(record, dict)
         assert json.loads(json.dumps(record, allow_nan=False))["rows"][0][0] == {
             "type": "quantity", "text": total, "number": None, "unit": "m"
