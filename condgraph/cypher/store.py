@@ -15,7 +15,6 @@ from condgraph.cypher.load.push import LEASE, NOTHING, abandon, check_graph, che
 from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.patterns.vectors import drop
 from condgraph.cypher.queries import CypherStore
-from condgraph.cypher.shapes import warm_after
 from condgraph.engine.bounds import allowed, cached
 from condgraph.engine.errors import (
     ReadOnlyError,
@@ -316,6 +315,8 @@ class Neo4jStore(CypherStore):
         )
         self.refresh()
         if result[0] != result[1]:
+            from condgraph.cypher.shapes import warm_after
+
             statements = result[1].get("relations", 0) + result[1].get("attributes", 0)
             warm_after(self.connection, self._shapes, statements, time.monotonic() - begin)
         return result
