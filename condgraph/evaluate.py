@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question, the texts of its right answer, and the source that it is about, where one is said."""
+    """A question, the texts of its right answer, and the source that it is about, if it names one."""
 
     question: str
     answers: tuple[str, ...]
@@ -41,8 +41,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cases(Sequence[Case]):
-    """Questions in the order of their file; `dataset` names the data set they are of, "" for one's
-    own; `left_out` says which records of the file are no questions that can be asked, with a reason.
+    """Questions in the order of their file; `dataset` names their data set, "" for your own;
+    `left_out` lists the records of the file that cannot be asked, with a reason.
     """
 
     items: tuple[Case, ...]
@@ -63,7 +63,7 @@ class Cases(Sequence[Case]):
         return self.items[index]
 
     def sample(self, many: int, seed: int = 0) -> Cases:
-        """So many of them, drawn by `seed`, in their order."""
+        """A number of them, drawn by `seed`, in their order."""
         if many >= len(self.items):
             return self
         drawn = sorted(Random(seed).sample(range(len(self.items)), many))
@@ -89,11 +89,11 @@ Reader = Callable[[str], Case | str]
 
 
 def read_cases(path: str | os.PathLike[str], format: str | None = None) -> Cases:
-    """The questions of a file, whose format is recognised by its first line unless it is said.
+    """The questions of a file, whose format is recognised by its first line, or is `format`.
 
-    Raises `LoadError`, with the line, for one that is damaged, and `OptionError` for a format that
-    there is none of. Records that are no question with a list of texts as its answer are left out
-    and told (`Cases.left_out`).
+    Raises `LoadError`, with the line, for one that is damaged, and `OptionError` for an unknown
+    format. Records without a list of texts as their answer are left out and listed
+    (`Cases.left_out`).
     """
     place = Path(path)
     if format is not None and format not in FORMATS:
@@ -268,7 +268,7 @@ def normalised(text: str) -> str:
 
 
 def single_years(texts: Sequence[str]) -> list[str]:
-    """Spans of whole years as each of their years; other texts as they stand.
+    """Spans of whole years as each of their years; other texts unchanged.
 
     >>> single_years(["1990/1992", "2001", "2010-05/2011"])
     ['1990', '1991', '1992', '2001', '2010-05/2011']
@@ -284,10 +284,10 @@ def single_years(texts: Sequence[str]) -> list[str]:
 class Right:
     """How right an answer is.
 
-    `denotation`: the same set of normalised texts (TrustUQA, section 4.1). `hit`: the first text, in
-    the order that answers have, is among the right ones. `exact`: the same set of texts as they
-    stand. `includes`: all right ones are among those given (TrustUQA, Table 3). `f1`: the harmonic
-    mean of precision and recall of the sets of normalised texts, from 0 to 1.
+    `denotation`: the same set of normalised texts (TrustUQA, section 4.1). `hit`: the first text,
+    in the order of answers, is among the right ones. `exact`: the same set of texts. `includes`:
+    the answer has all right ones (TrustUQA, Table 3). `f1`: the harmonic mean of precision and
+    recall of the sets of normalised texts, from 0 to 1.
     """
 
     denotation: bool = False
@@ -300,8 +300,8 @@ class Right:
 def judge(given: Sequence[str] | None, wanted: Sequence[str]) -> Right:
     """How right the texts of an answer are; None is no answer, which is never right.
 
-    Where all that is wanted are years (CronQuestions lists each year of a span), a span of years that
-    was given is its years.
+    If only years are wanted (CronQuestions lists each year of a span), a span of years in the
+    answer is its years.
     """
     if given is None:
         return Right()
@@ -354,8 +354,8 @@ MEASURES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One question: what was right, what was given, how it ended, how right it is, and the same of
-    the control; calls, tokens (None where the model does not say) and seconds of the model.
+    """One question: the right answer, the answer, its outcome, how right it is, and the same of the
+    control; calls, tokens (None if the model does not report them) and seconds of the model.
     """
 
     question: str
@@ -383,8 +383,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Totals of one side, in percent of all questions; `answered` counts answers that hold
-    something.
+    """Totals of model or control, in percent of all questions; `answered` counts answers that are
+    not empty.
     """
 
     questions: int
@@ -539,7 +539,7 @@ class AskReport:
 # question. What a model adds is what it does better than this.
 
 
-#: Demonstrations that are looked at until one has things that can be swapped.
+#: Demonstrations that are tried until one has entities that can be swapped.
 _LOOKED_AT = 8
 _BARE_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -577,8 +577,8 @@ def _things(question: str, known: Known) -> list[Mention]:
 
 
 def swapped(program: str, old: str, old_things: Sequence[Mention], new: str, new_things: Sequence[Mention]) -> str | None:
-    """The program of one question with the things and numbers of another in place of its own, in
-    their order; None where they are not as many, or none of them stands in the program.
+    """The program of one question with the entities and numbers of another in place of its own, in
+    their order; None if their numbers differ, or none of them is in the program.
     """
     if len(old_things) != len(new_things):
         return None
@@ -609,7 +609,7 @@ def swapped(program: str, old: str, old_things: Sequence[Mention], new: str, new
 
 
 def _outside(question: str, things: Sequence[Mention]) -> list[str]:
-    """The numbers of a question that are no part of the things it names."""
+    """The numbers of a question outside the entities that it names."""
     return [
         found[0]
         for found in _BARE_NUMBER.finditer(question)
@@ -629,14 +629,14 @@ def evaluate_ask(
     timeout: float | None = None,
     **options: Any,
 ) -> AskReport:
-    """Ask every question of `cases` (`read_cases` reads them), and judge the answers, beside a
-    control without a model: the program of the nearest demonstration with its things swapped.
+    """Ask every question of `cases` (from `read_cases`), and judge the answers, together with a
+    control without a model: the program of the nearest demonstration with its entities swapped.
 
-    `llm` and `options` are those of `Graph.ask`, but `transcript`: record with a `Recording` as the
-    model. Demonstrations are those of the graph. A question's source, where it says one, scopes it;
-    it may be told by the end of its path. `timeout` is in seconds, of all questions; `on_row` is
-    called after each one. Only `DeadlineError` and `CancelledError` end an evaluation early, and
-    errors of options: what a model does wrong is counted.
+    `llm` and `options` are those of `Graph.ask`, except `transcript`: record with a `Recording` as
+    the model. Demonstrations are those of the graph. The source of a question, if it has one,
+    limits it; it may be the end of a path. `timeout` is in seconds, for all questions; `on_row` is
+    called after each one. Only `DeadlineError`, `CancelledError` and errors of options end an
+    evaluation early: what a model does wrong is counted.
     """
     from condgraph.models.adapters import model_of
 

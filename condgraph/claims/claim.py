@@ -43,8 +43,8 @@ _NOT: Final = re.compile(r"NOT\s+(?=\S)")
 
 @dataclass(frozen=True, slots=True)
 class ClaimTriple:
-    """A triple of a claim, with the numbers of its nodes. `relation` is None where it may be any;
-    `denied` says that the claim says it is not so.
+    """A triple of a claim, with the numbers of its nodes. `relation` is None for any; `denied` is
+    whether the claim denies it.
     """
 
     head: int
@@ -59,7 +59,7 @@ class Claim:
 
     nodes: tuple[PatternNode, ...]
     triples: tuple[ClaimTriple, ...]
-    #: The words it was read from; empty where it was given as triples.
+    #: The text that it was read from; empty for triples.
     text: str = ""
 
     @classmethod
@@ -154,7 +154,7 @@ Rule = Literal["stated", "denied", "one value", "one subject", "closed", "open"]
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A triple of the claim, the rule by which it counts, and the statements that say so."""
+    """A triple of the claim, the rule that applies to it, and the statements for that."""
 
     triple: ClaimTriple
     rule: Rule
@@ -165,11 +165,11 @@ class Reason:
 class Verdict:
     """The verdict on a claim.
 
-    `status` is "supported", "refuted" or "not enough facts"; `reasons` say why, triple by triple;
-    `evidence` are the statements that they cite, the subgraph that says so, each with its sources;
-    `notes` are what could not be found and what was taken for what. `nearest` are the most similar
-    subgraphs, where they were asked for. `queries` were asked of the graph; `attempts` and `usage`
-    are those of the model that read the claim.
+    `status` is "supported", "refuted" or "not enough facts"; `reasons` are the reasons, triple by
+    triple; `evidence` are the statements that they cite, each with its sources; `notes` list names
+    that the graph does not have, and what was taken for what. `nearest` are the most similar
+    subgraphs, on request. `queries` is the number of queries; `attempts` and `usage` are those of
+    the model that read the claim.
     """
 
     status: Status

@@ -83,10 +83,10 @@ def read_claim(
     seed: int | None = 0,
     prompt: str | os.PathLike[str] | None = None,
 ) -> Read:
-    """Have a model read a claim; raises `ModelError` where what it writes cannot be read.
+    """Have a model read a claim; raises `ModelError` if its text cannot be read.
 
-    What it wrote wrongly, and the names in it that the graph does not have, are told to it again,
-    at most `retries` times; the last reading counts.
+    Errors in its text, and names that the graph does not have, are sent back to it at most
+    `retries` times; the last reading counts.
     """
     if not text.strip():
         raise OptionError("the claim is empty")
@@ -123,8 +123,8 @@ def read_claim(
 
 
 def prompt_for(text: str, schema: GraphSchema, prompt: str | os.PathLike[str] | None = None) -> str:
-    """The prompt for a claim: names of predicates that share words with it first, then the most
-    frequent ones.
+    """The prompt for a claim: first the predicates that share words with it, then the most frequent
+    ones.
     """
     own = resources.files("condgraph.claims") / "prompts" / PROMPT
     template = own.read_text("utf-8") if prompt is None else Path(prompt).read_text("utf-8")
@@ -161,7 +161,7 @@ def _clean(name: str) -> str:
 
 
 def _json(text: str) -> Any:
-    """The JSON object in what a model wrote, whatever stands around it; else the text."""
+    """The JSON object in a model's text, whatever is around it; else the text."""
     start = text.find("{")
     if start >= 0:
         try:

@@ -39,12 +39,12 @@ Likeness = Literal["same", "other", "open"]
 
 
 def folded(text: str) -> str:
-    """A text without what does not tell names apart: case, and how much white space."""
+    """A text without what does not distinguish names: case, and the amount of white space."""
     return collapse(text).casefold()
 
 
 def likeness(claimed: str, value: Entity | Value) -> Likeness:
-    """Whether `claimed` says `value`."""
+    """Whether `claimed` is `value`."""
     if isinstance(value, Entity):
         return "same" if folded(claimed) == folded(value.name) else "open"
     if isinstance(value, Unknown):
@@ -93,12 +93,12 @@ def _quantity(claimed: str, value: Quantity) -> Likeness:
 
 #: The predicate of memberships.
 INSTANCE_OF: Final = "instance of"
-#: A predicate of fewer subjects tells too little of whether it has one value.
+#: Fewer subjects of a predicate do not show whether it has one value.
 LEAST_SUBJECTS: Final = 30
-#: Of so many statements at most one may be more than a subject's first: 1 in 100.
+#: At most one in so many statements may be a second one of its subject.
 MOST_DOUBLED: Final = 100
 
-#: The most concepts of one entity that are looked at.
+#: The most concepts of one entity that are read.
 _MOST_CONCEPTS: Final = 20
 
 Direction = Literal["forward", "backward"]
@@ -113,8 +113,8 @@ class Named:
 
 
 class Facts:
-    """What one call has asked of a graph. `single` says of predicates, by the caller's word, whether
-    they have one value (True) or several.
+    """What one call has queried from a graph. `single` has the predicates that the caller declares
+    to have one value (True) or several.
     """
 
     def __init__(self, graph: Asking, single: dict[str, bool]) -> None:
@@ -125,7 +125,7 @@ class Facts:
         self._folded: dict[str, list[str]] = {}
         for name in self._kinds:
             self._folded.setdefault(folded(name), []).append(name)
-        #: How many queries were asked.
+        #: The number of queries.
         self.queries = 0
         self.named = lru_cache(maxsize=None)(self._named)
         self.statements = lru_cache(maxsize=None)(self._statements)
@@ -139,7 +139,7 @@ class Facts:
     # -- names -------------------------------------------------------------------------------------
 
     def predicate(self, text: str) -> str | None:
-        """The predicate that a claim calls so: of that name, or the only one but for case."""
+        """The predicate of a name: of exactly that name, or the only one that differs in case."""
         if text in self._kinds:
             return text
         found = self._folded.get(folded(text), [])
@@ -226,8 +226,9 @@ class Facts:
     def _has_one(self, predicate: str, direction: Direction) -> bool:
         """Whether a subject has one object of a predicate (forward), or an object one subject.
 
-        By the caller's word (forward), or where nearly every subject of the graph has: at least
-        `LEAST_SUBJECTS` of them, and at most 1 in `MOST_DOUBLED` statements more than subjects.
+        As the caller declares (forward), or where nearly every subject of the graph has one: at
+        least `LEAST_SUBJECTS` of them, and at most 1 in `MOST_DOUBLED` statements more than
+        subjects.
         """
         if direction == "forward" and predicate in self._single:
             return self._single[predicate]
@@ -257,8 +258,8 @@ def _end(fact: Evidence, direction: Direction) -> str:
 
 
 def _program(*steps: tuple[str, list[str]]) -> list[dict[str, Any]]:
-    """A program in the data set's JSON form, which takes names as they are; each step takes those
-    before it that nobody took.
+    """A program in the data set's JSON form, which takes names as they are; each step takes the
+    earlier steps that no other one took.
     """
     program: list[dict[str, Any]] = []
     free: list[int] = []
@@ -290,7 +291,7 @@ def distinct(facts: Iterable[Evidence]) -> tuple[Evidence, ...]:
 # time of its own excludes nothing: it may have been otherwise at another time.
 
 
-#: The most choices of the unknown nodes that are looked at in one reading of a claim.
+#: The most choices of the unknown nodes in one reading of a claim.
 MOST_CHOICES: Final = 20_000
 _TIMES: Final = frozenset((START_TIME, END_TIME, POINT_IN_TIME))
 
@@ -312,9 +313,9 @@ class _Left:
 
 
 class Judge:
-    """Judges one reading of a claim: known nodes are the entities, or the texts, that `start` says.
+    """Judges one reading of a claim: known nodes are the entities, or the texts, of `start`.
 
-    `closed` says which predicates the graph has whole.
+    `closed` has the predicates of which the graph has all statements.
     """
 
     def __init__(self, claim: Claim, facts: Facts, closed: Collection[str] | bool, start: Binding) -> None:
@@ -334,7 +335,7 @@ class Judge:
     # -- supported ---------------------------------------------------------------------------------
 
     def supported(self) -> Reasons | None:
-        """Why the claim is so; None where the graph does not say that."""
+        """Why the claim is true; None if the graph does not state it."""
         for binding, reasons in self._choices(self.start, self._stated):
             denials = [self._excluded_all(triple, binding) for triple in self._denied]
             found = [denial for denial in denials if denial is not None]
@@ -398,7 +399,7 @@ class Judge:
         return self._facts.having(tail, name) if isinstance(tail, str) else ()
 
     def stated(self, triple: ClaimTriple, binding: Binding) -> tuple[Evidence, ...]:
-        """The statements that say a triple whose nodes are both bound; none where nothing does."""
+        """The statements of a triple whose nodes are both bound; empty if there are none."""
         head, tail = binding[triple.head], binding[triple.tail]
         if not isinstance(head, Entity):
             return ()
@@ -415,14 +416,14 @@ class Judge:
     def _same(self, there: Entity | Value, node: int, bound: Entity | Value) -> bool:
         if isinstance(there, Entity) or isinstance(bound, Entity):
             same = isinstance(there, Entity) and isinstance(bound, Entity) and there.id == bound.id
-            # A known name that an entity has may stand as a text as well.
+            # A known name of an entity may be a text as well.
             return same or (not isinstance(there, Entity) and self._known(node) and likeness(self._text(node), there) == "same")
         return likeness(self._text(node), there) == "same" if self._known(node) else there == bound
 
     # -- refuted -----------------------------------------------------------------------------------
 
     def refuted(self) -> Reasons | None:
-        """Why the claim cannot be so; None where it can, for all that the graph says."""
+        """Why the claim cannot be true; None if the graph does not rule it out."""
         return self._refuted(self.start)
 
     def _refuted(self, binding: Binding) -> Reasons | None:
@@ -450,8 +451,8 @@ class Judge:
         return None
 
     def _all_choices(self, triple: ClaimTriple, binding: Binding) -> list[tuple[Binding, Reason]] | None:
-        """What the one free node of a triple can be, where the graph is known to have it all; None
-        where it is not.
+        """All values of the one free node of a triple, where the graph is known to have them all;
+        else None.
         """
         free = [node for node in (triple.head, triple.tail) if node not in binding]
         name = self._name(triple)
@@ -463,7 +464,7 @@ class Judge:
             return None
         direction: Direction = "forward" if forward else "backward"
         if not self._is_closed(name):
-            # One value, and here it is: no other can come to light.
+            # It has one value, and the graph states it: there is no other.
             if not self._facts.single(name, direction):
                 return None
             facts = self._facts.statements(bound, name, direction)
@@ -478,13 +479,13 @@ class Judge:
             return Reason(triple, "denied", stated) if stated else None
         if not self._alone(triple, binding):
             return None
-        # Nobody is what the claim says; the first who is refutes it.
+        # The claim denies that there is any; the first one refutes it.
         found = next(self._matches(triple, binding), None)
         return None if found is None else Reason(triple, "denied", found[1].facts)
 
     def _alone(self, triple: ClaimTriple, binding: Binding) -> bool:
-        """Whether the free nodes of a denied triple stand in it alone, so that it denies there is
-        any.
+        """Whether the free nodes of a denied triple occur in it alone, so that it denies that there
+        is any.
         """
         free = {node for node in (triple.head, triple.tail) if node not in binding}
         others = [item for item in self._claim.triples if item is not triple]
@@ -588,7 +589,7 @@ def verify(graph: Asking, claim: Claim, closed: Closed, single: Mapping[str, boo
 
 
 def _decided(claim: Claim, facts: Facts, closed: Closed, notes: list[str]) -> tuple[Status, Reasons]:
-    """What every reading says: supported if one is, refuted if all are."""
+    """The verdict over all readings: supported if one is, refuted if all are."""
     judges = []
     for start in islice(_readings(claim, facts), MOST_READINGS + 1):
         judge = Judge(claim, facts, closed, start)
@@ -611,8 +612,8 @@ def _decided(claim: Claim, facts: Facts, closed: Closed, notes: list[str]) -> tu
 
 
 def _readings(claim: Claim, facts: Facts) -> Iterator[Binding]:
-    """Every way in which the names of known nodes can be meant: as one of the entities of the name,
-    or as a text where there is none.
+    """Every reading of the names of known nodes: as one of the entities of the name, or as a text
+    where there is none.
     """
     known = [number for number, node in enumerate(claim.nodes) if node.known]
     choices: list[tuple[Entity | Value, ...]] = []
@@ -671,7 +672,7 @@ def unknown(claim: Claim, facts: Facts) -> Iterator[str]:
 
 
 def reversed_notes(claim: Claim, facts: Facts) -> Iterator[str]:
-    """Triples that the graph states the other way round."""
+    """Triples that the graph states in the other direction."""
     for triple in claim.triples:
         name = None if triple.relation is None else facts.predicate(triple.relation)
         if name is None or triple.head == triple.tail or not (claim.nodes[triple.head].known and claim.nodes[triple.tail].known):

@@ -33,19 +33,18 @@ Numbers: TypeAlias = NDArray[np.int32]
 ENTITY_THRESHOLD: Final = 0.6
 #: Columns of more statements are looked up by exact text before anything else.
 LARGE: Final = 20_000
-#: Columns of more statements are not looked through for values that others have.
+#: Columns of more statements are not searched for the values of other columns.
 JOINED: Final = 200_000
-#: Columns kept at a time; the oldest go.
+#: Columns in the cache; the oldest are removed.
 _KEPT: Final = 4096
-#: Vocabularies of heads that are kept.
+#: Vocabularies of heads in the cache.
 _HEADS: Final = 64
 
 
 class Column:
-    """The objects of some predicates, of one source or of all: their types, and the texts they are
-    known by.
+    """The objects of some predicates, of one source or of all: their types, and their texts.
 
-    Objects that are entities are known by their names, values by the text of their cells.
+    The texts of entities are their names, those of values the texts of their cells.
     """
 
     def __init__(self, snapshot: Snapshot, statements: Numbers) -> None:
@@ -99,8 +98,8 @@ class Column:
 
     @built
     def values(self) -> frozenset[Value]:
-        """The values, each once, an entity as its name; none of a column with more statements than
-        are compared with others.
+        """The values, each once, an entity as its name; empty for a column with more statements
+        than are compared.
         """
         return frozenset(item for several in self.cells.values() for item in several) if len(self) <= JOINED else frozenset()
 
@@ -114,8 +113,8 @@ class Column:
 
     @built
     def european(self) -> bool:
-        """Whether numbers have a comma before their decimals here: some cell says so, in a column
-        that is not large.
+        """Whether numbers have a decimal comma here: some cell shows it, in a column that is not
+        large.
         """
         if len(self) > LARGE:
             return False
@@ -140,12 +139,12 @@ class Column:
 
 
 class Linker:
-    """The names of one generation. Use `of`, which keeps it with the schema."""
+    """The names of one generation. Use `of`, which caches it with the schema."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.snapshot = schema.snapshot
-        # Graphs are asked from any thread; what is made twice is the same.
+        # Graphs are used from any thread; what is made twice is the same.
         self._lock = Lock()
         self._columns: dict[tuple[tuple[str, ...] | None, str | None], Column] = {}
         self._heads: dict[tuple[str, ...], Vocabulary] = {}
@@ -274,14 +273,14 @@ def _numbers(snapshot: Snapshot, predicates: tuple[str, ...] | None) -> Sequence
 # `NameReader` how its names are read.
 
 
-#: Names whose being there or not is remembered.
+#: Names in the cache of look-ups.
 _REMEMBERED = 100_000
-#: Of more tables keys are not looked for.
+#: The most tables in which keys are looked up.
 _MOST_TABLES = 100
 
 
 class NameReader(Protocol):
-    """How a store reads names. `predicates` None stands for all of them, `source` None for any."""
+    """How a store reads names. `predicates` None means all of them, `source` None any."""
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
         """How many objects there are of each type and unit."""
@@ -313,13 +312,13 @@ class NameReader(Protocol):
         """Those of the names that no entity or concept has."""
 
     def all_names(self, around: Sequence[str]) -> Iterable[str]:
-        """The names of all entities, concepts and rows; in a large graph those that stand around
-        some texts.
-        """
+        """The names of all entities, concepts and rows; in a large graph those around some texts."""
 
 
 class LinkingSchema(StoredSchema):
-    """A kept schema that also knows names, by asking; for languages whose lowering needs to."""
+    """A stored schema that also looks up names on its server, for languages whose lowering needs
+    them.
+    """
 
     def __init__(self, stored: StoredSchema, reader: NameReader) -> None:
         self.__dict__.update(stored.__dict__)
@@ -345,7 +344,7 @@ class LinkingSchema(StoredSchema):
         return self._remembered("has_name", name)
 
     def missing(self, names: Sequence[str]) -> list[str]:
-        """Those of the names that no entity or concept has, all asked at once."""
+        """The names that no entity or concept has, looked up at once."""
         asked = [name for name in names if not self._names.get(("has_name", name))]
         result = list(self.reader.without(asked)) if asked else []
         for name in asked:
@@ -358,7 +357,7 @@ class LinkingSchema(StoredSchema):
         return tuple((ident, name) for ident in idents if (name := self.reader.name_of(ident)) is not None)
 
     def forget(self, names: Sequence[str]) -> None:
-        """Look these names up again: their query says that they are not there."""
+        """Look these names up again: their query reported that they are missing."""
         self.kept.pop("plans", None)
         for name in names:
             self._names.pop(("has_name", name), None)
@@ -380,7 +379,7 @@ class LinkingSchema(StoredSchema):
 
 
 class RemoteColumn(Column):
-    """A column whose types and cells are read when they are asked for."""
+    """A column whose types and cells are read when they are needed."""
 
     def __init__(self, reader: NameReader, predicates: tuple[str, ...] | None, source: str | None) -> None:
         self._reader, self._of = reader, (predicates, source)

@@ -202,17 +202,17 @@ How: TypeAlias = Literal["exact", "folded", "similar"]
 THRESHOLD: Final = 0.4
 #: The least similarity at which a name is worth mentioning.
 _WORTH: Final = 0.2
-#: Names given as near matches.
+#: The most near matches.
 MOST_NEAR: Final = 5
 _WORD: Final = re.compile(r"\w+")
-#: Letters of a word of which one may be replaced by mistake.
+#: The least letters of a word of which one may be a typing error.
 _LONG: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A name of the vocabulary: its position there, how it was found, and its score from 0 to 1 (1
-    for exact and folded).
+    """A name of the vocabulary: its position, how it matched, and its score from 0 to 1 (1 for
+    exact and folded).
     """
 
     name: str
@@ -223,8 +223,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a name was resolved to: the matches that count (ties, by position), and the near ones
-    (best first).
+    """The result of a look-up: the matches that count (ties, by position), and the near ones (best
+    first).
     """
 
     name: str
@@ -232,7 +232,7 @@ class Resolution:
     near: tuple[Match, ...] = ()
 
     def require(self, kind: str, span: tuple[int, int] | None = None) -> tuple[Match, ...]:
-        """The matches; raises `UnknownNameError` with the near ones as candidates where there are
+        """The matches; raises `UnknownNameError` with the near ones as candidates if there are
         none.
         """
         if not self.matches:
@@ -250,12 +250,12 @@ def resolve(
     most: int = MOST_NEAR,
     names: bool = True,
 ) -> Resolution:
-    """What `name` means in `vocabulary`.
+    """The meaning of `name` in `vocabulary`.
 
-    `among` limits it to some positions of the vocabulary (the values of one column, say).
-    `threshold` above 1 allows no similar names; near ones are still given, at most `most`. Unless
-    `names` is false, a similar name that is another name (`is_other`) is a near one: Iceland is not
-    Ireland.
+    `among` limits it to some positions of the vocabulary (the values of one column, for example).
+    `threshold` above 1 allows no similar names; near ones are still returned, at most `most`.
+    Unless `names` is false, a similar name that is another name (`is_other`) is a near one: Iceland
+    is not Ireland.
     """
     allowed = None if among is None else _mask(among, len(vocabulary))
     folded = [position for position in vocabulary.folded(name) if allowed is None or allowed[position]]
@@ -292,7 +292,7 @@ def is_other(text: str, other: str) -> bool:
 
 
 def _near(vocabulary: Vocabulary, scores: NDArray[np.float64], most: int) -> tuple[Match, ...]:
-    """The best of what is left, at most `most`, by falling score, then name, then position."""
+    """The best of the rest, at most `most`, by falling score, then name, then position."""
     candidates = np.flatnonzero(scores >= _WORTH)
     if len(candidates) > most > 0:
         least = np.partition(scores[candidates], -most)[-most]

@@ -78,7 +78,7 @@ def _table() -> dict[str, frozenset[str]]:
 
 
 _OTHERS: Final = _table()
-#: Words of a name for which others are looked at.
+#: Words of a name for which synonyms are compared.
 _MOST_SAID: Final = 8
 
 
@@ -104,7 +104,7 @@ def stem(word: str) -> str:
 
 
 def others(word: str) -> frozenset[str]:
-    """Everyday words that stand for this one; none for most."""
+    """Everyday words with the same meaning; none for most words."""
     return _OTHERS.get(word) or _OTHERS.get(stem(word)) or frozenset()
 
 
@@ -119,8 +119,8 @@ def meant(name: str, names: Iterable[str]) -> list[str]:
 
 
 def near_names(name: str, names: Sequence[str], *, most: int = 5) -> list[str]:
-    """Names of a vocabulary that may be meant by one that it does not have: other words for it,
-    names that are it but for letters, names that share a word with it.
+    """Names of a vocabulary that may be meant by one that it does not have: synonyms, names that
+    differ by a few letters, names that share a word with it.
 
     >>> near_names("movie", ["film", "moraine", "silent film"])
     ['film', 'moraine', 'silent film']

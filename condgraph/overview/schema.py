@@ -26,17 +26,18 @@ from condgraph.overview.survey import Ends, Survey
 
 #: Kinds, types, keys and sources of one predicate that are listed.
 MOST_PARTS: Final = 12
-#: What a subject or an object is: in a concept, a row of a table in no concept, a concept itself, or
+#: The kind of a subject or an object: in a concept, a row of a table in no concept, a concept itself, or
 #: an entity in no concept.
 KindSort = Literal["concept", "table", "concepts", "entities"]
-#: What each sort is called where it has no name of its own.
+#: The words for kinds without a name.
 UNNAMED: Final[Mapping[str, str]] = {"concepts": "concepts", "entities": "entities without a concept"}
 
 
 @dataclass(frozen=True, slots=True)
 class KindCount:
-    """What subjects or objects of a predicate are, and of how many statements. An entity that is in
-    two concepts counts in both. `name` is that of the concept, or of the table; empty for others.
+    """The kind of subjects or objects of a predicate, with the number of their statements. An
+    entity in two concepts counts in both. `name` is that of the concept or the table, else
+    empty.
     """
 
     sort: KindSort
@@ -46,9 +47,9 @@ class KindCount:
 
 @dataclass(frozen=True, slots=True)
 class ValueCount:
-    """How many values are of one type and unit. `type` is "text", "quantity", "time", "entity" or
-    "unknown"; `unit` is "1" where there is none. `first` and `last` are the least and the greatest
-    number with its unit, or the times that begin first and last, as text; empty for other types.
+    """The number of values of one type and unit. `type` is "text", "quantity", "time", "entity" or
+    "unknown"; `unit` is "1" for none. `first` and `last` are the least and the greatest number
+    with its unit, or the times that begin first and last, as text; empty for other types.
     """
 
     type: str
@@ -60,7 +61,7 @@ class ValueCount:
 
 @dataclass(frozen=True, slots=True)
 class QualifierKey:
-    """A key of the qualifiers of one predicate: how many qualifiers have it, and their values."""
+    """A key of qualifiers of one predicate: the number of its qualifiers, and their values."""
 
     name: str
     count: int
@@ -69,7 +70,7 @@ class QualifierKey:
 
 @dataclass(frozen=True, slots=True)
 class SourceCount:
-    """A source, and how many statements of a predicate stand in it."""
+    """A source, with its number of statements of a predicate."""
 
     name: str
     statements: int
@@ -85,8 +86,9 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class PredicateSchema:
-    """A predicate: how many statements have it, with entities (`relations`) and with values
-    (`attributes`) as objects; what stands on both sides; `values` and `qualifiers` by type.
+    """A predicate: the number of its statements, with entities (`relations`) and with values
+    (`attributes`) as objects; the kinds of its subjects and objects; `values` and `qualifiers`
+    by type.
     """
 
     name: str
@@ -117,8 +119,8 @@ class ConceptSchema:
 
 @dataclass(frozen=True, slots=True)
 class SourceSchema:
-    """A source: its format, its statements, and how many of its table rows are entities of the
-    graph. A statement that stands in two sources counts in both.
+    """A source: its format, its statements, and the number of its table rows that are entities of
+    the graph. A statement in two sources counts in both.
     """
 
     name: str
@@ -137,9 +139,9 @@ class UnitCount:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What a graph holds. `counts` are of the whole graph: entities (with table rows), concepts,
-    rows, relations, attributes, qualifiers. `first` and `last` are the first and the last day of
-    its times, as text, empty where it has none. `note` says what is missing, where an earlier
+    """The content of a graph. `counts` are of the whole graph: entities (with table rows),
+    concepts, rows, relations, attributes, qualifiers. `first` and `last` are the first and the
+    last day of its times, as text, or empty. `note` states what is missing, where an earlier
     version wrote the graph on a server.
     """
 
@@ -171,11 +173,11 @@ LONGEST: Final = 60
 
 
 def cut(text: str, most: int = LONGEST) -> str:
-    """A text of at most `most` characters, the last of which says that there were more."""
+    """A text of at most `most` characters; the last is an ellipsis if it was longer."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-#: What servers turn into the marks of a conversation ("<|im_end|>", "</s>", "[INST]") where it stands in a text.
+#: Text that servers take for marks of a conversation ("<|im_end|>", "</s>", "[INST]").
 _MARKS: Final = re.compile(
     r"<(?=[|｜]|<SYS>>|/?(?:s|unk|pad|bos|eos|cls|sep|mask|think|tool\w*|(?:start|end|begin)_of_\w+|user|assistant|system)>)"
     r"|\[(?=/?(?:INST|TOOL_\w+|AVAILABLE_TOOLS)\])",
@@ -184,8 +186,8 @@ _MARKS: Final = re.compile(
 
 
 def unmarked(text: str) -> str:
-    r"""A text of JSON strings in which no mark of a conversation stands: its first letter is escaped, so that
-    the strings say the same.
+    r"""JSON text without marks of a conversation: their first letter is escaped, so that the strings
+    have the same value.
 
     >>> print(unmarked('"<|im_end|> [INST] </s> <b>"'))
     "\u003c|im_end|> \u005bINST] \u003c/s> <b>"
@@ -194,9 +196,8 @@ def unmarked(text: str) -> str:
 
 
 def quoted(name: str, most: int = LONGEST) -> str:
-    r"""A name as a JSON string of one line, cut, in which everything that is not printed is escaped:
-    control characters, ends of lines, marks that turn the direction of writing round; and marks of a
-    conversation.
+    r"""A name as a JSON string of one line, cut. Unprintable characters are escaped (control
+    characters, line ends, marks of the writing direction), and marks of a conversation.
 
     >>> print(quoted('a "b"\nc\u202e'), quoted(""), quoted("x" * 9, 5))
     "a \"b\"\nc\u202e" "" "xxxx…"
@@ -212,7 +213,7 @@ def _escaped(c: str) -> str:
 
 
 def plain(name: str) -> str:
-    """A name as it is, cut, in which only what is not printed is escaped: for cells of tables."""
+    """A name, cut, with only unprintable characters escaped: for cells of tables."""
     text = cut(name)
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
 
@@ -234,14 +235,14 @@ def value_words(value: ValueCount, *, counted: bool = True) -> str:
     """A type with its unit, how many values it has, and the first and last of them."""
     unit = "" if value.unit == NO_UNIT else f" in {quoted(value.unit)}"
     span = "" if not value.first else f" {value.first}" if value.first == value.last else f" {value.first} to {value.last}"
-    # A unit that stands with the numbers as well would be said twice; it is text of the data.
+    # A unit that the numbers have as well would be there twice; it is text of the data.
     if unit and span:
         span = span.replace(f" {value.unit}", "")
     return f"{value.type}{unit}{f' {value.count:,}' if counted else ''}{f' ({safe(span.strip())})' if span else ''}"
 
 
 def safe(text: str) -> str:
-    """A text as it stands within a JSON string, cut."""
+    """A text as the inside of a JSON string, cut."""
     return quoted(text)[1:-1]
 
 
@@ -256,16 +257,16 @@ def examples_words(predicate: PredicateSchema, most: int) -> str:
 
 
 def listed_words(parts: list[str], more: int) -> str:
-    """Parts side by side, and how many there are beyond."""
+    """Parts, separated by commas, and the number of further ones."""
     return ", ".join(parts) + (f" and {more:,} more" if more > 0 else "")
 
 
 # -- Small tables, for terminals and notebooks -------------------------------------------------------
 
 
-#: Rows of a section that are shown where nothing else is said.
+#: The default for the most rows of a section.
 MOST_ROWS: Final = 20
-#: A heading, columns, rows, and how many rows there are beyond.
+#: A heading, columns, rows, and the number of further rows.
 Section = tuple[str, tuple[str, ...], list[tuple[str, ...]], int]
 
 
@@ -299,13 +300,13 @@ def _predicate(predicate: PredicateSchema) -> tuple[str, ...]:
 
 
 def to_words(predicate: PredicateSchema, most: int) -> str:
-    """What the statements of a predicate lead to: kinds of entities, then types of values."""
+    """The objects of a predicate: kinds of entities, then types of values."""
     values = listed_words([value_words(value) for value in predicate.values[:most]], len(predicate.values) - most)
     return ", ".join(part for part in (kinds_words(predicate.objects, most), values) if part)
 
 
 def heading(schema: Overview) -> str:
-    """The first line: how much of everything, and from when to when."""
+    """The first line: the counts, and the first and last time."""
     counts = schema.counts
     parts = [
         f"{schema.statements:,} statements",
@@ -323,15 +324,15 @@ def heading(schema: Overview) -> str:
 # against the budget, so that it also holds for tokenizers whose tokens run over line ends.
 
 
-#: From text to how many tokens it is.
+#: From text to its number of tokens.
 Count = Callable[[str], int]
-#: Which part of a budget the shorter sections may take.
+#: The share of the budget for the shorter sections.
 _SHARES: Final = {"sources": 0.12, "units": 0.08, "concepts": 0.2}
 _ORDER: Final = ("sources", "concepts", "predicates", "units")
 
 
 def within_budget(schema: Overview, tokens: Any, count: Any = None) -> str:
-    """The text of a schema in at most so many tokens (`GraphSchema.text`)."""
+    """The text of a schema in at most `tokens` tokens (`GraphSchema.text`)."""
     if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
         raise OptionError(f"tokens is a whole number and 0 or more, not {tokens!r}")
     if count is not None and not callable(count):
@@ -348,7 +349,7 @@ def within_budget(schema: Overview, tokens: Any, count: Any = None) -> str:
     for name, share in _SHARES.items():
         left -= _fill(lines[name], schema, name, min(int(tokens * share), left), counted)
     _fill(lines["predicates"], schema, "predicates", left, counted)
-    # What is least used goes until the whole fits.
+    # What is used least is removed until the whole fits.
     droppable = ("units", "sources", "concepts", "predicates")
     while True:
         check()
@@ -366,8 +367,8 @@ def within_budget(schema: Overview, tokens: Any, count: Any = None) -> str:
 
 
 def _fill(lines: list[str], schema: Overview, name: str, budget: int, counted: Count) -> int:
-    """Add lines while they fit; how many tokens they take. A line that does not fit is tried in a
-    shorter form, and ends the section where that does not fit either.
+    """Add lines while they fit; returns the number of their tokens. A line that does not fit is
+    tried in a shorter form, and ends the section if that does not fit either.
     """
     found = getattr(schema, name)
     used = counted(f"{_TITLES[name]}\n") if found else 0
@@ -375,7 +376,7 @@ def _fill(lines: list[str], schema: Overview, name: str, budget: int, counted: C
         if not number % 64:
             check()
         forms = _FORMS[name]
-        # The first ones are told at length, so that the others are told at all.
+        # The first ones are long, the later ones shorter, so that more of them fit.
         for form in forms[min(len(forms) * used // max(budget, 1), len(forms) - 1) :]:
             line = form(one)
             cost = counted(line + "\n")
@@ -394,9 +395,9 @@ def _joined(head: str, lines: dict[str, list[str]], totals: dict[str, int]) -> s
         if lines[name]:
             parts += [_TITLES[name], *lines[name]]
     missing = {name: totals[name] - len(lines[name]) for name in ("predicates", "concepts", "sources", "units")}
-    told = [f"{number:,} more {name if number > 1 else name[:-1]}" for name, number in missing.items() if number]
-    if told:
-        parts.append("and " + ", ".join(told))
+    more = [f"{number:,} more {name if number > 1 else name[:-1]}" for name, number in missing.items() if number]
+    if more:
+        parts.append("and " + ", ".join(more))
     return "\n".join(parts)
 
 
@@ -446,8 +447,8 @@ _FORMS: Final[dict[str, tuple[Callable[..., str], ...]]] = {
 
 
 def predicate_line(predicate: PredicateSchema, length: int, *, examples: bool = True) -> str:
-    """A predicate in a line: at length (0), or shorter (1, 2), down to its name and size (3).
-    `examples=False` leaves out what stands in the graph.
+    """A predicate as one line: long (0), or shorter (1, 2), down to its name and size (3).
+    `examples=False` leaves out data of the graph.
     """
     if not examples and length < 2:
         return _predicate_text(predicate, kinds=3 - length, examples=0)
@@ -456,7 +457,7 @@ def predicate_line(predicate: PredicateSchema, length: int, *, examples: bool = 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GraphSchema(Overview):
-    """What a graph holds (`Graph.schema`); the fields are those of `Overview`.
+    """The content of a graph (`Graph.schema`); the fields are those of `Overview`.
 
     `str(schema)` and `schema.text(tokens=...)` are plain text, `schema.data()` is for JSON.
     """
@@ -464,11 +465,11 @@ class GraphSchema(Overview):
     def text(self, tokens: int = 1000, *, count: Callable[[str], int] | None = None) -> str:
         """The schema as plain text of at most `tokens` tokens, for the prompt of a language model.
 
-        What is most used comes first, and the last line says what did not fit. Names stand as JSON
-        strings without control characters, the long ones cut, so that none ends its line. Tokens
-        are estimated, rather too many than too few (`models.tokens.estimate`); `count` is a
-        function of a tokenizer, from text to a number of tokens, to count with instead. Raises
-        `OptionError` for fewer than 0 tokens; a budget too small for anything gives "".
+        What is used most comes first, and the last line states what did not fit. Names are JSON
+        strings without control characters, cut if they are long, so that none ends its line. Tokens
+        are estimated, rather too many than too few (`models.chat.estimate`); `count` is a function
+        of a tokenizer, from text to a number of tokens, to count with instead. Raises `OptionError`
+        for fewer than 0 tokens; a budget too small for anything gives "".
         """
         return within_budget(self, tokens, count)
 
@@ -490,13 +491,13 @@ class GraphSchema(Overview):
 
 
 def describe(found: Survey, *, source: str | None = None, concept: str | None = None, predicate: str | None = None) -> GraphSchema:
-    """The schema that a survey holds.
+    """The schema of a survey.
 
-    `source` keeps the predicates with statements in that source, `concept` those whose subjects or
-    objects are in a concept of that name or below it, `predicate` one; all of them together keep
-    what each keeps. Sources, concepts and units are then those of the kept predicates. Numbers stay
-    those of the whole graph. Raises `UnknownNameError`, with the nearest names, for a name that the
-    graph does not have, and `OptionError` for what is no text.
+    `source` selects the predicates with statements in that source, `concept` those whose subjects
+    or objects are in a concept of that name or below it, `predicate` one; together they select what
+    all of them select. Sources, concepts and units are then those of the selected predicates.
+    Numbers stay those of the whole graph. Raises `UnknownNameError`, with the nearest names, for a
+    name that the graph does not have, and `OptionError` for what is no text.
     """
     kinds, predicates, ends = found["kinds"], found["predicates"], (found["subjects"], found["objects"])
     narrowed = any(name is not None for name in (source, concept, predicate))
@@ -541,7 +542,7 @@ def describe(found: Survey, *, source: str | None = None, concept: str | None = 
 
 
 def _any(side: Ends, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which predicates have one of these kinds at an end."""
+    """Which predicates have one of these kinds as subjects or objects."""
     result = np.zeros(len(side.starts) - 1, bool)
     result[np.repeat(np.arange(len(result)), np.diff(side.starts))[inside[side.kinds]]] = True
     return result
@@ -560,7 +561,7 @@ def _known(kind: str, name: Any, names: Sequence[str], hint: str | None = None) 
 
 
 def _keyed(found: Survey, name: Any) -> str | None:
-    """What to say of a name that is a key of qualifiers."""
+    """The hint for a name that is a key of qualifiers."""
     owners = [item[0] for item in found["predicates"] if any(key == name for key, _ in item[4])]
     return f"it is a key of qualifiers, of {', '.join(map(repr, owners[:3]))}" if owners else None
 

@@ -52,7 +52,7 @@ Counts = NDArray[np.int64]
 #: Examples of a predicate, and of a concept; characters of the longest.
 EXAMPLES: Final = 3
 LONGEST_EXAMPLE: Final = 120
-#: Cells of a table of counts that is kept whole, as it is filled quicker than pairs are sorted.
+#: Cells of a table of counts, which is filled faster than pairs are sorted.
 _WHOLE: Final = 16_000_000
 #: Raised when the survey of an earlier or later version would be read wrongly.
 VERSION: Final = 1
@@ -62,9 +62,9 @@ _COUNTS: Final = ("entities", "concepts", "rows", "relations", "attributes", "qu
 
 
 class Ends(NamedTuple):
-    """The kinds of one end of the statements of all predicates: those of predicate i (its place in
-    the survey) are `kinds[starts[i]:starts[i + 1]]`, with as many statements each, the most
-    frequent first, then by number.
+    """The kinds of subjects, or of objects, of all predicates: those of predicate i (its position
+    in the survey) are `kinds[starts[i]:starts[i + 1]]`, each with its number of statements in
+    `counts`, the most frequent first, then by number.
     """
 
     starts: Counts
@@ -73,7 +73,7 @@ class Ends(NamedTuple):
 
 
 def survey(snapshot: Snapshot) -> Survey:
-    """The survey of a snapshot, made once and kept with it."""
+    """The survey of a snapshot, made once and cached with it."""
     result: Survey | None = snapshot.schema.kept.get("survey")
     if result is None:
         result = snapshot.schema.kept["survey"] = _made(snapshot)
@@ -81,8 +81,8 @@ def survey(snapshot: Snapshot) -> Survey:
 
 
 def described(snapshot: Snapshot) -> dict[str, Any]:
-    """The schema as it is kept with a graph on a server, and what subjects, objects and rows are: the
-    kinds of the survey, by number.
+    """The schema as it is stored with a graph on a server, with the kinds of subjects, objects and
+    rows: the kinds of the survey, by number.
     """
     found, schema = survey(snapshot), snapshot.schema
     kinds = [(sort, name, above) for sort, name, _, _, _, above in found["kinds"]]
@@ -104,8 +104,8 @@ def packed(found: Survey, content: str) -> str:
 
 
 def unpacked(text: str, content: str) -> Survey | None:
-    """The survey that `packed` wrote; None for one of another version, or of other content, to
-    which another version added. Raises `ValueError` for what is none.
+    """The survey that `packed` wrote; None for one of another version, or of other content. Raises
+    `ValueError` for other text.
     """
     of, _, rest = text.partition(" ")
     version, _, data = rest.partition(" ")
@@ -143,7 +143,7 @@ def _made(snapshot: Snapshot) -> Survey:
             *(of_sources.get(number, []), examples.get(number, [])),
         ]
         for number, (name, relations, attributes) in enumerate(zip(names, relations.tolist(), attributes.tolist(), strict=True))
-        # What is only a key of qualifiers stands with the predicates that it is on.
+        # Keys of qualifiers are listed with the predicates that have them.
         if relations or attributes
     ]
     used = np.flatnonzero(relations + attributes)
@@ -156,7 +156,7 @@ def _made(snapshot: Snapshot) -> Survey:
 
 
 class _Kinds:
-    """What every entity is: one number or more for each, side by side."""
+    """The kinds of every entity: one or more numbers for each."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -268,8 +268,8 @@ def _qualifiers(snapshot: Snapshot, predicates: NDArray[Any]) -> dict[int, list[
 def _typed(
     snapshot: Snapshot, family: str, items: NDArray[Any] | None, starts: NDArray[Any], marks: list[NDArray[Any]]
 ) -> dict[tuple[int, ...], list[list[Any]]]:
-    """Runs of cells of one type and unit, sorted by value: by what stands before type and unit in
-    `marks`, how many there are, with the first and the last of numbers and times.
+    """Runs of cells of one type and unit, sorted by value: by the part of `marks` before type and
+    unit, with their number, and the first and last of numbers and times.
     """
     get = snapshot.arrays.get
     begin, end = starts[:-1].copy(), starts[1:] - 1
@@ -306,8 +306,8 @@ def _typed(
 
 
 def _sources(snapshot: Snapshot, predicates: NDArray[Any]) -> tuple[list[list[Any]], dict[int, list[list[Any]]]]:
-    """The sources with their statements, and for each predicate how many of its statements stand in
-    each; the most frequent first.
+    """The sources with their statements, and for each predicate its number of statements in each;
+    the most frequent first.
     """
     found: list[list[Any]] = []
     of: dict[int, list[list[Any]]] = {}
@@ -368,7 +368,7 @@ def _cut(text: str) -> str:
 # Another version wrote them, and stored no survey or one that this version does not read.
 
 
-#: What is missing then, and what brings it.
+#: The note of such a survey: what is missing, and how to get it.
 NOTE: Final = (
     "Another version wrote this graph: what subjects and objects are, spans, statements of sources and examples are not known "
     "until the same is loaded again, or something else."
@@ -376,8 +376,8 @@ NOTE: Final = (
 
 
 def stored_survey(text: str | None, content: str, schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
-    """The survey that a server keeps as text; what the schema says where it keeps none of this
-    content. Raises `StoreDamagedError` where the text is no survey.
+    """The survey that a server stores as text; one made from the schema if it stores none of this
+    content. Raises `StoreDamagedError` if the text is no survey.
     """
     try:
         found = unpacked(text, content) if text else None
@@ -387,8 +387,8 @@ def stored_survey(text: str | None, content: str, schema: StoredSchema, counts: 
 
 
 def partial_survey(schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
-    """A survey of what the schema kept with a graph says: predicates, types of values, qualifiers,
-    concepts and sources by name; what it does not say is empty, or 0.
+    """A survey from the schema of a graph: predicates, types of values, qualifiers, concepts and
+    sources by name; the rest is empty, or 0.
     """
     predicates = [
         [

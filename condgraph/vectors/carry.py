@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: What vectors are called among the things that are kept with an open generation: its own, and
-#: those of the one before.
+#: The keys of vectors in the cache of an open generation: its own, and those of the one before.
 KEPT: Final = "vectors"
 BEFORE: Final = "vectors before"
 
 
 def carry_over(before: Snapshot | None, now: Snapshot) -> Snapshot:
-    """The new generation of a graph in memory, which keeps the index of the one before until
-    vectors are asked for.
+    """The new generation of a graph in memory, with the index of the one before until vectors are
+    needed.
 
-    Then what is new is encoded, and nothing else.
+    Then only what is new is encoded.
     """
     if before is not None:
         found = before.schema.kept.get(KEPT, before.schema.kept.get(BEFORE))

@@ -54,7 +54,7 @@ _MIX: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.
 MOST_CHARACTERS: Final = 2000
 
 
-#: How the name of an encoder behind OpenAI's embeddings API begins.
+#: The start of the name of an encoder with OpenAI's embeddings API.
 OPENAI: Final = "openai:"
 
 
@@ -172,7 +172,7 @@ def _grams(folded: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.uint64]
     """The distinct n-grams of folded texts, at most 2**20 of them: row numbers and 44-bit hashes,
     sorted by both.
     """
-    # A line break never stands in a folded text, so it parts the texts.
+    # A folded text has no line break, so it separates the texts.
     joined = "".join(f"\n{_MARK}{text}{_MARK}" if text else "\n" for text in folded) + "\n"
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
     breaks = codes == ord("\n")
@@ -231,7 +231,7 @@ def normalised(matrix: FloatMatrix) -> FloatMatrix:
 
 
 def folder_of(text: str) -> Path | None:
-    """The folder that a text names, if there is one."""
+    """The folder of a text, if there is one."""
     path = Path(text).expanduser()
     return path.resolve() if path.is_dir() else None
 
@@ -264,7 +264,7 @@ HYBRID: Final = "hybrid:"
 #: Of the lexical encoder where vectors are kept: the most that vector indexes of other stores take,
 #: and few n-grams collide.
 DIMENSION: Final = 4096
-#: By how much the length of a vector may differ from one.
+#: The most by which the length of a vector may differ from one.
 _SLACK: Final = 1e-3
 _WORKERS: Final = Workers("condgraph-encoder")
 
@@ -289,12 +289,12 @@ class HybridEncoder(LexicalEncoder):
 
 
 def relations_of(encoder: Encoder) -> Encoder:
-    """What encodes relations, where an encoder is asked for names."""
+    """The encoder for relations that belongs to an encoder of names."""
     return encoder.relations if isinstance(encoder, HybridEncoder) else encoder
 
 
 def encoder_of(spec: str | os.PathLike[str] | Encoder) -> Encoder:
-    """The encoder that a text names; an encoder is itself. Raises `OptionError` for what is none."""
+    """The encoder of a name; an encoder is itself. Raises `OptionError` for other text."""
     if not isinstance(spec, (str, os.PathLike)):
         if not all(hasattr(spec, part) for part in ("id", "dimension", "encode")):
             raise OptionError(f"{spec!r} is no encoder: it lacks id, dimension or encode")
@@ -318,8 +318,8 @@ def encoder_of(spec: str | os.PathLike[str] | Encoder) -> Encoder:
 
 
 def _misspelled(text: str) -> None:
-    """Raise `OptionError` for what can be no name on the hub, before a library or a server is asked
-    for it.
+    """Raise `OptionError` for text that can be no name on the hub, before a library or a server is
+    called.
     """
     begin = text.partition(":")[0].lower()
     near = nearest(begin, [LEXICAL, "hybrid", "openai"])
@@ -349,8 +349,8 @@ def label(encoder: str, dimension: int) -> str:
 
 
 def encode(encoder: Encoder, texts: list[str]) -> FloatMatrix:
-    """What the encoder gives for texts, checked: shape, type, finite, rows of length one (or zero);
-    raises `EncoderError`.
+    """The vectors of texts, checked: shape, type, finite, rows of length one (or zero); raises
+    `EncoderError`.
     """
     if isinstance(encoder, LexicalEncoder):
         found = np.asarray(encoder.encode(texts))
@@ -381,15 +381,15 @@ def encode(encoder: Encoder, texts: list[str]) -> FloatMatrix:
 #: Texts sent at a time; the API takes up to 2,048, and many servers fewer.
 BATCH: Final = 256
 RETRIES: Final = 5
-#: Seconds that one request may take.
+#: Seconds of one request.
 TIMEOUT: Final = 60.0
 #: What a server is sent for an empty text, which the API refuses.
 _NOTHING: Final = " "
 
 
 class EndpointEncoder:
-    """A model behind an OpenAI-compatible endpoint. Nothing is sent before a text is encoded, or
-    the dimension asked for.
+    """A model on a server with an OpenAI-compatible API. Nothing is sent before a text is encoded,
+    or the dimension is read.
     """
 
     def __init__(

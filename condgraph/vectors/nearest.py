@@ -24,7 +24,7 @@ from condgraph.engine.errors import MissingExtraError, OptionError, StoreDamaged
 from condgraph.engine.pieces import watched
 from condgraph.vectors.encoders import FloatMatrix, Sparse
 
-#: A distance of 1 as it is given.
+#: A distance of 1.
 UNIT: Final = 1_000_000
 #: Rows multiplied at a time, and rows whose distances are worked out exactly at a time.
 _BLOCK: Final = 1 << 16
@@ -36,7 +36,7 @@ Query = NDArray[np.float32]
 
 
 class Vectors(Protocol):
-    """Unit vectors of texts, asked by the vector of another text (shape (dimension,), float32)."""
+    """Unit vectors of texts, searched by the vector of another text (shape (dimension,), float32)."""
 
     @property
     def dimension(self) -> int:
@@ -192,7 +192,7 @@ def _checked(query: Query, dimension: int) -> Query:
 #: which takes less memory.
 GRAPH: Final = 1_000_000
 _LINKS: Final = 32
-#: Times as many candidates as are asked for, and at least so many.
+#: Candidates as a multiple of k, and at least so many.
 _WIDER: Final = 2
 _LEAST: Final = 64
 _EFFORT: Final = 128
@@ -222,8 +222,8 @@ class Approximate:
 
     @classmethod
     def read(cls, path: Path, name: str, count: int, dimension: int, crc: int | None = None) -> Approximate:
-        """Read an index that was written; raises `StoreDamagedError` where it is not one of so many
-        vectors, or its checksum is another one.
+        """Read an index from disk; raises `StoreDamagedError` if it has another number of vectors,
+        or another checksum.
         """
         faiss = _faiss()
         try:

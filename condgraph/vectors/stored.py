@@ -65,7 +65,7 @@ Numbers: TypeAlias = NDArray[np.int32]
 OnProgress: TypeAlias = Callable[[int, int], None]
 #: Edges of a pattern that no statement is: membership and subclasses.
 EDGES: Final = ("instance of", "subclass of")
-#: Vectors of texts asked for that are kept.
+#: Vectors of texts in the cache.
 _KEPT: Final = 4096
 
 
@@ -87,8 +87,8 @@ class GraphVectors:
     """Distances from a text to the nodes and predicates of one generation. Use it from any thread.
 
     `node_texts` are numbers of the pool, shape (n,), ascending; `nodes` has their vectors.
-    `predicate_names` and `predicates` are alike. `approximate` is an index that finds near nodes
-    faster and may miss some, where one was made.
+    `predicate_names` and `predicates` correspond likewise. `approximate` is an index, if there is
+    one, that finds near nodes faster and may miss some.
     """
 
     def __init__(
@@ -118,7 +118,9 @@ class GraphVectors:
         return self._encoder
 
     def use(self, encoder: Encoder) -> None:
-        """Encode with this encoder; raises `EncoderMismatchError` for another one than the index's."""
+        """Encode with this encoder; raises `EncoderMismatchError` if it is not the one of the
+        index.
+        """
         self._encoder = matching(self.about, encoder)
 
     def vectors(self, texts: Sequence[str]) -> list[Query]:
@@ -139,11 +141,11 @@ class GraphVectors:
 
     @cached
     def entity_positions(self) -> Numbers:
-        """Where the name of each entity stands in `node_texts`, shape (E,)."""
+        """The position of the name of each entity in `node_texts`, shape (E,)."""
         return self.node_texts.searchsorted(self.snapshot.entity_name).astype(np.int32)
 
     def positions_of(self, texts: NDArray[np.integer]) -> Positions:
-        """Where texts (numbers of the pool, all of them nodes) stand in `node_texts`."""
+        """The positions of texts (numbers of the pool, all of them nodes) in `node_texts`."""
         return self.node_texts.searchsorted(texts).astype(np.int64)
 
     def node_distances(self, text: str, positions: Positions | None = None) -> Distances:
@@ -156,7 +158,7 @@ class GraphVectors:
         """The k nearest nodes: positions in `node_texts`, distances (always exact), and the
         approximate index that found them.
 
-        The last is None where every node was looked at.
+        The last is None if every node was compared.
         """
         query = self.vector(text)
         if exact or self.approximate is None:
@@ -164,9 +166,7 @@ class GraphVectors:
         return *self.approximate.nearest(query, k, self.nodes), self.approximate.name
 
     def entities_at(self, position: int) -> range:
-        """The entities whose name stands at a position of `node_texts`; entities are numbered by
-        name.
-        """
+        """The entities with the name at a position of `node_texts`; entities are numbered by name."""
         positions = self.entity_positions
         return range(int(positions.searchsorted(position)), int(positions.searchsorted(position, "right")))
 
@@ -178,9 +178,7 @@ class GraphVectors:
 
 
 def matching(about: About, encoder: Encoder) -> Encoder:
-    """The encoder, if it is the one that made the vectors; raises `EncoderMismatchError` that names
-    both otherwise.
-    """
+    """The encoder, if it made the vectors; otherwise raises `EncoderMismatchError` with both names."""
     if (encoder.id, encoder.dimension) != (about.id, about.dimension):
         raise EncoderMismatchError(str(about), label(encoder.id, encoder.dimension))
     return encoder
@@ -208,7 +206,7 @@ def predicate_names(snapshot: Snapshot) -> tuple[str, ...]:
 
 #: Texts encoded between two reports.
 CHUNK: Final = 2048
-#: Seconds after which what is encoded so far is put on disk.
+#: Seconds after which encoded vectors are saved.
 SAFE_EVERY: Final = 20.0
 Keys = NDArray[np.uint64]
 
@@ -248,7 +246,7 @@ def encode_new(
     place: Path | None,
     on_progress: OnProgress | None,
 ) -> tuple[FloatMatrix, int]:
-    """The matrix of all texts, and how many of them were not among the known ones."""
+    """The matrix of all texts, and the number of new ones."""
     matrix = np.empty((len(texts), encoder.dimension), np.float32)
     missing = np.ones(len(texts), bool)
     for have, vectors in known:
@@ -274,7 +272,7 @@ def encode_new(
 
 
 def find(have: Keys, wanted: Keys) -> NDArray[np.int64]:
-    """Where each wanted key stands among those there are, or -1."""
+    """The position of each wanted key among those that there are, or -1."""
     if not len(have):
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(have[:, 0], kind="stable")
@@ -342,10 +340,11 @@ def make_vectors(
     approximate: bool = False,
     on_progress: OnProgress | None = None,
 ) -> tuple[GraphVectors, IndexReport]:
-    """Encode the nodes and predicates of a generation, keep the vectors, and make them the graph's.
+    """Encode the nodes and predicates of a generation, store the vectors, and make them the
+    graph's.
 
-    Vectors that the same encoder made before, for this generation or an earlier one, are taken as
-    they are. `approximate` makes an index of FAISS, too.
+    Vectors that the same encoder made before, for this generation or an earlier one, are reused.
+    `approximate` makes an index of FAISS, too.
     """
     begin = time.perf_counter()
     encoder = encoder_of(encoder)
@@ -387,10 +386,10 @@ def make_vectors(
 
 def vectors_of(snapshot: Snapshot, encoder: Encoder | str | None = None) -> GraphVectors:
     """The vectors of a generation: those of the graph's index, else those of the lexical encoder,
-    which need none.
+    which needs none.
 
-    An index of an earlier generation is brought up to date first. Raises `EncoderMismatchError`
-    where `encoder` is another one than the index's; the lexical encoder can always be asked for.
+    An index of an earlier generation is brought up to date first. Raises `EncoderMismatchError` if
+    `encoder` is not the one of the index; the lexical encoder is always allowed.
     """
     kept = _open(snapshot)
     asked = None if encoder is None else encoder_of(encoder)
@@ -433,7 +432,7 @@ def index_of(snapshot: Snapshot) -> About | None:
 
 
 def _open(snapshot: Snapshot) -> GraphVectors | None:
-    """The kept vectors for exactly this generation, completed where they are of an earlier one."""
+    """The stored vectors of exactly this generation, completed if they are of an earlier one."""
     result = snapshot.schema.kept.get(KEPT)
     if isinstance(result, GraphVectors):
         return result
@@ -543,7 +542,7 @@ def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, FloatMatrix]]:
 
 
 def _write(place: Path, snapshot: Snapshot, about: About, arrays: Mapping[str, NDArray[Any]], index: Approximate | None) -> None:
-    """Write the arrays beside the old ones, switch to them, and remove what is not used any more."""
+    """Write the new arrays, switch to them, and remove unused files."""
     try:
         place.mkdir(exist_ok=True)
         parts = list(place.glob("part-*.npz"))
@@ -617,8 +616,8 @@ class VectorCache:
         os.replace(fresh, self.folder / "index.json")
 
     def vectors(self, encoder: Encoder, texts: Sequence[str], on_progress: OnProgress | None = None) -> tuple[FloatMatrix, int]:
-        """The vectors of different texts, shape (n, dimension), and how many had to be encoded;
-        these are kept.
+        """The vectors of different texts, shape (n, dimension), and the number of those that had to
+        be encoded; these are saved.
         """
         about, keys = About(encoder.id, encoder.dimension), keys_of(texts)
         name = f"{_hash(str(about))}.npz"

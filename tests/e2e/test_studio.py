@@ -409,7 +409,7 @@ def test_the_page_of_the_api(browser: Any, served: str) -> None:
         axe(page, "the API")
         picture(page, "api")
         page.click(".operation a:has-text('Answer') >> nth=0")
-        assert page.locator("#schema-Answer[open] td:has-text('evidence')").count() == 1
+        assert page.locator("#schema-Answer[open] td code:text-is('evidence')").count() == 1
         axe(page, "the API, a schema")
         page.set_viewport_size({"width": 360, "height": 740})
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
