@@ -22,7 +22,7 @@ from condgraph.engine.errors import DeadlineError, OptionError
 from condgraph.engine.evidence import Evidence
 from condgraph.engine.external import each, on_loop
 from condgraph.engine.workers import Workers
-from condgraph.graph import Graph
+from condgraph.graph import Engine, Graph
 from condgraph.languages.table.builder import AsyncTableQuery
 from condgraph.languages.table.tree import Clause
 from condgraph.opening import open as open_graph
@@ -193,7 +193,7 @@ class AsyncGraph:
         return AsyncTableQuery(program, Clause(), self.query, self.explain)
 
     async def prepare(
-        self, program: Any, *, language: str | None = None, engine: str | None = None, **options: Any
+        self, program: Any, *, language: str | None = None, engine: Engine | None = None, **options: Any
     ) -> AsyncPreparedProgram:
         """`Graph.prepare`; the program that is prepared is awaited when it is called."""
         prepared = await in_thread(self.graph.prepare, program, language=language, engine=engine, **options)

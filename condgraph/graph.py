@@ -326,6 +326,7 @@ class Graph:
         program: Any,
         *,
         language: str | None = None,
+        table: Any = None,
         timeout: float | None = None,
         limit: int | None = None,
         on_unknown: OnUnknown = "error",
@@ -334,9 +335,10 @@ class Graph:
         **options: Any,
     ) -> Answer:
         """Answer a program in any language; it is recognised from the text, `language` overrules.
-        `engine` as for `kopl`.
+        `table` is a clause, or a `graph.table()`, over the rows that the program gives; `engine` and
+        the others are as for `kopl`, `options` what only the language takes.
         """
-        return self._ask(program, QueryOptions(language, engine, timeout, limit, cancelled, on_unknown, further=options))
+        return self._ask(program, QueryOptions(language, engine, timeout, limit, cancelled, on_unknown, table, further=options))
 
     def _ask(self, program: Any, options: QueryOptions) -> Answer:
         timeout = self.timeout if options.timeout is None else options.timeout
@@ -442,6 +444,7 @@ class Graph:
         program: Any,
         *,
         language: str | None = None,
+        table: Any = None,
         on_unknown: OnUnknown = "error",
         engine: Engine | None = None,
         timeout: float | None = None,
@@ -450,7 +453,9 @@ class Graph:
         """The plan of a program as text, without running it; on a server, and with
         `engine="sparql"`, the query that it becomes.
         """
-        return explained(self, program, QueryOptions(language, engine, timeout, on_unknown=on_unknown, further=options))
+        return explained(
+            self, program, QueryOptions(language, engine, timeout, on_unknown=on_unknown, table=table, further=options)
+        )
 
     def counted(self, nodes: Sequence[Node], known: KnownIds, timeout: float | None = None) -> list[int]:
         """How many statements, or entities, each operator gives in this graph, for `Answer.check`;
@@ -494,7 +499,9 @@ class Graph:
 
         return TableQuery(program, Clause(), self.query, self.explain)
 
-    def prepare(self, program: Any, *, language: str | None = None, engine: str | None = None, **options: Any) -> PreparedProgram:
+    def prepare(
+        self, program: Any, *, language: str | None = None, table: Any = None, engine: Engine | None = None, **options: Any
+    ) -> PreparedProgram:
         """Read a program with parameters (`$name`), in any language, once, to run it with other values
         each time.
 
@@ -508,7 +515,7 @@ class Graph:
         direction or a choice.
         """
         on_unknown = options.pop("on_unknown", "error")
-        return prepare(self, program, QueryOptions(language, engine, on_unknown=on_unknown, further=options))
+        return prepare(self, program, QueryOptions(language, engine, on_unknown=on_unknown, table=table, further=options))
 
     # -- by subject: each is in the package of its subject -----------------------------------------
 

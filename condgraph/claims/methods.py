@@ -9,7 +9,7 @@ from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from condgraph.engine.bounds import check_bounds, within
+from condgraph.engine.bounds import within
 from condgraph.engine.errors import OptionError
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ def verify(
     from condgraph.claims.claim import Claim
     from condgraph.claims.verify import Facts, verify
 
-    check_bounds(timeout)
     if isinstance(closed, str) or isinstance(single, str):
         raise OptionError("closed and single are several names, in a list, and not one text")
     for what, number in (("nearest", nearest), ("retries", retries)):
@@ -56,8 +55,7 @@ def verify(
             raise OptionError(f"{what} is a number from 0, not {number!r}")
     named = dict(single) if isinstance(single, Mapping) else dict.fromkeys(single, True)
     begin = time.perf_counter()
-    timeout = graph.timeout if timeout is None else timeout
-    with within(timeout, cancelled):
+    with within(graph.timeout if timeout is None else timeout, cancelled):
         if llm is None:
             return verify(graph, Claim.of(claim), closed, named, nearest)
         from condgraph.claims.reading import read_claim

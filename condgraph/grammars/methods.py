@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
-from condgraph.engine.bounds import check_bounds, within
+from condgraph.engine.bounds import within
 
 if TYPE_CHECKING:
     from condgraph.grammars.grammar import Format, Grammar
@@ -40,6 +40,5 @@ def grammar(
     """
     from condgraph.grammars.grammar import grammar_of
 
-    check_bounds(timeout)
     with within(graph.timeout if timeout is None else timeout):
         return grammar_of(graph, language, question, entities, format, depth, steps, source=source, aware=aware)

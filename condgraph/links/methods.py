@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from condgraph.engine.bounds import check_bounds, within
+from condgraph.engine.bounds import within
 
 if TYPE_CHECKING:
     from threading import Event
@@ -55,13 +55,11 @@ def train_links(
     from condgraph.links.edges import Edges
     from condgraph.links.train import options_of, train, writable
 
-    check_bounds(timeout)
     # Said now, and not when hours of training are to be written.
     for what, place in (("the model", path), ("the checkpoint", checkpoint)):
         if place is not None:
             writable(place, what)
-    timeout = graph.timeout if timeout is None else timeout
-    with within(timeout, cancelled):
+    with within(graph.timeout if timeout is None else timeout, cancelled):
         edges = Edges.of_snapshot(graph.snapshot().current)
         held = None if valid is None else edges.numbered(valid)
         result = train(edges, options_of(options), valid=held, on_epoch=on_epoch, checkpoint=checkpoint)
@@ -91,8 +89,6 @@ def keep_rows(
     from condgraph.links.embeddings import model_of
     from condgraph.links.store import keep_rows
 
-    check_bounds(timeout)
-    timeout = graph.timeout if timeout is None else timeout
-    with within(timeout, cancelled):
+    with within(graph.timeout if timeout is None else timeout, cancelled):
         edges = Edges.of_snapshot(graph.snapshot().current)
         return keep_rows(model_of(model), edges, folder, keep, relations=relations, heads=heads, on_rows=on_rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from condgraph.engine.bounds import check_bounds, within
+from condgraph.engine.bounds import within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +39,6 @@ def logic(
     """
     from condgraph.logic.ask import logic
 
-    check_bounds(timeout)
     timeout = graph.timeout if timeout is None else timeout
     with within(timeout, cancelled):
         return logic(
@@ -68,7 +67,6 @@ def write_predictions(
     from condgraph.logic.ask import matrix_of
     from condgraph.logic.store_edges import edges_of, predicted_rows, write
 
-    check_bounds(timeout)
     with within(graph.timeout if timeout is None else timeout):
         edges = edges_of(graph._store_of(None), graph.name)
         snapshot = graph.snapshot().current
@@ -84,7 +82,6 @@ def remove_predictions(graph: Asked, *, timeout: float | None = None) -> None:
     """Remove the predicted edges beside a graph on a server."""
     from condgraph.logic.store_edges import edges_of
 
-    check_bounds(timeout)
     with within(graph.timeout if timeout is None else timeout):
         edges_of(graph._store_of(None), graph.name).clear()
 
@@ -99,6 +96,5 @@ def logic_stored(
     """
     from condgraph.logic.ask import stored_scores
 
-    check_bounds(timeout)
     with within(graph.timeout if timeout is None else timeout):
         return stored_scores(graph._store_of(None), graph.name, query, branches, k, alpha)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from condgraph.engine.bounds import check_bounds, within
+from condgraph.engine.bounds import within
 
 if TYPE_CHECKING:
     from threading import Event
@@ -45,7 +45,6 @@ def sample_queries(
     """
     from condgraph.logic.evaluation.sampler import sample
 
-    check_bounds(timeout)
     with within(graph.timeout if timeout is None else timeout):
         return sample(graph.snapshot().current, held, n, kinds=kinds, seed=seed, most=most)
 
@@ -74,7 +73,6 @@ def evaluate_logic(
     """
     from condgraph.logic.evaluation.run import evaluate
 
-    check_bounds(timeout)
     with within(graph.timeout if timeout is None else timeout, cancelled):
         return evaluate(
             graph.snapshot().current, cases, model, held=held, validation=validation, alpha=alpha, epsilon=epsilon, cap=cap,
