@@ -190,6 +190,8 @@ class Reading:
             self.progress(self.source.location, self.records, fraction)
 
 
+#: The sign of a format that is never a file.
+NO_FILE: Final = re.compile(b"(?!)").match
 #: The sign of a file that is JSON: its first character that is printed is a bracket.
 JSON_SIGN: Final = re.compile(rb"[^!-~]*[\[{]").match
 

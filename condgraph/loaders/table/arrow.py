@@ -25,7 +25,7 @@ from condgraph.engine.facts import Batch, Column, Item, Numbers, Texts, Times
 from condgraph.engine.reading.shapes import BASIC, INT, YEAR
 from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR, SECOND, SECOND_OF_DAY, basic_day
 from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, Value, parse_number, text_of
-from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.base import NO_FILE, Format, Options, Reading
 from condgraph.loaders.files import MOST_GROWTH, file_errors, path_of, regular
 from condgraph.loaders.table.column_types import Cell, ColumnType
 from condgraph.loaders.table.fields import basic_days
@@ -267,7 +267,7 @@ class Leaf:
             ids, rows = [ids[one] for one in at], [rows[one] for one in at]
         if self.text:
             chosen = self.chosen or self.profile.decide(self.name, "text")
-            batch = self.table.text_batch(self.at, chosen, self.read or chosen.reader(), ids, rows, self._texts(values))
+            batch = self.table.batch(self.at, chosen, self.read or chosen.reader(), ids, rows, self._texts(values))
             if batch is not None:
                 yield batch
             return
@@ -701,5 +701,5 @@ DATAFRAME: Final = Format(
     asking(read_dataframe),
     TABLE_OPTIONS,
     claims=lambda source: is_frame(source) or is_records(source),
-    sign=lambda head: False,
+    sign=NO_FILE,
 )

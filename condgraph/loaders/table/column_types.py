@@ -678,7 +678,7 @@ def _tags(shape: Shape) -> set[str]:
 #: unit.
 _MOST_SHAPES: Final = 2000
 #: Columns of fewer cells are looked at cell by cell.
-_FEW: Final = 200
+FEW: Final = 200
 # Missing cells may be empty, or a hyphen, which is how an empty number with a sign looks.
 _ALL_NUMBERS: Final = re.compile(r"(?:-?(?:(?:0|[1-9]\d{0,14})(?:\.\d{1,25})?)?\n)++", re.ASCII).fullmatch
 _ALL_DAYS: Final = re.compile(r"(?:(?:\d{4}-\d\d-\d\d)?\n)++", re.ASCII).fullmatch
@@ -704,7 +704,7 @@ class Profile:
 
     def add(self, cells: Collection[str]) -> None:
         """Count cells, as they stand in the source."""
-        if len(cells) > _FEW:
+        if len(cells) > FEW:
             if isinstance(cells, Fields) and self._add_fields(cells):
                 return
             if not any(marker[-1:].isdigit() for marker in self.missing) and self._add_plain(cells):
@@ -749,7 +749,7 @@ class Profile:
             if (plain := cells.plain) is not None:
                 self._count_numbers(plain)
                 return True
-        if not cells.collapsed or len(self.shapes) > _FEW:
+        if not cells.collapsed or len(self.shapes) > FEW:
             return False
         unsure = cells.doubtful() | cells.perhaps(self.missing | MISSING_NUMBERS)
         texts = int(((cells.lengths > 0) & ~unsure).sum())

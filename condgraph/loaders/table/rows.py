@@ -21,7 +21,7 @@ from condgraph.engine.errors import OptionError, nearest, numbered, shortened
 from condgraph.engine.facts import Batch, Column, Entity, Ids, Numbers, Raws, Ref, Rows, Texts, Times, Values
 from condgraph.engine.values import DAY_SECONDS, Number, Precision, Quantity, Time, Value, collapse, format_number
 from condgraph.loaders.base import Options, Reading
-from condgraph.loaders.table.column_types import DECLARED, MISSING, Cell, ColumnType, Declared, Profile
+from condgraph.loaders.table.column_types import DECLARED, FEW, MISSING, Cell, ColumnType, Declared, Profile
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.joins import Keys, Meeting, Targets, To, join_option
 
@@ -584,27 +584,29 @@ class Table:
         at: int,
         chosen: ColumnType,
         read: Callable[[str], Cell | None],
-        rows: Rows,
-        places: NDArray[np.int32],
+        ids: Sequence[str],
+        rows: Sequence[int] | NDArray[np.int32],
         cells: Sequence[str],
     ) -> Batch | None:
-        """The statements of a column, `places` being the positions of its rows as an array; None where
-        every cell is missing.
+        """The statements of a column of texts, as `chosen` reads them, with the ids and the positions
+        of its rows; None where every cell is missing.
         """
-        whole = read_whole(cells, chosen) if isinstance(cells, Fields) else None
+        fields = cells if isinstance(cells, Fields) else None
+        if fields is None and chosen.kind == "text" and len(cells) > FEW:
+            fields = Fields.of(cells)
+        whole = None if fields is None else read_whole(fields, chosen)
         if whole is None:
-            return self.text_batch(at, chosen, read, rows.ids, rows.rows, cells)
+            return self._cell_by_cell(at, chosen, read, ids, _listed(rows), cells)
         objects, raws, there = whole
-        ids: Sequence[str] = rows.ids
         if not there.all():
             if not there.any():
                 return None
-            ids, places = list(compress(ids, there)), places[there]
+            ids, rows = list(compress(ids, there)), np.asarray(rows, np.int32)[there]
         if at in self.refs and isinstance(objects, Texts):
-            objects = self.ids_of(at, objects.texts, places.tolist())
-        return Batch(ids, self.names[at], objects, cast("Sequence[int]", places), raws)
+            objects = self.ids_of(at, objects.texts, _listed(rows))
+        return Batch(ids, self.names[at], objects, cast("Sequence[int]", rows), raws)
 
-    def text_batch(
+    def _cell_by_cell(
         self,
         at: int,
         chosen: ColumnType,
@@ -613,9 +615,6 @@ class Table:
         rows: Sequence[int],
         cells: Sequence[str],
     ) -> Batch | None:
-        """The statements of a column of texts, as `chosen` reads them; None where every cell is
-        missing.
-        """
         name = self.names[at]
         if chosen.lists:
             places, cells = chosen.elements(cells)
@@ -638,3 +637,7 @@ class Table:
         self._warn_of_texts(at, chosen, values, rows)
         objects = self.ids_of(at, cast("list[str]", values), rows) if at in self.refs else column_of(values)
         return Batch(ids, name, objects, rows, raws if any(raw is not None for raw in raws) else None)
+
+
+def _listed(rows: Sequence[int] | NDArray[np.int32]) -> Sequence[int]:
+    return rows.tolist() if isinstance(rows, np.ndarray) else rows

@@ -535,9 +535,11 @@ def _read_text(source: Any, reading: Reading, options: Options, delimiters: str)
         )
         if len(entities):
             yield entities
-            places = np.asarray(entities.rows, np.int32)
+            # Once for all columns; a range would become an array for each.
+            rows = np.asarray(entities.rows, np.int32)
             for at, (column, chosen, read) in enumerate(zip(columns, types, readers, strict=True)):
-                batch = table.batch(at, chosen, read, entities, places, column if kept is None else [column[row] for row in kept])
+                taken = column if kept is None else [column[row] for row in kept]
+                batch = table.batch(at, chosen, read, entities.ids, rows, taken)
                 if batch is not None:
                     yield batch
         reading.advance(len(chunk.numbers), fraction)
