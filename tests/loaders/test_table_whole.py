@@ -64,6 +64,7 @@ KINDS: dict[str, Callable[[random.Random, int], str]] = {
     "gaps": lambda r, i: r.choice(("", "-", "n/a", "NULL", "—", "NA", "word")),
     "holes": lambda r, i: r.choice(("", "12", "-")),
     "few days": lambda r, i: r.choice(("", "2020-01-01")),
+    "gappy year": lambda r, i: r.choice(("", "-", "1999", "2100")),
     "nothing": lambda r, i: "",
     "turns": lambda r, i: str(i) if 2 * i < 3 * CHUNK else f"t{i}",
 }
@@ -91,6 +92,7 @@ def _same(monkeypatch: pytest.MonkeyPatch, path: Path, first: Path | None = None
     whole = _loaded(path, options, first)
     with monkeypatch.context() as patch:
         patch.setattr(text, "columns_of", lambda *rest: None)
+        patch.setattr(Fields, "of", lambda cells: None)
         patch.setattr(Builder, "_declare_rows", lambda self, rows: [self._declare(one) for one in rows.entities()])
         by_cell = _loaded(path, options, first)
     assert whole == by_cell
@@ -114,6 +116,13 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", sample(list(KINDS), 2))
 def test_a_column_of_each_kind(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _same(monkeypatch, _table(tmp_path / "table.csv", ["id", kind], CHUNK * 23 // 10, 1), on_error="skip")
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("kind", ["id", "turns", "whole", "year", "gaps", "spaces"])
+def test_keys_of_each_kind(kind: str, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = _table(tmp_path / "table.csv", [kind, "word", "gaps"], CHUNK * 23 // 10, 2)
+    _same(monkeypatch, table, key=f"c0 {kind}", name_column="c2 gaps" if named else None, on_error="skip")
 
 
 @pytest.mark.parametrize("seed", range(by_lane(2, 6, 6)))
