@@ -111,14 +111,16 @@ def _node(node: NodeType, section: Map[str, Any], about: str, texts: Texts, shar
     return replace(node, properties=tuple(keys.values()))
 
 
-def _relationship(one: RelationshipType, section: Map[str, Any], about: str, texts: Texts) -> RelationshipType:
+def _relationship(relationship: RelationshipType, section: Map[str, Any], about: str, texts: Texts) -> RelationshipType:
     _keys(about, section, ("predicate", "qualifiers", "start", "end", "property"))
-    keys = {prop.key: prop for prop in one.qualifiers}
-    of = f"the relationships {one.type!r}"
+    keys = {prop.key: prop for prop in relationship.qualifiers}
+    of = f"the relationships {relationship.type!r}"
     for key, more in _table(section, "property", about).items():
         place = f"{about}.property.{_word(key)}"
         prop = _known(keys, key, f"{of} have no property {key!r}")
-        keys[key] = _property(prop, _table({place: more}, place, about), place, texts.get(("relationship", one.type, key), ()))
+        keys[key] = _property(
+            prop, _table({place: more}, place, about), place, texts.get(("relationship", relationship.type, key), ())
+        )
     for key, called in _table(section, "qualifiers", about).items():
         if not isinstance(called, str) or not called.strip():
             raise OptionError(f"{about}.qualifiers.{_word(key)} is a text, not {called!r}")
@@ -133,8 +135,8 @@ def _relationship(one: RelationshipType, section: Map[str, Any], about: str, tex
                 raise OptionError(f"{about}.{end}: {prop.key!r} is no time but {', '.join(sorted(types))}", hint=hint)
             ends[end] = prop.key
     if "predicate" in section:
-        one = replace(one, predicate=_text(section, "predicate", about))
-    start, end_key = ends.get("start", one.start), ends.get("end", one.end)
+        relationship = replace(relationship, predicate=_text(section, "predicate", about))
+    start, end_key = ends.get("start", relationship.start), ends.get("end", relationship.end)
     if start is not None and start == end_key:
         raise OptionError(f"{about}: {start!r} is both from when and until when it holds")
     taken = [
@@ -142,7 +144,7 @@ def _relationship(one: RelationshipType, section: Map[str, Any], about: str, tex
     ]
     if taken and (start or end_key):
         raise OptionError(f"{about}: a qualifier is called {taken[0]!r} as well", hint="qualifiers = {...} gives it another name")
-    return replace(one, qualifiers=tuple(keys.values()), start=start, end=end_key)
+    return replace(relationship, qualifiers=tuple(keys.values()), start=start, end=end_key)
 
 
 def _property(prop: Property, section: Map[str, Any], about: str, texts: Sequence[str]) -> Property:

@@ -222,8 +222,8 @@ class Identity:
         """The patterns of the labels whose nodes one property names, each with this property."""
         return [(node_of(e, node.label), f"{e}.{quote(node.name[0])}") for node in self._nodes if len(node.name) == 1]
 
-    def _by_key(self, e: str, one: NodeType, key: str, values: str, prefix: str) -> str:
-        sought, pattern = _sought(one, key, values, prefix), node_of(e, one.label)
+    def _by_key(self, e: str, node: NodeType, key: str, values: str, prefix: str) -> str:
+        sought, pattern = _sought(node, key, values, prefix), node_of(e, node.label)
         if sought is not None:
             return f"MATCH {pattern} WHERE {e}.{quote(key)} {sought} RETURN {e}"
         likely = f"[x IN {values} WHERE x STARTS WITH {literal(prefix)} | substring(x, {len(prefix)})]"
@@ -286,9 +286,9 @@ def found_ids(test: str) -> str:
     return f"reduce(y = [], x IN {_values(test)} | y + coalesce($found[x], []))"
 
 
-def _unindexed(one: NodeType) -> bool:
+def _unindexed(node: NodeType) -> bool:
     """Whether no index has what names the nodes of a label."""
-    return {found.key for found in one.properties if found.unindexed}.issuperset(one.name)
+    return {found.key for found in node.properties if found.unindexed}.issuperset(node.name)
 
 
 def _cases(e: str, mapping: Mapping) -> list[str]:
@@ -318,15 +318,15 @@ def _values(test: str) -> str:
     return f"[{test[2:]}]" if test.startswith("= ") else test[3:]
 
 
-def _sought(one: NodeType, key: str, values: str, prefix: str = "") -> str | None:
+def _sought(node: NodeType, key: str, values: str, prefix: str = "") -> str | None:
     """A test of a property itself, which an index answers; None where its text is another thing."""
-    types = {kind for found in one.properties if found.key == key for kind, _ in found.types}
+    types = {kind for found in node.properties if found.key == key for kind, _ in found.types}
     if types not in _PLAIN:
         return None
     rest = f"substring(x, {len(prefix)})" if prefix else "x"
     if types == {"INTEGER"}:
         rest = f"toIntegerOrNull({rest})"
-    elif not prefix and one.beyond and any(found.indexed or found.unindexed for found in one.properties if found.key == key):
+    elif not prefix and node.beyond and any(found.indexed or found.unindexed for found in node.properties if found.key == key):
         # Beyond the sample a name may be a number, or a truth value: the list is made once.
         return f"IN {_LIKE}"
     elif not prefix:

@@ -137,25 +137,29 @@ def name_of(label: str, seen: Sequence[Seen], unique: str | None) -> tuple[tuple
     return (key,), f"{_measured(best)}"
 
 
-def _measured(one: Seen) -> str:
-    return f"{one.key!r}: {one.held} of {one.sampled} sampled have it, {_apart(one):.0%} of these different"
+def _measured(seen: Seen) -> str:
+    return f"{seen.key!r}: {seen.held} of {seen.sampled} sampled have it, {_apart(seen):.0%} of these different"
 
 
-def _rank(label: str, one: Seen) -> int | None:
+def _rank(label: str, seen: Seen) -> int | None:
     """How good a property is as a name, 0 the best; None where it is none."""
-    if not _is_text(one) or not one.held or not one.texts:
+    if not _is_text(seen) or not seen.held or not seen.texts:
         return None
     # Graphs that were made of RDF have a prefix before their keys: rdfs__label.
-    share, apart, folded = one.held / one.sampled, _apart(one), _folded(one.key.rpartition("__")[2]).replace("preflabel", "label")
-    words = [word.casefold() for word in _WORDS(one.key)]
-    if sorted(map(len, one.texts))[len(one.texts) // 2] >= LONGEST or any(map(_address, one.texts[:20])):
+    share, apart, folded = (
+        seen.held / seen.sampled,
+        _apart(seen),
+        _folded(seen.key.rpartition("__")[2]).replace("preflabel", "label"),
+    )
+    words = [word.casefold() for word in _WORDS(seen.key)]
+    if sorted(map(len, seen.texts))[len(seen.texts) // 2] >= LONGEST or any(map(_address, seen.texts[:20])):
         return None
     own = {_folded(label) + word for word in ("name", "title", "label")}
     if share < 0.5:
         return None
     if folded in own or folded in _NAMES:
         # What few values share is a kind, whatever it is called.
-        if apart < 0.05 and one.held > 20:
+        if apart < 0.05 and seen.held > 20:
             return None
         return 0 if folded in own else 1 + _NAMES.index(folded) // 3
     if folded in _FIRST or folded in _LAST:
@@ -165,27 +169,27 @@ def _rank(label: str, one: Seen) -> int | None:
     return None
 
 
-def _telling(one: Seen) -> int | None:
+def _telling(seen: Seen) -> int | None:
     """How good a property is as a name that is not called like one, 7 the best; None where it is none."""
-    if not _is_text(one) or one.held < 0.9 * one.sampled or _apart(one) < 0.95 or one.spaced:
+    if not _is_text(seen) or seen.held < 0.9 * seen.sampled or _apart(seen) < 0.95 or seen.spaced:
         return None
-    words = {word.casefold() for word in _WORDS(one.key)}
-    odd = sum(bool(_MACHINE(text)) or _address(text) or not any(c.isalpha() for c in text) for text in one.texts)
-    lengths = sorted(map(len, one.texts))
-    if words & _SECRET or odd * 10 > len(one.texts) or not lengths or lengths[len(lengths) * 9 // 10] > _SHORT:
+    words = {word.casefold() for word in _WORDS(seen.key)}
+    odd = sum(bool(_MACHINE(text)) or _address(text) or not any(c.isalpha() for c in text) for text in seen.texts)
+    lengths = sorted(map(len, seen.texts))
+    if words & _SECRET or odd * 10 > len(seen.texts) or not lengths or lengths[len(lengths) * 9 // 10] > _SHORT:
         return None
-    if _folded(one.key) in _DESCRIBING:
+    if _folded(seen.key) in _DESCRIBING:
         return 7
-    return 8 if sum(any(c.islower() for c in text) for text in one.texts) * 2 > len(one.texts) else 9
+    return 8 if sum(any(c.islower() for c in text) for text in seen.texts) * 2 > len(seen.texts) else 9
 
 
-def _apart(one: Seen) -> float:
-    return one.distinct / one.held if one.held else 0.0
+def _apart(seen: Seen) -> float:
+    return seen.distinct / seen.held if seen.held else 0.0
 
 
-def _is_text(one: Seen) -> bool:
-    texts = sum(count for name, count in one.types if name == "STRING")
-    return texts > 0 and texts >= 0.9 * one.held
+def _is_text(seen: Seen) -> bool:
+    texts = sum(count for name, count in seen.types if name == "STRING")
+    return texts > 0 and texts >= 0.9 * seen.held
 
 
 def _folded(key: str) -> str:
@@ -616,7 +620,7 @@ def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> l
     return result
 
 
-def is_vector(one: Seen) -> bool:
+def is_vector(seen: Seen) -> bool:
     """Whether a property has long lists of numbers."""
-    numbers = all(is_list(name) and set(elements(name)) <= {"FLOAT", "INTEGER"} for name, _ in one.types)
-    return numbers and one.longest >= VECTOR
+    numbers = all(is_list(name) and set(elements(name)) <= {"FLOAT", "INTEGER"} for name, _ in seen.types)
+    return numbers and seen.longest >= VECTOR

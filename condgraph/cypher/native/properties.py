@@ -44,21 +44,21 @@ def together(properties: Iterable[Property]) -> Property:
 _PLAIN: Final = {"STRING": "text", "BOOLEAN": "boolean", "INTEGER": "integer", "FLOAT": "float", "DATE": "day"}
 
 
-def direct_of(held: str, one: Property) -> Direct | None:
+def direct_of(held: str, prop: Property) -> Direct | None:
     """A property as it is, where all of its values are of one plain type."""
-    if one.reading != "itself" or one.untidy or not one.types:
+    if prop.reading != "itself" or prop.untidy or not prop.types:
         return None
-    types = {kind for kind, _ in one.types}
+    types = {kind for kind, _ in prop.types}
     kind = "FLOAT" if types <= NUMBERS and "FLOAT" in types else next(iter(types)) if len(types) == 1 else ""
-    return Direct(held, _PLAIN[kind], Held(held, one)) if kind in _PLAIN else None
+    return Direct(held, _PLAIN[kind], Held(held, prop)) if kind in _PLAIN else None
 
 
-def likeness(one: Property) -> tuple[str, str | None, bool, frozenset[str]]:
+def likeness(prop: Property) -> tuple[str, str | None, bool, frozenset[str]]:
     """What properties have in common that one expression reads."""
-    types = frozenset(name for kind, _ in one.types for name in elements(kind))
+    types = frozenset(name for kind, _ in prop.types for name in elements(kind))
     for alike in (frozenset(("STRING", "BOOLEAN", "POINT")), NUMBERS):
         types = alike if types <= alike else types
-    return one.reading, one.format, one.untidy, types
+    return prop.reading, prop.format, prop.untidy, types
 
 
 class Named(Cell):
@@ -91,14 +91,14 @@ class Held(Cell):
 
     __slots__ = ("_fields", "_held", "_infinite", "_property", "_types")
 
-    def __init__(self, held: str, one: Property, *, raw: bool = True) -> None:
-        self._held, self._property = held, one
-        types = frozenset(name for kind, _ in one.types for name in elements(kind))
+    def __init__(self, held: str, prop: Property, *, raw: bool = True) -> None:
+        self._held, self._property = held, prop
+        types = frozenset(name for kind, _ in prop.types for name in elements(kind))
         #: Whether a float of it may be infinite, which is no number.
         self._infinite = INFINITE in types
         self._types = types - {INFINITE} | {"FLOAT"} if self._infinite else types
-        self._fields = lean(held, one, self._types) or full(held, one, self._types)
-        if not raw and self._fields.pop("raw", None) is not None and one.reading == "number":
+        self._fields = lean(held, prop, self._types) or full(held, prop, self._types)
+        if not raw and self._fields.pop("raw", None) is not None and prop.reading == "number":
             # Without how it stood, a number is what it prints as.
             self._fields["text"] = f"coalesce(head([v IN [{self._fields['number']}] | {number_text('v')}]), {self._fields['text']})"
 
@@ -161,16 +161,16 @@ def _bound(seconds: int, up: bool, kind: str) -> date | datetime:
     return moment if kind == "ZONED DATETIME" else moment.replace(tzinfo=None)
 
 
-def lean(held: str, one: Property, types: frozenset[str]) -> dict[Field, str] | None:
+def lean(held: str, prop: Property, types: frozenset[str]) -> dict[Field, str] | None:
     """The fields where the sample has one type of texts or numbers, which is short to say, and quick
     for the server to plan: a value of another type is then what the server prints. None for others.
     """
-    if one.reading not in ("itself", "text"):
+    if prop.reading not in ("itself", "text"):
         return None
     text = f"coalesce(toStringOrNull({held}), 'unknown')"
-    if types <= {"STRING", "BOOLEAN", "POINT"} and not one.untidy:
+    if types <= {"STRING", "BOOLEAN", "POINT"} and not prop.untidy:
         return {"kind": "'text'", "text": text, "key": text}
-    if types <= NUMBERS and one.reading == "itself":
+    if types <= NUMBERS and prop.reading == "itself":
         test = f"{held} IS :: INTEGER NOT NULL" if types == {"INTEGER"} else f"{held} IS :: INTEGER NOT NULL | FLOAT NOT NULL"
         number = test
         if "FLOAT" in types:
@@ -187,9 +187,9 @@ def lean(held: str, one: Property, types: frozenset[str]) -> dict[Field, str] | 
     return None
 
 
-def full(held: str, one: Property, types: frozenset[str]) -> dict[Field, str]:
+def full(held: str, prop: Property, types: frozenset[str]) -> dict[Field, str]:
     """The fields of a value of several types, or that is read as something."""
-    result = {name: text for name, text in fields(held, one, types).items() if text != "null"}
+    result = {name: text for name, text in fields(held, prop, types).items() if text != "null"}
     # Integers stay what they are, which keeps all their digits.
     result.pop("exact", None)
     result.pop("order", None)
@@ -255,9 +255,9 @@ def ranks_of(text: str) -> str:
 # Which keys a type has is in a parameter, since one clause serves relationships of any type.
 
 
-def named(of: RelationshipType, one: Property) -> str:
+def named(of: RelationshipType, prop: Property) -> str:
     """The key of a qualifier: of the times at which a relationship holds the usual one."""
-    return START_TIME if one.key == of.start else END_TIME if one.key == of.end else one.predicate
+    return START_TIME if prop.key == of.start else END_TIME if prop.key == of.end else prop.predicate
 
 
 class Qualifiers:
@@ -534,8 +534,8 @@ class Holdings:
             )
         return result
 
-    def _read(self, writing: Writing, one: Holding, e: str, v: str, f: str) -> str:
-        return _each(writing, one.held, one.value(e), e, writing.parameter(one.predicate), v, f)
+    def _read(self, writing: Writing, holding: Holding, e: str, v: str, f: str) -> str:
+        return _each(writing, holding.held, holding.value(e), e, writing.parameter(holding.predicate), v, f)
 
 
 def _keyed(some: Sequence[Holding]) -> dict[str, list[list[Any]]]:
@@ -577,11 +577,11 @@ def _fact(e: str, predicate: str, value: str) -> str:
     return f"{{f: [{e}, {predicate}, {value}]}}.f"
 
 
-def _each(writing: Writing, one: Property, held: str, e: str, predicate: str, v: str, f: str) -> str:
+def _each(writing: Writing, prop: Property, held: str, e: str, predicate: str, v: str, f: str) -> str:
     """Clauses that bind each value of a property once, with its statement."""
     x, y = writing.name("x"), writing.name("y")
-    several = any(is_list(kind) for kind, _ in one.types)
-    result = f"COLLECT {{ UNWIND {each(held, one)} AS {y} RETURN DISTINCT {y} }}" if several else f"[{held}]"
+    several = any(is_list(kind) for kind, _ in prop.types)
+    result = f"COLLECT {{ UNWIND {each(held, prop)} AS {y} RETURN DISTINCT {y} }}" if several else f"[{held}]"
     # As the field of a map, since the server refuses what it takes for no node where one may be.
-    cell = f"{{v: {Held(x, one).whole}}}.v"
+    cell = f"{{v: {Held(x, prop).whole}}}.v"
     return f"UNWIND {result} AS {x} WITH {e}, {cell} AS {v}, {_fact(e, predicate, x)} AS {f}"

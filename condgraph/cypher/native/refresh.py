@@ -193,11 +193,11 @@ class _Key:
         # That no index has it is not known of a property that was not looked for.
         return Property(self._key, self._key, (), 0) if known is None else known
 
-    def _with(self, node: NodeType, one: Property) -> NodeType:
+    def _with(self, node: NodeType, prop: Property) -> NodeType:
         longest = self._longest.get(node.label, 0)
-        vector = is_vector(Seen(one.key, one.sampled, one.types, longest=longest)) and one.key not in node.hidden
-        hidden = (*node.hidden, one.key) if vector else node.hidden
-        return replace(node, properties=_put(node.properties, one), hidden=hidden)
+        vector = is_vector(Seen(prop.key, prop.sampled, prop.types, longest=longest)) and prop.key not in node.hidden
+        hidden = (*node.hidden, prop.key) if vector else node.hidden
+        return replace(node, properties=_put(node.properties, prop), hidden=hidden)
 
     # -- relationships -----------------------------------------------------------------------------
 
@@ -274,10 +274,10 @@ class _Key:
             self._reasons[f"{about}.property.{self._key}"] = reason
 
 
-def _put(properties: Sequence[Property], one: Property) -> tuple[Property, ...]:
+def _put(properties: Sequence[Property], prop: Property) -> tuple[Property, ...]:
     """Properties with one in the place of that with its key, or added where its key belongs."""
-    others = [known for known in properties if known.key != one.key]
-    return tuple(sorted([*others, one], key=lambda known: known.key))
+    others = [known for known in properties if known.key != prop.key]
+    return tuple(sorted([*others, prop], key=lambda known: known.key))
 
 
 def named_in(stated: dict[str, Any], mapping: Mapping) -> list[str]:

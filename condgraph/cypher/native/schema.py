@@ -147,10 +147,10 @@ def _described(mapping: Mapping) -> dict[str, Any]:
     }
 
 
-def _add(found: _Counts, one: Property, count: int) -> None:
+def _add(found: _Counts, prop: Property, count: int) -> None:
     """The values of a property among so many things, as the sample says."""
-    for key, times in kinds_of(one).items():
-        found[key] = found.get(key, 0) + max(1, round(times * count / one.sampled)) if one.sampled else found.get(key, 0)
+    for key, times in kinds_of(prop).items():
+        found[key] = found.get(key, 0) + max(1, round(times * count / prop.sampled)) if prop.sampled else found.get(key, 0)
 
 
 def _listed(found: _Counts) -> list[list[Any]]:
