@@ -20,7 +20,7 @@ from condgraph.languages.logic.convert import checked_safe, tree_of
 from condgraph.languages.logic.formula import Query
 from condgraph.languages.logic.lower import query_of
 from condgraph.languages.logic.structures import STRUCTURES, named
-from condgraph.languages.logic.tree import Tree, bounded, negates
+from condgraph.languages.logic.tree import OfType, Tree, bounded, negates, walk
 from condgraph.languages.registry import answer as ask
 from condgraph.logic.answers import LogicAnswer, LogicAnswers
 from condgraph.logic.predicted import EPSILON, Predicted, checked_bounds
@@ -349,6 +349,14 @@ def stored_scores(store: Any, graph: str, query: Any, branches: Sequence[Any], k
     _checked(k, alpha)
     tree = tree_of(parsed(query, branches))
     checked_safe(tree)
-    text, found = edges_of(store, graph).ask(tree, alpha)
+    edges = edges_of(store, graph)
+    for node in walk(tree):
+        if isinstance(node, OfType) and edges.schema.table_called(node.concept) is not None:
+            raise UnsupportedError(
+                "a query over predicted edges on a server",
+                [f"the table {node.concept!r} as a type"],
+                hint="graph.snapshot() in process has it",
+            )
+    text, found = edges.ask(tree, alpha)
     found.sort(key=lambda one: (not one.observed, -one.score, one.entity.name, one.entity.id))
     return StoredScores(text, found if k is None else found[:k], k is not None and len(found) > k)

@@ -11,8 +11,12 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.algebra import AllEntities
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import UnknownNameError, nearest
+from condgraph.engine.execute.entities import every
+from condgraph.engine.execute.run import Run
+from condgraph.engine.facts import EntityKind
 from condgraph.engine.pieces import changed, different
 from condgraph.engine.snapshot.snapshot import Snapshot, ranges
 from condgraph.languages.logic.lower import other_use
@@ -474,9 +478,10 @@ def checked_names(tree: Tree, snapshot: Snapshot) -> None:
                 "relation", node.relation, candidates=nearest(node.relation, schema.relations), span=node.span,
                 hint=other_use(schema, node.relation, "relation"),
             )  # fmt: skip
-        if isinstance(node, OfType) and not schema.has_concept(node.concept):
+        if isinstance(node, OfType) and schema.table_called(node.concept) is None and not schema.has_concept(node.concept):
+            known = (*schema.concepts, *schema.tables)
             raise UnknownNameError(
-                "concept", node.concept, candidates=nearest(node.concept, schema.concepts), span=node.span,
+                "concept", node.concept, candidates=nearest(node.concept, known), span=node.span,
                 hint=other_use(schema, node.concept, "concept"),
             )  # fmt: skip
         if isinstance(node, Anchor) and not len(anchored(node, snapshot)):
@@ -492,6 +497,14 @@ def anchored(node: Anchor, snapshot: Snapshot) -> Ids:
         number = snapshot.identified(node.name)
         return np.array([number] if number >= 0 else [], np.int64)
     return snapshot.named(node.name).astype(np.int64)
+
+
+def typed(node: OfType, snapshot: Snapshot) -> Ids:
+    """The members of a concept, or the rows of a table, sorted."""
+    table = snapshot.schema.table_called(node.concept)
+    if table is not None:
+        return every(Run(snapshot), AllEntities((EntityKind.ROW,), table, own=True)).astype(np.int64)
+    return snapshot.members(snapshot.concepts_named(node.concept)).astype(np.int64)
 
 
 class Forward:
@@ -521,7 +534,7 @@ class Forward:
         if isinstance(node, Anything):
             return EVERYTHING
         if isinstance(node, OfType):
-            return certain(self.snapshot.members(self.snapshot.concepts_named(node.concept)).astype(np.int64))
+            return certain(typed(node, self.snapshot))
         if isinstance(node, Projection):
             key = node.relation, node.inverse
             if node.anti:

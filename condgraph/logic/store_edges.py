@@ -16,6 +16,7 @@ from condgraph.cypher.store import Neo4jStore
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError
 from condgraph.engine.facts import Entity
+from condgraph.engine.stored_schema import StoredSchema
 from condgraph.languages.logic.tree import Anchor, Anything, Complement, Intersection, OfType, Projection, Tree, Union
 from condgraph.logic.propagation import Matrix, adjacency
 from condgraph.sparql.layout import GraphIris, double, predicted_graph, string
@@ -180,7 +181,12 @@ class StoredScore:
 
 
 class Edges(Protocol):
-    """Where predicted edges are kept."""
+    """Where predicted edges are stored."""
+
+    @property
+    def schema(self) -> StoredSchema:
+        """The schema of the graph that they are predicted for."""
+        ...
 
     def write(self, rows: Sequence[tuple[str, str, str, float]]) -> None:
         """Write edges: (head, relation, tail, score), by id and name."""
@@ -231,6 +237,12 @@ class _RdfEdges:
         self.store, self.iris = store, GraphIris(store.base)
         self.graph = f"<{predicted_graph(store.base)}>"
 
+    @property
+    def schema(self) -> StoredSchema:
+        """The schema of the store."""
+        found: StoredSchema = self.store.target.schema
+        return found
+
     def write(self, rows: Sequence[tuple[str, str, str, float]]) -> None:
         """Write edges."""
         self._check()
@@ -270,6 +282,11 @@ class _Neo4jEdges:
 
     def __init__(self, store: Neo4jStore) -> None:
         self.store = store
+
+    @property
+    def schema(self) -> StoredSchema:
+        """The schema of the store."""
+        return self.store.schema
 
     def write(self, rows: Sequence[tuple[str, str, str, float]]) -> None:
         """Write edges."""

@@ -255,3 +255,19 @@ def test_nonsense_is_an_error_that_is_short(three: Graph, text: str) -> None:
     with pytest.raises(CondgraphError) as unknown:
         three.logic(f'?x : {json.dumps("z" * 99_000)}("A", ?x)', timeout=5)
     assert len(str(unknown.value)) < 2200
+
+
+def test_the_rows_of_a_table_are_a_type() -> None:
+    graph = condgraph.open()
+    graph.load([{"team": "Reds", "town": "Ulm"}, {"team": "Blues", "town": "Bonn"}], name="teams", key="team")
+    graph.load([{"id": "a", "team": "Reds"}, {"id": "b", "team": "Blues"}], name="players", key="id", refs=["team"])
+    asked = {
+        "?x : players(?x)": ["a", "b"],
+        "?x : exists ?p. (players(?p) and team(?p, ?x))": ["Blues", "Reds"],
+        '?x : teams(?x) and not team("a", ?x)': ["Blues"],
+    }
+    for text, answers in asked.items():
+        assert graph.query(text).texts == graph.logic(text).texts == answers
+    for ask in (graph.query, graph.logic):
+        with pytest.raises(UnknownNameError, match="nearest: 'players'"):
+            ask("?x : player(?x)")

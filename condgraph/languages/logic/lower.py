@@ -109,9 +109,13 @@ class _Lowering:
         if isinstance(tree, Anchor):
             return self._anchor(tree)
         if isinstance(tree, OfType):
+            table = self.schema.table_called(tree.concept)
+            if table is not None:
+                return AllEntities((EntityKind.ROW,), table, own=True)
             if not self.schema.has_concept(tree.concept):
                 hint = other_use(self.schema, tree.concept, "concept")
-                self._unknown("concept", tree.concept, nearest(tree.concept, self.schema.concepts), tree, hint)
+                known = (*self.schema.concepts, *self.schema.tables)
+                self._unknown("concept", tree.concept, nearest(tree.concept, known), tree, hint)
             return Members(ByName((tree.concept,)))
         if isinstance(tree, Projection):
             if not self.schema.has_relation(tree.relation):
