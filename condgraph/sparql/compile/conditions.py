@@ -40,14 +40,14 @@ from condgraph.sparql.layout import (
 )
 
 # -- groups ------------------------------------------------------------------------------------------
-# What patterns are gathered in: groups with their unions and differences, the facts they leave,
-# and what is known of a graph.
+# Groups of patterns with their unions and differences, the terms of facts, and what compiling knows of
+# a graph.
 
 
 TARGET: Final = "SPARQL"
 #: Characters of a group up to which it is written out into the branches of its unions.
 LONGEST_TEXT: Final = 20_000
-#: What a variable may stand for: an entity, a value node, or either.
+#: What a variable is bound to: an entity, a value node, or either.
 Objects: TypeAlias = Literal["entity", "value", "any"]
 #: A filter that nothing passes.
 NOTHING: Final = "FILTER(false)"
@@ -55,17 +55,17 @@ NOTHING: Final = "FILTER(false)"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The graph a plan is compiled for: its names, its schema, and what it holds how many of
+    """The graph a plan is compiled for: its names, its schema, and its counts
     (`sparql.load.write.counts`).
     """
 
     names: GraphIris
     schema: KnownSchema
     counts: Mapping[str, int]
-    #: Gives entities by their ids, where the graph is in this process too: then names need no
-    #: looking up, and rows are read no further than wanted.
+    #: Gives entities by their ids, where the graph is in this process too: then names need no query, and
+    #: rows are read no further than needed.
     entities: Callable[[list[str]], list[Entity]] | None = None
-    #: What its store does otherwise.
+    #: How its store differs from SPARQL 1.1.
     dialect: Dialect = STANDARD
 
     @property
@@ -77,16 +77,16 @@ class Target:
 class Group(list[str]):
     """The patterns of one group.
 
-    Stores go on from patterns, and not from what a UNION gave or a difference left. So what is
-    taken away comes last, and the rest of a group goes into the branches of its union; where that
-    would write too much, the union is a sub-select.
+    Stores join from patterns, not from the results of a UNION or a MINUS. So differences come last,
+    and the rest of a group is written into the branches of its union; where that would be too long,
+    the union is a sub-select.
     """
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
         super().__init__(patterns)
         self.minus: list[str] = []
         self.unions: list[tuple[str, list[Group]]] = []
-        #: Whether the unions stand as they are: what follows them is found without them as well.
+        #: Whether the unions stay as they are, since the patterns after them need no binding of theirs.
         self.apart = False
 
     @property
@@ -135,21 +135,21 @@ class Group(list[str]):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked of facts: whether their statement is bound, and the variables that subject and
-    object are to have.
+    """What an operator needs of facts: whether their statement is bound, and the variables of subject
+    and object.
     """
 
     whole: bool = False
     subject: str | None = None
     object: str | None = None
-    #: The set that the object lies in, which is said before the fact.
+    #: The set that the object is in, whose patterns come before the fact.
     among: alg.Entities | None = None
 
 
 @dataclass(slots=True)
 class FactTerms:
-    """Variables (or IRIs) of the facts that patterns leave. `statement` is None where only the
-    direct triple stands there.
+    """Variables (or IRIs) of the facts that patterns match. `statement` is None where only the direct
+    triple is matched.
     """
 
     subject: str
@@ -157,28 +157,28 @@ class FactTerms:
     object: str
     statement: str | None
     reached: str
-    #: What the objects are, as far as it is known.
+    #: What the objects can be.
     objects: Objects
     loose: bool = False
-    #: Patterns that bind the statement, to be said once the tests on its object are.
+    #: Patterns that bind the statement, which come after the tests on its object.
     bind: list[str] = field(default_factory=list)
 
 
 # -- conditions --------------------------------------------------------------------------------------
-# A test on a value that is equal to something is a pattern that the store finds by its index (the
-# node of a number, a year, a day); one by size is a FILTER. Numbers that a double cannot tell apart
-# compare by `pred:order`.
+# A test for equality is a pattern that the store answers by its index (the node of a number, a year, a
+# day); a comparison by size is a FILTER. Numbers that a double cannot tell apart compare by
+# `pred:order`.
 
 
 _NOTHING: Final = [NOTHING]
-#: What UTF-16 orders otherwise, or writes in two units; the last character of one unit.
+#: Characters that UTF-16 orders differently, or writes in two units; the last character of one unit.
 _HIGH: Final = re.compile("[\ue000-\U0010ffff]")
 _PAIRS: Final = re.compile("[\U00010000-\U0010ffff]")
 _LAST, _SMALL = "\uffff", "!"
 
 
 class Compiling(Protocol):
-    """What a test takes of the compiler (`facts.FactPatterns`)."""
+    """What a test needs of the compiler (`operators.Compiler`)."""
 
     target: Target
     counts: Mapping[str, int]
@@ -194,9 +194,7 @@ class Compiling(Protocol):
 
 
 def supports_test(test: Condition) -> bool:
-    """Whether a test is said in SPARQL; those that compare with the values of another step are
-    decided by the client.
-    """
+    """Whether a test becomes SPARQL; comparisons with the values of another step are left to the client."""
     if isinstance(test, (alg.AnyOf, alg.AllOf)):
         return all(map(supports_test, test.conditions))
     if isinstance(test, alg.Not):
@@ -233,7 +231,7 @@ def test_patterns(compiler: Compiling, test: Condition, v: str, objects: Objects
 
 
 def _alternatives(test: Condition) -> tuple[Condition, ...]:
-    """The tests of which one has to hold."""
+    """The tests of which one has to be true."""
     if isinstance(test, alg.AnyOf):
         return tuple(one for part in test.conditions for one in _alternatives(part))
     if isinstance(test, alg.Among) and isinstance(test.entities, alg.Union):
@@ -242,7 +240,7 @@ def _alternatives(test: Condition) -> tuple[Condition, ...]:
 
 
 def _expression(compiler: Compiling, test: Condition, lines: list[str], v: str, sign: str = "") -> str:
-    """A test whose patterns are given, as an expression; `sign` is "NOT " where it may not hold."""
+    """A test with these patterns as an expression; `sign` is "NOT " where it must be false."""
     if isinstance(test, alg.Among) and isinstance(test.entities, alg.ById):
         return _among(compiler, test.entities, v, sign)
     return f"{sign}EXISTS {{ {' '.join(lines)} }}"

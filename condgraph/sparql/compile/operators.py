@@ -45,9 +45,9 @@ def reach_of(node: Node) -> alg.End:
 # -- entities ----------------------------------------------------------------------------------------
 # Sets of entities as graph patterns, in the one SPARQL 1.1 query that a plan becomes.
 #
-# Each operator answers for itself (`plan.SUPPORT`): it is said by a few patterns over a variable for an
-# entity, or over subject, predicate, object and statement of a fact (`facts`). Sets need no more than
-# that: a pattern is existential, and what is selected in the end is DISTINCT.
+# Each operator becomes a few patterns over a variable for an entity, or over subject, predicate, object
+# and statement of a fact (`plan.SUPPORT` lists those that do). Sets need no more than that: a pattern
+# is existential, and the query selects DISTINCT.
 
 
 #: A plan whose shared parts would be written out to more patterns than this is refused.
@@ -102,7 +102,7 @@ class Compiler:
         return rows
 
     def fact_patterns(self, node: Node, out: Group, wanted: Wanted) -> FactTerms:
-        """The same, for operators that hand on what is asked of them."""
+        """Patterns of facts, for operators that pass on what is needed of them."""
         return _FACTS_BY_TYPE[type(node)](self, node, out, wanted)
 
     def scan(self, node: alg.Scan, out: Group, wanted: Wanted) -> FactTerms:
@@ -194,7 +194,7 @@ class Compiler:
         )
 
     def _skip(self, of: Node, node: alg.Scan) -> bool:
-        """Whether every anchor of the scan is one of all entities, so that nothing has to be asked."""
+        """Whether every anchor of the scan is one of all entities, so that no pattern is needed."""
         if not self._all(of):
             return False
         counted = ["concept_objects"] if node.anchor == "object" else ["concept_subjects", "concept_attributes"]

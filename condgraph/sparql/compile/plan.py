@@ -86,22 +86,22 @@ SUPPORT: Final[dict[type[Node], str]] = {
 
 
 # -- compiled ----------------------------------------------------------------------------------------
-# A compiled query, and which operators become patterns of one as a whole.
+# A compiled query, and which operators become patterns of it.
 
 
-#: What the rows of a query are: entities (with names, where the graph is elsewhere), entities with
-#: what they are ordered by (those that tie with the first count), one row with all that tie,
-#: values, predicates, a count, a truth value, or gathered triples.
+#: The rows of a query: entities (with names, where the graph is on a server), entities with their sort
+#: key (those that tie with the first count), one row with all ties, values, predicates, a count, a
+#: truth value, or gathered triples.
 Shape: TypeAlias = Literal["entities", "best", "tied", "values", "predicates", "count", "truth", "gathered"]
 
 
-#: The operators that are said as patterns, by name.
+#: The operators that become patterns, by name.
 PATTERNS: Final = given(ENTITIES) | given(FACTS)
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A query and what its rows are. `leaves` are the operators whose results a gathered answer
+    """A query and the shape of its rows. `leaves` are the operators whose results a gathered answer
     starts from.
     """
 
@@ -111,7 +111,7 @@ class Compiled:
 
 
 def native(node: Node) -> bool:
-    """Whether everything below and including an operator is said as patterns."""
+    """Whether an operator and everything below it become patterns."""
     return all(_native_one(one) for one in postorder(node))
 
 
@@ -122,7 +122,7 @@ def _native_one(node: Node) -> bool:
 
 
 def has_patterns(node: Node) -> bool:
-    """Whether there are patterns for operators of this type."""
+    """Whether operators of this type become patterns."""
     return type(node).__name__ in PATTERNS
 
 
@@ -136,22 +136,22 @@ def has_patterns(node: Node) -> bool:
 # nodes. `sparql.gathered` makes a snapshot of them.
 
 
-#: What is said of an entity, a value node, or a record, that a statement leads to.
+#: Terms of entities, value nodes and records that a statement leads to.
 _ABOUT: Final = (
     "name", "value", "unit", "exact", "start", "end", "precision", "source", "row", "position",
 )  # fmt: skip
-#: What is said of what a branch gives itself, and what leads on to others; with memberships and
-#: sources more.
+#: Terms of the nodes that a branch gives itself, and those that lead on to others; more of them with
+#: memberships and sources.
 _OWN: Final = ("fact_h", "fact_r", "fact_t", "source", "row", "raw", "record", "name", "position")
 _LEAD: Final = ("fact_h", "fact_t", "record")
 _ENDS: Final = ("member", "concept", "subclass", "superclass")
 _STATED: Final = (*_ENDS, "label", "location", "format", "place")
-#: As many results as there may be.
+#: More results than any graph has.
 _ANY: Final = 10**9
 
 
 def gather(plan: Node, target: Target) -> Compiled:
-    """The query that gathers what the plan is finished on."""
+    """The query that gathers the statements on which the client finishes a plan."""
     branches, leaves, stated = _branches(plan, target)
     if not branches:
         # A plan of given values alone needs nothing of the graph, where no triple has this
@@ -161,7 +161,7 @@ def gather(plan: Node, target: Target) -> Compiled:
 
 
 def gather_parts(plan: Node, target: Target) -> list[str]:
-    """The same in a query for each part."""
+    """`gather` as one query for each part."""
     branches, _, stated = _branches(plan, target)
     return [gathering([branch], target, stated) for branch in branches]
 
@@ -204,9 +204,9 @@ def gathering(branches: Iterable[str], target: Target, stated: bool = False) -> 
         there = f"VALUES ?p {{ {' '.join(about)} }} ?s ?p ?x ."
         parts += [f"{{ ?n ?k ?s . FILTER(?k IN ({', '.join(some)})) {there} }}" for some in cut([*lead, *keys], size)]
         return f"{head}{{ {{ {given} }} {' UNION '.join(parts)} }}"
-    # The limit is more than any graph has: Oxigraph looks up what is said of each node where it
-    # expects few of them. Where a long pattern, or a list of values, makes it expect more, it reads
-    # the whole store.
+    # The limit is more than any graph has: Oxigraph looks up the triples of each node where it expects
+    # few of them. Where a long pattern, or a list of values, makes it expect more, it reads the whole
+    # store.
     first, second = (
         f'FILTER({one} IN ({", ".join(listed)}) || (STRSTARTS(STR(?n), "{base}.s/") && STRSTARTS(STR({one}), "{base}")))'
         for one, listed in (("?p", own), ("?k", lead))
@@ -247,7 +247,7 @@ def _every_row(node: alg.Neighbour) -> Iterator[Node]:
 
 
 def _every_member(node: alg.Members) -> Iterator[Node]:
-    """Which concepts they are the client will know: everything that may be in one; `gather` adds
+    """Everything that may be in a concept, since only the client will know the concepts; `gather` adds
     all memberships.
     """
     yield alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
@@ -261,12 +261,12 @@ READ: Final[dict[type[Node], Callable[[Any], Iterator[Node]]]] = {
     alg.Neighbour: _every_row,
     alg.Members: _every_member,
 }
-#: Those that meet entities by name; `namesakes` gathers these.
+#: Operators that match entities by name; `namesakes` gathers these.
 BY_NAME: Final = (alg.Referents, alg.SameName)
 
 
 def extra_of(plan: Node) -> Iterator[Node]:
-    """The operators that no pattern says."""
+    """The operators that do not become patterns."""
     return (node for node in postorder(plan) if not native(node))
 
 
@@ -290,7 +290,7 @@ def memberships(compiler: Compiler, members: alg.Entities | None = None, concept
 
 
 def memberships_of(compiler: Compiler, of: alg.Entities, most: int) -> Iterator[str]:
-    """The memberships, as they were stated, that some entities are an end of: at most so many a side."""
+    """The memberships, as stated, with these entities at an end: at most `most` for each end."""
     for end in ("member", "concept"):
         out = Group()
         m, e = compiler.variable("m"), compiler.variable("e")
@@ -312,8 +312,8 @@ def branch_of(compiler: Compiler, i: int, leaf: Node) -> str:
 
 
 def _renamed(plan: Node) -> Iterator[tuple[Node, list[Node]]]:
-    """Operators that meet entities by name, outside of the native parts, with the native parts
-    below them.
+    """Operators that match entities by name, outside of the native parts, with the native parts below
+    them.
     """
     seen: set[int] = set()
     stack = [plan]
@@ -330,8 +330,8 @@ def _renamed(plan: Node) -> Iterator[tuple[Node, list[Node]]]:
 
 
 def namesakes(compiler: Compiler, i: int, node: Node, below: list[Node]) -> Iterator[str]:
-    """The entities that are named like something the parts below give; all, where the client works
-    the names out.
+    """The entities that have the name of something that the parts below give; all, where the client
+    computes the names.
     """
     select = f"SELECT DISTINCT ({integer(i)} AS ?leaf) (?n1 AS ?n) WHERE {{ %s }}"
     if any(isinstance(part, (alg.Apply, alg.External)) for part in postorder(node)):
@@ -462,7 +462,7 @@ def _root(compiler: Compiler, plan: Node) -> tuple[str, Shape] | None:
 
 
 def values_are_native(values: Node) -> bool:
-    """Whether a bag is said as patterns."""
+    """Whether a bag becomes patterns."""
     if isinstance(values, alg.Qualifiers):
         return values.key is not None and native(values.facts)
     return isinstance(values, alg.Objects) and native(values.facts)
@@ -523,7 +523,7 @@ def compile_sizes(nodes: list[Node], target: Target) -> str:
     """One query for how many results each operator gives (?step, ?size), and rows (?step, ?name)
     with the first of them.
 
-    Operators that are not said as patterns have no rows.
+    Operators that do not become patterns have no rows.
     """
     compiler = Compiler(target)
     parts = []
