@@ -30,9 +30,9 @@ from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, VALUE, integer, pred, 
 # Facts as graph patterns: scans, tests on objects, on qualifiers and on validity.
 #
 # A fact is the direct triple `<subject> <predicate> <object>` where that is enough, and its statement
-# node where something hangs on it: qualifiers, validity, a source. A qualifier's triple looks like
-# the triple of a fact whose subject is a statement, so an entity that nothing else makes an entity is
-# `loose`, and gets a name before it is given on.
+# node where qualifiers, validity or a source are needed. The triple of a qualifier looks like that of
+# a fact whose subject is a statement; so a variable that no pattern makes an entity is `loose`, and
+# gets a name before it is passed on.
 
 
 def reach_of(node: Node) -> alg.End:
@@ -149,7 +149,7 @@ class Compiler:
         return FactTerms(subject, predicate, thing, None, target, objects, loose=doubtful)
 
     def _objects(self, node: alg.Scan, *, fetched: bool = False) -> Objects:
-        """What the objects are: what the scan asks for, or what the predicate is known to have."""
+        """What the objects can be: the family of the scan, or what the predicate is known to have."""
         if node.family == "relation" or node.anchor == "object" or (node.reach == "object" and not fetched):
             return "entity"
         if node.family == "attribute":
@@ -162,7 +162,7 @@ class Compiler:
         return "any"
 
     def _every_object_fits(self, node: alg.Scan, objects: Objects) -> bool:
-        """Whether the predicates have objects of no other sort."""
+        """Whether the predicates have objects of this kind alone."""
         if objects == "any":
             return True
         if node.predicates is None:
@@ -291,7 +291,7 @@ class Compiler:
         return _ENTITIES_BY_TYPE[type(node)](self, node, e, out)
 
     def settled(self, node: Node, e: str, out: Group) -> None:
-        """The same, and `e` is bound to an entity in any case."""
+        """`entities`, with `e` bound to an entity in any case."""
         if self.entities(node, e, out):
             self.settle(e, out)
 

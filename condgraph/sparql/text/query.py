@@ -1,8 +1,8 @@
-"""Queries that people wrote, read-only, on any place that holds a graph as `layout` says: run, and
-read as a table.
+"""Queries that people wrote, run read-only over a graph in the layout of `layout`, and their results
+as a table.
 
-`dialect="kqapro"` takes the queries that KQA Pro published (`kqapro`) and gives what its evaluation
-looks at: entities, predicates by name, value nodes as the values they hold.
+`dialect="kqapro"` takes the queries that KQA Pro published and gives what its evaluation compares:
+entities, predicates by name, value nodes as their values.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 
 # -- KQA Pro's published queries ---------------------------------------------------------------------
-# KQA Pro's published SPARQL on our IRIs: `translate` makes standard SPARQL of it.
+# `translate` makes standard SPARQL of them.
 #
-# The published queries call predicates by relative IRIs in which a space is an underscore
-# (`<point_in_time>`), which says less than the name; they use `xsd:` without declaring it, and some
-# close a literal with another quote than they open it with (`"104072'^^xsd:double`). A relative IRI
-# becomes the predicate of the graph that is written so; one that fits several is an error that names
-# them, one that fits none an unknown name. Other mistakes are reported with their place in the text
-# as published.
+# The published queries name predicates by relative IRIs in which a space is an underscore
+# (`<point_in_time>`), which is ambiguous; they use `xsd:` without declaring it, and some close a
+# literal with another quote than they open it with (`"104072'^^xsd:double`). A relative IRI becomes
+# the predicate of the graph that is written like it; one that fits several is an error that names
+# them, one that fits none an unknown name. Other mistakes are reported with their position in the
+# published text.
 
 
-#: What the published queries use of the vocabulary, and what the layout has beside it.
+#: The terms of the vocabulary that the published queries use, and those that the layout adds.
 TERMS: Final = (
     *("name", "instance_of", "fact_h", "fact_r", "fact_t", "value", "unit", "year", "date"),
     *("subclass_of", "start", "end", "precision", "exact", "order", "source", "row", "position", "record", "raw"),
@@ -67,7 +67,7 @@ _TOKEN: Final = re.compile(
     re.X | re.S,
 )
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:").match
-#: What the parser says, among all that it expected, of what is well formed and still wrong; in our words.
+#: The parser's messages for texts that are well formed and still wrong, in our words.
 _REFUSED: Final = {
     "contains a variable that is unbound": "a variable of SELECT is bound nowhere, or is neither grouped by nor summed up",
     "SELECT * is not authorized with GROUP BY": "SELECT * does not go with GROUP BY: name the variables",
@@ -78,8 +78,8 @@ _AT: Final = re.compile(r"error at (\d+):(\d+): (.*)", re.S).match
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """A standard query, what was doubtful, and where its pieces stood: (offset there, offset here)
-    in order.
+    """A standard query, warnings, and the positions of its pieces: (offset in it, offset in the published
+    text), in order.
     """
 
     text: str
@@ -93,7 +93,7 @@ class Translated:
 
 
 class Predicates:
-    """The predicates and qualifier keys of a graph, by how the published queries write them."""
+    """The predicates and qualifier keys of a graph, by their form in the published queries."""
 
     def __init__(self, known: Iterable[str], names: GraphIris) -> None:
         self.names = names
@@ -121,15 +121,15 @@ class Predicates:
         return self.names.predicate(name)
 
     def has(self, written: str) -> bool:
-        """Whether a predicate is written so."""
+        """Whether a predicate has this form."""
         return written in self._written
 
 
 def translate(text: str, predicates: Predicates | None, *, on_unknown: str = "error") -> Translated:
-    """Standard SPARQL of a published query; raises `UnknownNameError` and `AmbiguousNameError` with
-    their place in the text.
+    """A published query as standard SPARQL; raises `UnknownNameError` and `AmbiguousNameError` with
+    the position in the text.
 
-    Without predicates no name is looked at: enough to see whether the query is well formed.
+    Without predicates no name is checked, which is enough to see whether the query is well formed.
     """
     pieces: list[str] = []
     places: list[tuple[int, int]] = []
@@ -163,7 +163,7 @@ def translate(text: str, predicates: Predicates | None, *, on_unknown: str = "er
 
 
 def _iri(iri: str, span: tuple[int, int], predicates: Predicates | None, on_unknown: str) -> str | None:
-    """What an IRI becomes; None where it stays."""
+    """The replacement of an IRI; None where it stays."""
     if predicates is None:
         return None if _ABSOLUTE(iri) else f"<relative:{iri}>"
     if iri.startswith(PRED) and not predicates.has(iri):
@@ -179,17 +179,17 @@ def _iri(iri: str, span: tuple[int, int], predicates: Predicates | None, on_unkn
 
 
 def not_well_formed(error: SyntaxError, text: str, translated: Translated | None = None) -> ParseError:
-    """The error of a parser as one that says where in the text a query is not well formed."""
-    said = str(error.msg or error)
+    """A parser's error as one that says where in the text a query is not well formed."""
+    message = str(error.msg or error)
     wrong = mistake(text, (*PREFIXES, "xsd"))
     if wrong is not None:
         line, column = text.count("\n", 0, wrong.begin) + 1, wrong.begin - (text.rfind("\n", 0, wrong.begin) + 1) + 1
         return ParseError(
             f"the query is not well formed at line {line}, column {column}: {wrong.message}", span=(wrong.begin, wrong.end)
         )
-    found = _AT(said)
+    found = _AT(message)
     if found is None:
-        return ParseError(f"the query is not well formed: {said}")
+        return ParseError(f"the query is not well formed: {message}")
     parsed = text if translated is None else translated.text
     at = _offset(parsed, int(found[1]), int(found[2]))
     if translated is not None:
@@ -199,7 +199,7 @@ def not_well_formed(error: SyntaxError, text: str, translated: Translated | None
     if "IRI parsing failed" in expected and (begin := text.rfind("<", 0, at)) >= 0:
         at, end = begin, at
         expected = f"{text[at:end].strip()[:80]} is no IRI"
-    elif refused := next((told for phrase, told in _REFUSED.items() if phrase in said), None):
+    elif refused := next((ours for phrase, ours in _REFUSED.items() if phrase in message), None):
         expected = refused
     elif at >= len(text.rstrip()):
         at, end, expected = _at_the_end(text.rstrip(), expected)
@@ -211,8 +211,8 @@ def not_well_formed(error: SyntaxError, text: str, translated: Translated | None
 
 
 def _at_the_end(text: str, expected: str) -> tuple[int, int, str]:
-    """What is wrong where a parser got to the end: where, and in words. Parsers look as far as they
-    can: one closing mark too many is reported behind it, and so is what is amiss before it.
+    """The position and message of an error at the end of a text. Parsers read as far as they can: they
+    report a superfluous closing bracket after it, and so a mistake before it.
     """
     size = len(text)
     if not text:
@@ -233,17 +233,16 @@ def _offset(text: str, line: int, column: int) -> int:
 # What the terms of a result mean in a graph that was written as `layout` says: entities,
 # predicates by name, values.
 #
-# A value says itself in the name of its node, and what else is known without asking is not asked for;
+# The name of a value's node contains the value, and what else is known needs no query;
 # the others are looked up, some hundred at once.
 
 
 _KINDS: Final = {name: kind for kind, name in ENTITY_CLASSES.items()}
-#: Runs a query over the graph: what pyoxigraph's `Store.query` gives.
+#: Runs a query over the graph; gives the results that pyoxigraph's `Store.query` gives.
 Runs = Callable[[str], Any]
-#: What a node is shown as: in a column of any name, and in one called `p`, where it rather is a
-#: predicate.
+#: How a node is shown: in any column, and in one called `p`, where it more likely is a predicate.
 Cells = tuple[Any, Any]
-#: What is known of a node by its IRI; None where it has to be asked for.
+#: The meaning of a node by its IRI; None where it has to be queried.
 Knows = Callable[[str], Cells | None]
 _TERMS: Final = (
     f"FILTER(?p IN (<{RDF}type>, <{RDFS}label>, "
@@ -255,7 +254,7 @@ _VALUES: Final = ("Text", "Quantity", "Time", "Unknown")
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """How it is found out what nodes mean: by what is known, or by lists of `list_length`
+    """How the meanings of nodes are found: from what is known, or by queries with lists of `list_length`
     (`VALUES`, or else `IN`).
     """
 
@@ -267,7 +266,7 @@ class Meaning:
 
 
 def plain(term: Any) -> Any:
-    """A term as it is."""
+    """A term as a Python value."""
     if term is None:
         return None
     kind = type(term).__name__
@@ -281,7 +280,7 @@ def plain(term: Any) -> Any:
 
 
 def meanings(rows: list[tuple[Any, ...]], columns: Sequence[str], how: Meaning) -> tuple[list[tuple[Any, ...]], int]:
-    """Rows of terms as rows of what they mean, without those about the layout; how many those are."""
+    """Rows of terms as rows of their meanings, without those about the layout; the number of those."""
     from pyoxigraph import NamedNode
 
     if not rows:
@@ -308,7 +307,7 @@ def meanings(rows: list[tuple[Any, ...]], columns: Sequence[str], how: Meaning) 
 
 
 def _cells_by_iri(nodes: set[str], how: Meaning) -> dict[str | None, Cells]:
-    """What nodes are."""
+    """The meanings of nodes."""
     base, known, names = how.names.base, how.known, how.names
     found: dict[str | None, Cells] = {}
     wanted: list[str] = []
@@ -327,23 +326,23 @@ def _cells_by_iri(nodes: set[str], how: Meaning) -> dict[str | None, Cells]:
 
 
 def look_up(wanted: Sequence[str], how: Meaning) -> dict[str, Cells]:
-    """What nodes of the graph are, asked of the store; without those that it says nothing of."""
-    said: dict[str, dict[str, str]] = {}
+    """The meanings of nodes of the graph, from the store; without those that it does not have."""
+    triples: dict[str, dict[str, str]] = {}
     for some in cut(wanted, how.list_length):
         iris = [f"<{iri}>" for iri in some]
         among = f"VALUES ?v {{ {' '.join(iris)} }}" if how.values else f"FILTER(?v IN ({', '.join(iris)}))"
         for row in watched(how.runs(f"SELECT ?v ?p (STR(?x) AS ?o) WHERE {{ {among} ?v ?p ?x . {_TERMS} }}")):
             name, value = row["p"].value.removeprefix(PRED), row["o"].value
-            about = said.setdefault(row["v"].value, {})
+            about = triples.setdefault(row["v"].value, {})
             if name == f"{RDF}type" and (kind := value.removeprefix(PRED)) in (*_KINDS, *_VALUES):
                 about["type"] = kind
             else:
                 about["label" if name == f"{RDFS}label" else name] = value
-    return {iri: _cells_of(iri, about, how.names) for iri, about in said.items()}
+    return {iri: _cells_of(iri, about, how.names) for iri, about in triples.items()}
 
 
 def by_name(iri: str, names: GraphIris) -> Cells | None:
-    """What a node is by its name alone: a value, where the name is not its hash."""
+    """The meaning of a node that its name alone states: a value, where the name is not a hash."""
     if not names.is_value(iri):
         return None
     try:
@@ -354,7 +353,7 @@ def by_name(iri: str, names: GraphIris) -> Cells | None:
 
 
 def cells(iri: str, entity: Entity | None, label: str | None) -> Cells:
-    """What a node is shown as that is an entity, or a predicate of this name, or both, or neither."""
+    """How a node is shown that is an entity, or a predicate of this name, or both, or neither."""
     if entity is not None:
         return entity, entity if label is None else label
     thing = Iri(iri) if label is None else label
@@ -397,9 +396,8 @@ def run(
     """Run a query and read its results. Relative IRIs are names of the graph; `limit` is the most
     rows (more: a warning).
 
-    `known` says what a node of the graph is, where that is known without asking; the others are
-    asked for in lists of `list_length`, as `VALUES` or, where the store is quick at that alone, as
-    `IN`.
+    `known` gives the meaning of a node of the graph, where that needs no query; the others are queried
+    in lists of `list_length`, as `VALUES` or, where the store is quick at that alone, as `IN`.
 
     Raises `ParseError` with the place, `ReadOnlyError` for an update, `UnsupportedError` for
     SERVICE where the place is not `federated`, and in the dialect of KQA Pro `UnknownNameError` and
@@ -410,14 +408,14 @@ def run(
     check_bounds(None, limit, what="rows to give")
     _refuse(text, federated=federated)
     kqapro = dialect == "kqapro"
-    # Names stand behind the graph's base unless the query says otherwise; on the first line, so
-    # that lines keep their numbers.
+    # Names are relative to the graph's base unless the query declares another; on the first line, so that
+    # lines keep their numbers.
     standard, warnings, translated = f"BASE <{names.base}> {undeclared(text)}{text}", [], None
     if kqapro:
         try:
             translated = translate(text, predicates_of(schema, names), on_unknown=on_unknown)
         except CondgraphError:
-            _check(text, names.base, translate(text, None))  # what is not well formed is reported first
+            _check(text, names.base, translate(text, None))  # mistakes of syntax are reported first
             raise
         standard, warnings = translated.text, list(translated.warnings)
     if known is None or not kqapro:
@@ -446,16 +444,14 @@ def run(
 
 
 def _placed(error: ParseError, text: str, sent: str) -> ParseError:
-    """The error of a query that was not parsed here, with its place in the text as it was written
-    instead of the one that was sent.
-    """
+    """The error of a query that was parsed elsewhere, with the position in the text as it was written."""
     before = len(sent) - len(text)
     span = None if error.span is None else (min(max(0, error.span[0] - before), len(text)), min(error.span[1], len(text)))
     return ParseError(f"the query is not well formed: {error.message}", span=span)
 
 
 def _refuse(text: str, *, federated: bool) -> None:
-    """Raise what is wrong with a query before anything reads it."""
+    """Raise the error of a query that must not be run."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -476,7 +472,7 @@ def _rows(found: Any) -> tuple[tuple[str, ...], Iterator[Any]]:
 
 
 def predicates_of(schema: GraphKnowledge, names: GraphIris) -> Predicates:
-    """The predicates of a graph, by how published queries write them; made once a schema."""
+    """The predicates of a graph by their form in published queries; made once for each schema."""
     known: Any = schema
     found: Predicates | None = known.kept.get("kqapro")
     if found is None or found.names.base != names.base:
@@ -486,18 +482,18 @@ def predicates_of(schema: GraphKnowledge, names: GraphIris) -> Predicates:
 
 @cache
 def _nothing() -> Any:
-    """A store with nothing in it."""
+    """An empty store."""
     from pyoxigraph import Store
 
     return Store()
 
 
 def _check(text: str, base: str, translated: Translated | None) -> None:
-    """Parse a query by asking it of nothing; raises `ParseError` with the place in the text as it
-    was written.
+    """Parse a query by running it on an empty store; raises `ParseError` with the position in the text
+    as it was written.
     """
     if is_heavy(text):
-        # It runs elsewhere, and is parsed there.
+        # It runs in another process, and is parsed there.
         return
     try:
         _nothing().query(text if translated is None else translated.text, base_iri=base, prefixes=PREFIXES)

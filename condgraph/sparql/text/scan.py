@@ -25,8 +25,8 @@ STRING: Final = r"""\"{3}(?:\"{0,2}+(?:[^"\\]|\\.))*+(?:\"{3})?+ | '{3}(?:'{0,2}
     | "(?:[^"\\\n\r]|\\.)*+"?+ | '(?:[^'\\\n\r]|\\.)*+'?+"""
 
 # -- prefixes ----------------------------------------------------------------------------------------
-# What people may leave out of a query: the prefixes that everybody knows, and how a name with an
-# underscore is written.
+# What people may leave out of a query: the declaration of common prefixes, and the escape of an
+# underscore in a name.
 
 
 _WIKIDATA: Final = "http://www.wikidata.org/"
@@ -58,12 +58,13 @@ PREFIXES: Final = {
     "pqv": f"{_WIKIDATA}prop/qualifier/value/",
     "wikibase": "http://wikiba.se/ontology#",
 }
-#: Underscores of a name that are tried as underscores and as spaces; of names with more, all.
+#: Underscores of a name that are each tried as an underscore and as a space; of a name with more, all are
+#: underscores.
 _MOST: Final = 6
-#: Relative IRIs of a query that are looked at, and their characters.
+#: Relative IRIs of a query that are checked, and their characters.
 _DISTINCT, _LONGEST = 1_000, 2_000
-#: What an IRI can stand within, so that it is none. A word goes as far as a prefix may, so that no
-#: character is looked at more than a few times.
+#: Tokens, among them all in which `<...>` is no IRI. A word is as long as a prefix may be, so that no
+#: character is read more than a few times.
 TOKEN: Final = re.compile(
     rf"""
       (?P<comment>{COMMENT})
@@ -82,14 +83,14 @@ _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:|[/#?]").match
 
 
 def undeclared(text: str) -> str:
-    """The declarations, on one line, of the known prefixes that a text may use. Those it declares
-    itself come later, and count.
+    """The declarations, on one line, of the known prefixes that a text may use. Its own declarations
+    follow, and override them.
     """
     return "".join(f"PREFIX {prefix}: <{iri}> " for prefix, iri in PREFIXES.items() if f"{prefix}:" in text)
 
 
 def occurring(prefixes: Mapping[str, str], text: str) -> Mapping[str, str]:
-    """Those of the prefixes that a text may use: a parser reads the IRI of each that it is given.
+    """The prefixes that a text may use: a parser reads the IRI of every prefix that it is given.
 
     >>> occurring({"rdf": "a:", "p": "b:", "xsd": "c:"}, "ASK { ?s rdf:type ?pxsd }")
     {'rdf': 'a:'}
@@ -102,8 +103,8 @@ def occurring(prefixes: Mapping[str, str], text: str) -> Mapping[str, str]:
 def underscored(text: str, is_name: Callable[[str], bool]) -> str:
     """A query in which `<a_b>` is the name `a_b`, where the graph has that name and none of `a b`.
 
-    A space of a name is an underscore in its IRI, and an underscore is percent-encoded; who reads
-    names in a table does not know. Relative IRIs that fit several names stay as they are.
+    A space of a name is an underscore in its IRI, and an underscore is percent-encoded, which people
+    who read names in a table do not know. Relative IRIs that fit several names stay as they are.
     """
     if "_" not in text or _BASE(text):
         return text
@@ -148,13 +149,12 @@ def _is(written: str, is_name: Callable[[str], bool]) -> bool:
 
 
 # -- form --------------------------------------------------------------------------------------------
-# What a query's text says without being parsed: its form, whether it names a data set or graphs,
-# whether it calls other services.
+# The form of a query, and whether it names a data set or graphs, or calls other services.
 #
-# Words are kept apart from strings, IRIs, names and comments as in SPARQL's grammar (section 19.8),
-# which is enough: keywords are never anything else. Whether the text is well formed is the store's to
-# say. The store's parser decides about SERVICE and GRAPH: it takes a keyword wherever one may stand,
-# and needs no space around it: `1SERVICE<x>{}` and `SERVICE:x{}` call another service, and count here.
+# Words are told from strings, IRIs, names and comments as in SPARQL's grammar (section 19.8), which is
+# enough: keywords are never anything else. Whether the text is well formed is for the store to decide.
+# Its parser takes SERVICE and GRAPH wherever a keyword may be, without a space around it:
+# `1SERVICE<x>{}` and `SERVICE:x{}` call another service, and count here.
 
 
 P = ParamSpec("P")
@@ -162,11 +162,11 @@ T = TypeVar("T")
 Form = Literal["select", "ask", "construct", "describe", "update", "unknown"]
 
 _LOCAL: Final = r":(?:(?:[\w:]|%[0-9A-Fa-f]{2}|\\.)(?:[\w:.\-]|%[0-9A-Fa-f]{2}|\\.)*+)?+"
-#: A word that is looked for: a form, FROM, and whatever holds GRAPH or SERVICE, which may follow it.
+#: Words to find: a form, FROM, and whatever contains GRAPH or SERVICE, which may follow it.
 _SOUGHT: Final = r"""(?:(?:select|ask|construct|describe|insert|delete|load|clear|drop|create|add|move|copy|with|from)(?![\w.\-:])
     | [\w.\-]*?(?:service|graph))"""
-#: What stands before such a word, and the word. Few tokens at a time: nothing else runs in this
-#: process during a step.
+#: The tokens before such a word, and the word. Few tokens at a time: nothing else runs in this process
+#: during a match.
 _TOKEN: Final = re.compile(
     rf"""
     (?: [^\w"'\#<?$@:\\]++
@@ -223,8 +223,8 @@ def _survey(text: str) -> Survey:
         words = found["words"].lower()
         graph = graph or found["graph"] is not None
         if found["local"] is not None:
-            # What can be a prefix can be the keyword as well: within a group, and with a group
-            # behind it. A graph may be called so.
+            # A prefix that reads like the keyword is one within a group and before a group. A graph may
+            # have such a name.
             called = words.endswith(("service", "servicesilent")) and found["graph"] is None
             if called or words.endswith("graph"):
                 grouped = text.find("{", 0, found.start("words")) >= 0 and _GROUP(text, at) is not None
@@ -243,8 +243,8 @@ _remembered: Final = lru_cache(maxsize=512)(_survey)
 
 
 async def aside(size: int, read: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    """Read something of this size: in a thread where it is long, so that an event loop goes on with
-    other requests meanwhile.
+    """Read a text of this size, in a thread if it is long, so that an event loop goes on with other
+    requests.
     """
     if size <= _SHORT:
         return read(*arguments, **options)
@@ -252,7 +252,7 @@ async def aside(size: int, read: Callable[P, T], *arguments: P.args, **options: 
 
 
 def makes_triples(text: str) -> bool:
-    """Whether a query gives triples, and no solutions.
+    """Whether a query gives triples instead of solutions.
 
     >>> makes_triples("DESCRIBE <x>"), makes_triples("ASK {}")
     (True, False)
@@ -270,25 +270,24 @@ def names_graphs(text: str) -> bool:
 
 
 # -- size --------------------------------------------------------------------------------------------
-# Whether a query is too much for a parser that runs in this process.
+# Whether a query is too large for a parser in this process.
 #
-# Oxigraph parses, plans and frees a query one part within the other, on the stack: some hundred
-# groups within each other, or some thousand patterns in a row, end the process. Such queries run in a
-# process of their own, which may end.
+# Oxigraph parses, plans and frees a query recursively, on the stack: some hundred nested groups, or some
+# thousand patterns in a row, end the process. Such queries run in a process of their own.
 
 
-#: Brackets within each other, and parts in a row, that a query in this process may have.
+#: Nested brackets, and parts in a row, that a query in this process may have.
 MOST_DEPTH: Final = 50
 MOST_PARTS: Final = 600
-#: Objects of one predicate; and characters of a list that is looked at more closely.
+#: Objects of one predicate; and characters of a list that is checked more closely.
 MOST_ITEMS: Final = 2_000
 _LONG_LIST: Final = 4_000
-#: Characters of an IRI of a query: a prefix of a megabyte is a megabyte wherever it stands.
+#: Characters of an IRI of a query: a prefix of a megabyte is a megabyte wherever it is used.
 LONGEST_IRI: Final = 65_536
 
 _OPENING, _CLOSING = "([{", ")]}"
-#: Parts: brackets, signs of arithmetic and logic, ends of patterns. What stands in strings, IRIs,
-#: names and comments is none.
+#: Parts: brackets, signs of arithmetic and logic, ends of patterns, outside of strings, IRIs, names and
+#: comments.
 _PARTS: Final = re.compile(
     rf"""(?: [^"'\#<?$@:\w\\(){{}}\[\].;,!|&+*/^=>-]++ | {COMMENT} | <{IRI}> | {STRING} | [?$@]?\w++(?:[.-]\w++)*+
         | :(?:[\w:%]++|\\.)?+(?:[.-]?[\w:%]++|\\.)*+
@@ -296,8 +295,8 @@ _PARTS: Final = re.compile(
         (?P<part>.)?""",
     re.VERBOSE | re.DOTALL,
 )
-#: Terms with a comma behind each but the last, as `IN` has them; other long lists are collections,
-#: each a part of the one before.
+#: Terms separated by commas, as in `IN`; other long lists are collections, each nested in the one
+#: before.
 _LISTED: Final = re.compile(
     r"""(?:\s*+(?:[^\s,"'<>()]++|<[^<>\s]*+>|"(?:[^"\\\n\r]|\\.)*+"|'(?:[^'\\\n\r]|\\.)*+')++\s*+(?:,|\Z))*+\s*+\Z""", re.VERBOSE
 ).match
@@ -305,8 +304,7 @@ _IRIS: Final = re.compile(rf'<[^<>"{{}}|^`\\\x00-\x20]{{{LONGEST_IRI}}}').search
 
 
 def is_heavy(text: str) -> bool:
-    """Whether a query has so many parts, or so many within each other, that it does not run in this
-    process.
+    """Whether a query has too many parts, or too deeply nested ones, to run in this process.
 
     Raises `ParseError` for an IRI of more than `LONGEST_IRI` characters.
     """
@@ -331,8 +329,8 @@ def is_heavy(text: str) -> bool:
 
 
 # -- mistakes ----------------------------------------------------------------------------------------
-# What people get wrong in a query, found without a parser: a prefix that nobody declared, a word
-# that SPARQL does not have. A parser only says what could have stood there.
+# Common mistakes in a query, found without a parser: a prefix that is not declared, a word that SPARQL
+# does not have. A parser only lists what it expected.
 
 
 _KEYWORDS: Final = frozenset(
@@ -350,16 +348,16 @@ _KEYWORDS: Final = frozenset(
         "into", "to", "all", "default", "adjust",
     ]
 )  # fmt: skip
-#: Characters of a prefix; longer ones are not looked at.
+#: Characters of a prefix; longer ones are not checked.
 _LONGEST_PREFIX: Final = 200
 _DECLARED: Final = re.compile(rf"prefix\s*+([^\W\d_][\w.-]{{0,{_LONGEST_PREFIX - 1}}}+)?+:", re.I)
 _LETTERS: Final = re.compile(r"\w+")
-#: Characters of a query that are looked at: errors are made in the event loop.
+#: Characters of a query that are checked: errors are made in the event loop.
 _MOST_CHARACTERS: Final = 50_000
 
 
 class Mistake(NamedTuple):
-    """What is wrong, and where it begins and ends."""
+    """A mistake, and where it begins and ends."""
 
     message: str
     begin: int
@@ -367,7 +365,7 @@ class Mistake(NamedTuple):
 
 
 def mistake(text: str, known: Collection[str] = tuple(PREFIXES)) -> Mistake | None:
-    """The first mistake of a query that is not well formed, where it is one of these."""
+    """The first mistake of a query that is not well formed, if it is one of these."""
     text = text[:_MOST_CHARACTERS]
     declared = {found[1] or "" for found in _DECLARED.finditer(text)} | set(known)
     for found in TOKEN.finditer(text):
@@ -387,7 +385,7 @@ def mistake(text: str, known: Collection[str] = tuple(PREFIXES)) -> Mistake | No
             letters = _LETTERS.match(found["word"])
             assert letters is not None
             word, end = letters[0], begin + letters.end()
-            # What follows a letter is the end of a number.
+            # Letters after a letter or digit end a number.
             if word.lower() in _KEYWORDS or text[max(0, begin - 1) : begin].isalnum():
                 continue
             near = nearest(word.lower(), _KEYWORDS)
