@@ -51,26 +51,24 @@ if TYPE_CHECKING:
 
 
 # -- triples on disk ---------------------------------------------------------------------------------
-# The triples of a snapshot in a store of Oxigraph: on disk next to the generation, or in memory.
+# A store of Oxigraph with the triples of a snapshot, on disk next to the generation, or in memory.
 #
-# The triples of the layout stand in the store's default graph, where each has three index entries and
-# not six, and in no named one. Queries that name graphs ask a second store, in which they stand in
-# their named graph: `named` says which of the two this is. All else is the same in both: plain
-# triples (`plain`) are in named graphs.
+# The triples of the layout are in the store's default graph alone, where each has three index entries
+# and not six. Queries that name graphs use a second store, in which they are in their named graph:
+# `named` says which of the two this is. Plain triples (`plain`) are in named graphs in both.
 #
-# A disk that is full, a folder that cannot be written, or a generation that a load replaced meanwhile
-# costs the copy on disk and nothing else: the snapshot stays mapped, and the store is made of it in
-# memory.
+# Where the disk is full, the folder cannot be written, or a load has replaced the generation, only the
+# copy on disk is missing: the snapshot stays mapped, and the store is made in memory.
 
 
-#: Raised when what the stores hold beside the layout changes (`plain`); of the store with
-#: the named graph, and of the other one.
+#: Names of the stores on disk, with the named graph and without; the number goes up when their content
+#: beyond the layout changes (`plain`).
 _NAMED, _DEFAULT = f"rdf{LAYOUT}1", f"rdf{LAYOUT}2"
 #: Lines that are written together.
 _LINES: Final = 10_000
-#: Stores are built in threads: a caller with a deadline goes on at it, and finds the store later.
+#: Stores are built in threads: a caller goes on at its deadline, and a later call has the store.
 BUILDERS: Final = Workers("condgraph-rdf")
-#: What Oxigraph raises where its files cannot be written or opened.
+#: Errors of Oxigraph where its files cannot be written or opened.
 _UNUSABLE: Final = (OSError, RuntimeError)
 _log: Final = logging.getLogger("condgraph.sparql")
 #: Lines of N-Quads in batches, and whether their IRIs need checking.
@@ -78,8 +76,8 @@ _Batches: TypeAlias = Iterator[tuple[Iterator[str], bool]]
 
 
 class Stored:
-    """A store of one snapshot, whose graph is called `graph` and has the IRI `base`; `generation` is
-    the folder it is kept in, where that can be written, and None for one in memory.
+    """A store of one snapshot, whose graph has the name `graph` and the IRI `base`; `generation` is the
+    folder to keep it in, if that can be written, and None for a store in memory.
     """
 
     def __init__(self, snapshot: Snapshot, graph: str, base: str, generation: Path | None, *, named: bool) -> None:
@@ -104,9 +102,7 @@ class Stored:
         return store
 
     def _use_disk(self, generation: Path) -> None:
-        """Open the store next to the generation, built where it is not there; leaves it in memory where
-        that is not possible.
-        """
+        """Open the store next to the generation, or build it; leaves it in memory where neither works."""
         from pyoxigraph import Store
 
         try:
@@ -116,12 +112,12 @@ class Stored:
                 self.folder, self._store = folder, Once(BUILDERS, lambda: opened)
                 self._store.get()
         except _UNUSABLE as error:
-            # A generation that a load replaced is no trouble: nobody opens it again.
+            # A generation that a load has replaced needs no warning: nobody opens it again.
             if generation.is_dir():
                 _log.warning("warning: the RDF store is kept in memory, not in %s: %s", generation, str(error).strip())
 
     def _on_disk(self, generation: Path) -> Path | None:
-        """The folder of the store, built where it is not there; None where it cannot be made."""
+        """The folder of the store, which is built if it is missing; None where it cannot be made."""
         from pyoxigraph import Store
 
         name = _NAMED if self._is_named else _DEFAULT
@@ -141,7 +137,7 @@ class Stored:
             try:
                 os.replace(fresh, folder)
             except OSError:
-                # Another process was quicker, and its store is the same.
+                # Another process was quicker; its store is the same.
                 if not folder.is_dir():
                     return None
         finally:
@@ -156,9 +152,7 @@ class Stored:
             store.bulk_load(io.BufferedReader(_Lines(batches), 1 << 20), RdfFormat.N_QUADS, lenient=not checked)
 
     def _batches(self) -> _Batches:
-        """All triples as N-Quads. The IRIs of the layout are of our own writing, and need not be checked
-        again.
-        """
+        """All triples as N-Quads. The IRIs of the layout are written here, and need no check."""
         snapshot, base, graph = self._snapshot, self._base, self._graph
         end = f" <{base}> .\n" if self._is_named else " .\n"
         written = quads(snapshot, base, graph=graph) if self._is_named else ntriples(snapshot, base, graph=graph)
@@ -168,9 +162,9 @@ class Stored:
 
     @property
     def source(self) -> dict[str, str]:
-        """The store for worker processes, and the graph whose triples are in its default graph, if any:
-        its folder; for one in memory a temporary folder, which goes with this object; the triples
-        themselves where no folder takes them.
+        """The store for worker processes, and the graph whose triples are in its default graph, if any. It
+        is the folder; for a store in memory a temporary folder, which is removed with this object; or
+        the triples themselves where no folder can be written.
         """
         found = self._shared.get()
         return dict(found) if self._is_named else {**found, "own": self._base}
@@ -196,13 +190,13 @@ class Stored:
             return {"quads": "".join(chain.from_iterable(batches for batches, _ in self._batches()))}
 
     def leave_folder(self) -> None:
-        """Share the store with worker processes another way: its folder is gone."""
+        """Share the store with worker processes in another form: its folder is gone."""
         self.folder = None
         self._shared, self._pool = Once(BUILDERS, self._shareable), Once(BUILDERS, self._pooled)
 
     @property
     def pool(self) -> WorkerPool:
-        """Processes for queries that may have to be ended."""
+        """Processes for queries that may have to be killed."""
         return self._pool.get()
 
     def _pooled(self) -> WorkerPool:
@@ -211,17 +205,17 @@ class Stored:
         return WorkerPool(self.source)
 
     def query(self, text: str, graphs: Sequence[str]) -> Any:
-        """Run a query in this process, with some graphs for its default graph; workers write lists
-        otherwise, too.
+        """Run a query in this process, with these graphs as its default graph; lists are rewritten, as
+        workers do.
         """
         from pyoxigraph import DefaultGraph, NamedNode
 
-        asked: Any = [DefaultGraph() if iri == self._base and not self._is_named else NamedNode(iri) for iri in graphs]
+        default: Any = [DefaultGraph() if iri == self._base and not self._is_named else NamedNode(iri) for iri in graphs]
         quick = rewrite(text)
         if quick != text:
             with suppress(SyntaxError):
-                return self.store.query(quick, default_graph=asked)
-        return self.store.query(text, default_graph=asked)
+                return self.store.query(quick, default_graph=default)
+        return self.store.query(text, default_graph=default)
 
 
 class _Lines(io.RawIOBase):
@@ -246,7 +240,7 @@ class _Lines(io.RawIOBase):
         return size
 
 
-# -- the graph ---------------------------------------------------------------------------------------
+# -- the store ---------------------------------------------------------------------------------------
 
 
 class EmbeddedStore(RdfStore):
@@ -256,14 +250,14 @@ class EmbeddedStore(RdfStore):
         from pyoxigraph import NamedNode
 
         self.base = base or base_iri(graph)
-        NamedNode(self.base)  # raises what is wrong with it
+        NamedNode(self.base)  # raises `ValueError` for what is no IRI
         self.snapshot = snapshot
-        #: The graphs that queries of people ask: the layout, and what sources say as plain RDF.
+        #: The default graph of queries of people: the layout, and the plain RDF of sources.
         self.defaults = [self.base, plain_graph(self.base)] if has_terms(snapshot) else [self.base]
         generation = None if directory is None or base is not None else snapshot.about.get("generation")
         place = None if directory is None or not generation else directory / str(generation)
         self._stored = Stored(snapshot, graph, self.base, place, named=False)
-        #: For queries that name graphs: built when the first of them comes.
+        #: For queries that name graphs; built for the first of them.
         self._naming = Once(BUILDERS, lambda: Stored(snapshot, graph, self.base, place, named=True))
         self.folder = self._stored.folder
 
@@ -308,7 +302,7 @@ class EmbeddedStore(RdfStore):
 
     def _elsewhere(self, query: Query) -> bytes:
         """The results of a query in another process, which can be killed."""
-        stored = self._asked(query.text)
+        stored = self._stored_for(query.text)
         try:
             return _results(stored.pool, query)
         except UnopenedError:
@@ -316,13 +310,13 @@ class EmbeddedStore(RdfStore):
             stored.leave_folder()
             return _results(stored.pool, query)
 
-    def _asked(self, text: str) -> Stored:
+    def _stored_for(self, text: str) -> Stored:
         """The store that answers a query."""
         return self._naming.get() if names_graphs(text) else self._stored
 
     def _now(self, text: str, graphs: Sequence[str] = ()) -> Any:
         """Run a query in this process."""
-        return self._asked(text).query(text, graphs or [self.base])
+        return self._stored_for(text).query(text, graphs or [self.base])
 
     def text(
         self,
@@ -353,7 +347,7 @@ class EmbeddedStore(RdfStore):
         return lru_cache(maxsize=1 << 16)(self._known)
 
     def _known(self, iri: str) -> Cells | None:
-        """What a node is, from the snapshot (`sparql.text.terms.Knows`)."""
+        """The meaning of a node, from the snapshot (`sparql.text.query.Knows`)."""
         names, snapshot = self.target.names, self.snapshot
         if iri.startswith(names.base + "."):  # a value, or a statement, say
             return by_name(iri, names) if names.is_value(iri) else cells(iri, None, None)
@@ -388,9 +382,7 @@ class EmbeddedStore(RdfStore):
         return self._stored.source
 
     def naming(self) -> Mapping[str, str]:
-        """The store for those queries of other processes that name graphs, built where it is not
-        there.
-        """
+        """The store for queries of other processes that name graphs; built if it is missing."""
         return self._naming.get().source
 
     @cached

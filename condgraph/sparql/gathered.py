@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from condgraph.sparql.compile.conditions import Target
 
 
-# -- gathered ----------------------------------------------------------------------------------------
-# Each row is (leaf, what the leaf gave, a triple about it). The snapshot is small and complete for
-# its plan; the engine goes on from the leaves' results as if it had worked them out.
+# -- rows as a snapshot ------------------------------------------------------------------------------
+# Each row is (leaf, a result of the leaf, a triple about it). The snapshot is small and complete for its
+# plan; the engine goes on from the results of the leaves as if it had computed them.
 
 
 Row = tuple[str, str, str, str, str]
@@ -61,7 +61,7 @@ def rows_of(solutions: Iterable[Any]) -> Iterator[Row]:
 
 
 class LostRowsError(StoreError):
-    """An answer of a store that is not whole."""
+    """A store left out rows of its answer."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, hint="Virtuoso does so with some of its plans, soon after a load; a restart makes it plan anew")

@@ -1,8 +1,8 @@
-"""From a program to an answer on an RDF store: one query, whose rows are the answer, or are what the
-engine works it out on.
+"""From a program to an answer on an RDF store: one query, whose rows are the answer, or the statements
+on which the engine computes it.
 
-An `RdfStore` is whatever holds a graph as `layout` says and answers SELECT and ASK: the embedded
-store, or an endpoint. What it does with a program is the same for both.
+An `RdfStore` holds a graph in the layout of `layout` and answers SELECT and ASK: the embedded store,
+or an endpoint. Both answer programs in the same way.
 """
 
 from __future__ import annotations
@@ -68,15 +68,13 @@ if TYPE_CHECKING:
 
 
 # -- answers -----------------------------------------------------------------------------------------
-# Answers of RDF stores: rows as typed values, and warnings.
+# Rows as typed values, and warnings.
 
 
 # -- warnings ----------------------------------------------------------------------------------------
-# What an answer from an RDF store warns of, found out when somebody asks: values that a test could
-# not compare, counted there.
-#
-# The schema says which types a predicate has, so that most questions need no query for it. What the
-# client works out is counted as it is worked out (`engine.execute.run`).
+# Values that a test could not compare are counted by the store, when somebody reads the warnings. The
+# schema has the types of each predicate, so that most answers need no query for this. What the client
+# computes is counted as it is computed (`engine.execute.run`).
 
 
 Select = Callable[[str], Iterable["QuerySolution"]]
@@ -86,13 +84,13 @@ _KINDS: Final = {
     f"{PRED}Time": Kind.TIME,
     f"{PRED}Unknown": Kind.UNKNOWN,
 }
-#: Long values that one query is asked about.
+#: Long values in one query.
 _LONG: Final = 200
 
 
 def count_left_out(plan: Node, target: Target, select: Select) -> LeftOut:
-    """The values that the tests of the query could not compare, by what they are and what they were
-    to be compared with.
+    """The values that the tests of the query could not compare, by their type and the type they were to
+    be compared with.
     """
     compiler = Compiler(target)
     nodes = [node for node in postorder(plan) if _may_leave_out(node, plan, target)]
@@ -111,7 +109,7 @@ _TALLIES: Final = "SELECT ?step ?o ?count WHERE { %s }"
 
 
 def _may_leave_out(node: Node, plan: Node, target: Target) -> bool:
-    """Whether the query decides a test that may meet values which it cannot compare."""
+    """Whether the query decides a test that may have values which it cannot compare."""
     if isinstance(node, alg.AnySatisfies):
         if node is not plan or not values_are_native(_plain(node.values)):
             return False
@@ -127,7 +125,7 @@ def _plain(values: alg.Values) -> alg.Values:
 
 
 def _possible(node: Node, target: Target) -> set[tuple[Kind, str]] | None:
-    """The types that the values which a test looks at can have; None where the schema does not say."""
+    """The types that the values of a test can have; None where the schema does not say."""
     schema = target.schema
     facts = node
     while not isinstance(facts, (alg.Scan, alg.Qualifiers)):
@@ -135,7 +133,7 @@ def _possible(node: Node, target: Target) -> set[tuple[Kind, str]] | None:
     if isinstance(facts, alg.Qualifiers) or node.facets.tests in ("qualifiers", "validity"):
         kinds = kinds_tested(node, schema)
         return None if kinds is None else set(kinds)
-    # The query itself knows which statements of any family there are.
+    # Without a predicate the schema does not say which statements there are.
     if facts.predicates is None:
         return None
     found = {kind for name in facts.predicates for kind in schema.attribute_kinds(name)} if facts.family != "relation" else set()
@@ -144,7 +142,7 @@ def _possible(node: Node, target: Target) -> set[tuple[Kind, str]] | None:
 
 
 def _tally(compiler: Compiler, i: int, node: Node) -> str:
-    """How often each value is looked at."""
+    """The query that counts how often each value is tested."""
     out = Group()
     count = "COUNT(*)"
     if isinstance(node, alg.AnySatisfies):
@@ -169,7 +167,7 @@ def _tally(compiler: Compiler, i: int, node: Node) -> str:
 
 
 def _kinds_of(nodes: set[str], names: GraphIris, select: Select) -> dict[str, tuple[Kind, str]]:
-    """The type and unit of each value, which its IRI says; of long ones they are asked."""
+    """The type and unit of each value, from its IRI; of long values from the store."""
     found: dict[str, tuple[Kind, str]] = {}
     long = []
     for node in nodes:
@@ -200,7 +198,7 @@ _DESCRIBED: Final = 200
 
 
 def tied(rows: Any, names: GraphIris) -> list[tuple[str, str]]:
-    """The IRIs and names of the entities in the one row of a query with that shape, each once."""
+    """The IRIs and names of the entities in the one row of a query of the shape "tied", each once."""
     found: dict[str, str] = {}
     for row in rows:
         words = row["tied"].value.split(" ")
@@ -211,7 +209,7 @@ def tied(rows: Any, names: GraphIris) -> list[tuple[str, str]]:
 
 
 class _Sparql(StoredAnswer):
-    """What answers of RDF stores share."""
+    """What the answers of RDF stores share."""
 
     _store: RdfStore
 
@@ -227,8 +225,8 @@ class _Sparql(StoredAnswer):
         return self._local._counted(nodes) if self._store.target.local else self.recounted(nodes, timeout)
 
     def _query_warnings(self, left: LeftOut) -> list[str]:
-        """The warnings of the query's operators: some need a look at what the operators took.
-        `left` counts values that were left out elsewhere.
+        """The warnings of the query's operators, some of which need the inputs of the operators. `left`
+        counts values that were left out elsewhere.
         """
         schema, nodes = self._store.target.schema, postorder(self.plan)
         found: list[str] = []
@@ -238,14 +236,14 @@ class _Sparql(StoredAnswer):
 
     @kept
     def warnings(self) -> list[str]:
-        """What a user should know: where the graph is here, what the engine says of the same
+        """What a user should know: where the graph is in this process, the engine's warnings of the same
         program.
         """
         return self._local.warnings if self._store.target.local else super().warnings
 
     @timed
     def explain(self) -> str:
-        """The program, its plan, the SPARQL, and what each step gave."""
+        """The program, its plan, the SPARQL, and the results of each step."""
         steps = [str(step) for step in self.trace]
         warnings = [f"warning: {warning}" for warning in self.warnings]
         parts = [self.program, tree(self.plan), self.sparql or "", "\n".join([*steps, *warnings])]
@@ -253,8 +251,8 @@ class _Sparql(StoredAnswer):
 
 
 class SparqlAnswer(_Sparql):
-    """The answer to one program, with the SPARQL that gave it. The trace is one further query,
-    asked when it is looked at.
+    """The answer to one program, with the SPARQL that gave it. The trace is one further query, sent when
+    it is read.
     """
 
     def __init__(
@@ -295,9 +293,7 @@ class SparqlAnswer(_Sparql):
 
     @kept
     def entities(self) -> list[Entity]:
-        """The entities of the answer, in order; of a query for entities, by one further query for
-        their kinds.
-        """
+        """The entities of the answer, in order; a query for entities needs one more for their kinds."""
         if self._compiled.shape == "entities" and not self._store.target.local:
             rows = self._store.select(compile_kinds(self._compiled))
             every = [read_entity(row["e"].value, row, self._store.target.names) for row in rows]
@@ -315,7 +311,7 @@ class SparqlAnswer(_Sparql):
 
     @kept
     def trace(self) -> list[Step]:
-        """What each step of the program gave, in its order: one further query for all of them."""
+        """The results of each step of the program, in order: one further query for all."""
         steps = self._steps or [(type(self.plan).__name__, self.plan)]
         sizes = self._store.sizes([node for _, node in steps])
         last = len(steps) - 1
@@ -392,14 +388,12 @@ _KIND_OF_CLASS = {f"{PRED}{name}": kind for kind, name in ENTITY_CLASSES.items()
 
 
 class RdfStore(ABC):
-    """A graph in an RDF store that is asked programs (`engine.store`): what its kinds have in
-    common.
-    """
+    """A graph in an RDF store that answers programs (`engine.store`)."""
 
     @property
     @abstractmethod
     def target(self) -> Target:
-        """What compiling knows of the graph."""
+        """The graph as compiling needs it."""
 
     @abstractmethod
     def select(self, text: str) -> Iterable[QuerySolution]:
@@ -455,14 +449,14 @@ class RdfStore(ABC):
         return around(self.target, self.select, ids, names, most, values=values, concepts=concepts)
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
-        """How many statements, or entities, each operator gives; `known` has the ids of what only
-        the client works out.
+        """How many statements, or entities, each operator gives; `known` has the ids of results that only
+        the client can compute.
         """
         return counted(self.target, self.select, nodes, known)
 
     def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
-        """How many results each operator gives, and the names of the first: one query for all that
-        are patterns.
+        """How many results each operator gives, and the names of the first: one query for all operators
+        that become patterns.
         """
         text = compile_sizes(list(nodes), self.target)
         sizes: dict[int, int] = {}
@@ -477,7 +471,7 @@ class RdfStore(ABC):
 
 
 def _ties(rows: Iterable[QuerySolution]) -> Iterable[QuerySolution]:
-    """The first solution and those that tie with it; what comes then is not read."""
+    """The first solution and those that tie with it; later rows are not read."""
     best, seen = None, set()
     for row in rows:
         if best is None:
@@ -490,7 +484,7 @@ def _ties(rows: Iterable[QuerySolution]) -> Iterable[QuerySolution]:
 
 
 def _again(text: str) -> str:
-    """Another text for the same query, which is planned anew."""
+    """The same query as another text, for which a server makes a new plan."""
     return f"{text}\n# again"
 
 
