@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 
 # -- refusals ----------------------------------------------------------------------------------------
-# What servers say in place of results: statuses of HTTP, and words among the results.
+# Errors of servers: statuses of HTTP, and messages within the results.
 
 
-#: Marks of a server's words about a query that took too long.
+#: Parts of a server's message about a query that took too long.
 _LATE: Final = ("S1T00", "imeout", "timed out", "imed out")
 _SHORTER: Final = "its own limit may be shorter than timeout="
-#: What an answer ends with that is whole up to a token, and the words behind it.
+#: The end of an answer that breaks off after a token, and the message after it.
 _WORDS: Final = re.compile(r"[\n\[{}\],>]([A-Z][\w ,:;'-]*+)\.?\s*+\Z")
-#: Bytes at the end of an answer that are looked at.
+#: Bytes at the end of an answer that are searched for a message.
 _END: Final = 500
 
 
 def refused(url: str, code: int, kind: str, said: str) -> StoreError | ParseError | DeadlineError:
-    """The error that an HTTP status means."""
+    """The error for an HTTP status."""
     short = " ".join(said.split())[:600]
     if code in (401, 403):
         return StoreError(f"{url} refuses the user or the password", hint="SPARQL_USERNAME and SPARQL_PASSWORD say them")
@@ -61,8 +61,8 @@ def refused(url: str, code: int, kind: str, said: str) -> StoreError | ParseErro
 
 
 def broken(url: str, error: SyntaxError, last: bytes) -> StoreError | DeadlineError:
-    """The error that results mean which cannot be read to their end; `last` is what came last. A
-    server that gives up has begun to answer, and puts its words behind what it has sent.
+    """The error for results that cannot be read to their end; `last` is their last part. A server that
+    gives up has begun to answer, and appends a message.
     """
     words = _WORDS.search(last[-_END:].decode(errors="replace"))
     if words is not None and ("cancel" in words[1] or any(mark in words[1] for mark in _LATE)):
@@ -71,16 +71,15 @@ def broken(url: str, error: SyntaxError, last: bytes) -> StoreError | DeadlineEr
 
 
 # -- replies -----------------------------------------------------------------------------------------
-# One request to a SPARQL endpoint as SPARQLWrapper sends it, and its reply as it is read: the body,
-# piece by piece; solutions, one after the other.
+# A reply of a SPARQL endpoint: the body in pieces, and its solutions one by one.
 
 
 _CHUNK: Final = 1 << 18
 
 
 def wrapper_class() -> Any:
-    """SPARQLWrapper with an opener of its own, where SPARQLWrapper would set one for the whole
-    process to do a digest.
+    """SPARQLWrapper with an opener of its own: for digest authentication SPARQLWrapper would set one for
+    the whole process.
     """
     try:
         from SPARQLWrapper import SPARQLWrapper
@@ -115,17 +114,17 @@ class Solutions:
 
 
 def chunks(response: Any) -> Iterator[bytes]:
-    """The body, piece by piece."""
+    """The body in pieces."""
     while data := response.read(_CHUNK):
         yield data
 
 
 class Reader:
-    """A response as a file, for each part of which somebody waits."""
+    """A response as a file; `waited` runs each read."""
 
     def __init__(self, response: Any, waited: Callable[[Callable[[], bytes]], bytes]) -> None:
         self._response, self._waited = response, waited
-        #: The part that came last, and was not empty.
+        #: The last part that was not empty.
         self.last = b""
 
     def read(self, size: int = -1) -> bytes:
@@ -136,11 +135,11 @@ class Reader:
 
 
 # -- client ------------------------------------------------------------------------------------------
-# Requests are SPARQLWrapper's; the answers are read by pyoxigraph, as those of the embedded store
-# are. The protocol has no word for a deadline: what has one waits in a thread (`workers`), the caller
-# is freed at the deadline in any case, the connection is cut, and the server ends the query as it is
-# configured to. A store that cuts results short (a row limit of Virtuoso, a partial answer) says so
-# in a header; that is an error here, never a shorter answer.
+# Requests are SPARQLWrapper's; pyoxigraph reads the answers, as those of the embedded store. The
+# protocol has no deadlines: a request with a deadline waits in a thread (`workers`), the caller goes on
+# at the deadline in any case, the connection is cut, and the server ends the query as it is
+# configured to. A store that cuts results (a row limit of Virtuoso, a partial answer) says so in a
+# header; that is an error here, never a shorter answer.
 
 
 T = TypeVar("T")
@@ -149,10 +148,9 @@ Method = Literal["auto", "get", "post"]
 #: Longest request line (in characters of the encoded query) that is sent by GET; longer queries go
 #: by POST.
 LONGEST_GET: Final = 1_500
-#: Seconds that a server may take for what it answers at once when it is well, where `patience=`
-#: says nothing else.
+#: Seconds that a server may take for an answer that costs it nothing, unless `patience=` is given.
 PATIENCE: Final = 30.0
-#: It may be silent so many times as long while it takes or gives a part of a graph.
+#: Factor for requests that read or write a part of a graph.
 _LONG: Final = 10
 _RESULTS: Final = ("application/sparql-results+json", "application/json")
 _GRAPHS: Final = {
@@ -200,9 +198,9 @@ class Endpoint:
         self._user = user or next((one for _, one, _ in addresses if one), None) or os.environ.get("SPARQL_USERNAME")
         self._password = password or next((one for _, _, one in addresses if one), None) or os.environ.get("SPARQL_PASSWORD") or ""
         self._method, self.timeout, self.read_only = method, timeout, read_only
-        # They may wait for a server that never answers: nobody waits for them.
+        # These threads may wait for a server that never answers; nobody waits for the threads.
         self._workers = Workers("condgraph-sparql")
-        #: What kind of store answers; known after the first query.
+        #: The kind of store; known after the first query.
         self.dialect: Dialect = STANDARD
 
     def __repr__(self) -> str:
@@ -240,7 +238,7 @@ class Endpoint:
 
     @contextmanager
     def _readable(self, last: Callable[[], bytes]) -> Iterator[None]:
-        """Results are read as they are taken; a server that gives up puts its words among them."""
+        """Turn a syntax error in results into the error of a server that gave up while it answered."""
         try:
             yield
         except SyntaxError as error:
@@ -256,7 +254,7 @@ class Endpoint:
                     self._check_whole(response)
                     return b"".join(chunks(response))
             except _DroppedError:
-                # As a server does that restarts; reading is repeated once, writing never.
+                # The server may have restarted; reading is repeated once, writing never.
                 if attempt == 2 or wire.over:
                     raise
         raise AssertionError("unreachable")
@@ -311,7 +309,7 @@ class Endpoint:
             try:
                 self._waited(send)
             except (ParseError, StoreError) as error:
-                # Servers say all sorts of things where an address takes queries alone.
+                # Servers answer in many ways where an address takes queries alone.
                 if self.update_url == self.query_url and error.hint is None:
                     error.hint = "where another address takes updates, update= (SPARQL_UPDATE on the command line) names it"
                 raise

@@ -116,19 +116,17 @@ class LinkedStore(RdfStore):
 
 
 # -- reading -----------------------------------------------------------------------------------------
-# Reading a graph in a remote RDF store: what its node says, queries of one state of it, names, and
-# the whole of it pulled into process.
 
 
 T = TypeVar("T")
 
 
 class _LoadedAnewError(StoreBusyError):
-    """The graph is another one than it was when its schema was read."""
+    """The graph was loaded anew after its schema was read."""
 
 
 def _nothing(row: QuerySolution) -> bool:
-    """Whether the only row of an answer is a count of nothing."""
+    """Whether the only row of an answer is a count of 0, or is empty."""
     terms = [term for term in row if term is not None]
     return not terms or (len(terms) == 1 and getattr(terms[0], "value", "") == "0")
 
@@ -169,12 +167,12 @@ class SparqlStore(RdfStore):
         self._load = ""
         self._counts: dict[str, int] = {}
         self._pulled: dict[str, Any] = {}
-        # An address for updates of its own says how to write; else the store's kind does.
+        # A separate address for updates decides how to write; without one the kind of store does.
         self._update_given = endpoint.update_url != endpoint.query_url
         self._loader = Loader(endpoint, graph, base, self.sources, self._pull)
-        # By load, of which there is one at a time.
+        # By load; one at a time.
         self._patterns: dict[str, Any] = {}
-        #: Seconds that a look at the whole graph may take, where the call does not say.
+        #: Seconds that reading the whole graph may take, where the call states no timeout.
         self._long = 10 * endpoint.patience
 
     def __enter__(self) -> SparqlStore:
@@ -184,9 +182,7 @@ class SparqlStore(RdfStore):
         self.close()
 
     def close(self) -> None:
-        """Nothing to let go of: there is no connection between queries, and threads whose callers
-        went on were cut off.
-        """
+        """Do nothing: there is no connection between queries, and threads without a caller were cut off."""
 
     @property
     def timeout(self) -> float | None:
@@ -199,7 +195,7 @@ class SparqlStore(RdfStore):
     # -- the graph's node --------------------------------------------------------------------------
 
     def about(self) -> dict[str, list[str]]:
-        """What the graph's node says; raises where there is none, or a load is not finished."""
+        """The terms of the graph's node; raises where there is none, or a load is not finished."""
         found = state(self.endpoint, self.base)
         if "loading" in found:
             other = next((mark for mark in marks(found) if not mark.gone), None)
@@ -212,7 +208,7 @@ class SparqlStore(RdfStore):
 
     @property
     def schema(self) -> StoredSchema:
-        """What lowering knows; read once, and again after a load."""
+        """The schema for lowering; read once, and again after a load."""
         if self._schema is None:
             found = self.about()
             self._load, self._counts = found["load"][0], json.loads(found["counts"][0])
@@ -239,7 +235,7 @@ class SparqlStore(RdfStore):
         return found
 
     def survey(self) -> Survey:
-        """What the graph holds, as it was counted when it was loaded; read once for each load."""
+        """What the graph holds, counted when it was loaded; read once for each load."""
 
         def ask() -> Survey:
             kept = self.schema.kept
@@ -247,7 +243,7 @@ class SparqlStore(RdfStore):
                 rows = self.select(f"SELECT ?o WHERE {{ <{self.base}> <pred:survey> ?o }}")
                 kept["survey"] = stored_survey(in_pieces(row["o"].value for row in rows), self._load, self.schema, self._counts)
             found: Survey = kept["survey"]
-            # Of a graph that was loaded anew since, another is told.
+            # A graph that was loaded anew since has another survey.
             self._check_load()
             return found
 
@@ -265,8 +261,8 @@ class SparqlStore(RdfStore):
         return Target(GraphIris(self.base), self.schema, self._counts, dialect=self.endpoint.dialect)
 
     def select(self, text: str) -> list[QuerySolution]:
-        """The rows of a SELECT over the graph that this reader knows: a load that began since is an
-        error, or is seen whole.
+        """The rows of a SELECT over the graph whose schema is known; a load that began since is an error, or
+        is seen whole.
         """
         found: list[QuerySolution] = list(watched(self._run(self._guarded(text))))
         if not found or (len(found) == 1 and _nothing(found[0])):
@@ -284,20 +280,18 @@ class SparqlStore(RdfStore):
         return self.endpoint.query(text, graphs=(self.base,))
 
     def _guarded(self, text: str) -> str:
-        """The query, which gives nothing where the graph is not the one whose schema it was written
-        for.
-        """
+        """The query with a condition: it has no results where the schema is of another load."""
         mark = f'<{self.base}> <pred:load> "{self._load}" . '
         return text.replace("{ ", "{ " + mark, 1)
 
     def _check_load(self) -> None:
-        """After an answer with nothing in it: was that the guard?"""
+        """After an empty answer, raise if the graph was loaded anew (`_guarded`)."""
         if self.about()["load"] != [self._load]:
             self._schema = None
             raise _LoadedAnewError(f"graph {self.name!r} was loaded anew")
 
     def steady(self, ask: Callable[[], T]) -> T:
-        """What `ask` gives, of one state of the graph: asked again where it was loaded anew
+        """The result of `ask` from one state of the graph; it is called again if the graph was loaded anew
         meanwhile.
         """
         for _ in range(2):
@@ -306,7 +300,7 @@ class SparqlStore(RdfStore):
         return ask()
 
     def named(self, names: Iterable[str]) -> set[str]:
-        """Those of the names that an entity or concept has."""
+        """The names that an entity or concept has."""
         found: set[str] = set()
         for some in cut(names, self.endpoint.dialect.list_length):
             # One name is found by its index; Virtuoso is slow on long VALUES.
@@ -317,8 +311,8 @@ class SparqlStore(RdfStore):
         return found
 
     def all_names(self, around: Sequence[str]) -> list[str]:
-        """The names of all entities, concepts and rows; in a large graph those that stand around
-        some texts.
+        """The names of all entities, concepts and rows; in a large graph those that sort next to some
+        texts.
         """
         every = "SELECT DISTINCT ?n WHERE { ?e <pred:name> ?n"
         if sum(self._counts.get(kind, 0) for kind in ("entities", "concepts", "rows")) <= MOST_COMPARED:
@@ -345,13 +339,11 @@ class SparqlStore(RdfStore):
         return found
 
     def left(self) -> Snapshot | None:
-        """What a load that was ended half way left in the graph; None where that added to nothing."""
+        """What an interrupted load left in a graph that had content; None where there is no such load."""
         return self._pull(lenient=True) if any(mark.adds for mark in marks(state(self.endpoint, self.base))) else None
 
     def linked(self) -> Snapshot:
-        """The graph pulled into process, kept for as long as it is the same: for those who look
-        names up in it.
-        """
+        """The graph pulled into process to look up names, cached until it changes."""
         load = self.about()["load"][0]
         if load not in self._pulled:
             self._pulled.clear()
@@ -373,8 +365,8 @@ class SparqlStore(RdfStore):
         return RdfStore.explain(self._lowering(request.language), request)
 
     def _lowering(self, language: str) -> RdfStore:
-        """This store as lowering needs it: names in LLM queries are resolved among all of the
-        graph, which is pulled once.
+        """This store as lowering needs it: names in LLM queries are resolved in the whole graph, which is
+        pulled once.
         """
         return self if language == "kopl" else LinkedStore(self)
 
@@ -395,7 +387,7 @@ class SparqlStore(RdfStore):
         schema = self.schema
         if self._load not in self._patterns:
             self._patterns.clear()
-        # A thread that goes on without the call has a bound of its own.
+        # The thread may outlive the call, and has a deadline of its own.
         bound = self._long if current() else None
 
         def make() -> SparqlPatterns:
@@ -432,11 +424,11 @@ class SparqlStore(RdfStore):
     # -- loading -----------------------------------------------------------------------------------
 
     def push(self, snapshot: Snapshot, *, wait: float = 0.0, change: Change | None = None) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot as this graph, beside what the graph holds already but for what `change`
-        takes away; gives what it held, and holds now.
+        """Add a snapshot to what the graph holds, except for what `change` removes; returns the counts
+        before and after.
 
-        The same content again changes nothing. `wait` is for how many seconds to wait for another
-        loader; then, or where a load was ended, raises `StoreBusyError`.
+        The same content again changes nothing. `wait` is how many seconds to wait for another loader;
+        after that, or where a load was interrupted, raises `StoreBusyError`.
         """
         if self.read_only:
             raise ReadOnlyError.at(self.place)
@@ -451,11 +443,11 @@ class SparqlStore(RdfStore):
         return (found.get("what", []), all(mark.gone for mark in begun)) if begun else None
 
     def abandon(self) -> bool:
-        """Take back a load that was not finished: the graph holds what it held before. Whether
-        there was one.
+        """Undo a load that was not finished, so that the graph holds what it held before; whether there
+        was one.
 
-        Raises `StoreBusyError` while the process that loads is there. A process on another machine
-        may still be there: stop it first.
+        Raises `StoreBusyError` while the loading process runs. A process on another machine may still
+        run: stop it first.
         """
         if self.read_only:
             raise ReadOnlyError.at(self.place)
@@ -472,7 +464,7 @@ class SparqlStore(RdfStore):
         return True
 
     def delete(self) -> bool:
-        """Remove the graph from the store, and nothing else; whether there was one."""
+        """Remove this graph alone from the store; whether there was one."""
         if self.read_only:
             raise ReadOnlyError.at(self.place)
         found = bool(state(self.endpoint, self.base))

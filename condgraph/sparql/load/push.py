@@ -7,10 +7,10 @@ which every query of a reader asks for; once everything is there the node has `p
 one twice changes nothing: a load that was ended, begun again, goes on behind the last batch that is
 marked (`pred:loaded`), or, where it added to a graph that was there, sends everything again.
 
-A load that adds to a graph first writes what it will add, and what it will take away, into two
-named graphs beside it (`BASE.added/`, `BASE.removed/`), and touches the graph itself once both are
-whole (`pred:staged`): until then nothing has changed, and from then on it is known how the load is
-taken back (`abandon`).
+A load that adds to a graph first writes what it will add, and what it will remove, into two named
+graphs next to it (`BASE.added/`, `BASE.removed/`), and changes the graph itself once both are whole
+(`pred:staged`): until then nothing has changed, and from then on it is known how the load is
+undone (`abandon`).
 """
 
 from __future__ import annotations
@@ -36,13 +36,12 @@ from condgraph.sparql.layout import LAYOUT, GraphIris, encode, string
 from condgraph.sparql.load.write import counts, triples
 
 # -- what a store can keep ---------------------------------------------------------------------------
-# What a store would not keep as it is, looked for before anything is written: IRIs that are too
-# long for it.
+# IRIs that are too long for a store, found before anything is written.
 
 
 def check_loadable(snapshot: Snapshot, names: GraphIris, dialect: Dialect) -> None:
-    """Raise `LoadError` where the store would cut a name. Texts may have any length: long ones are
-    named by their hash.
+    """Raise `LoadError` where the store would cut a name. Texts may have any length: the IRIs of long
+    texts are hashes.
     """
     longest = dialect.longest_iri
     if longest is None:
@@ -70,15 +69,15 @@ def check_loadable(snapshot: Snapshot, names: GraphIris, dialect: Dialect) -> No
 # -- batches -----------------------------------------------------------------------------------------
 
 
-#: Characters of one literal of the schema; it stands in as many as it takes.
+#: Characters of one literal of the schema, which is written as several.
 _PIECE: Final = 30_000
-#: Raised when the triples or the schema of an older version would be read wrongly: the same content
-#: is written anew then.
+#: Goes up when the triples or the schema of an older version would be read wrongly; then the same
+#: content is written anew.
 FORMAT: Final = 4
 _STATE: Final = ("load", "loading", "loaded", "staged", "what", "schema", "counts", "layout", "label")
-#: What the graph's node says of its content.
+#: Terms of the graph's node about its content.
 _CONTENT: Final = ("load", "schema", "survey", "counts", "layout", "label")
-#: What it says of a load that is under way.
+#: Its terms about a running load.
 _UNDER_WAY: Final = ("loaded", "staged", "what", "loading")
 
 #: Triples that are removed at once where all of them take a server too long.
@@ -89,8 +88,8 @@ OnProgress = Callable[[int], None]
 
 
 def load_id(snapshot: Snapshot, change: str = "") -> str:
-    """A name for the load of this content, with what else it does: the same gives the same name.
-    That of all that a graph holds names its content.
+    """A name for the load of this content with this change: the same for the same load. That of all a
+    graph holds names its content.
     """
     digest = blake2b(content_digest(snapshot).encode(), digest_size=12)
     digest.update(f"{LAYOUT} {FORMAT} {change}".encode("utf-8", "surrogatepass"))
@@ -99,10 +98,10 @@ def load_id(snapshot: Snapshot, change: str = "") -> str:
 
 
 def state(endpoint: Endpoint, base: str, patience: float | None = None) -> dict[str, list[str]]:
-    """What the graph's node says of loads: `load`, or `loading` (see `Mark`) and `loaded`; nothing
+    """What the graph's node states about loads: `load`, or `loading` (see `Mark`) and `loaded`; empty
     where there is no graph.
 
-    The server has `patience` seconds to say it, at most as many as the endpoint gives it.
+    The server has `patience` seconds to answer, at most as many as the endpoint allows.
     """
     wanted = " ".join(f"<pred:{name}>" for name in _STATE)
     text = f"SELECT ?p ?o WHERE {{ <{base}> ?p ?o . VALUES ?p {{ {wanted} }} }}"
@@ -115,8 +114,8 @@ def state(endpoint: Endpoint, base: str, patience: float | None = None) -> dict[
 
 
 class Mark(NamedTuple):
-    """A load that is under way, or was ended: its name, whose it is (`Owner`), and whether the
-    graph had content before.
+    """A load that runs or was interrupted: its name, its owner (`Owner`), and whether the graph had
+    content before.
     """
 
     load: str
@@ -125,12 +124,12 @@ class Mark(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As it stands in the store."""
+        """The mark as it is written in the store."""
         return f"{self.load} {self.owner} {'adds' if self.adds else 'new'}"
 
     @property
     def gone(self) -> bool:
-        """Whether its writer has ended. A writer on another machine is taken to be at work."""
+        """Whether its writer has ended. A writer on another machine is assumed to run."""
         return self.owner == NOBODY or Owner.gone(self.owner, 0.0)
 
 
@@ -141,17 +140,17 @@ def marks(found: dict[str, list[str]]) -> list[Mark]:
 
 
 def claim(endpoint: Endpoint, base: str, mark: Mark, seen: dict[str, list[str]]) -> None:
-    """Become the writer of a graph whose node said `seen`; raises `StoreBusyError` where another
+    """Become the writer of a graph whose node stated `seen`; raises `StoreBusyError` where another load
     has begun as well.
 
-    A store has no transactions over several requests: a loader marks the graph, looks whether it is
-    alone, and steps back if not.
+    A store has no transactions over several requests: a loader marks the graph, checks that it is
+    alone, and withdraws if not.
     """
     before = set(marks(seen))
     _insert(endpoint, base, [_marked(base, mark)])
     now = state(endpoint, base)
     alone = set(marks(now)) - {mark} == before
-    # What a load that was ended had left is this one's now; else everything stays as it was.
+    # The marks of interrupted loads are replaced by this one; otherwise everything stays as it was.
     for other in before if alone and now.get("load") == seen.get("load") else {mark}:
         endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {_marked(base, other)} }} }}")
     if not alone or now.get("load") != seen.get("load"):
@@ -174,12 +173,11 @@ def write_snapshot(
     begun: dict[str, list[str]] | None = None,
     on_progress: OnProgress = lambda written: None,
 ) -> None:
-    """Make the graph hold `snapshot`, whose content includes that of `previous`, which the store
-    holds.
+    """Make the graph hold `snapshot`, whose content includes that of `previous`, which the store holds.
 
-    The caller has claimed the graph (`claim`). `load` names the load, `what` its sources; `begun`
-    is the state of one of this name that was ended. Everything is sent again then, but for the
-    batches that are marked where the load was into an empty graph.
+    The caller has claimed the graph (`claim`). `load` names the load, `what` its sources; `begun` is
+    the state of an interrupted load of this name. Everything is sent again then, except for batches
+    that are marked as loaded into an empty graph.
     """
     node = f"<{base}>"
     if begun is None:
@@ -205,7 +203,7 @@ def write_snapshot(
         for batch in cut(sorted(known - new), endpoint.dialect.update_batch):
             endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {_joined(batch)} }} }}")
     if begun is not None:
-        # Nobody knows what a load that was ended left: everything is sent.
+        # What an interrupted load left is unknown: everything is sent.
         known.clear()
     about.clear()
     marks = [] if begun is None or previous is not None else [mark.split(" ") for mark in begun.get("loaded", ())]
@@ -225,15 +223,15 @@ def write_snapshot(
 
 
 def _finish(endpoint: Endpoint, base: str, load: str, texts: Mapping[str, str]) -> None:
-    """Write what is kept of a graph that is there as a whole, and mark the graph as loaded: by the
-    name of its content, since a load may come again after others.
+    """Write the texts that belong to a complete graph, and mark the graph as loaded, with the name of its
+    content, since the same load may come again after others.
     """
     node = f"<{base}>"
     for name, text in texts.items():
         for number, begin in enumerate(range(0, len(text), _PIECE)):
             _insert(endpoint, base, [f"{node} <pred:{name}> {string(f'{number:06d} {text[begin : begin + _PIECE]}')}"])
-    # Until here others see that a load is under way: its mark goes last, and in one step. What is
-    # noted of the load says nothing then.
+    # Until here readers see a running load: its mark is replaced last, in one step. The other notes of
+    # the load are without meaning after that.
     endpoint.update(
         f"DELETE {{ GRAPH <{base}> {{ {node} <pred:loading> ?mark }} }} "
         f"INSERT {{ GRAPH <{base}> {{ {node} <pred:load> {string(load)} }} }} "
@@ -244,14 +242,12 @@ def _finish(endpoint: Endpoint, base: str, load: str, texts: Mapping[str, str]) 
 
 
 def is_staged(begun: dict[str, list[str]]) -> bool:
-    """Whether a load that was ended had written down all that it would do, and may have done some
-    of it.
-    """
+    """Whether an interrupted load had staged all of its changes, and may have made some of them."""
     return any(mark.load in begun.get("staged", ()) for mark in marks(begun))
 
 
 def abandon(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> bool:
-    """Take back a load that was ended; whether anything is left of the graph."""
+    """Undo an interrupted load; whether anything is left of the graph."""
     if not any(mark.adds for mark in marks(begun)):
         remove(endpoint, base)
         return False
@@ -261,7 +257,7 @@ def abandon(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> bool:
 
 
 def take_back(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> None:
-    """Take back what a load that was ended did to a graph that had content, but for its mark."""
+    """Undo the changes of an interrupted load to a graph that had content, except for its mark."""
     staged = is_staged(begun)
     if not staged and "load" not in begun:
         raise StoreDamagedError(
@@ -278,12 +274,12 @@ def take_back(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> Non
 
 
 def remove(endpoint: Endpoint, base: str) -> None:
-    """Remove a graph's triples, whose subjects are all under BASE. Where others stand in the same
-    named graph, these stay.
+    """Remove a graph's triples, whose subjects are all under BASE. Other triples in the same named graph
+    stay.
 
-    One request where the server's own limit of time suffices for it; else so many at once. Whoever
-    comes meanwhile, or after that was ended, finds a load into an empty graph that is under way, or
-    was ended, and never a graph of which a part is gone.
+    One request where the server's own time limit suffices; else batches. Readers meanwhile, and after
+    an interruption, see a load into an empty graph that runs or was interrupted, never a part of the
+    graph.
     """
     _clear(endpoint, base)
     foreign = f"?s ?p ?o FILTER(!STRSTARTS(STR(?s), {string(base)}))"
@@ -302,7 +298,7 @@ def _remove_some_at_once(endpoint: Endpoint, base: str) -> None:
     try:
         _insert(endpoint, base, [_marked(base, Mark("removed", owner.name, adds=False))])
         _forget(endpoint, base, (*_CONTENT, *_UNDER_WAY[:-1]))
-        # What the graph's own node says goes last.
+        # The triples of the graph's own node go last.
         ours = f"FILTER(STRSTARTS(STR(?s), {string(base)}) && ?s != <{base}>)"
         _each(endpoint, base, f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} }}", _AT_ONCE, ours)
         endpoint.update(f"DELETE WHERE {{ GRAPH <{base}> {{ <{base}> ?p ?o }} }}")
@@ -311,7 +307,7 @@ def _remove_some_at_once(endpoint: Endpoint, base: str) -> None:
 
 
 def _stage(endpoint: Endpoint, base: str, load: str, added: set[str], removed: set[str]) -> None:
-    """Write down what a load will do, before it does any of it; also what the graph's node says of
+    """Write what a load will change before it changes anything; also the terms of the graph's node about
     its content.
     """
     _clear(endpoint, base)
@@ -327,8 +323,8 @@ def _stage(endpoint: Endpoint, base: str, load: str, added: set[str], removed: s
 
 
 def _each(endpoint: Endpoint, graph: str, change: str, most: int, which: str = "") -> None:
-    """Make a change, which takes triples from a named graph, with those triples there (`which` is a
-    filter), at most so many at once, until none are left.
+    """Repeat an update that removes triples from a named graph (`which` is a filter), at most `most` at
+    once, until none are left.
     """
     some = f"?s ?p ?o {which}".rstrip()
     while endpoint.query(f"ASK {{ {some} }}", graphs=(graph,)):
@@ -341,7 +337,7 @@ def _clear(endpoint: Endpoint, base: str) -> None:
 
 
 def in_pieces(pieces: Iterable[str]) -> str:
-    """A text from the literals that it stands in, which say their places."""
+    """A text from its literals, which begin with their numbers."""
     return "".join(piece[7:] for piece in sorted(pieces))
 
 
@@ -351,7 +347,7 @@ def _forget(endpoint: Endpoint, base: str, names: Iterable[str]) -> None:
 
 
 def _insert(endpoint: Endpoint, base: str, lines: Iterable[str]) -> None:
-    """Add triples; where the server finds a request too large it is sent in halves."""
+    """Add triples; a request that the server finds too large is sent in halves."""
     batch = list(lines)
     if not batch:
         return
@@ -377,13 +373,13 @@ def _joined(lines: list[str]) -> str:
 
 Counts = dict[str, int]
 NOTHING: Final = Change()
-#: Seconds after which a loader looks again whether another one is done.
+#: Seconds after which a loader checks again whether another one is done.
 _AGAIN = 0.1, 0.5
 
 
 class Loader:
-    """Loads into one graph. `sources` gives those that the graph has, `pull` the graph itself
-    (leniently, where a load of it was ended).
+    """Loads into one graph. `sources` gives the graph's sources, `pull` the graph itself (leniently, for
+    an interrupted load).
     """
 
     def __init__(
@@ -393,12 +389,12 @@ class Loader:
         self._sources, self._pull = sources, pull
 
     def push(self, snapshot: Snapshot, *, wait: float, by_update: bool, change: Change | None = None) -> tuple[Counts, Counts]:
-        """Write a snapshot beside what the graph holds, but for what `change` takes away; what it
-        held, and holds now.
+        """Add a snapshot to what the graph holds, except for what `change` removes; returns the counts
+        before and after.
 
-        `wait` is how many seconds to wait for another loader; then, or where a load was ended,
-        raises `StoreBusyError`. `by_update` leaves the Graph Store Protocol out, where its address
-        is not given.
+        `wait` is how many seconds to wait for another loader; after that, or where a load was
+        interrupted, raises `StoreBusyError`. `by_update` does not use the Graph Store Protocol unless
+        its address is configured.
         """
         until, owner = time.monotonic() + wait, Owner()
         try:
@@ -411,7 +407,7 @@ class Loader:
     ) -> tuple[Counts, Counts]:
         while True:
             try:
-                # A caller who says how long to wait waits no longer than that for a silent server.
+                # A caller who states how long to wait waits no longer for a silent server.
                 patience = max(until - time.monotonic(), LEAST) if wait else None
                 return self._push(snapshot, owner, patience, by_update, change)
             except OvertakenError:
@@ -420,7 +416,7 @@ class Loader:
                 left = until - time.monotonic()
                 if left <= 0:
                     raise
-                # Loaders that met step back, and come again at different times.
+                # Loaders that collided withdraw, and try again at different times.
                 time.sleep(min(left, random.uniform(*_AGAIN)))
 
     def _push(
@@ -445,14 +441,13 @@ class Loader:
             return held, held
         adds = any(mark.adds for mark in begun) if begun else "load" in found
         if adds and not begun:
-            # Before anything is written: a load that fails for its sources leaves the graph as it
-            # was.
+            # Before anything is written: a load with a problem in its sources leaves the graph as it was.
             change.check(self._sources(), snapshot)
         claim(endpoint, base, Mark(load, owner, adds), found)
         previous = None
         if adds:
             if begun:
-                # What a load that was ended did of this is taken back, and all of it done again.
+                # The changes of the interrupted load are undone, and all are made again.
                 take_back(endpoint, base, found)
             previous = self._pull(False)
             snapshot = change.joined(previous, snapshot)
@@ -464,15 +459,15 @@ class Loader:
 
 
 def busy(graph: str, mark: Mark) -> StoreBusyError:
-    """What to say of a load that somebody is at."""
+    """The error where another process loads."""
     return StoreBusyError(
         f"graph {graph!r} is being loaded by {Owner.place(mark.owner)}", hint="wait= waits for it; or stop that process"
     )
 
 
 def unfinished(graph: str, begun: dict[str, list[str]], what: list[str] | None = None) -> StoreBusyError:
-    """What to say of a load that was ended, or is another process's; `what` are the sources that
-    were to be loaded now.
+    """The error where a load was interrupted, or is another process's; `what` are the sources to load
+    now.
     """
     sources = sorted(begun.get("what", ()))
     named = f"a load of {', '.join(map(repr, sources[:5]))}" if sources else "another load"
