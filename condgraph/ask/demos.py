@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
 
 
-# -- demos -------------------------------------------------------------------------------------------
+# -- demonstrations --------------------------------------------------------------------------------
 # A question is stored with its entities and numbers masked, so that questions of one form are equal
 # whatever they are about. A program is stored only if it runs, and gives the answer where one is given.
 
@@ -84,7 +84,7 @@ class Demos:
     def __repr__(self) -> str:
         return f"<{len(self)} demonstrations>"
 
-    # -- keeping -----------------------------------------------------------------------------------
+    # -- storage -----------------------------------------------------------------------------------
 
     def add(
         self,
@@ -199,7 +199,7 @@ class Demos:
                 kept += 1
         return kept
 
-    # -- finding -----------------------------------------------------------------------------------
+    # -- search ------------------------------------------------------------------------------------
 
     def similar(self, form: str, most: int, *, via: str | None = None, without: str | None = None) -> list[Similar]:
         """The demonstrations whose masked questions are most similar to `form`, each program once, of
@@ -313,7 +313,7 @@ def _same(texts: Iterable[Any]) -> list[str]:
     return sorted({" ".join(str(text).split()).casefold() for text in texts})
 
 
-# -- learn -------------------------------------------------------------------------------------------
+# -- learning from answers -------------------------------------------------------------------------
 # Demonstrations from questions and answers (TrustUQA, section 3.3): the model writes programs, and
 # those that give the answers are added.
 

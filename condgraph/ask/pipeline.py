@@ -439,7 +439,7 @@ class Asking:
     #: Whether the model may still be asked.
     asks = True
 
-    # -- all of it ---------------------------------------------------------------------------------
+    # -- the outcome -------------------------------------------------------------------------------
 
     def run(self) -> Asked:
         """Ask, and return the outcome; errors of the model and of its programs are part of it."""
@@ -471,7 +471,7 @@ class Asking:
             return self._decided()
         return self._outcome("budget")
 
-    # -- asking the model --------------------------------------------------------------------------
+    # -- attempts ----------------------------------------------------------------------------------
 
     def _samples(self, messages: list[Message], runner: Runner, known: Known) -> None:
         """Run every sample once; where none gives an answer, repair the first."""
@@ -609,7 +609,7 @@ class Asking:
             self.report("run", ran, attempt.error or gave)
         return attempt
 
-    # -- after -------------------------------------------------------------------------------------
+    # -- votes and outcome -------------------------------------------------------------------------
 
     def _decided(self) -> Asked:
         """The outcome of the attempts: the answer of most samples, a choice, or why there is none."""

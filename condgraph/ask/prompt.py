@@ -202,7 +202,7 @@ def schema_of(store: Store) -> KnownSchema:
     return seen[-1]
 
 
-# -- mentions ----------------------------------------------------------------------------------------
+# -- mentions --------------------------------------------------------------------------------------
 # Entities that a question names, exactly or nearly, and texts between quotes or brackets.
 
 
@@ -345,7 +345,7 @@ def _similar(question: str, spans: list[tuple[int, int]], taken: Sequence[Mentio
     return result
 
 
-# -- excerpt -----------------------------------------------------------------------------------------
+# -- excerpts of the schema ------------------------------------------------------------------------
 # The part of a schema that a question needs, as text within a budget of tokens (TrustUQA, E.3).
 #
 # First come the entities in the question with the relations one and two steps from them, and the
@@ -521,7 +521,7 @@ def _kept_around(known: Known, store: Store, names: tuple[str, ...]) -> dict[str
     return result
 
 
-# -- the text --------------------------------------------------------------------------------------
+# -- text of an excerpt ----------------------------------------------------------------------------
 
 
 class _Writer:
@@ -628,7 +628,7 @@ class _Writer:
         return text, [*told, *kept]
 
 
-# -- prompt ------------------------------------------------------------------------------------------
+# -- prompt files ----------------------------------------------------------------------------------
 # A prompt is a text file `NAME.vN.txt` in `prompts`; files of the same names in a folder given as
 # `prompts=` take precedence. Fields are in braces. Data of the graph is in a block between two marks
 # with a nonce, which no name can contain, as JSON strings without control characters.

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from condgraph.overview.survey import Survey
 
 
-# -- records -----------------------------------------------------------------------------------------
-
-
 #: How a question ended: with an answer; with a program that ran without a result; with a name whose
 #: meaning the user has to choose; without any program that ran; with a model that declined; with a
 #: spent budget.

@@ -19,7 +19,7 @@ from condgraph.engine.bounds import check
 from condgraph.engine.errors import ChainError
 from condgraph.engine.facts import Entity
 
-# -- lexicon -----------------------------------------------------------------------------------------
+# -- names as sorted token sequences ---------------------------------------------------------------
 # Sorted token sequences, in which a prefix is a range: tries without nodes.
 #
 # The names of a graph in process are encoded and sorted once for each tokenizer (`Lexicon`); the
@@ -266,7 +266,7 @@ def names_of(place: LocalPlace, coder: Coder) -> Names | None:
     return names
 
 
-# -- shared ------------------------------------------------------------------------------------------
+# -- what chains of one graph share ----------------------------------------------------------------
 # What the chains over one graph and one tokenizer share: names by their tokens, and the heads of the
 # statements that lead to an entity.
 
@@ -318,7 +318,7 @@ class Shared:
         return Loose([self.sequence(text, suffix) for text in texts], payload)
 
 
-# -- every -------------------------------------------------------------------------------------------
+# -- all triples that may follow -------------------------------------------------------------------
 # All triples that may follow as token sequences, put together at once instead of token by token:
 # for grammars, which need every one of them before the first token.
 #
@@ -459,7 +459,7 @@ def _at(chain: Chain, heads: Lexicon, head: int) -> Chain | None:
     return result
 
 
-# -- chain -------------------------------------------------------------------------------------------
+# -- the constraint --------------------------------------------------------------------------------
 # No index grows with the graph. The triples that may follow are read part by part: heads as sorted
 # runs of ranks, one for each visited entity; relations and tails once their head, and their relation,
 # is written. Where no triple may follow, the set of tokens is empty.

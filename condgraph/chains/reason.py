@@ -73,10 +73,7 @@ def _pieces(question: str) -> Iterator[tuple[str, int, int]]:
                     yield item, begin, end
 
 
-# -- all of it ---------------------------------------------------------------------------------------
-
-
-# -- answer ------------------------------------------------------------------------------------------
+# -- answers ---------------------------------------------------------------------------------------
 # The answer: the entity or value, the chain that leads to it with its statements, and separately the
 # text of the model.
 
@@ -182,7 +179,7 @@ def _text(value: Entity | Value) -> str:
     return value.name if isinstance(value, Entity) else text_of(value)
 
 
-# -- prompt ------------------------------------------------------------------------------------------
+# -- prompts ---------------------------------------------------------------------------------------
 # What a model is told before it writes a chain: instruction, three examples with their contexts, the
 # context of the question (DoG, Table 6, in words of our own).
 
@@ -242,7 +239,7 @@ def _asked(context: Sequence[str], question: str) -> str:
     return f"{held}Question: {' '.join(question.split())}"
 
 
-# -- part --------------------------------------------------------------------------------------------
+# -- a part of the graph ---------------------------------------------------------------------------
 # A part of a graph for a question: the triples most like it that its entities are joined to (DoG,
 # Appendix B), and a graph of no more than those.
 
@@ -354,7 +351,7 @@ def part_of(place: Place, statements: Iterable[int]) -> Place:
     return cast("Place", _Part(place, statements))
 
 
-# -- reason ------------------------------------------------------------------------------------------
+# -- the algorithm ---------------------------------------------------------------------------------
 # Each step lets every chain write triples that may follow, and keeps the best chains; between triples
 # a model may say in words what it found, and whether it goes on. The answer is one of the things in
 # the best chain.

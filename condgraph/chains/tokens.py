@@ -32,7 +32,6 @@ _TRIED: Final = (
     ('"a \\u003c b" #Q1', "名前", '"text" [start time: 2001-05-29]'),
     ("...", "?", "$"),
 )
-_MANY: Final = 4096
 
 
 class Tokens(Protocol):

@@ -136,7 +136,7 @@ class Walk:
         return "\n".join(map(str, self.triples))
 
 
-# -- judging a text ----------------------------------------------------------------------------------
+# -- verification of texts -------------------------------------------------------------------------
 # Any text judged: which triples stand in it, and whether they are a well-formed chain (DoG, section
 # 2.2).
 #

@@ -31,7 +31,7 @@ from condgraph.grammars.parts import (
 from condgraph.grammars.vocabulary import Has, Vocabulary
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
 
-# -- kopl --------------------------------------------------------------------------------------------
+# -- programs as text ------------------------------------------------------------------------------
 # Programs are written with every text as a JSON string: `Find("Nepal") Relate("capital", "forward")`.
 # A set is a beginning and steps that lead on; `And` and `Or` close a further set behind one, which
 # stands one level deeper. A function whose text has a type (FilterNum, the value of a qualifier) is
@@ -269,7 +269,7 @@ def literals_of(names: Vocabulary) -> dict[str, Part]:
     }
 
 
-# -- kopl tree ---------------------------------------------------------------------------------------
+# -- programs as trees -----------------------------------------------------------------------------
 # KoPL for servers that take a JSON schema: programs as trees, in which each function holds the sets
 # that it takes, so that the schema alone keeps them well formed; and from a tree back to a program.
 #

@@ -32,7 +32,7 @@ from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.llm.functions import FUNCTIONS, TABLE
 from condgraph.languages.llm.syntax.tokens import DOUBLE, SINGLE
 
-# -- llm texts ---------------------------------------------------------------------------------------
+# -- names and texts in quotes ---------------------------------------------------------------------
 # What stands between the quotes of LLM queries: names as they are written, texts that are values, the
 # words of a step.
 
@@ -86,7 +86,7 @@ def texts() -> dict[str, Part]:
     }
 
 
-# -- llm groups --------------------------------------------------------------------------------------
+# -- predicates by what fits them ------------------------------------------------------------------
 # Predicates in groups beside which the same may stand in an LLM query, and the rules of the literals
 # that their objects and qualifiers are compared with.
 
@@ -201,7 +201,7 @@ class Groups:
         ]
 
 
-# -- llm query ---------------------------------------------------------------------------------------
+# -- programs as lines -----------------------------------------------------------------------------
 # A relation decides what may stand beside it: what its objects are (entities, texts, numbers with its
 # units, times) decides how they are compared, and the qualifiers of its facts are the keys. What a
 # function takes has to be what the line before gives: functions of rows follow a search for rows in a
@@ -431,7 +431,7 @@ def _said(line: int, call: Part) -> Part:
     return Seq((step, Text(f'Query{line}: "'), call, Text('"')))
 
 
-# -- llm tree ----------------------------------------------------------------------------------------
+# -- programs as trees -----------------------------------------------------------------------------
 # LLM queries for servers that take a JSON schema: the last query as a tree, in which each call holds
 # those that it takes; and from a tree back to numbered lines.
 #
@@ -645,7 +645,7 @@ def _condition(operators: Sequence[str], values: list[dict[str, Any]]) -> dict[s
     return object_schema({"is": _OPERATORS[len(operators)], "value": values[0] if len(values) == 1 else {"anyOf": values}})
 
 
-# -- back to text ----------------------------------------------------------------------------------
+# -- from trees to lines ---------------------------------------------------------------------------
 
 
 def program(text: str) -> str:

@@ -12,7 +12,7 @@ from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.logic.formula import And, Atom, Constant, Exists, Formula, Not, Or, Query, Typed, Variable, name_text
 from condgraph.languages.logic.text import MOST_ATOMS
 
-# -- logic -------------------------------------------------------------------------------------------
+# -- queries as formulas ---------------------------------------------------------------------------
 # ?x : exists ?a. capital("Nepal", ?a) and twin(?a, ?x) and not port(?x)
 #
 # What stands at one level speaks of one variable: `?x`, below an `exists` `?a`, below another `?b`. A
@@ -122,7 +122,7 @@ def _atoms(level: int, deepest: int) -> int:
     return _GROUPED if level >= deepest else max(_GROUPED, 1 + _beside(level) * _atoms(level + 1, deepest))
 
 
-# -- logic tree --------------------------------------------------------------------------------------
+# -- queries as trees ------------------------------------------------------------------------------
 # Logical queries for servers that take a JSON schema: queries as trees of sets, and from a tree back
 # to a query.
 #

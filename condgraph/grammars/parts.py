@@ -135,7 +135,7 @@ def mentioned(part: Part) -> set[str]:
     return mentioned(part.part) if isinstance(part, Repeat) else set()
 
 
-# -- forms -------------------------------------------------------------------------------------------
+# -- formats ---------------------------------------------------------------------------------------
 # A grammar written as GBNF (llama.cpp), for Lark, or as one regular expression.
 
 

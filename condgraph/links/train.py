@@ -21,7 +21,7 @@ from condgraph.links.embeddings import Embeddings, Floats
 from condgraph.links.ranks import Ranking, rank_edges
 from condgraph.links.step import Batch, Learner, NumpyLearner, sampled
 
-# -- questions ---------------------------------------------------------------------------------------
+# -- batches of questions --------------------------------------------------------------------------
 # Training asks each (h, r) of a graph once, forward and inverse, with all its tails, in batches of
 # random order.
 
@@ -83,7 +83,7 @@ def _cut(order: Ints, size: int) -> list[Ints]:
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
-# -- checkpoint --------------------------------------------------------------------------------------
+# -- checkpoints -----------------------------------------------------------------------------------
 # The state of a training as one `.npz` file. A training that continues from it gives the same numbers
 # as one without interruption (in NumPy; a GPU rounds differently).
 
@@ -175,7 +175,7 @@ def kept(place: str | os.PathLike[str], of: Mapping[str, Any], shapes: tuple[tup
     return Standing(tables, best, *numbers)  # type: ignore[arg-type]
 
 
-# -- train -------------------------------------------------------------------------------------------
+# -- training --------------------------------------------------------------------------------------
 # Every relation has an inverse with vectors of its own (reciprocals), so that heads are predicted as
 # tails are. Each (h, r) of a graph is one question, with all of its tails.
 

@@ -19,7 +19,7 @@ from condgraph.engine.addresses import parse
 from condgraph.engine.errors import MissingExtraError, ModelError, OptionError, shortened
 from condgraph.models.chat import ChatOptions, ChatRequest, Completion, Completions, Finish, Message, Usage, Wait
 
-# -- openai server -----------------------------------------------------------------------------------
+# -- servers ---------------------------------------------------------------------------------------
 # The address and the key of a server with OpenAI's API, for chat completions and embeddings.
 
 
@@ -62,7 +62,7 @@ def openai_server(base_url: str | None, api_key: str | None) -> OpenAIServer:
     return OpenAIServer(openai, base_url, place, key)
 
 
-# -- openai faults -----------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------
 # Errors of servers: the parameter that a server does not take, whether and when to retry, and hints.
 
 
@@ -141,7 +141,7 @@ def hint_of(error: Any) -> str | None:
     return "it is busy: wait, or ask for less at a time" if status == 429 else None
 
 
-# -- openai reply ------------------------------------------------------------------------------------
+# -- replies ---------------------------------------------------------------------------------------
 # Replies are one JSON object, or a stream of events with pieces of it.
 
 
@@ -268,7 +268,7 @@ def _joined(events: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
     }
 
 
-# -- server tokens -----------------------------------------------------------------------------------
+# -- tokenizers ------------------------------------------------------------------------------------
 # The tokenizer of a model behind a server: the server's own `/tokenize` (llama.cpp, vLLM), or
 # `tiktoken` for OpenAI's models.
 
@@ -367,7 +367,7 @@ def _tiktoken(model: str) -> Any:
         return False
 
 
-# -- openai chat -------------------------------------------------------------------------------------
+# -- the model -------------------------------------------------------------------------------------
 # A busy or failing server (429, 5xx, no connection), a broken reply and a stream that stops are
 # retried after waits that double, within the time of the call. A parameter that a server refuses (a
 # schema, a seed, several completions at once) is left out from then on, and logged. No message or

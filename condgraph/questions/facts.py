@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
-# -- alike -------------------------------------------------------------------------------------------
+# -- similar values --------------------------------------------------------------------------------
 # Values that differ, and values that are like one: what wrong choices are taken from.
 #
 # A snapshot keeps the values of a predicate by type, unit and size, so that each different one is
@@ -91,7 +91,7 @@ class Alike:
         return [Group(starts[at], starts[at + 1], keys[starts[at] : starts[at + 1]]) for at in wanted]
 
 
-# -- facts -------------------------------------------------------------------------------------------
+# -- drawing facts ---------------------------------------------------------------------------------
 # Drawing statements as they come would give what there is most of: nearly no qualifiers, and always
 # the same hubs. So the kind is drawn first (a relation, a text, a number, a time; with qualifiers or
 # without), then, every second time, a predicate with the weight of the square root of how many such

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-# -- lexicon -----------------------------------------------------------------------------------------
+# -- words -----------------------------------------------------------------------------------------
 # The words that the form rules know: short names, irregular forms, events, and what only people
 # have.
 
@@ -94,7 +94,7 @@ PEOPLE_ARE: Final = _set(
 )
 
 
-# -- forms -------------------------------------------------------------------------------------------
+# -- relations and events --------------------------------------------------------------------------
 # Names are read as they are written (`place of birth`, `PLACE_OF_BIRTH`, `placeOfBirth`, `dob`), and
 # told apart by their first and last words: a passive ("directed by"), a verb ("shares border with",
 # `ACTED_IN`), an event ("date founded"), a noun with "of" ("capital of"), a noun ("place of birth").
@@ -304,7 +304,7 @@ def event(key: str) -> Event | None:
     return None
 
 
-# -- small words -----------------------------------------------------------------------------------
+# -- articles, plurals, units ----------------------------------------------------------------------
 
 
 def a(noun: str) -> str:

@@ -107,9 +107,6 @@ def distance(one: str, other: str) -> float:
     return before[-1] / max(len(a), len(b), 1)
 
 
-# -- generation --------------------------------------------------------------------------------------
-
-
 # -- quotas ------------------------------------------------------------------------------------------
 # How many of which: quotas of kinds and hops, and what was asked already, in bounded memory.
 
@@ -204,7 +201,7 @@ class Seen:
         return new
 
 
-# -- subgraph ----------------------------------------------------------------------------------------
+# -- graph patterns --------------------------------------------------------------------------------
 # The same question as a graph pattern, where relations alone describe what is asked for.
 #
 # A description may mean one entity in two places, and a pattern has another entity for each of its
@@ -283,7 +280,7 @@ def _named(target: Description, entity: int, facts: Facts) -> bool:
     return target.name is None or facts.snapshot.name(entity) == target.name
 
 
-# -- asking ------------------------------------------------------------------------------------------
+# -- samplers --------------------------------------------------------------------------------------
 # What is asked of what was described: one sampler for each of the nine kinds (KQA Pro, Table 8).
 #
 # Each gives an `Ask` whose answer is one value, and no matter of course; None where the sample did
@@ -563,7 +560,7 @@ def _comparable(one: Cell, other: Cell) -> bool:
     return False
 
 
-# -- generate ----------------------------------------------------------------------------------------
+# -- generation ------------------------------------------------------------------------------------
 # An iterator that holds what it needs to know of the schema, 4 MiB to know what was asked already,
 # and no question that it gave. What it does next follows from its seed and the graph alone.
 

@@ -14,10 +14,7 @@ from condgraph.engine.errors import LoadError, OptionError, nearest
 from condgraph.questions.choices import UNKNOWN_CHOICE, equal
 from condgraph.questions.description import Call
 
-# -- records -----------------------------------------------------------------------------------------
-
-
-# -- record ------------------------------------------------------------------------------------------
+# -- records ---------------------------------------------------------------------------------------
 
 
 #: The categories of KQA Pro's Table 5; "Zero-shot" depends on a split (`splits`).
@@ -150,7 +147,7 @@ def categories_of(calls: Sequence[Call], hops: int) -> tuple[str, ...]:
     return tuple(name for name in CATEGORIES if there[name])
 
 
-# -- formats -----------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 # Questions as files: the data set's JSON, JSON lines with everything, CSV.
 
 
@@ -207,10 +204,6 @@ def read(lines: Iterable[str]) -> Iterator[Question]:
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                 raise LoadError(f"it is no question: {type(error).__name__} {error}", row=number) from None
             yield result
-
-
-# -- splits ------------------------------------------------------------------------------------------
-# Sets of questions: what a set consists of, and its parts.
 
 
 # -- distribution ------------------------------------------------------------------------------------

@@ -22,8 +22,6 @@ from condgraph.questions.words import attribute, plain, superlative, when
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-__all__ = ["Asked", "Column", "Table", "TableAsker", "tables_of"]
-
 
 # -- columns -----------------------------------------------------------------------------------------
 # The tables of a snapshot that questions can be made about, and their columns.
@@ -91,7 +89,7 @@ def _measures(snapshot: Snapshot, predicate: int, name: str) -> bool:
     return not is_code(name, Quantity(0)) and not truth and not refers
 
 
-# -- tables ------------------------------------------------------------------------------------------
+# -- questions -------------------------------------------------------------------------------------
 
 
 #: Of a larger table so many rows are drawn where values are compared.

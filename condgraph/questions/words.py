@@ -13,7 +13,7 @@ from condgraph.questions.description import Ask, Cell, Condition, Description, L
 from condgraph.questions.forms import PEOPLE_ARE, PEOPLE_HAVE, PREPOSITIONS, TAKEN
 from condgraph.questions.locate import is_code
 
-# -- spelled -----------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 # Values in words: numbers with their units, times, comparisons.
 
 
@@ -182,7 +182,7 @@ def _ing(key: str) -> bool:
     return key in ("excluding", "including", "following", "replacing")
 
 
-# -- words -------------------------------------------------------------------------------------------
+# -- descriptions and questions --------------------------------------------------------------------
 
 
 _PEOPLE: Final = frozenset({"human", "person", "people", "man", "woman"})

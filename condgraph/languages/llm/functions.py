@@ -58,7 +58,6 @@ _NUMBER: Final = ("n", "count", "number", "k")
 _GREATER: Final = {"operator": ">"}
 _LESS: Final = {"operator": "<"}
 _COUNTS: Final = {"of": "count"}
-_EQUAL: Final = {"operator": "="}
 _YEARS: Final = {"unit": "years"}
 _SIGNED: Final = {"absolute": "false"}
 

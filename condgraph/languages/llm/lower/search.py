@@ -460,9 +460,6 @@ class SearchCall:
         self.led.append(result[0] if len(result) == 1 else literal.text)
         return result or (name,)
 
-    def _kinds(self, relation: Relation) -> Kinds:
-        return NUMBERS if relation.numbers else self._column(relation).kinds
-
     # -- results -----------------------------------------------------------------------------------
 
     def entities(self, node: Entities, relation: Relation | None) -> Result:
