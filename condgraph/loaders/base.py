@@ -228,3 +228,47 @@ class Format:
                     candidates=nearest(option, self.options),
                     hint="it takes: " + (", ".join(self.options) or "none"),
                 )
+
+
+def option_text(options: Options, name: str, default: str = "") -> str:
+    """An option that is text; raises `OptionError` for anything else."""
+    value = options.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise OptionError(f"{name}= is text, not {type(value).__name__}")
+    return value
+
+
+def option_texts(options: Options, name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+    """An option that is one text or several; raises `OptionError` for anything else."""
+    value = options.get(name)
+    if value is None:
+        return tuple(default)
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, Mapping)):
+        texts = tuple(value)
+        if all(isinstance(text, str) for text in texts):
+            return texts
+    raise OptionError(f"{name}= is a text or a list of texts")
+
+
+def option_choice(options: Options, name: str, choices: Sequence[str]) -> str:
+    """An option that is one of several words, the first by default; raises `OptionError` for
+    anything else.
+    """
+    value = options.get(name)
+    if value is None:
+        return choices[0]
+    if value not in choices:
+        raise OptionError(f"{name}= is one of {', '.join(choices)}, not {value!r}")
+    return str(value)
+
+
+def option_bool(options: Options, name: str) -> bool | None:
+    """An option that is true or false, None where it is not given; raises `OptionError` for anything else."""
+    value = options.get(name)
+    if value is None or isinstance(value, bool):
+        return value
+    raise OptionError(f"{name}= is true or false, not {value!r}")

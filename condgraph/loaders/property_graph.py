@@ -30,12 +30,11 @@ from condgraph.engine.bounds import check
 from condgraph.engine.errors import FormatError, LoadError, OptionError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement
 from condgraph.engine.values import Value, collapse
-from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.base import Format, Options, Reading, option_bool
 from condgraph.loaders.files import ENCODING_HELP, head_text, is_document, path_of, read_head, stem_of, suffix_of
 from condgraph.loaders.table.column_types import Cell, Declared, Profile
 from condgraph.loaders.table.dialect import sample_rows
 from condgraph.loaders.table.joins import plain
-from condgraph.loaders.table.rows import truth_option
 from condgraph.loaders.table.text import TextTable
 
 #: What a column is, by its special name.
@@ -225,7 +224,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     array = options.get("array_delimiter", ";")
     if not isinstance(array, str) or not array:
         raise OptionError("array_delimiter= is a text")
-    keep = truth_option(options, "edge_ids") or False
+    keep = option_bool(options, "edge_ids") or False
     files = opened(files_of(source), reading, options)
     lists = _Lists(array)
     profiles: dict[tuple[bool, str], Profile] = {}

@@ -39,13 +39,12 @@ from condgraph.engine.errors import LoadError, MissingExtraError, nearest, numbe
 from condgraph.engine.facts import Item
 from condgraph.engine.values import collapse
 from condgraph.loaders import spreadsheet_reader
-from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.base import Format, Options, Reading, option_bool, option_texts
 from condgraph.loaders.files import MOST_GROWTH, MOST_UNPACKED, file_errors, path_of, regular, suffix_of
 from condgraph.loaders.folder.declared import JOIN_OPTIONS
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
 from condgraph.loaders.folder.tab import Cells, OpenCells, Tab, cell_text
 from condgraph.loaders.spreadsheet_reader import NO_MEMORY, Part, parts, read_part
-from condgraph.loaders.table.rows import texts_option, truth_option
 from condgraph.loaders.table.text import Chunk, is_total
 
 #: First and last cell of a merged range, as (row, column), from 0.
@@ -256,7 +255,7 @@ def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
     with file_errors(path):
         regular(path).open("rb").close()
     size, small = _looked_through(path, reading)
-    wanted = texts_option(options, "sheets")
+    wanted = option_texts(options, "sheets")
     about: dict[str, tuple[bool, bool]] = {}
     found: dict[str, tuple[list[Any], list[Any]]] = {}
     grid: list[Any] = []
@@ -287,7 +286,7 @@ def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
             continue
         if not shown:
             reading.warn(f"the sheet {name!r} is hidden, and is loaded as the others (sheets= says which to load)")
-        for called, part in _tables(name, grid, merged, truth_option(options, "split"), about, reading):
+        for called, part in _tables(name, grid, merged, option_bool(options, "split"), about, reading):
             tabs.append(Tab(called, str(path), "excel", reading, part))
     if not tabs:
         raise LoadError("the workbook holds no cells", file=str(path))

@@ -18,12 +18,11 @@ from condgraph.engine.bounds import check
 from condgraph.engine.errors import LoadError, nearest
 from condgraph.engine.facts import Item
 from condgraph.engine.values import collapse
-from condgraph.loaders.base import Options, Reading
+from condgraph.loaders.base import Options, Reading, option_texts
 from condgraph.loaders.folder.declared import JOIN_OPTIONS, Declared, Join
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
 from condgraph.loaders.folder.tab import Cells, Tab
 from condgraph.loaders.table.column_types import undecodable
-from condgraph.loaders.table.rows import texts_option
 from condgraph.loaders.table.text import Chunk
 
 #: Options of every database.
@@ -96,7 +95,7 @@ class DatabaseCells:
 
 def _chosen(database: Database, options: Options) -> list[SqlTable]:
     there = database.tables()
-    wanted = texts_option(options, "tables")
+    wanted = option_texts(options, "tables")
     if not wanted:
         chosen = [table for table in there if not table.view]
         if not chosen:

@@ -27,14 +27,14 @@ import numpy as np
 from condgraph.engine.bounds import check
 from condgraph.engine.facts import Source
 from condgraph.engine.values import collapse, format_number
-from condgraph.loaders.base import Options, Reading
+from condgraph.loaders.base import Options, Reading, option_texts
 from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.keys import Columns, Key
 from condgraph.loaders.table.arrow import ROWS, arrow_errors, flattened, leaves_of
 from condgraph.loaders.table.column_types import Profile
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.joins import joined, plain, singular
-from condgraph.loaders.table.rows import CELL_OPTIONS, Table, TableOptions, column_names, texts_option
+from condgraph.loaders.table.rows import CELL_OPTIONS, Table, TableOptions, column_names
 from condgraph.loaders.table.text import Chunk, TextTable, warn_of_totals
 
 
@@ -195,7 +195,7 @@ class Tab:
         if types := declared.types.get(self.name):
             given["types"] = dict(types)
         self.table = Table(self.reading, TableOptions.of(given), self.names)
-        further = {collapse(text).casefold() for text in texts_option(options, "missing")}
+        further = {collapse(text).casefold() for text in option_texts(options, "missing")}
         said = declared.missing.get(self.name, {})
         self.missing = [
             frozenset({"", *further, *(collapse(text).casefold() for text in said[name])})

@@ -27,12 +27,12 @@ from condgraph.engine.errors import OptionError, numbered
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement, Subclass
 from condgraph.engine.terms import DATATYPE, DIRECTION, GRAPH, LANGUAGE, LIST, POSITION, Property, Terms, loads
 from condgraph.engine.values import Value, collapse
-from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.base import Format, Options, Reading, option_choice, option_text, option_texts
 from condgraph.loaders.rdf.parse import EXTENSIONS, SYNTAXES, is_graph_object, open_source, quads, syntax_of
 from condgraph.loaders.rdf.structures import CHOICES, FIRST, REST, VALUE, Collapsed, Intermediate, Lists
 from condgraph.loaders.rdf.terms import RDF, XSD, Label, Nodes, Object, Reified, Written, datatype_told, key_of, read_literal
 from condgraph.loaders.rdf.wikibase import Wikibase
-from condgraph.loaders.statements.names import PredicateNames, option_choice, option_names, option_text
+from condgraph.loaders.statements.names import PredicateNames
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -77,7 +77,7 @@ class Survey:
         self._nodes = Nodes(reading.within)
         self._reading = reading
         chosen = options.get("labels") is not None
-        self._labels = {_expand(name): rank for rank, name in enumerate(option_names(options, "labels", NAMING))}
+        self._labels = {_expand(name): rank for rank, name in enumerate(option_texts(options, "labels", NAMING))}
         #: Predicates of labels that are names and no facts besides.
         self.consumed = frozenset(self._labels) if chosen else frozenset({LABEL})
         self._language = option_text(options, "language", "en").lower()
@@ -92,7 +92,7 @@ class Survey:
             self._names.keep(known.iri, called)
         self.wikibase = Wikibase(reading)
         self.lists = Lists()
-        leading = tuple(_expand(name) for name in option_names(options, "collapse_to", (VALUE,)))
+        leading = tuple(_expand(name) for name in option_texts(options, "collapse_to", (VALUE,)))
         self.intermediate = Intermediate(reading, option_choice(options, "collapse", CHOICES), leading)
         if options.get("collapse_to") is not None and not self.intermediate.wanted:
             raise OptionError(

@@ -38,17 +38,9 @@ from condgraph.engine.facts import (
 )
 from condgraph.engine.reading.times import read_time as cell_times
 from condgraph.engine.values import UNKNOWN, Quantity, Time, Unknown, Value, collapse, parse_number, text_of
-from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.base import Format, Options, Reading, option_choice, option_text, option_texts
 from condgraph.loaders.files import BLOCK_CHARS, ENCODING_HELP, blocks, head_lines, path_of, read_head, suffix_of
-from condgraph.loaders.statements.names import (
-    NAME_OPTIONS,
-    EntityNames,
-    PredicateNames,
-    option_choice,
-    option_names,
-    option_text,
-    read_table,
-)
+from condgraph.loaders.statements.names import NAME_OPTIONS, EntityNames, PredicateNames, read_table
 from condgraph.loaders.table.dialect import heads_other_kinds
 
 #: What a column is: its role.
@@ -471,8 +463,8 @@ class Predicates:
         table = options.get("relation_names")
         self._names = PredicateNames(reading, None if table is None else read_table(table, reading, "relation_names"))
         self._rename = table is not None
-        self.instance_of = frozenset(option_names(options, "instance_of"))
-        self.subclass_of = frozenset(option_names(options, "subclass_of"))
+        self.instance_of = frozenset(option_texts(options, "instance_of"))
+        self.subclass_of = frozenset(option_texts(options, "subclass_of"))
 
     def column(self, relations: list[str]) -> list[str]:
         """The predicates of a column of relations."""

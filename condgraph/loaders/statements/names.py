@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Entity, EntityKind
-from condgraph.loaders.base import Options, Reading
+from condgraph.loaders.base import Options, Reading, option_text
 from condgraph.loaders.files import blocks
 
 #: The options of this module, for the `options` of a format.
@@ -216,49 +216,3 @@ class PredicateNames:
         """Let ids of the data decide how the table is read."""
         if self._table is not None:
             self._table.settle(ids, self._reading)
-
-
-def option_text(options: Options, name: str, default: str = "") -> str:
-    """An option that is text; raises `OptionError` for anything else."""
-    value = options.get(name, default)
-    if value is None:
-        return default
-    if not isinstance(value, str):
-        raise OptionError(f"{name}= is text, not {type(value).__name__}")
-    return value
-
-
-def option_names(options: Options, name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
-    """An option that is one name or several; raises `OptionError` for anything else."""
-    value = options.get(name)
-    if value is None:
-        return tuple(default)
-    if isinstance(value, str):
-        return (value,)
-    if isinstance(value, Iterable) and not isinstance(value, (bytes, Mapping)):
-        names = tuple(value)
-        if all(isinstance(one, str) for one in names):
-            return names
-    raise OptionError(f"{name}= is a name or a list of names")
-
-
-def option_choice(options: Options, name: str, choices: Sequence[str]) -> str:
-    """An option that is one of several words, the first by default; raises `OptionError` for
-    anything else.
-    """
-    value = options.get(name)
-    if value is None:
-        return choices[0]
-    if value not in choices:
-        raise OptionError(f"{name}= is one of {', '.join(choices)}, not {value!r}")
-    return str(value)
-
-
-def option_bool(options: Options, name: str, default: bool) -> bool:
-    """An option that is true or false; raises `OptionError` for anything else."""
-    value = options.get(name)
-    if value is None:
-        return default
-    if not isinstance(value, bool):
-        raise OptionError(f"{name}= is true or false, not {value!r}")
-    return value

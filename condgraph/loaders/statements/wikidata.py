@@ -17,17 +17,9 @@ from typing import Any, Final
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement, Subclass
 from condgraph.engine.terms import Property, Terms, loads
 from condgraph.engine.values import Value
-from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.base import Format, Options, Reading, option_bool, option_text, option_texts
 from condgraph.loaders.files import ENCODING_HELP, blocks, head_lines, path_of
-from condgraph.loaders.statements.names import (
-    NAME_OPTIONS,
-    PredicateNames,
-    Table,
-    option_bool,
-    option_names,
-    option_text,
-    read_table,
-)
+from condgraph.loaders.statements.names import NAME_OPTIONS, PredicateNames, Table, read_table
 
 _WIKIDATA: Final = "http://www.wikidata.org/"
 _PROPERTY: Final = re.compile(r"P\d+", re.ASCII).fullmatch
@@ -37,9 +29,9 @@ _PLAIN: Final = re.compile(r"Q\d+,P\d+,Q\d+(?:,P\d+,Q\d+)*", re.ASCII).fullmatch
 
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     path = path_of(source)
-    concepts = option_bool(options, "concepts", True)
-    instance_of = frozenset(option_names(options, "instance_of", ("P31",))) if concepts else frozenset()
-    subclass_of = frozenset(option_names(options, "subclass_of", ("P279",))) if concepts else frozenset()
+    concepts = option_bool(options, "concepts") is not False
+    instance_of = frozenset(option_texts(options, "instance_of", ("P31",))) if concepts else frozenset()
+    subclass_of = frozenset(option_texts(options, "subclass_of", ("P279",))) if concepts else frozenset()
     relations = options.get("relation_names")
     names = options.get("names")
     labels = _Labels(reading, None if names is None else read_table(names, reading, "names"), option_text(options, "id_prefix"))

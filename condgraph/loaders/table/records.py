@@ -33,7 +33,7 @@ from condgraph.engine.facts import Batch, Entity, Item, Ref, Sourced, Statement
 from condgraph.engine.reading.shapes import POINT
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY, basic_day
 from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, format_number, parse_number, text_of
-from condgraph.loaders.base import JSON_SIGN, Format, Options, Reading
+from condgraph.loaders.base import JSON_SIGN, Format, Options, Reading, option_texts
 from condgraph.loaders.export import statements_of
 from condgraph.loaders.files import (
     ENCODING_HELP,
@@ -48,7 +48,7 @@ from condgraph.loaders.files import (
 )
 from condgraph.loaders.table.column_types import Cell, ColumnType, Profile
 from condgraph.loaders.table.joins import asking
-from condgraph.loaders.table.rows import CELL_OPTIONS, TABLE_OPTIONS, Table, TableOptions, column_names, column_of, texts_option
+from condgraph.loaders.table.rows import CELL_OPTIONS, TABLE_OPTIONS, Table, TableOptions, column_names, column_of
 
 #: Rows that go out at once.
 ROWS_A_CHUNK: Final = 10_000
@@ -587,7 +587,7 @@ def _options_of(tables: Mapping[str, _Rows], options: Options) -> dict[str, dict
                 for path, column in owners.get(collapse(str(name)), [("", name)]):
                     given[path].setdefault(option, {})[column] = value
         elif said is not None and not (option == "join" and said is False):
-            for name in texts_option(options, option):
+            for name in option_texts(options, option):
                 for path, column in owners.get(collapse(name), [("", name)]):
                     given[path].setdefault(option, []).append(column)
     return given

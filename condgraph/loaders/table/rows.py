@@ -8,7 +8,7 @@ out in order, a few thousand at once: first their entities, then one `Batch` for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import compress, repeat
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from condgraph.engine.errors import OptionError, nearest, numbered, shortened
 from condgraph.engine.facts import Batch, Column, Entity, Ids, Numbers, Raws, Ref, Rows, Texts, Times, Values
 from condgraph.engine.values import DAY_SECONDS, Number, Precision, Quantity, Time, Value, collapse, format_number
-from condgraph.loaders.base import Options, Reading
+from condgraph.loaders.base import Options, Reading, option_bool, option_texts
 from condgraph.loaders.table.column_types import DECLARED, FEW, MISSING, Cell, ColumnType, Declared, Profile
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.joins import Keys, Meeting, Targets, To, join_option
@@ -75,11 +75,11 @@ class TableOptions:
             every_type=every,
             key=_name(options, "key"),
             name_column=_name(options, "name_column"),
-            missing=MISSING | {collapse(marker).casefold() for marker in texts_option(options, "missing")},
-            refs=tuple(texts_option(options, "refs")),
-            day_first=truth_option(options, "day_first"),
+            missing=MISSING | {collapse(marker).casefold() for marker in option_texts(options, "missing")},
+            refs=option_texts(options, "refs"),
+            day_first=option_bool(options, "day_first"),
             decimal=_decimal(options.get("decimal")),
-            seasons=truth_option(options, "seasons"),
+            seasons=option_bool(options, "seasons"),
             join=join_option(options.get("join")),
         )
 
@@ -101,29 +101,6 @@ def _name(options: Options, option: str) -> str | None:
     if found is not None and not isinstance(found, str):
         raise OptionError(f"{option}= is the name of a column, not {type(found).__name__}")
     return None if found is None else collapse(found)
-
-
-def texts_option(options: Options, option: str) -> list[str]:
-    """An option that is a list of texts; one text is a list of one. Raises `OptionError`."""
-    found = options.get(option)
-    if found is None:
-        return []
-    if isinstance(found, str):
-        return [found]
-    if not isinstance(found, Iterable) or isinstance(found, Mapping):
-        raise OptionError(f"{option}= is a list of texts, not {type(found).__name__}")
-    texts = list(found)
-    if not all(isinstance(text, str) for text in texts):
-        raise OptionError(f"{option}= is a list of texts")
-    return texts
-
-
-def truth_option(options: Options, option: str) -> bool | None:
-    """An option that is true, false or not given; raises `OptionError`."""
-    found = options.get(option)
-    if found is None or isinstance(found, bool):
-        return found
-    raise OptionError(f"{option}= is true or false, not {found!r}")
 
 
 #: Whole numbers up to this are exact as floats.

@@ -34,7 +34,7 @@ import numpy as np
 from condgraph.engine.errors import LoadError, OptionError, nearest, numbered, shortened
 from condgraph.engine.facts import Item
 from condgraph.engine.values import collapse
-from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.base import Format, Options, Reading, option_bool
 from condgraph.loaders.files import (
     ENCODING_HELP,
     file_errors,
@@ -66,7 +66,7 @@ from condgraph.loaders.table.dialect import (
 )
 from condgraph.loaders.table.fields import Fields, Place, Way, columns_of, lines_of
 from condgraph.loaders.table.joins import asking
-from condgraph.loaders.table.rows import TABLE_OPTIONS, Table, TableOptions, column_names, truth_option
+from condgraph.loaders.table.rows import TABLE_OPTIONS, Table, TableOptions, column_names
 
 #: Characters that are looked at to find out how a file is written.
 SAMPLE: Final = 1 << 20
@@ -182,7 +182,7 @@ class TextTable:
         with open_text(path, encoding, errors="surrogateescape") as stream, file_errors(path):
             text = stream.read(SAMPLE)
             complete = len(text) < SAMPLE
-        header, given = truth_option(options, "header"), _skip_option(options)
+        header, given = option_bool(options, "header"), _skip_option(options)
         skipped, said = preamble(text, comment or "") if given is None else (given, None)
         if skipped:
             if given is None:
