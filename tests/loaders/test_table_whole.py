@@ -25,7 +25,7 @@ from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.pool import Pool, build_pool
 from condgraph.loaders.table import text
 from condgraph.loaders.table.column_types import Profile
-from condgraph.loaders.table.fields import Block, Fields, Place, Way, columns_of, lines_of
+from condgraph.loaders.table.fields import Block, Fields, Position, RecordFormat, columns_of, lines_of
 from tests.support.lanes import by_lane, sample
 
 #: Rows of a chunk: tables here have two of them and a part.
@@ -203,7 +203,7 @@ def test_a_clean_table_makes_no_cell_but_of_text(tmp_path: Path, monkeypatch: py
 
 
 def _columns(data: bytes, lines: int, width: int) -> Any:
-    return columns_of(data, lines, Way(",", width, b'"', csv.reader))
+    return columns_of(data, lines, RecordFormat(",", width, b'"', csv.reader))
 
 
 def test_cells_of_a_chunk_are_those_of_csv() -> None:
@@ -231,7 +231,7 @@ def test_long_texts_are_not_held_many_times_over() -> None:
 
 def test_lines_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("condgraph.loaders.table.fields._PIECE", 7)
-    place = Place()
+    place = Position()
     assert list(lines_of(io.BytesIO(b"a\nbb\nccc\nd\ne"), 2, place)) == [(b"a\nbb\n", 2), (b"ccc\nd\n", 2), (b"e\n", 1)]
     assert place.done
 

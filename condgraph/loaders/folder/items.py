@@ -40,7 +40,7 @@ from condgraph.loaders.folder.keys import Reference, find_keys, may_be_keys
 from condgraph.loaders.folder.tab import Tab
 from condgraph.loaders.table.column_types import Cell
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.joins import Meeting
+from condgraph.loaders.table.joins import GraphTables
 from condgraph.loaders.table.rows import column_of, read_whole
 from condgraph.loaders.table.text import Chunk
 
@@ -337,7 +337,7 @@ def meet(tabs: Tabs, reading: Reading) -> None:
     """Give rows the ids by which other sources refer to them; after keys were found, before any row
     is read.
     """
-    first = Meeting(reading.known, gone=reading.gone)
+    first = GraphTables(reading.known, gone=reading.gone)
     if first.snapshot is None:
         return
     bare: dict[str, set[str]] = {}
@@ -345,17 +345,17 @@ def meet(tabs: Tabs, reading: Reading) -> None:
         primary = tab.columns.primary
         if primary is None or tab.columns.joins:
             continue
-        meeting = first.of(tab.source.name)
+        graph_tables = first.of(tab.source.name)
         keys = tab.columns.values.get(primary, set())
-        taken = {key: ident for key, ident in meeting.former.items() if key in keys}
+        taken = {key: ident for key, ident in graph_tables.former.items() if key in keys}
         short = set(first.of(tab.name).wanted())
-        long = set(meeting.wanted()) - meeting.former.keys()
+        long = set(graph_tables.wanted()) - graph_tables.former.keys()
         taken |= {key: f"{tab.name}/{key}" for key in keys & short if key not in taken}
         taken |= {key: f"{tab.source.name}/{key}" for key in keys & long if key not in taken}
-        _lost(tab, {*short, *long, *meeting.former} - keys)
+        _lost(tab, {*short, *long, *graph_tables.former} - keys)
         tab.taken = {f"{tab.name}/{key}": ident for key, ident in taken.items()}
         header = " + ".join(tab.names[at] for at in primary)
-        bare[tab.name] = (keys & meeting.referred(header, tab.source.name)) - taken.keys()
+        bare[tab.name] = (keys & graph_tables.referred(header, tab.source.name)) - taken.keys()
     claimed = Counter(key for found in bare.values() for key in found)
     for name, found in bare.items():
         several = {key for key in found if claimed[key] > 1}

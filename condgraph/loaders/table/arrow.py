@@ -29,7 +29,7 @@ from condgraph.loaders.base import NO_FILE, Format, Options, Reading
 from condgraph.loaders.files import MOST_GROWTH, file_errors, path_of, regular
 from condgraph.loaders.table.column_types import Cell, ColumnType
 from condgraph.loaders.table.fields import basic_days
-from condgraph.loaders.table.joins import asking
+from condgraph.loaders.table.joins import with_key_warnings
 from condgraph.loaders.table.records import is_records, printed, read_dicts
 from condgraph.loaders.table.rows import TABLE_OPTIONS, Table, TableOptions, column_names, column_of, unpacked, year_times
 
@@ -693,12 +693,17 @@ def sniff_parquet(path: Path, head: bytes) -> int:
 
 
 PARQUET: Final = Format(
-    "parquet", "a table in a Parquet file", asking(read_parquet), TABLE_OPTIONS, sniff_parquet, sign=re.compile(b"PAR1").match
+    "parquet",
+    "a table in a Parquet file",
+    with_key_warnings(read_parquet),
+    TABLE_OPTIONS,
+    sniff_parquet,
+    sign=re.compile(b"PAR1").match,
 )
 DATAFRAME: Final = Format(
     "dataframe",
     "a table of pandas, polars or Arrow, or a list of dictionaries",
-    asking(read_dataframe),
+    with_key_warnings(read_dataframe),
     TABLE_OPTIONS,
     claims=lambda source: is_frame(source) or is_records(source),
     sign=NO_FILE,

@@ -337,7 +337,7 @@ _LARGEST: Final = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RecordFormat:
     """How the file is written, as far as it matters here: `quotes` are the characters that make a
     chunk one for `csv`, and `reader` is that.
     """
@@ -349,7 +349,7 @@ class Way:
 
 
 @dataclass(slots=True)
-class Place:
+class Position:
     """How far a file has been read: bytes, rows, and whether all of it."""
 
     offset: int = 0
@@ -357,7 +357,7 @@ class Place:
     done: bool = False
 
 
-def lines_of(stream: BinaryIO, most: int, place: Place) -> Iterator[tuple[bytes, int]]:
+def lines_of(stream: BinaryIO, most: int, place: Position) -> Iterator[tuple[bytes, int]]:
     """The lines of a file from a place on, `most` at once: their bytes, with a line end behind the
     last, and their number. Ends early, with `place.done` not set, where lines are too long.
     """
@@ -392,20 +392,20 @@ def _after(data: bytes, lines: int) -> int:
     return int(ends[min(lines, len(ends)) - 1]) + 1
 
 
-def columns_of(data: bytes, lines: int, way: Way) -> Sequence[Sequence[str]] | None:
+def columns_of(data: bytes, lines: int, form: RecordFormat) -> Sequence[Sequence[str]] | None:
     """The columns of some lines; None where they are for the careful way."""
     if b"\0" in data or (data.count(b"\r") and data.count(b"\r\n") != data.count(b"\r")):
         return None
-    if any(quote in data for quote in (way.quotes[at : at + 1] for at in range(len(way.quotes)))):
-        return _quoted(data, lines, way)
+    if any(quote in data for quote in (form.quotes[at : at + 1] for at in range(len(form.quotes)))):
+        return _quoted(data, lines, form)
     try:
-        block = Block(data, way.delimiter)
+        block = Block(data, form.delimiter)
     except UnicodeDecodeError:
         return None
-    marks = np.flatnonzero((block.bytes == ord(way.delimiter)) | (block.bytes == 10))
-    if len(marks) != lines * way.width:
+    marks = np.flatnonzero((block.bytes == ord(form.delimiter)) | (block.bytes == 10))
+    if len(marks) != lines * form.width:
         return None
-    ends = marks.reshape(lines, way.width)
+    ends = marks.reshape(lines, form.width)
     if not (block.bytes[ends[:, -1]] == 10).all():
         return None
     begins = np.empty(len(marks), np.int64)
@@ -416,20 +416,20 @@ def columns_of(data: bytes, lines: int, way: Way) -> Sequence[Sequence[str]] | N
         if data.count(b"\r") != lines:
             return None
         ends[:, -1] -= 1
-    fields = [Fields(block, begins[:, at].copy(), ends[:, at].copy()) for at in range(way.width)]
+    fields = [Fields(block, begins[:, at].copy(), ends[:, at].copy()) for at in range(form.width)]
     longest = max(int(column.lengths.max()) for column in fields)
     # A line of nothing is no record.
-    if longest > csv.field_size_limit() or (way.width == 1 and not fields[0].lengths.all()):
+    if longest > csv.field_size_limit() or (form.width == 1 and not fields[0].lengths.all()):
         return None
     return fields
 
 
-def _quoted(data: bytes, lines: int, way: Way) -> Sequence[Sequence[str]] | None:
+def _quoted(data: bytes, lines: int, form: RecordFormat) -> Sequence[Sequence[str]] | None:
     try:
-        rows = list(way.reader(io.StringIO(data.decode(), newline="")))
+        rows = list(form.reader(io.StringIO(data.decode(), newline="")))
     except (UnicodeDecodeError, csv.Error):
         return None
     # As many records as lines: none of them goes over several.
-    if len(rows) != lines or any(len(row) != way.width for row in rows):
+    if len(rows) != lines or any(len(row) != form.width for row in rows):
         return None
     return list(zip(*rows, strict=True))

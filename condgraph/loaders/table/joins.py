@@ -114,7 +114,7 @@ def called_alike(column: str, key: str, source: str) -> bool:
     return bool(plain(column)) and called_like(column, key, source.rpartition("/")[2])
 
 
-class To(NamedTuple):
+class JoinTarget(NamedTuple):
     """What `join=` says that a column refers to: a source, and the column that is its key (nothing
     where it is not said).
     """
@@ -123,7 +123,7 @@ class To(NamedTuple):
     key: str
 
 
-def join_option(join: Any) -> dict[str, To]:
+def join_option(join: Any) -> dict[str, JoinTarget]:
     """`join=` of one table, checked, by column. Raises `OptionError`."""
     if join is None or join is False:
         return {}
@@ -134,11 +134,11 @@ def join_option(join: Any) -> dict[str, To]:
     found = {}
     for column, target in join.items():
         table, _, key = target.rpartition(".")
-        found[collapse(column)] = To(table, collapse(key)) if table else To(target, "")
+        found[collapse(column)] = JoinTarget(table, collapse(key)) if table else JoinTarget(target, "")
     return found
 
 
-class Meeting:
+class GraphTables:
     """What a graph has that columns of the table `own` may refer to: rows, and what was referred
     to; without what the sources `gone` say.
     """
@@ -147,9 +147,9 @@ class Meeting:
         self._known, self.own, self._gone = known, own, gone
         self._called: dict[tuple[str, str], frozenset[str]] = {}
 
-    def of(self, own: str) -> Meeting:
+    def of(self, own: str) -> GraphTables:
         """The same for another table, in the same graph."""
-        found = Meeting(self._known, own, self._gone)
+        found = GraphTables(self._known, own, self._gone)
         found.__dict__.update(snapshot=self.snapshot, _rest=self._rest, _tables=self._tables)
         return found
 
@@ -400,16 +400,16 @@ def _key_of(ident: str, source: str) -> str:
 #: Cells of a column that are looked at to see whether they are keys of a table.
 _FIRST: Final = 1000
 #: References to nothing that are said of one column.
-_MOST_SAID: Final = 1000
+_MOST_WARNINGS: Final = 1000
 
 
 class Keys:
     """The ids of the rows of a table that is read, by their keys."""
 
-    def __init__(self, meeting: Meeting, key: str, table: str, warn: Callable[..., None]) -> None:
-        self._meeting, self._table, self._warn, self._key = meeting, table, warn, key
-        self._former = meeting.former
-        self._there = meeting.referred(key, table)
+    def __init__(self, graph_tables: GraphTables, key: str, table: str, warn: Callable[..., None]) -> None:
+        self._graph_tables, self._table, self._warn, self._key = graph_tables, table, warn, key
+        self._former = graph_tables.former
+        self._there = graph_tables.referred(key, table)
 
     def ids_of(self, keys: Sequence[str], rows: Sequence[int]) -> list[str]:
         """The ids of rows."""
@@ -424,7 +424,7 @@ class Keys:
             ident = f"{self._table}/{key}"
             if key not in self._there:
                 return ident
-            if not self._meeting.holds(ident):
+            if not self._graph_tables.holds(ident):
                 return key
         if row is not None and ident != key and key in self._there:
             self._warn(
@@ -439,8 +439,10 @@ class Keys:
 class Targets:
     """Which entities the cells of one column of references are; `own`: those of the table itself."""
 
-    def __init__(self, meeting: Meeting, column: str, to: To | None, warn: Callable[..., None], own: Keys | None = None) -> None:
-        self._warn, self._meeting, self._own = warn, meeting, own
+    def __init__(
+        self, graph_tables: GraphTables, column: str, to: JoinTarget | None, warn: Callable[..., None], own: Keys | None = None
+    ) -> None:
+        self._warn, self._graph_tables, self._own = warn, graph_tables, own
         self.column = column
         self.key = ""
         self.known: Mapping[str, str] = {}
@@ -449,11 +451,11 @@ class Targets:
         if to is not None:
             self.table, self.key = to
             if own is None:
-                self.table = meeting.called(to.table)
-                meeting.check(self.table, to.key, column)
-                self.known = meeting.rows(self.table)
+                self.table = graph_tables.called(to.table)
+                graph_tables.check(self.table, to.key, column)
+                self.known = graph_tables.rows(self.table)
         else:
-            tables = meeting.tables(column)
+            tables = graph_tables.tables(column)
             if len(tables) > 1:
                 named = ", ".join(tables[:5])
                 warn(
@@ -462,7 +464,7 @@ class Targets:
                 )
             elif tables:
                 self.table = tables[0]
-                self.known = meeting.rows(tables[0])
+                self.known = graph_tables.rows(tables[0])
         #: The cells of a column that refers to no table.
         self._named: set[str] = set()
         #: What cells are that are no keys, and where the first of them stand.
@@ -480,20 +482,20 @@ class Targets:
                 others[cell] = self._other(cell)
                 if self._own is not None:
                     self._first[cell] = row
-                elif len(others) <= _MOST_SAID and (known or len(others) == 1):
+                elif len(others) <= _MOST_WARNINGS and (known or len(others) == 1):
                     # Said once of a table that may follow.
-                    self._say(cell, row, "" if known else ", which is not loaded yet")
+                    self._warn_missing(cell, row, "" if known else ", which is not loaded yet")
         return [known.get(cell) or others[cell] for cell in cells]
 
     def _other(self, cell: str) -> str:
         if self._own is not None:
             return self._own.id_of(cell)
         if self._joined:
-            return self._meeting.place(self.table or "", self.key, cell)
-        ident = self._meeting.ident(self.table or "", cell)
-        return ident if self._meeting.holds(ident) else cell
+            return self._graph_tables.place(self.table or "", self.key, cell)
+        ident = self._graph_tables.ident(self.table or "", cell)
+        return ident if self._graph_tables.holds(ident) else cell
 
-    def _say(self, cell: str, row: int, more: str = "") -> None:
+    def _warn_missing(self, cell: str, row: int, more: str = "") -> None:
         self._warn(f"{cell!r} is no key of {self.table!r}{more}", row=row, field=self.column)
 
     def finish(self, keys: Collection[str]) -> None:
@@ -508,21 +510,21 @@ class Targets:
             self._warn(
                 f"{len(both):,} of the {len(self._named):,} entities named here {'has' if one else 'have'} the key of a row of "
                 f"this table, and {'is' if one else 'are'} not that row: such as {named} "
-                f"(join={{{self.column!r}: {self._meeting.own!r}}} makes the column refer to the rows)",
+                f"(join={{{self.column!r}: {self._graph_tables.own!r}}} makes the column refer to the rows)",
                 field=self.column,
             )
         lost = [(cell, row) for cell, row in self._first.items() if cell not in keys]
-        for cell, row in lost[:_MOST_SAID]:
-            self._say(cell, row)
+        for cell, row in lost[:_MOST_WARNINGS]:
+            self._warn_missing(cell, row)
 
 
-def asking(read: Read) -> Read:
+def with_key_warnings(read: Read) -> Read:
     """The same loader of a single table, which warns of columns whose cells are keys of tables of the
     graph, and which refer to none: the first cells of each decide.
     """
 
-    def asked(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
-        meeting = Meeting(reading.known, reading.source.name, reading.gone)
+    def read_and_warn(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+        graph_tables = GraphTables(reading.known, reading.source.name, reading.gone)
         join = options.get("join")
         seen = {collapse(str(options.get("key") or "")), *(map(collapse, join) if isinstance(join, Mapping) else ())}
         for item in read(source, reading, options):
@@ -530,19 +532,19 @@ def asking(read: Read) -> Read:
             if isinstance(item, Batch) and isinstance(item.predicates, str) and item.predicates not in seen:
                 seen.add(item.predicates)
                 if join is not False:
-                    _ask(item, item.predicates, meeting, reading)
+                    _warn_of_keys(item, item.predicates, graph_tables, reading)
 
-    return asked
+    return read_and_warn
 
 
-def _ask(batch: Batch, column: str, meeting: Meeting, reading: Reading) -> None:
-    cells = _first_cells(batch) if meeting.snapshot is not None and meeting.keyed() else []
+def _warn_of_keys(batch: Batch, column: str, graph_tables: GraphTables, reading: Reading) -> None:
+    cells = _first_cells(batch) if graph_tables.snapshot is not None and graph_tables.keyed() else []
     if len(cells) < 2:
         return
     coded = not any(map(is_number, cells))
-    for table, keys in meeting.keyed():
+    for table, keys in graph_tables.keyed():
         called = any(called_alike(column, key, table) for key in keys)
-        inside = meeting.inside(table, cells, CONTAINED if called else 1.0) if called or coded else 0
+        inside = graph_tables.inside(table, cells, CONTAINED if called else 1.0) if called or coded else 0
         if not inside:
             continue
         some = shortened(", ".join(cells[:3]), 60)

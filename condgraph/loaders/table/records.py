@@ -47,7 +47,7 @@ from condgraph.loaders.files import (
     suffix_of,
 )
 from condgraph.loaders.table.column_types import Cell, ColumnType, Profile
-from condgraph.loaders.table.joins import asking
+from condgraph.loaders.table.joins import with_key_warnings
 from condgraph.loaders.table.rows import CELL_OPTIONS, TABLE_OPTIONS, Table, TableOptions, column_names, column_of
 
 #: Rows that go out at once.
@@ -853,7 +853,7 @@ def sniff_json(path: Path, head: bytes) -> int:
 JSONL: Final = Format(
     "jsonl-table",
     "a table as JSON lines: one object, one row, a line",
-    asking(read_jsonl),
+    with_key_warnings(read_jsonl),
     {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
     sniff_jsonl,
     sign=JSON_SIGN,
@@ -861,7 +861,7 @@ JSONL: Final = Format(
 JSON: Final = Format(
     "json",
     "a JSON document: a list of objects, each a row, or one object; lists of objects inside are further tables",
-    asking(read_json),
+    with_key_warnings(read_json),
     {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
     sniff_json,
     sign=JSON_SIGN,

@@ -23,7 +23,7 @@ from condgraph.engine.values import DAY_SECONDS, Number, Precision, Quantity, Ti
 from condgraph.loaders.base import Options, Reading, option_bool, option_texts
 from condgraph.loaders.table.column_types import DECLARED, FEW, MISSING, Cell, ColumnType, Declared, Profile
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.joins import Keys, Meeting, Targets, To, join_option
+from condgraph.loaders.table.joins import GraphTables, JoinTarget, Keys, Targets, join_option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,7 +59,7 @@ class TableOptions:
     day_first: bool | None
     decimal: str | None = None
     seasons: bool | None = None
-    join: Mapping[str, To] = field(default_factory=dict)
+    join: Mapping[str, JoinTarget] = field(default_factory=dict)
 
     @classmethod
     def of(cls, options: Options) -> TableOptions:
@@ -330,15 +330,15 @@ class Table:
         joins = {self._find(name, "join"): table for name, table in options.join.items()}
         self.refs = frozenset(self._find(name, "refs") for name in options.refs) | frozenset(joins)
         source = reading.source.name
-        meeting = self._meeting = Meeting(reading.known, source, reading.gone)
+        graph_tables = self._graph_tables = GraphTables(reading.known, source, reading.gone)
         # Rows may be what columns of other sources refer to already.
-        self._keys = None if self.key is None else Keys(meeting, self.names[self.key], source, reading.warn)
+        self._keys = None if self.key is None else Keys(graph_tables, self.names[self.key], source, reading.warn)
         self._targets = {}
         for at in self.refs:
             if at is not None and at != self.key:
                 to = joins.get(at)
                 own = self._own(at, to) if to is not None and to.table == source else None
-                self._targets[at] = Targets(meeting, self.names[at], to, reading.warn, own)
+                self._targets[at] = Targets(graph_tables, self.names[at], to, reading.warn, own)
         for name in options.types:
             self._find(name, "types")
         self._seen: dict[str, int] = {}
@@ -366,7 +366,7 @@ class Table:
         kind = profile.decide(self.names[at], self.declared(at), self.options.day_first, commas=commas).kind
         return at not in self.refs and kind == "number"
 
-    def _own(self, at: int, to: To) -> Keys:
+    def _own(self, at: int, to: JoinTarget) -> Keys:
         """The keys of this table, to which one of its columns refers."""
         if self.key is None or self._keys is None or to.key not in ("", self.names[self.key]):
             raise OptionError(
@@ -382,8 +382,8 @@ class Table:
         """
         source = self.reading.source.name
         for one in self._targets.values():
-            one.finish(self._seen if source in self.reading.gone else {*self._seen, *self._meeting.former})
-        lost = [key for key in self._meeting.wanted() if key not in self._seen]
+            one.finish(self._seen if source in self.reading.gone else {*self._seen, *self._graph_tables.former})
+        lost = [key for key in self._graph_tables.wanted() if key not in self._seen]
         if lost:
             named = ", ".join(repr(shortened(key, 60)) for key in lost[:5])
             more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""

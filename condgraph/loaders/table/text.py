@@ -64,8 +64,8 @@ from condgraph.loaders.table.dialect import (
     sniff_tsv,
     without_lines,
 )
-from condgraph.loaders.table.fields import Fields, Place, Way, columns_of, lines_of
-from condgraph.loaders.table.joins import asking
+from condgraph.loaders.table.fields import Fields, Position, RecordFormat, columns_of, lines_of
+from condgraph.loaders.table.joins import with_key_warnings
 from condgraph.loaders.table.rows import TABLE_OPTIONS, Table, TableOptions, column_names
 
 #: Characters that are looked at to find out how a file is written.
@@ -79,7 +79,7 @@ def _skip_option(options: Options) -> int | None:
     return skip
 
 
-def _tell_left_out(text: str, lines: int, one: str, several: str, reading: Reading) -> None:
+def _warn_left_out(text: str, lines: int, one: str, several: str, reading: Reading) -> None:
     """Warn about the first lines of a text, which are no part of the table."""
     left = [line.strip() for line in islice(io.StringIO(text, newline=""), lines) if line.strip() and not SEPARATOR(line)]
     if left:
@@ -118,7 +118,7 @@ class Chunk:
 
 
 @dataclass(slots=True)
-class _Others:
+class _OddRecords:
     """Records of another width than the header that can be read all the same: how many, and the
     first two.
     """
@@ -132,7 +132,7 @@ class _Others:
         if len(self.first) < 2:
             self.first.append((number, line, row))
 
-    def tell(self, what: str, report: Reading) -> None:
+    def warn(self, what: str, report: Reading) -> None:
         """Warn about them, if there are any."""
         if self.count:
             lines = "; ".join(f"line {line}: {shortened(','.join(row), 60)!r}" for _, line, row in self.first)
@@ -186,12 +186,12 @@ class TextTable:
         skipped, said = preamble(text, comment or "") if given is None else (given, None)
         if skipped:
             if given is None:
-                _tell_left_out(text, skipped, "line of comment", "lines of comment", reading)
+                _warn_left_out(text, skipped, "line of comment", "lines of comment", reading)
             text = without_lines(text, skipped)
         if given is None and header is not False and not comment:
             above = above_header(text, complete, delimiter or said or delimiters)
             if above:
-                _tell_left_out(text, above, "line above the header", "lines above the header", reading)
+                _warn_left_out(text, above, "line above the header", "lines above the header", reading)
                 text, skipped = without_lines(text, above), skipped + above
         if comment:
             text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith(comment))
@@ -213,7 +213,7 @@ class TextTable:
         return table
 
     @contextmanager
-    def _lines(self, after: Place | None = None) -> Iterator[Any]:
+    def _lines(self, after: Position | None = None) -> Iterator[Any]:
         """The text of the file from its header on, without comments; what follows the rows that
         were clean, if there were any.
         """
@@ -255,18 +255,18 @@ class TextTable:
     #: Whether spaces after delimiters are the way of the file; None until somebody asks.
     _spaces: bool | None = None
 
-    def _clean(self, place: Place, width: int, most: int) -> Iterator[tuple[Sequence[Sequence[str]], int]]:
+    def _clean(self, place: Position, width: int, most: int) -> Iterator[tuple[Sequence[Sequence[str]], int]]:
         """The columns of chunks of rows as long as they are clean (`clean`), with the bytes of the
         file that were read; `place` tells how far that is.
         """
-        way = self._way(width)
-        if way is None:
+        form = self._record_format(width)
+        if form is None:
             return
         with open_bytes(self.path) as stream, file_errors(self.path):
             if not self._after_header(stream, place):
                 return
             for data, lines in lines_of(stream, most, place):
-                columns = columns_of(data, lines, way)
+                columns = columns_of(data, lines, form)
                 if columns is None:
                     place.done = False
                     return
@@ -274,14 +274,14 @@ class TextTable:
                 place.rows += lines
                 yield columns, raw_position(stream)
 
-    def _way(self, width: int) -> Way | None:
+    def _record_format(self, width: int) -> RecordFormat | None:
         delimiter, encoding = self.layout.delimiter, self.encoding
         plain = encoding is None or known_encoding(encoding) in ("utf-8", "utf-8-sig")
         if not plain or self.layout.skip_space or self.comment or delimiter not in _MARKS:
             return None
-        return Way(delimiter, width, _QUOTES[self.layout.dialect], self.layout.reader)
+        return RecordFormat(delimiter, width, _QUOTES[self.layout.dialect], self.layout.reader)
 
-    def _after_header(self, stream: Any, place: Place) -> bool:
+    def _after_header(self, stream: Any, place: Position) -> bool:
         """Take the lines up to the first row; whether they are as they are expected."""
         head = stream.peek(4)[:4]
         if marked_encoding(head) not in (None, "utf-8-sig"):
@@ -312,7 +312,7 @@ class TextTable:
         size = max(1, self.path.stat().st_size)
         numbers: list[int] = []
         rows: list[list[str]] = []
-        clean = Place()
+        clean = Position()
         for columns, fraction in self._clean(clean, width, most):
             yield Chunk(range(clean.rows - len(columns[0]) + 1, clean.rows + 1), columns), min(1.0, fraction / size)
         if clean.done:
@@ -330,7 +330,7 @@ class TextTable:
     def _records(self, stream: Any, width: int, report: Reading | None, before: int) -> Iterator[tuple[int, list[str]]]:
         """The rows of `_lines` with their numbers; `before` rows, a line each, came before them."""
         reader = self._records_of(stream)
-        short, long = _Others(), _Others()
+        short, long = _OddRecords(), _OddRecords()
         number = before or (-1 if self.header else 0)
         blank = blanks = 0
         above = self.skipped + (before + self.header if before else 0)
@@ -366,8 +366,8 @@ class TextTable:
                 if report is not None:
                     if blanks and not self.comment:
                         report.warn(numbered(blanks, "blank line between rows is no row", "blank lines between rows are no rows"))
-                    short.tell(f"fewer than the {width} fields of the header, and the last are missing", report)
-                    long.tell(f"blank fields after the {width} of the header, which are left out", report)
+                    short.warn(f"fewer than the {width} fields of the header, and the last are missing", report)
+                    long.warn(f"blank fields after the {width} of the header, which are left out", report)
                 return
             except csv.Error as error:
                 number += 1
@@ -546,5 +546,5 @@ def _read_text(source: Any, reading: Reading, options: Options, delimiters: str)
     table.finish()
 
 
-CSV: Final = Format("csv", "a table of comma-separated values", asking(read_csv), _TEXT_OPTIONS, sniff_csv)
-TSV: Final = Format("tsv", "a table of tab-separated values", asking(read_tsv), _TEXT_OPTIONS, sniff_tsv)
+CSV: Final = Format("csv", "a table of comma-separated values", with_key_warnings(read_csv), _TEXT_OPTIONS, sniff_csv)
+TSV: Final = Format("tsv", "a table of tab-separated values", with_key_warnings(read_tsv), _TEXT_OPTIONS, sniff_tsv)
