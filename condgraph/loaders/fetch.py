@@ -1,10 +1,10 @@
-"""Files at http, https and s3 addresses: fetched whole into a folder of their own for as long as they
-are loaded, within a size and a time, and told by their address. Zip archives, fetched or not, are
+"""Files at http, https and s3 addresses: fetched whole into a temporary folder for as long as they are
+loaded, within a size and a time, and reported by their address. Zip archives, fetched or not, are
 unpacked there (`archive`).
 
-The address of a source may have a login, which is sent to its own server alone. What is shown and
-kept of an address has neither the login nor what stands after a `?`, which may be a key. Redirects
-are followed to http and https, never from https to http.
+The address of a source may have a login, which is sent to its own server alone. Addresses are shown
+and stored without the login and without the part after `?`, which may be a key. Redirects are
+followed to http and https, never from https to http.
 """
 
 from __future__ import annotations
@@ -33,16 +33,15 @@ from condgraph.loaders.archive import is_archive, unpack
 from condgraph.loaders.base import Problem, Progress
 
 # -- addresses ---------------------------------------------------------------------------------------
-# Addresses of files at http, https and s3: what they may be, their parts, and what is shown of them:
-# neither the login nor what stands after a `?`, which may be a key.
+# Which addresses are allowed, their parts, and how they are shown.
 
 
 _LONGEST: Final = 8_192
 _WEB: Final = re.compile(r"(?:https?|s3a?)://", re.IGNORECASE).match
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20})://").match
-#: What may stand in an address as it is.
+#: Characters of an address that need no escape.
 _SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
-#: What helps where an address is not fetched.
+#: A hint where an address is not fetched.
 LOCAL: Final = "download the file, and load it"
 _CLOUD: Final = "an https:// address that is signed works ({}), and so does a copy of the file"
 _WAYS: Final[Mapping[str, str]] = {
@@ -59,7 +58,7 @@ def is_address(text: object) -> bool:
 
 
 def refuse(text: str) -> None:
-    """Raise `LoadError` for a text that is an address of another kind, and says nothing of files."""
+    """Raise `LoadError` for an address that cannot be loaded; nothing for the path of a file."""
     found = _SCHEME(text)
     if found is not None:
         scheme = found[1].lower()
@@ -70,7 +69,7 @@ def refuse(text: str) -> None:
 
 def split_address(text: str) -> SplitResult:
     """The parts of an address; raises `LoadError` for a text that is none."""
-    # What is wrong may be part of a password: it is not shown.
+    # The mistake may be part of a password: it is not shown.
     shown = text[:20].partition("://")[0] + "://..."
     if len(text) > _LONGEST:
         raise LoadError(f"an address has at most {_LONGEST:,} characters", file=shown)
@@ -84,11 +83,11 @@ def split_address(text: str) -> SplitResult:
 
 
 def shown_address(text: str) -> str:
-    """An address without its login, and without what stands after `?` and `#`."""
+    """An address without its login, and without the parts after `?` and `#`."""
     try:
         split = urlsplit(text)
         where = split.netloc.rpartition("@")[2]
-        # A password that nobody escaped may go on behind the first `/`, `?` or `#`.
+        # A password without escapes may go on after the first `/`, `?` or `#`.
         if split.port == 0 or (":" in split.netloc and "@" in f"{split.path}{split.query}{split.fragment}"):
             return split.scheme + "://..."
         return shortened(f"{split.scheme}://{where}{split.path}{'?...' if split.query else ''}")
@@ -97,7 +96,7 @@ def shown_address(text: str) -> str:
 
 
 def request_url(split: SplitResult) -> str:
-    """An address without login and fragment, in the characters that a request can have."""
+    """An address without login and fragment, escaped for a request."""
     try:
         host = (split.hostname or "").encode("ascii" if ":" in (split.hostname or "") else "idna").decode()
     except UnicodeError:
@@ -111,7 +110,7 @@ def request_url(split: SplitResult) -> str:
 
 
 def login_of(split: SplitResult) -> str | None:
-    """The header that sends the login of an address; None without one."""
+    """The value of the header with the login of an address; None without one."""
     if split.username is None:
         return None
     pair = f"{unquote(split.username)}:{unquote(split.password or '')}"
@@ -125,16 +124,14 @@ def origin(split: SplitResult) -> tuple[str, str, int]:
 
 
 # -- objects of S3 -----------------------------------------------------------------------------------
-# Files at s3:// addresses, read by Arrow's own client: the object of a bucket as a stream.
-#
-# Who asks is said by a login in the address, else by what AWS programs look for (`AWS_ACCESS_KEY_ID`,
-# profiles, roles); where there is neither, nobody is, which public buckets answer. No message names a
-# key, and nothing of it is kept.
+# The object of a bucket as a stream, read by Arrow's client. The credentials are a login in the address,
+# else what AWS programs look for (`AWS_ACCESS_KEY_ID`, profiles, roles); without either the request is
+# anonymous, which public buckets allow. No message names a key, and none is stored.
 
 
-#: What may stand behind `?` in an address.
+#: Options after the `?` of an address.
 OPTIONS: Final = ("anonymous", "endpoint", "region")
-#: Where AWS programs find who asks.
+#: Where AWS programs find credentials.
 _LOGINS: Final = (
     "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_SHARED_CREDENTIALS_FILE",
@@ -208,7 +205,7 @@ def _how(fs: Any, patience: float, silence: float) -> dict[str, Any]:
 
 
 def s3_problem(error: Exception) -> str:
-    """What the client says, in short."""
+    """The message of an error of the client, in short."""
     text = str(error)
     for said, meant in (
         ("NO_SUCH_KEY", "there is no such file"),
@@ -247,9 +244,7 @@ _OBJECT_BLOCK: Final = 1 << 23
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A file that was fetched, or what an archive holds: where it lies, and what is shown of its
-    address.
-    """
+    """A file that was fetched, or the content of an archive: its path, and its address as it is shown."""
 
     path: Path
     location: str
@@ -267,10 +262,10 @@ def is_elsewhere(source: Any) -> bool:
 
 @contextmanager
 def fetched(source: Any, progress: Progress | None = None, *, pages: bool = False) -> Iterator[Any]:
-    """A source, or a list of them, with a `Fetched` for each address and each archive, whose files are
-    there until the end; errors in between that name a file name its address.
+    """A source, or a list of them, with a `Fetched` for each address and each archive, whose files exist
+    until the end; errors meanwhile that name a file show its address.
 
-    `pages`: whether a page of HTML is taken. Raises `LoadError`, and at the deadline of the call
+    `pages`: whether a page of HTML is accepted. Raises `LoadError`, and at the deadline of the call
     `DeadlineError`.
     """
     with tempfile.TemporaryDirectory(prefix="condgraph-", ignore_cleanup_errors=True) as name:
@@ -295,7 +290,7 @@ def fetched(source: Any, progress: Progress | None = None, *, pages: bool = Fals
 
 
 def told_by_address(report: Told, files: Any) -> Told:
-    """A report of a load, whose problems name the address of a file that was fetched."""
+    """A report of a load whose problems name the addresses of fetched files."""
     places = {str(one.path): one.location for one in (files if isinstance(files, list) else [files]) if isinstance(one, Fetched)}
     said: Any = report
 
@@ -307,7 +302,7 @@ def told_by_address(report: Told, files: Any) -> Told:
 
 
 def shown_place(path: str, places: Mapping[str, str]) -> str:
-    """Where a file is, from where it lies: a file that was fetched, or one below what was."""
+    """The location to show for a path: that of a fetched file, or of one below it."""
     for below, location in places.items():
         if path == below or path.startswith(below + os.sep):
             return location + path[len(below) :]
@@ -316,7 +311,7 @@ def shown_place(path: str, places: Mapping[str, str]) -> str:
 
 @contextmanager
 def _renamed(places: Mapping[str, str]) -> Iterator[None]:
-    """Have an error name the address, and not the file that came from it."""
+    """Make errors name the address instead of the file that was fetched from it."""
     try:
         yield
     except CondgraphError as error:
@@ -330,7 +325,7 @@ def _renamed(places: Mapping[str, str]) -> Iterator[None]:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows to http and https, and sends the login to its own server alone."""
+    """Follows redirects to http and https, and sends the login to its own server alone."""
 
     def __init__(self, split: SplitResult, login: str | None) -> None:
         self._origin, self._login = origin(split), login
@@ -428,7 +423,7 @@ def _copy(response: Any, out: Any, shown: str, progress: Progress | None, pages:
 
 @contextmanager
 def _watched(wire: Wire, until: float) -> Iterator[None]:
-    """Cut a connection once the call was cancelled, or its time is over, however slowly bytes come."""
+    """Cut a connection when the call is cancelled or its time is over, however slowly bytes come."""
     done, budget = Event(), current()
 
     def watch() -> None:
@@ -454,7 +449,7 @@ def _watched(wire: Wire, until: float) -> Iterator[None]:
 
 
 def _over(wire: Wire, shown: str) -> None:
-    """Raise where the connection was cut on our side."""
+    """Raise if the connection was cut here."""
     check()
     if wire.over:
         raise LoadError(f"the file took more than {MOST_SECONDS:g} seconds to fetch", file=shown, hint=LOCAL)
@@ -477,12 +472,10 @@ def _hint(error: Exception) -> str | None:
 
 
 def _path(split: SplitResult, folder: Path) -> Path:
-    """Where a file lies: under its server and its folders, by which sources of one name are told
-    apart.
-    """
+    """The path for a file: under its server and folders, which distinguish sources of one name."""
     parts = [_part(one) for one in (split.netloc.rpartition("@")[2], *split.path.split("/")) if one]
     for number in count(1):
-        # The name of the folder itself is another one each time, and in no name of a source.
+        # The name of the folder differs each time, and is in no name of a source.
         path = folder.joinpath(str(number), *parts[-6:])
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,15 +1,12 @@
-"""What the RDF parser is kept from: it runs in this process, and what is too much for it ends the
-process.
+"""Bounds for what the RDF parser reads: it runs in this process, and too much would end the process.
 
 - **Entities of RDF/XML** that grow (`<!ENTITY b "&a;&a;">`, or a long one named a million times).
-  What a file may ask for is bounded; names for namespaces, as OWL files declare them, stay far
-  below.
-- **Elements of RDF/XML within each other**, for which the parser's time grows with the square.
-- **Triple terms within each other** (`<<( s p <<( ...`), which the parser frees one within the
-  other, on the stack.
+  Their expansion is bounded, far above the names of namespaces that OWL files declare.
+- **Nested elements of RDF/XML**, for which the parser's time grows with the square.
+- **Nested triple terms** (`<<( s p <<( ...`), which the parser frees recursively, on the stack.
 - **Terms of JSON-LD contexts** that are built on each other, which the parser writes out.
 
-Everything is looked at once, as the parser asks for it, and before it gets it.
+Everything is checked once, as the parser reads it and before the parser has it.
 """
 
 from __future__ import annotations
@@ -25,18 +22,17 @@ from condgraph.engine.errors import LoadError
 # -- RDF/XML and Turtle ------------------------------------------------------------------------------
 
 
-#: Bytes that all declared entities may have when they are written out, and one declaration before
-#: it ends.
+#: Bytes that all declared entities may have when they are expanded, and one declaration before its end.
 MOST_DECLARED: Final = 1 << 20
-#: Bytes that entities may become in a file: so many, and so many for each byte of it.
+#: Bytes to which entities may expand in a file: a fixed number, and one for each byte of the file.
 MOST_EXPANDED: Final = 64 << 20
 MOST_GROWTH: Final = 30
-#: Elements of RDF/XML within each other, and triple terms.
+#: Nested elements of RDF/XML, and nested triple terms.
 MOST_ELEMENTS: Final = 1_000
 MOST_TERMS: Final = 100
 
 _REFERENCE: Final = re.compile(rb"&(?!#|amp;|lt;|gt;|quot;|apos;)")
-#: What is passed over, a tag that opens or closes, and what has begun and has not ended yet.
+#: Text to skip; then a tag that opens or closes, or one that has begun and not ended.
 _XML: Final = re.compile(
     rb"""(?:[^<]++ | <!--(?:[^-]++|-(?!->))*+--> | <!\[CDATA\[(?:[^\]]++|\](?!\]>))*+\]\]> | <\?(?:[^?]++|\?(?!>))*+\?>
         | <!(?!--|\[|doctype)[^<>]*+>? )*+
@@ -49,8 +45,8 @@ _TURTLE: Final = re.compile(
         (?: (?P<tag> <<\(? | \)?>> ) | (?P<bad>["'\#<>]) )?""",
     re.VERBOSE | re.DOTALL,
 )
-#: Of Turtle, what the end of the text cuts short; anything else that is no token is passed over, as
-#: the parser does.
+#: Tokens of Turtle that the end of the text cuts; anything else that is no token is skipped, as by the
+#: parser.
 _CUT: Final = re.compile(
     rb"""\#[^\n\r]*+\Z | <[^<>"{}|^`\x00-\x20]*+\Z | "{1,2}\Z | '{1,2}\Z | (?:\"{3}|'{3}) | "(?:[^"\\\n\r]++|\\.)*+\\?\Z
         | '(?:[^'\\\n\r]++|\\.)*+\\?\Z""",
@@ -59,13 +55,13 @@ _CUT: Final = re.compile(
 
 
 class Guarded:
-    """A stream that shows what it reads to a guard first."""
+    """A stream whose data guards check first."""
 
     def __init__(self, stream: BinaryIO, *guards: Callable[[bytes], None]) -> None:
         self._stream, self._guards = stream, guards
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes; raises `LoadError` for what the parser must not get."""
+        """The next bytes; raises `LoadError` for what the parser must not read."""
         data = self._stream.read(size)
         for guard in self._guards:
             guard(data)
@@ -73,14 +69,14 @@ class Guarded:
 
 
 class Entities:
-    """How long the entities of an RDF/XML file are, and how much of them it asks for."""
+    """Bounds the entities of an RDF/XML file and their expansion."""
 
     def __init__(self, place: str) -> None:
         self._place, self._held = place, b""
         self._longest = self._declared = self._read = self._asked = 0
 
     def __call__(self, data: bytes) -> None:
-        """Look at the next part of the file."""
+        """Check the next part of the file."""
         text, at = self._held + data, 0
         self._held = b""
         while (at := text.find(b"<!ENTITY", at)) >= 0:
@@ -114,17 +110,17 @@ class Entities:
 
 
 class Nesting:
-    """How deep the parts of a file lie within each other."""
+    """Bounds how deep the parts of a file are nested."""
 
     def __init__(self, place: str, tokens: re.Pattern[bytes], step: Callable[[bytes], int], most: int, what: str) -> None:
         self._place, self._tokens, self._step, self._most, self._what = place, tokens, step, most, what
         self._held, self._again, self.depth = b"", 0, 0
 
     def __call__(self, data: bytes) -> None:
-        """Look at the next part of the file."""
+        """Check the next part of the file."""
         text = self._held + data
         if len(text) < self._again and data:
-            # What has begun is looked at again when there is twice as much of it.
+            # A token that has begun is checked again when there is twice as much of it.
             self._held = text
             return
         at, end = 0, len(text)
@@ -136,7 +132,7 @@ class Nesting:
                 at = found.start("bad")
                 if self._tokens is _XML or _CUT(text, at):
                     # Begun and not ended: more of it may come; at the end of the file the parser
-                    # says what it is.
+                    # reports it.
                     break
                 at += 1
                 continue
@@ -144,7 +140,7 @@ class Nesting:
             if found["tag"] is None:
                 break
             if self.depth and found["tag"].startswith(b"<!"):
-                # Its declarations hold what looks like tags.
+                # Its declarations contain what looks like tags.
                 raise LoadError("a document type (<!DOCTYPE ...>) stands within the document", file=self._place)
             self.depth = max(0, self.depth + self._step(found["tag"]))
             if self.depth > self._most:
@@ -166,15 +162,13 @@ def _term(tag: bytes) -> int:
 
 
 class Terms:
-    """Counts what may open triple terms; only where there are many the file is looked through, from
-    its beginning.
-    """
+    """Counts what may open triple terms; where there are many, checks the file from its beginning."""
 
     def __init__(self, place: str, again: Callable[[], BinaryIO]) -> None:
         self._place, self._again, self._seen, self._last = place, again, 0, b""
 
     def __call__(self, data: bytes) -> None:
-        """Look at the next part of the file."""
+        """Check the next part of the file."""
         self._seen += (self._last[-1:] + data).count(b"<<")
         self._last = data
         if self._seen <= MOST_TERMS:
@@ -198,9 +192,7 @@ def guarded_turtle(stream: BinaryIO, place: str, again: Callable[[], BinaryIO]) 
 
 
 def too_deep(line: bytes) -> bool:
-    """Whether a line of N-Triples or N-Quads has more triple terms within each other than the
-    parser can take.
-    """
+    """Whether a line of N-Triples or N-Quads nests more triple terms than the parser can read."""
     if line.count(b"<<") <= MOST_TERMS:
         return False
     nesting = Nesting("", _TURTLE, _term, MOST_TERMS, "triple terms")
@@ -213,11 +205,9 @@ def too_deep(line: bytes) -> bool:
 
 
 # -- JSON-LD -----------------------------------------------------------------------------------------
-# JSON-LD before the parser gets it: how long the terms of its contexts become.
-#
 # A context may say `"a": "http://..."`, `"b": "a:..."`, `"c": "b:..."` and so on: a few megabytes of
-# such terms are gigabytes when they are written out, which the parser does at once. A file is read
-# here first, and what is too much for it is a `LoadError`.
+# such terms are gigabytes when they are expanded, which the parser does at once. So a file is read here
+# first, and too long terms are a `LoadError`.
 
 
 #: Bytes of a file, characters that all terms of its contexts may have, and terms of all contexts
@@ -230,7 +220,7 @@ _Sizes = dict[str, int]
 
 
 class _Object(list[tuple[str, Any]]):
-    """The pairs of an object: a key may stand there twice."""
+    """The pairs of an object, in which a key may occur twice."""
 
 
 def checked_jsonld(stream: BinaryIO, place: str) -> BinaryIO:
@@ -256,7 +246,7 @@ class _Contexts:
         self._place, self._total, self._copied = place, 0, 0
 
     def look(self, value: Any, known: _Sizes) -> None:
-        """Look through a value under the terms that are known there, with how long each is."""
+        """Check a value under the terms that are defined there, with the length of each."""
         if isinstance(value, _Object):
             for key, context in value:
                 if key == "@context":
@@ -301,9 +291,7 @@ def _iri(value: Any) -> str | None:
 
 
 def _size(key: str, written: dict[str, str], known: _Sizes, sizes: _Sizes, vocabulary: int) -> None:
-    """How long the IRI of a term is: what is written, behind what its prefix is, however many
-    prefixes that takes.
-    """
+    """The length of the IRI of a term: its own text after the IRI of its prefix, through all prefixes."""
     chain: list[str] = []
     seen: set[str] = set()
     at: str | None = key
@@ -319,7 +307,7 @@ def _size(key: str, written: dict[str, str], known: _Sizes, sizes: _Sizes, vocab
 
 
 def _on(text: str, key: str, written: dict[str, str], known: _Sizes) -> str | None:
-    """The term that an IRI is built on: what it is as a whole, or what stands before its colon."""
+    """The term that an IRI is built on: the whole text, or the part before its colon."""
     for one in (text, text.partition(":")[0]):
         if one != key and (one in written or one in known):
             return one

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
 
 # -- first pass --------------------------------------------------------------------------------------
-# The first pass over an RDF source: names of nodes and predicates, and statements about
-# statements.
+# Names of nodes and predicates, and statements about statements.
 
 
 RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
@@ -285,11 +284,8 @@ def _expand(name: str) -> str:
 
 
 # -- second pass -------------------------------------------------------------------------------------
-# The second pass over an RDF source: its triples as items, in the file's order, by what the first
-# pass (`survey`) found out.
-#
-# What is reified, and the statements of Wikidata's model, come last, when all that is said about them
-# is known.
+# The triples as items, in the file's order, with the results of the first pass (`Survey`). Reified
+# statements, and those of Wikidata's model, come last, when all of their parts are known.
 
 
 #: Wikidata's own properties for membership.
@@ -568,11 +564,11 @@ def _is_name(other: Object, consumed: frozenset[str], predicate: str) -> bool:
 # -- the format --------------------------------------------------------------------------------------
 
 
-#: What an export of condgraph's ends with, and what its statements have.
+#: The predicate at the end of an export of condgraph, and one of its statements.
 LAYOUT: Final = "pred:layout"
 FACT: Final = "pred:fact_h"
-#: Bytes at the end of a file in which the mark stands; how an export as Turtle tells its base, and
-#: one as N-Quads, with the mark.
+#: Bytes at the end of a file that contain the mark; the base in an export as Turtle, and in one as
+#: N-Quads, with the mark.
 _END: Final = 1 << 16
 _BASE: Final = re.compile(rb"@base <([^<>\\\s]+)> \.\n")
 _MARK: Final = re.compile(rb"^<([^<>\\\s]+)> <pred:layout> ", re.MULTILINE)
@@ -582,8 +578,8 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     open_stream, path = open_source(source)
     survey = Survey(reading, options)
     if reading.own_rdf is not None and reading.on_error == "raise" and (told := _own_base(path)) is not None:
-        # What is all of one export need not be surveyed: one reading gives it, and shows whether it
-        # was that before the first item is given.
+        # A file that is one whole export needs no first pass: one reading gives its items, and shows before
+        # the first of them whether it is that.
         try:
             found = quads(open_stream, path, reading, options, aloud=True)
             yield from reading.own_rdf(_one_export(found, told), told)
@@ -598,8 +594,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
             own[str(getattr(quad.subject, "value", ""))] = None
         half |= quad.predicate.value == FACT
     if own and reading.own_rdf is not None:
-        # An export of condgraph's: it says more than its triples do, and is read as what it was
-        # written from.
+        # An export of condgraph holds more than its triples say, and is read back as the graph.
         for base in own:
             yield from reading.own_rdf((quad for _, quad in quads(open_stream, path, reading, options, aloud=True)), base)
         return

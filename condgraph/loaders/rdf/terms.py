@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 
 # -- values ------------------------------------------------------------------------------------------
-# RDF literals as values: numbers and times are typed, everything else is text that keeps its
-# language or datatype beside it. `Written` tells literals of one value that are written in several
-# ways.
+# Literals as values: numbers and times are typed, everything else is text with its language or
+# datatype as a qualifier. `Written` handles literals of one value that are written in several ways.
 
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
@@ -51,15 +50,13 @@ _TIMES: Final = {
 _ZONE: Final = re.compile(r"(?:Z|[+-]\d\d:\d\d)$", re.ASCII)
 _FRACTION: Final = re.compile(r"(:\d\d)\.\d+", re.ASCII)
 
-#: Value, qualifiers that keep what the value cannot say, the raw text where it is printed
-#: otherwise, and a warning.
+#: Value, qualifiers with what the value does not hold, the raw text where the value prints another, and a
+#: warning.
 Read = tuple[Value, tuple[tuple[str, Ref | Value], ...], str | None, str | None]
 
 
 def read_literal(literal: pyoxigraph.Literal) -> Read:
-    """The value of an RDF literal. An ill-typed one stays text with its datatype, and says so in
-    the warning.
-    """
+    """The value of an RDF literal. An ill-typed one stays text with its datatype, with a warning."""
     text = literal.value
     if literal.language:
         plain, raw = _plain(text)
@@ -150,9 +147,9 @@ def _show(text: str) -> str:
 
 
 class Written:
-    """Literals of one value that are written in several ways (1 and 1.0, "true" and true): what is
-    equal is one fact, whose first text is kept. Those of another datatype are kept apart by it; of
-    others it is said. They are looked for among the triples of a subject that follow each other.
+    """Literals of one value that are written in several ways (1 and 1.0, "true" and true): equal values
+    are one fact, which keeps the first text. Another datatype keeps them apart; otherwise there is a
+    warning. They are compared among consecutive triples of a subject.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -160,7 +157,7 @@ class Written:
         self._texts: dict[Any, tuple[str, str]] = {}
 
     def apart(self, statement: Statement, literal: pyoxigraph.Literal) -> Statement:
-        """The statement, told from those before it that are of the same value."""
+        """The statement, distinguished from those before it with the same value."""
         if statement.subject != self._subject:
             self._subject, self._texts = statement.subject, {}
         datatype: str = literal.datatype.value
@@ -179,7 +176,6 @@ class Written:
 
 
 # -- nodes -------------------------------------------------------------------------------------------
-# What the readers of RDF know of a node: as an object, and its best label so far.
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +208,7 @@ class Label:
         )
 
 
-# -- reified -----------------------------------------------------------------------------------------
-# Ids of the nodes of an RDF source, and nodes that stand for statements.
+# -- ids, and nodes of statements --------------------------------------------------------------------
 
 
 #: Characters of an IRI: a prefix of a megabyte is a megabyte wherever it stands.
