@@ -1,4 +1,4 @@
-"""A grammar for programs in one form, and how what a model wrote under it becomes a program."""
+"""Grammars for programs in one format, and programs from texts that follow them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMATS: Final = ("gbnf", "json-schema", "lark", "regex")
 LANGUAGES: Final = ("kopl", "llm_query", "pattern", "logic")
 #: Names that a JSON schema may list to be given to a server; OpenAI's takes no more.
 MOST_LISTED: Final = 1_000
-#: What a model writes that finds nothing in the graph that answers, where it is let.
+#: The text of a model that finds no answer in the graph, where the grammar allows it.
 NONE: Final = "NONE"
 #: The languages whose programs are trees under a JSON schema, with the module that reads them back.
 _TREES: Final = {"kopl": kopl, "llm_query": llm_query, "logic": logic}
@@ -29,9 +29,9 @@ _WRITERS: Final = {"gbnf": parts.gbnf, "lark": parts.lark, "regex": parts.regex}
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """A grammar: `text` in its `format`, of JSON schemas `schema` as well, for which nothing is `written`
-    before it is asked for; the names of `entities` that it allows; whether it is `aware` of what these
-    have; `warnings` of what it leaves out.
+    """A grammar: its `text` in a `format` (and the `schema` of a JSON schema, whose text is written on
+    demand), the names of `entities` that it allows, whether it is `aware` of what these have, and
+    `warnings` of what it leaves out.
     """
 
     language: str
@@ -48,8 +48,8 @@ class Grammar:
         return json.dumps(self.schema, ensure_ascii=False) if self.written is None else self.written
 
     def program(self, written: str) -> str:
-        """The program that a text under this grammar is; raises `ParseError` for another text. Where
-        the grammar has a way to say that nothing answers (`constraint`), that is "NONE".
+        """The program of a text that follows this grammar; "NONE" where it states that nothing answers
+        (`constraint`). Raises `ParseError` for another text.
         """
         if self.format != "json-schema":
             return written
@@ -59,7 +59,7 @@ class Grammar:
 
     @property
     def told(self) -> str:
-        """What a model has to be told of the form that it writes in; nothing where it is the usual one."""
+        """Instructions for a model about an unusual form of programs; empty for the usual one."""
         return _TREES[self.language].TOLD if self.language != "pattern" and self.format == "json-schema" else ""
 
     def options(self) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def grammar_of(
     source: str | None = None,
     aware: bool = False,
 ) -> Grammar:
-    """The grammar of a language over the names of a graph; see `Graph.grammar`. With `none` it has a
-    way to say that nothing in the graph answers.
+    """The grammar of a language over the names of a graph; see `Graph.grammar`. With `none` it also
+    allows "NONE", for questions without an answer.
     """
     for what, given, known in (("language", language, LANGUAGES), ("format", format, FORMATS)):
         if given not in known:
@@ -122,7 +122,7 @@ def grammar_of(
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """How a grammar is made: what `Graph.grammar` takes, but names."""
+    """The options of a grammar, without names."""
 
     language: str
     format: str
@@ -149,7 +149,7 @@ def _made(graph: Asking, how: _How, allowed: Iterable[str], warnings: list[str])
 
 
 def _schema(graph: Asking, how: _How, names: Vocabulary) -> dict[str, Any]:
-    """The rules as a JSON schema; what does not say which entities there are, is made once for a graph."""
+    """The rules as a JSON schema; all but the list of entities is made once for a graph."""
     language, none = how.language, how.none
     if how.aware:
         return kopl.schema(names, none=none, has=surroundings(graph, names.entities))
@@ -163,12 +163,12 @@ def _schema(graph: Asking, how: _How, names: Vocabulary) -> dict[str, Any]:
 
 
 def _named_rule(language: str) -> str:
-    """The definition of a schema that lists the entities."""
+    """The name of the definition that lists the entities."""
     return "entity" if language == "llm_query" else "name"
 
 
 def _text(graph: Asking, how: _How, names: Vocabulary) -> str:
-    """The rules as text. Those that do not say which entities there are, are written once for a graph."""
+    """The rules as text; all but the list of entities is written once for a graph."""
     language, write = how.language, _WRITERS[how.format]
     rule, part = _ENTITIES[language](names)
 
@@ -183,7 +183,7 @@ def _text(graph: Asking, how: _How, names: Vocabulary) -> str:
         has = surroundings(graph, names.entities)
         return write(whole(kopl.rules(names, depth=how.depth, steps=how.steps, has=has)))
     if how.format == "regex":
-        # One expression, in which no rule stands by itself.
+        # One expression, without separate rules.
         part = None
         return others()
     # Rules without entities are others than those with some.
@@ -195,7 +195,7 @@ def _quoted_names(names: Vocabulary) -> tuple[str, Part | None]:
     return "name", trie(map(kopl.quoted, names.entities)) if names.entities and names.relations else None
 
 
-#: The rule that the entities of a grammar are, and what it says; None where a grammar has none.
+#: The name of the rule for entities, and the rule; None in a grammar without entities.
 _ENTITIES: Final[Mapping[str, Callable[[Vocabulary], tuple[str, Part | None]]]] = {
     "kopl": _quoted_names,
     "logic": _quoted_names,
@@ -222,13 +222,13 @@ def constraint(
     *,
     aware: bool = False,
 ) -> Grammar | None:
-    """The grammar that a model can be held to while it writes a program for a question: GBNF where it
+    """The grammar that constrains a model while it writes a program for a question: GBNF if the model
     takes that, else a JSON schema; None where it takes neither, the language has none, or a schema
-    would list more names than servers take. It can say "NONE" as well. With `aware` it knows what the
-    entities have (`Graph.grammar`), where that is not too much; else its `warnings` say why it does not.
+    would list more names than servers take. It allows "NONE" as well. With `aware` it knows what the
+    entities have (`Graph.grammar`); where that is too much, its `warnings` say so.
 
-    `model.chat(messages, **found.options())` asks under it, and `found.program(text)` is the
-    program. Raises `OptionError` where the graph has no names for the grammar.
+    `model.chat(messages, **grammar.options())` calls the model under it, and `grammar.program(text)`
+    is the program. Raises `OptionError` where the graph has no names for the grammar.
     """
     accepts = model.accepts
     if aware and accepts & {"gbnf", "json-schema"}:
@@ -250,13 +250,13 @@ def constraint(
     if language == "pattern":
         return result if _listed(result.schema) <= MOST_LISTED else None
     named = _listed((result.schema or {})["$defs"].get(_named_rule(language)))
-    # What a schema lists beside the entities of a question is the same for all questions.
+    # All that a schema lists but the entities is the same for every question.
     others = kept(graph._survey(), ("listed", language, source, bool(named)), lambda: _listed(result.schema) - named)
     return result if others + named <= MOST_LISTED else None
 
 
 def _listed(schema: object) -> int:
-    """How many values a schema lists."""
+    """The number of values that a schema lists."""
     if isinstance(schema, dict):
         return sum(len(part) if name == "enum" else _listed(part) for name, part in schema.items())
     return sum(map(_listed, schema)) if isinstance(schema, list) else 0

@@ -25,18 +25,17 @@ def grammar(
     aware: bool = False,
     timeout: float | None = None,
 ) -> Grammar:
-    """A grammar of programs that parse, and whose names are the graph's: for a server that holds
-    a model to it while it writes.
+    """A grammar of the programs that parse and whose names are in the graph, for servers that constrain
+    a model while it writes.
 
-    `format` is "gbnf" (llama.cpp), "json-schema" (programs as trees), "lark" or "regex".
-    Entities are those given, else those that the `question` names, else all; a graph on a
-    server is pulled whole for all. `depth` is how deeply KoPL's sets stand within sets, and how
-    many `exists` of a logical query within each other; `steps` how many steps of KoPL lead on in
-    a row, and how many lines an LLM query has. `source` scopes LLM queries: only what stands in that source
-    is named, and the programs are asked with the same `source=`. With `aware`, only what an entity has stands
-    behind it in KoPL (`Find(e) Relate(...)`, `Find(e) QueryAttr(...)`), in every format: the graph is
-    asked for that, for at most 64 entities. `timeout` is in seconds. Raises `OptionError` for
-    an unknown language or format, and where the graph has no names.
+    `format` is "gbnf" (llama.cpp), "json-schema" (programs as trees), "lark" or "regex". The entities
+    are `entities`, else those in the `question`, else all, for which a graph on a server is pulled
+    whole. `depth` limits nested sets of KoPL and nested `exists` of logical queries, `steps` the
+    steps of KoPL in a row and the lines of an LLM query. `source` restricts LLM queries to the names
+    of one source; run them with the same `source=`. With `aware`, KoPL allows after an entity only
+    the predicates that it has (`Find(e) Relate(...)`, `Find(e) QueryAttr(...)`), for at most 64
+    entities. `timeout` is in seconds. Raises `OptionError` for an unknown language or format, invalid
+    options, and a graph without names; `UnknownNameError` for an unknown source.
     """
     from condgraph.grammars.grammar import grammar_of
 

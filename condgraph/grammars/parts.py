@@ -15,35 +15,35 @@ from condgraph.engine.errors import OptionError, ParseError
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Just this text."""
+    """A fixed text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """What the rule of a name gives."""
+    """A reference to a rule."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Seq:
-    """One after the other."""
+    """A sequence."""
 
     parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Alt:
-    """One of these."""
+    """A choice."""
 
     parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """From `least` to `most` times."""
+    """From `least` to `most` repetitions."""
 
     part: Part
     least: int
@@ -52,7 +52,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Chars:
-    """One character: of these ranges, or of none of them."""
+    """One character in these ranges, or outside of them."""
 
     ranges: tuple[tuple[str, str], ...]
     negated: bool = False
@@ -63,29 +63,29 @@ Part: TypeAlias = Text | Ref | Seq | Alt | Repeat | Chars
 Rules: TypeAlias = Mapping[str, Part]
 
 DIGIT = Chars((("0", "9"),))
-#: Branches of a trie one below the other; texts that differ further on are listed.
+#: Nested branches of a trie; texts that differ further on are listed.
 MOST_BRANCHES: Final = 40
 
 
 def seq(*parts: Part | str) -> Part:
-    """One after the other; texts stand for themselves."""
+    """A sequence of parts and fixed texts."""
     return Seq(tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
 
 def alt(*parts: Part | str) -> Part:
-    """One of these; texts stand for themselves."""
+    """A choice of parts and fixed texts."""
     result = tuple(Text(part) if isinstance(part, str) else part for part in parts)
     return result[0] if len(result) == 1 else Alt(result)
 
 
 def maybe(part: Part) -> Part:
-    """This, or nothing."""
+    """An optional part."""
     return Repeat(part, 0, 1)
 
 
 def trie(names: Iterable[str]) -> Part:
-    """One of some texts, factored by what they begin with: a reader decides at each letter between
-    those that differ there. At least one text is needed.
+    """A choice of texts, factored by their common beginnings, so that a reader decides at each letter.
+    At least one text is needed.
     """
     ordered = sorted(set(names))
     return _branch(ordered, 0, len(ordered), 0, MOST_BRANCHES)
@@ -110,7 +110,7 @@ def _branch(names: list[str], start: int, end: int, depth: int, left: int) -> Pa
 
 
 def _shared(one: str, two: str) -> str:
-    """What two different texts begin with alike."""
+    """The common beginning of two different texts."""
     most = min(len(one), len(two))
     return one[: next((at for at in range(most) if one[at] != two[at]), most)]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-#: Surveys of which something is kept, and how much of each.
+#: Surveys in the cache, and entries of each.
 _SURVEYS: Final = 4
 _EACH: Final = 48
 _KEPT: Final[OrderedDict[int, tuple[Any, dict[Hashable, Any]]]] = OrderedDict()
@@ -36,8 +36,8 @@ _LOCK: Final = Lock()
 
 
 def kept(survey: Survey, key: Hashable, make: Callable[[], T]) -> T:
-    """What `make` gives, made once for a survey and a key. A survey is known by its identity: a graph
-    that has changed has another.
+    """The result of `make`, made once for a survey and a key. A survey is identified by its object: a
+    graph that has changed has another one.
     """
     with _LOCK:
         _, result = _KEPT.setdefault(id(survey), (survey, {}))
@@ -50,7 +50,7 @@ def kept(survey: Survey, key: Hashable, make: Callable[[], T]) -> T:
     value = make()
     with _LOCK:
         while len(result) >= _EACH:
-            # What was made first: a graph of many tables is asked about one after the other.
+            # The oldest entry: questions about a graph of many tables go from table to table.
             del result[next(iter(result))]
         result[key] = value
     return value
@@ -59,10 +59,10 @@ def kept(survey: Survey, key: Hashable, make: Callable[[], T]) -> T:
 # -- names -------------------------------------------------------------------------------------------
 
 
-#: Words of the longest name that is looked for in a question, and places where one may begin.
+#: Words of the longest name in a question, and words at which a name may begin.
 MOST_WORDS: Final = 8
 MOST_PLACES: Final = 60
-#: Names that are like a word of the question, taken where none is in it as it stands.
+#: Names similar to a word of the question, where it contains none.
 MOST_ALIKE: Final = 5
 _WORD: Final = re.compile(r"\w+(?:[.'’-]\w+)*\.?")
 
@@ -93,11 +93,11 @@ class Asking(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Names by what they are. `keys` and `qualifiers` have the types of their values ("text",
-    "quantity", "time", "entity"); `units` are those of all numbers, `units_of` those of the values
-    of each predicate and qualifier. `qualified` has the qualifiers of the facts of each predicate,
-    `columns` the tables of which it is a column, and `scopes` its sources where one has to be said.
-    `tables` are those whose rows KoPL asks for as for a concept.
+    """Names by kind. `keys` (attributes) and `qualifiers` have the types of their values ("text",
+    "quantity", "time", "entity"); `units` are those of all numbers, `units_of` those of each
+    predicate and qualifier. `qualified` has the qualifiers of the facts of each predicate, `columns`
+    the tables of which it is a column, and `scopes` its sources where a program has to name one.
+    `tables` are those that KoPL treats as concepts.
     """
 
     entities: tuple[str, ...]
@@ -114,14 +114,14 @@ class Vocabulary:
 
 
 def vocabulary(graph: Asking, entities: Iterable[str], source: str | None = None) -> Vocabulary:
-    """The names of a graph, or of one source of it, with the entities that are given."""
+    """The names of a graph, or of one of its sources, with these entities."""
     survey = graph._survey()
     named = tuple(sorted({entity for entity in entities if entity}))
     return replace(kept(survey, ("vocabulary", source), lambda: _names(survey, source)), entities=named)
 
 
 def _names(survey: Survey, source: str | None) -> Vocabulary:
-    """The names of a survey, without entities; of one source its predicates alone."""
+    """The names of a survey, without entities; of a source only its predicates."""
     keys: dict[str, frozenset[str]] = {}
     qualifiers: dict[str, frozenset[str]] = {}
     units_of: dict[str, set[str]] = {}
@@ -164,8 +164,8 @@ def _tables(survey: Survey, predicate: int) -> tuple[str, ...]:
 
 
 def candidates(graph: Asking, question: str) -> list[str]:
-    """The names of entities and concepts in a question, the longest first; where there are none,
-    those most like its words that begin with a capital letter.
+    """The names of entities and concepts in a question, the longest first; without any, those most
+    similar to words with a capital letter.
     """
     result: list[str] = []
     taken: set[int] = set()
@@ -183,7 +183,7 @@ def candidates(graph: Asking, question: str) -> list[str]:
 
 
 def everybody(graph: Asking) -> list[str]:
-    """The names of all entities and concepts of a graph; one on a server is pulled for them."""
+    """The names of all entities and concepts of a graph; a graph on a server is pulled whole."""
     snapshot = graph.snapshot().current
     names = snapshot.texts.take(snapshot.arrays.get("ent.name"))
     return sorted({name for name in names if name})
@@ -216,20 +216,18 @@ def _alike(graph: Asking, name: str) -> list[str]:
 
 
 # -- what entities have ------------------------------------------------------------------------------
-# What grammars that know the graph ask of it: what each entity of a question has, so that behind
-# `Find(e)` stands only that.
+# The predicates of each entity of a question, so that a grammar allows nothing else after `Find(e)`.
 
 
-#: Entities whose surroundings are looked up.
+#: The most entities whose predicates are looked up.
 MOST: Final = 64
-#: The names of predicates that an entity has, by way: "forward", "backward" (relations), "value"
-#: (attributes).
+#: The predicates of an entity: "forward" and "backward" relations, and attributes ("value").
 Has = Mapping[str, Sequence[str]]
 
 
 def surroundings(graph: Asking, entities: Sequence[str]) -> dict[str, Has]:
-    """What each entity has, by three short queries each; entities of one name are taken together. Raises
-    `OptionError` for more than `MOST`.
+    """The predicates of each entity, by three short queries; entities of one name share them. Raises
+    `OptionError` for more than `MOST` entities.
     """
     if len(entities) > MOST:
         raise OptionError(

@@ -42,20 +42,21 @@ def train_links(
     cancelled: Event | None = None,
     **options: Any,
 ) -> Training:
-    """Train a model of links (ComplEx with N3) on the graph's relations, and write it to `path`,
-    a `.npz` file, where one is given.
+    """Train a model of links (ComplEx with N3) on the relations of the graph, and write it to `path`, a
+    `.npz` file, if given.
 
-    `options` are those of `links.train.TrainOptions`: `rank`, `epochs`, `seconds`, `negatives`
-    and others. Training stops early where a validation part ranks no better: `valid`, triples
-    of (id, predicate, id), or a share of the graph that is held out. `on_epoch` hears the
-    epoch, its loss, and the ranking. With a `timeout` (seconds) it is an error to take longer;
-    `seconds=` ends training with the best so far. Where training stands is kept in the file
-    `checkpoint`, and goes on from there where that file is there already.
+    `options` are those of `links.train.TrainOptions`: `rank`, `epochs`, `seconds`, `negatives` and
+    others. Training stops when the ranking of validation edges gets no better: of `valid`, triples of
+    (id, predicate, id), or of a share of the graph that is held out. `on_epoch` is called with the
+    epoch, its loss, and the ranking. `seconds=` ends training with the best model so far; `timeout`,
+    in seconds, is an error. The state is written to the file `checkpoint`, and training continues
+    from it if the file exists. Raises `LinkModelError` where nothing can be trained or written,
+    `OptionError` for invalid options.
     """
     from condgraph.links.edges import Edges
     from condgraph.links.train import options_of, train, writable
 
-    # Said now, and not when hours of training are to be written.
+    # Before hours of training, not after.
     for what, place in (("the model", path), ("the checkpoint", checkpoint)):
         if place is not None:
             writable(place, what)
