@@ -1,5 +1,4 @@
-"""How a graph is written as RDF: the one place that the writer, the reader and the compiler all
-look at.
+"""How a graph is written as RDF, for the writer, the reader and the compiler alike.
 
 KQA Pro's layout, with absolute IRIs. BASE is the graph's own IRI (`base_iri`); a name stands behind
 it as `encode` writes it.
@@ -69,8 +68,7 @@ if TYPE_CHECKING:
 
 
 # -- literals ----------------------------------------------------------------------------------------
-# Literals as the layout writes them (`sparql.layout`): texts, numbers and times in the lexical
-# forms of N-Triples and SPARQL, and numbers read back.
+# Texts, numbers and times in the lexical forms of N-Triples and SPARQL, and numbers read back.
 
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
@@ -91,8 +89,8 @@ def string(text: str) -> str:
     if "\\" not in text:
         return f'"{text.translate(_TABLE)}"'
     # A backslash before a "u" would be two, and stores that resolve `\\u` before they read a query
-    # (SPARQL 1.1, section 19.2) take the second with the "u" for an escape: it is the "u" that is
-    # written as one.
+    # (SPARQL 1.1, section 19.2) take the second with the "u" for an escape: so the "u" is written as an
+    # escape.
     first, *others = _BEFORE_U.split(text)
     written = first.translate(_TABLE) + "".join(f"\\U{ord(part[0]):08X}{part[1:].translate(_TABLE)}" for part in others)
     return f'"{written}"'
@@ -147,7 +145,7 @@ def order_text(number: Number) -> str:
     key = f"{exact.adjusted() + 50_000:05d}{text}"
     if not sign:
         return "2" + key
-    # Below zero the larger comes first: digits are turned round, and what is shorter is the larger.
+    # Below zero the larger comes first: digits are inverted, and the shorter text is the larger number.
     return "0" + "".join(str(9 - int(c)) for c in key) + "~"
 
 
@@ -167,7 +165,7 @@ def _within(value: Time) -> bool:
 
 
 def year_of(value: Time) -> int | None:
-    """The year a time lies in; None where it lies in several, or has an open side."""
+    """The year that a time is in; None where it is in several, or has an open side."""
     if not _within(value):
         return None
     first = civil(value.start // DAY_SECONDS)[0]
@@ -175,7 +173,7 @@ def year_of(value: Time) -> int | None:
 
 
 def date_of(value: Time) -> str | None:
-    """The day a time lies in, as xsd:date writes it; None where it lies in several."""
+    """The day that a time is in, as xsd:date writes it; None where it is in several."""
     if not _within(value) or value.start // DAY_SECONDS != (value.end - 1) // DAY_SECONDS:
         return None
     year, month, day = civil(value.start // DAY_SECONDS)
@@ -185,12 +183,11 @@ def date_of(value: Time) -> str | None:
 # -- names and values --------------------------------------------------------------------------------
 
 
-#: Raised when triples of an older version would be read wrongly.
+#: Goes up when triples of an older version would be read wrongly.
 LAYOUT: Final = 2
-#: Where graphs that are given no base of their own have their names; nobody owns this domain (RFC
-#: 2606).
+#: The namespace of graphs without a base of their own; nobody owns this domain (RFC 2606).
 NAMESPACE: Final = "http://condgraph.example/"
-#: Characters of the longest name of a value node that says its value.
+#: Characters of the longest name of a value node that contains its value.
 LONGEST: Final = 1000
 #: The scheme of KQA Pro's vocabulary.
 PRED: Final = "pred:"
@@ -214,12 +211,12 @@ def base_iri(graph: str, namespace: str = NAMESPACE) -> str:
 
 
 def predicted_graph(base: str) -> str:
-    """The named graph of predicted edges (`Graph.write_predictions`) beside a graph."""
+    """The named graph with the predicted edges of a graph (`Graph.write_predictions`)."""
     return f"{base}.predicted/"
 
 
 def checked_base(base: str) -> str:
-    """A base of one's own: an absolute IRI that ends with a slash."""
+    """A base of the user's: an absolute IRI that ends with a slash."""
     scheme, colon, rest = base.partition("://")
     if not colon or not scheme.isalnum() or not rest.endswith("/") or any(c in '<>"{}|^`\\' or c <= " " for c in base):
         raise OptionError(f"{base!r} is no base IRI", hint="an absolute IRI that ends with '/', such as http://example.org/films/")
@@ -228,18 +225,18 @@ def checked_base(base: str) -> str:
 
 # -- names -----------------------------------------------------------------------------------------
 
-#: Characters (beside letters and digits) that stand for themselves in a name.
+#: Characters besides letters and digits that are not escaped in a name.
 PLAIN: Final = frozenset("-.~!$&'()*+,;=@/–—")
 
 
 @lru_cache(maxsize=65_536)
 def encode(name: str) -> str:
-    """A name as it stands in an IRI behind its base, ready to be a relative IRI: a space is an
-    underscore, as in KQA Pro.
+    """A name as the part of an IRI after its base, usable as a relative IRI: a space is an underscore,
+    as in KQA Pro.
 
-    Letters and digits of the Basic Multilingual Plane stand for themselves; what an IRI cannot
-    hold, underscores, and dots and slashes where resolving a relative IRI would take them for
-    steps, are percent-encoded. `decode` is the inverse.
+    Letters and digits of the Basic Multilingual Plane stay; what an IRI cannot contain, underscores,
+    and dots and slashes where resolving a relative IRI would take them for steps, are
+    percent-encoded. `decode` is the inverse.
 
     >>> encode("point in time"), encode("UN/LOCODE"), encode("a_b %"), encode("Erdős number"), encode("../x")
     ('point_in_time', 'UN/LOCODE', 'a%5Fb_%25', 'Erdős_number', '%2E.%2Fx')
@@ -310,7 +307,7 @@ class GraphIris:
         return f"<{self.base}{SOURCE}{encode(name)}>"
 
     def stated(self, kind: str, *parts: str | int) -> str:
-        """A direct membership (`MEMBER`) or subclass (`SUBCLASS`) by what it says."""
+        """A direct membership (`MEMBER`) or subclass (`SUBCLASS`) by its parts."""
         return f"<{self.base}{kind}{_hash(chr(0).join(map(str, parts)))}>"
 
     # -- back from IRIs, without brackets ----------------------------------------------------------
@@ -346,8 +343,8 @@ def _hash(text: str) -> str:
 
 
 def value_name(value: Value) -> str:
-    """What a value node is called behind `VALUE`: the value itself, so that its IRI alone can be
-    read; long ones by their hash.
+    """The name of a value node after `VALUE`: the value itself, so that its IRI suffices to read it; the
+    hash of a long one.
 
     >>> value_name(Quantity(1.5, "metre")), value_name("a b"), value_name(Time.year(1970))
     ('q/1.5/metre', 's/a_b', 't/0/31536000/1')
@@ -364,7 +361,7 @@ def value_name(value: Value) -> str:
 
 
 def value_named(name: str) -> Value | None:
-    """The value of a node by what it is called; None for one that is called by its hash.
+    """The value of a node from its name; None for a name that is a hash.
 
     >>> value_named("q/1.5/metre"), value_named("t/0/31536000/1") == Time.year(1970), value_named("h/00")
     (Quantity(number=1.5, unit='metre'), True, None)
@@ -382,8 +379,8 @@ def value_named(name: str) -> Value | None:
 
 
 def value_triples(node: str, value: Value, *, ordered: bool = False) -> Iterable[str]:
-    """What is said of a value node: `subject predicate object` without the final dot. `ordered`:
-    quantities have `pred:order`.
+    """The triples of a value node: `subject predicate object` without the final dot. `ordered`: quantities
+    have `pred:order`.
     """
     if isinstance(value, str):
         yield f"{node} {TYPE} <pred:Text>"
@@ -411,8 +408,8 @@ def value_triples(node: str, value: Value, *, ordered: bool = False) -> Iterable
 
 
 def read_value(found: dict[str, str]) -> Value:
-    """A value from the lexical forms of what is said of its node: "type" (the class's name), and by
-    term of the vocabulary.
+    """A value from the lexical forms of its node's triples: "type" (the class's name), and by term of the
+    vocabulary.
 
     >>> read_value({"type": "Quantity", "value": "1.5E0", "unit": "metre"})
     Quantity(number=1.5, unit='metre')

@@ -1,12 +1,12 @@
 """A graph as plain RDF: the triples that it was loaded from, by their own IRIs, with their literals.
 
-The layout (`layout`) says all that a graph holds, in a vocabulary of its own. This says what RDF
-says: entities by their IRIs, literals with language and datatype, lists as lists, statements about
-statements as the source had them (reified, triple terms, or Wikibase's statement nodes). What the
-names are in RDF stands with the source (`engine.terms`).
+The layout (`layout`) has everything in a graph, in a vocabulary of its own. This is the RDF itself:
+entities by their IRIs, literals with language and datatype, lists as lists, statements about
+statements as the source had them (reified, triple terms, or Wikibase's statement nodes). The
+names in RDF are stored with the source (`engine.terms`).
 
 Sources that were no RDF have IRIs under the base of the graph; they are written only where
-everything is asked for. What of a statement RDF cannot say is counted in `Plain.warnings`.
+everything is requested. Parts of statements that RDF cannot hold are counted in `Plain.warnings`.
 """
 
 from __future__ import annotations
@@ -192,10 +192,6 @@ def hashed(text: str) -> str:
 
 def _is_wikidata(ident: str) -> bool:
     return ident[:1] in ("Q", "P", "L") and ident[1:].isascii() and ident[1:].isdigit()
-
-
-# -- quads -------------------------------------------------------------------------------------------
-# RDF by its own IRIs: the quads of a graph.
 
 
 # -- labels ------------------------------------------------------------------------------------------

@@ -50,14 +50,9 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
-# -- triples -----------------------------------------------------------------------------------------
-
-
 # -- statements --------------------------------------------------------------------------------------
-# The statements of a snapshot as lines of RDF, read from its columns many at a time.
-#
-# What is written of a statement is made as one text, and a value is read once, so that a line costs
-# no object of its own.
+# The statements of a snapshot as lines of RDF, read from its columns many at a time. The lines of a
+# statement are made as one text, and a value is read once, so that a line costs no object of its own.
 
 
 #: Statements that are read together.
@@ -65,7 +60,7 @@ _TOGETHER: Final = 20_000
 
 
 def statements(snapshot: Snapshot, base: str, nodes: Sequence[str], sources: Sequence[str], end: str) -> Iterator[str]:
-    """What is said of predicates and statements: texts of whole lines, each line with `end`.
+    """The triples of predicates and statements: texts of whole lines, each line with `end`.
 
     `nodes` are the IRIs of the entities and `sources` those of the sources, by their numbers.
     """
@@ -104,7 +99,7 @@ def statements(snapshot: Snapshot, base: str, nodes: Sequence[str], sources: Seq
 
 
 def _validity(snapshot: Snapshot) -> dict[int, tuple[int, int]]:
-    """From when until when the statements are valid that have a validity, in seconds."""
+    """The validity of the statements that have one, in seconds: from, until."""
     stated, *times = (snapshot.arrays.get(f"val.{name}").tolist() for name in ("stmt", "start", "end"))
     return dict(zip(stated, zip(*times, strict=True), strict=True))
 
@@ -142,7 +137,7 @@ def _records(node: str, record: str, places: Sequence[tuple[int, int]], said: Se
 
 
 class _Values:
-    """The nodes of values, by their cells. What is said of a value stands where it is met first."""
+    """The nodes of values, by their cells. The triples of a value are written at its first use."""
 
     def __init__(self, snapshot: Snapshot, base: str, entities: Sequence[str], end: str) -> None:
         self._snapshot, self._base, self._end = snapshot, base, end
@@ -176,11 +171,11 @@ class _Values:
                 self._unsaid[node] = "".join(f"{line}{self._end}" for line in value_triples(node, value, ordered=ordered))
 
     def said(self, node: str) -> str:
-        """What is said of a value, the first time it is asked; nothing later, and of an entity."""
+        """The triples of a value at the first call; nothing later, and nothing of an entity."""
         return self._unsaid.pop(node, "")
 
 
-# -- write -------------------------------------------------------------------------------------------
+# -- everything --------------------------------------------------------------------------------------
 
 
 #: Texts that a batch holds: what is written of so many statements, or so many lines of entities.
@@ -310,8 +305,8 @@ def _concepts(snapshot: Snapshot, names: GraphIris, nodes: list[str], sources: l
 
 
 def counts(snapshot: Snapshot) -> dict[str, int]:
-    """What the snapshot holds, and what lets the compiler leave out work: how many raw texts,
-    validities and long texts.
+    """The counts of the snapshot, and those that spare the compiler work: raw texts, validities and long
+    texts.
     """
     get = snapshot.arrays.get
     raws = get("att.raw")
@@ -332,11 +327,10 @@ def count(snapshot: Snapshot, base: str) -> int:
 
 
 # -- files -------------------------------------------------------------------------------------------
-# A snapshot written to an RDF file: N-Quads, with the graph's IRI as named graph, or Turtle that
-# people can read.
+# N-Quads, with the graph's IRI as named graph, or readable Turtle.
 
 
-#: What `export` writes, by name.
+#: The syntaxes that `export` writes.
 SYNTAXES: Final = ("turtle", "nquads")
 _BATCH: Final = 10_000
 
