@@ -447,10 +447,10 @@ def arrow_errors(location: str) -> Iterator[None]:
 
 
 def read_batches(
-    schema: Collection[Field], open_batches: OpenBatches, total: int, reading: Reading, options: Options
+    schema: Collection[Field], open_batches: OpenBatches, total: int | None, reading: Reading, options: Options
 ) -> Iterator[Item]:
     """A table in record batches as facts: `open_batches` gives them from the start, of the named
-    columns or of all.
+    columns or of all. `total` is the number of rows, where it is known.
     """
     checked = TableOptions.of(options)
     leaves = [(field.name, leaf, kind) for field in schema for leaf, kind in leaves_of(field.name, field.type)]
@@ -475,7 +475,7 @@ def read_batches(
                 if (column := columns[at]) is not None:
                     column.look(part_of(arrays[at]))
             done += batch.num_rows
-            reading.advance(0, done / max(1, total) / 2)
+            reading.advance(0, total and done / total / 2)
     table.look_for_commas({at: column.profile for at, column in enumerate(columns) if column is not None and column.text})
     for column in columns:
         if column is not None:
@@ -493,7 +493,7 @@ def read_batches(
             if column is None or part is None:
                 continue
             yield from column.batch(part if kept is None else only_rows(part, kept, batch.num_rows), ids, rows)
-        reading.advance(batch.num_rows, 0.5 + number / max(1, total) / 2)
+        reading.advance(batch.num_rows, total and 0.5 + number / total / 2)
     table.finish()
 
 
@@ -523,18 +523,25 @@ def read_parquet(source: Any, reading: Reading, options: Options) -> Iterator[It
     if path.is_dir():
         yield from _read_pieces(path, reading, options)
         return
-    with file_errors(path):
-        regular(path).open("rb").close()
+    regular_path(path)
     size = path.stat().st_size
     with arrow_errors(str(path)), pq.ParquetFile(path) as file:
 
         def batches(names: Sequence[str] | None) -> Iterator[Any]:
-            return _bounded(file.iter_batches(batch_size=ROWS, columns=None if names is None else list(names)), size, path)
+            return bounded(file.iter_batches(batch_size=ROWS, columns=None if names is None else list(names)), size, path)
 
         yield from read_batches(file.schema_arrow, batches, file.metadata.num_rows, reading, options)
 
 
-def _bounded(batches: Iterable[Any], size: int, path: Path) -> Iterator[Any]:
+def regular_path(source: Any) -> Path:
+    """The path of a regular file that can be read. Raises `LoadError`."""
+    path = path_of(source)
+    with file_errors(path):
+        regular(path).open("rb").close()
+    return path
+
+
+def bounded(batches: Iterable[Any], size: int, path: Path) -> Iterator[Any]:
     """The batches of a file of so many bytes. Raises `LoadError` where they are more than any data that is kept in
     so few: a few bytes may say a row a thousand million times.
     """
@@ -560,7 +567,7 @@ def _read_pieces(path: Path, reading: Reading, options: Options) -> Iterator[Ite
         size = sum(Path(one).stat().st_size for one in pieces.files)
 
         def batches(names: Sequence[str] | None) -> Iterator[Any]:
-            return _bounded(pieces.to_batches(columns=None if names is None else list(names), batch_size=ROWS), size, path)
+            return bounded(pieces.to_batches(columns=None if names is None else list(names), batch_size=ROWS), size, path)
 
         yield from read_batches(pieces.schema, batches, pieces.count_rows(), reading, options)
 
