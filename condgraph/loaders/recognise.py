@@ -29,7 +29,7 @@ from typing import Any, Final, get_args
 from condgraph.engine.errors import FormatError, LoadError, nearest, shortened
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.origins import PARTS
-from condgraph.loaders import export, kqapro, property_graph, spreadsheet
+from condgraph.loaders import export, feather, kqapro, property_graph, spreadsheet
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.database.server import DatabaseUrl
@@ -160,6 +160,7 @@ FORMATS: Final[dict[str, Format]] = {
         JSON,
         PARQUET,
         DATAFRAME,
+        feather.FORMAT,
         kqapro.FORMAT,
         TRIPLES,
         QUINTUPLES,

@@ -280,13 +280,24 @@ def _frame(text: str) -> None:
 
 
 def _parquet(text: str) -> None:
-    import pyarrow
     import pyarrow.parquet
 
+    _arrow_file(text, "input.parquet", pyarrow.parquet.write_table)
+
+
+def _feather(text: str) -> None:
+    import pyarrow.feather
+
+    _arrow_file(text, "input.feather", pyarrow.feather.write_feather)
+
+
+def _arrow_file(text: str, name: str, write: Callable[[Any, Path], None]) -> None:
+    import pyarrow
+
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "input.parquet"
+        path = Path(folder) / name
         text = text.encode("utf-8", "replace").decode()
-        pyarrow.parquet.write_table(pyarrow.table({"name": ["a", text], "size": [text, "5"]}), path)
+        write(pyarrow.table({"name": ["a", text], "size": [text, "5"]}), path)
         condgraph.open("memory:").load(path, on_error="skip")
 
 
@@ -319,6 +330,7 @@ def _formats() -> dict[str, Reader]:
         ),
         "parquet": Reader(_asked(_parquet), BARE),
         "dataframe": Reader(_asked(_frame), BARE),
+        "feather": Reader(_asked(_feather), BARE),
         "kqapro": Reader(_loads("kqapro", ".json"), KB),
         "triples": Reader(_loads("triples", ".txt"), (*BARE, ("a\tb\t", "\n"), ("a|b|c\n", "|b|c\n"), ("a b ", "\n"))),
         "quintuples": Reader(

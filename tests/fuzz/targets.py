@@ -16,7 +16,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,7 @@ SUFFIXES = {
     "csv": ".csv",
     "tsv": ".tsv",
     "parquet": ".parquet",
+    "feather": ".feather",
     "kqapro": ".json",
     "rdf": ".ttl",
     "condgraph": ".jsonl",
@@ -190,13 +191,23 @@ def _condgraph() -> list[str]:
 
 
 def _parquet() -> list[bytes]:
-    import pyarrow
     import pyarrow.parquet
 
+    return [_arrow_file(pyarrow.parquet.write_table)]
+
+
+def _feather() -> list[bytes]:
+    from pyarrow import feather
+
+    return [_arrow_file(partial(feather.write_feather, compression=way)) for way in ("zstd", "uncompressed")]
+
+
+def _arrow_file(write: Callable[[Any, io.BytesIO], None]) -> bytes:
+    import pyarrow
+
     file = io.BytesIO()
-    table = pyarrow.table({"name": ["Ann", "Bob", None], "age": [1, None, 3], "tags": [["a"], [], ["b", "c"]]})
-    pyarrow.parquet.write_table(table, file)
-    return [file.getvalue()]
+    write(pyarrow.table({"name": ["Ann", "Bob", None], "age": [1, None, 3], "tags": [["a"], [], ["b", "c"]]}), file)
+    return file.getvalue()
 
 
 def _sqlite() -> list[bytes]:
@@ -257,6 +268,7 @@ _FILES: dict[str, Callable[[], list[Any]]] = {
         '{"people": [{"id": 1, "name": "Ann"}], "towns": [{"id": "x", "since": "1960-02-01"}]}',
     ],
     "parquet": _parquet,
+    "feather": _feather,
     "kqapro": lambda: [json.dumps(_KB), json.dumps(_KB, indent=1)],
     "triples": lambda: ["Ann|knows|Bob\nBob|knows|Cy\n", "/m/1\tsize\t5.5\n/m/2\tsize\t-1e3\n", "1 2 3\n2 2 1\n"],
     "quintuples": lambda: ["1\t2\t3\t1960-##-##\t1970-01-##\n2\t2\t3\t####\t-\n", "head\trelation\ttail\ttime\na\tb\tc\t1960\n"],

@@ -20,12 +20,15 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import feather
 
+import condgraph
 from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.facts import Batch, Entity, Item, Numbers, Ref, Source, Statement, Texts
 from condgraph.engine.values import Quantity, Time, text_of
 from condgraph.loaders.base import OnError, Reading
 from condgraph.loaders.export import statements_of
+from condgraph.loaders.feather import FORMAT as FEATHER
 from condgraph.loaders.table.arrow import DATAFRAME, PARQUET
 from condgraph.loaders.table.records import JSONL
 from condgraph.loaders.table.text import CSV
@@ -34,7 +37,7 @@ from condgraph.loaders.table.text import CSV
 def load(source: Any, on_error: OnError = "raise", **options: Any) -> tuple[list[Item], Reading]:
     form = DATAFRAME
     if isinstance(source, Path):
-        form = {".parquet": PARQUET, ".csv": CSV, ".jsonl": JSONL}[source.suffix]
+        form = {".parquet": PARQUET, ".feather": FEATHER, ".csv": CSV, ".jsonl": JSONL}[source.suffix]
     reading = Reading(Source("t", str(source) if isinstance(source, Path) else ""), on_error)
     form.check_options(options)
     return list(form.read(source, reading, options)), reading
@@ -52,6 +55,12 @@ def facts(source: Any, on_error: OnError = "raise", **options: Any) -> dict[str,
         found.setdefault(one.predicate, []).append(f"{one.row}: {text}")
         assert one.subject == f"t/{one.row}"
     return found
+
+
+def feather_file(tmp_path: Path, table: pa.Table) -> Path:
+    path = tmp_path / "t.feather"
+    feather.write_feather(table, path, compression="zstd")
+    return path
 
 
 def parquet(tmp_path: Path, table: pa.Table) -> Path:
@@ -93,11 +102,12 @@ TYPES = {
 
 
 @pytest.mark.parametrize("name", TYPES)
-@pytest.mark.parametrize("through", ["arrow", "parquet"])
+@pytest.mark.parametrize("through", ["arrow", "parquet", "feather"])
 def test_columns_keep_their_type(tmp_path: Path, name: str, through: str) -> None:
     array, expected = TYPES[name]
     table = pa.table({"n": range(3), name: array})
-    assert sorted(facts(table if through == "arrow" else parquet(tmp_path, table))[name]) == expected
+    source = table if through == "arrow" else {"parquet": parquet, "feather": feather_file}[through](tmp_path, table)
+    assert sorted(facts(source)[name]) == expected
 
 
 def test_years_and_days_are_told_from_numbers_as_in_text() -> None:
@@ -248,6 +258,31 @@ def test_damaged_parquet(tmp_path: Path) -> None:
         load(path)
     with pytest.raises(LoadError, match="no such file"):
         load(path.with_name("none.parquet"))
+
+
+def test_damaged_feather(tmp_path: Path) -> None:
+    table = pa.table({"name": ["Ann", "Bob", "Cleo"] * 40, "size": range(120)})
+    whole = feather_file(tmp_path, table).read_bytes()
+    rows = facts(feather_file(tmp_path, table))
+    path = tmp_path / "damaged.feather"
+    for cut in range(8, len(whole), 97):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(LoadError):
+            load(path)
+    for at in range(0, len(whole), 31):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        with contextlib.suppress(LoadError):
+            load(path)
+    path.write_bytes(whole)
+    assert facts(path) == rows
+
+
+def test_a_feather_file_is_recognised_and_read_in_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "sizes.arrow"
+    feather.write_feather(pa.table({"name": [f"n{at}" for at in range(70_000)], "size": range(70_000)}), path, compression="lz4")
+    graph = condgraph.open("memory:")
+    assert list(graph.load(path, key="name").sources) == ["sizes"]
+    assert graph.query("FindAll() FilterConcept(sizes)", table="show count(), sum(size)").values[0][0] == 70_000
 
 
 TABLES = st.fixed_dictionaries(

@@ -1,0 +1,44 @@
+"""Files of Arrow (Feather, version 2): a table in the record batches of Arrow's file format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from condgraph.engine.facts import Item
+from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.table.arrow import ROWS, arrow_errors, bounded, read_batches, regular_path
+from condgraph.loaders.table.joins import with_key_warnings
+from condgraph.loaders.table.rows import TABLE_OPTIONS
+
+
+def read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    """A file of Arrow as facts, in pieces of `ROWS` rows. Raises `LoadError` for a damaged one: batches are checked before they are
+    read, since they are memory as it was written.
+    """
+    import pyarrow
+
+    path = regular_path(source)
+    size = path.stat().st_size
+    with arrow_errors(str(path)), pyarrow.OSFile(str(path)) as stream:
+        file = pyarrow.ipc.open_file(stream)
+
+        def batches(names: Sequence[str] | None) -> Iterator[Any]:
+            whole = (file.get_batch(at) for at in range(file.num_record_batches))
+            for batch in bounded(whole, size, path):
+                batch.validate(full=True)
+                chosen = batch if names is None else batch.select(list(names))
+                yield from (chosen.slice(start, ROWS) for start in range(0, chosen.num_rows, ROWS))
+
+        yield from read_batches(file.schema, batches, None, reading, options)
+
+
+FORMAT: Final = Format(
+    "feather",
+    "a table in a file of Arrow (Feather, version 2)",
+    with_key_warnings(read),
+    TABLE_OPTIONS,
+    lambda path, head: 100 if head[:6] == b"ARROW1" else 0,
+    sign=re.compile(b"ARROW1").match,
+)
