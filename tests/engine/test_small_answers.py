@@ -28,8 +28,8 @@ from condgraph.engine.execute.witness_plan import WitnessRun
 from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Ref, Source, Sourced, Statement, Texts
 from condgraph.engine.lowered import Step
 from condgraph.engine.passes import PASSES
+from condgraph.engine.snapshot.container import _from_rows, _short
 from condgraph.engine.snapshot.declared import kept
-from condgraph.engine.snapshot.packed import _from_rows, _short
 from condgraph.engine.terms import loads
 from condgraph.engine.toml import MOST_PARTS, read_toml
 from condgraph.engine.values import DAY_SECONDS, Kind, Precision, Quantity, Time

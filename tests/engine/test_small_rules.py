@@ -185,7 +185,7 @@ def test_a_column_with_whole_numbers_that_no_float_is_keeps_them() -> None:
 
 
 def test_names_that_were_asked_for_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condgraph.engine.snapshot.named._MOST_NAMES", 3)
+    monkeypatch.setattr("condgraph.engine.snapshot.snapshot._MOST_NAMES", 3)
     snapshot = built([Entity(one, one.upper()) for one in "abcdef"])
     assert snapshot.names_of([0, 1]) == ["A", "B"]
     assert snapshot.names_of([1, 2]) == ["B", "C"]

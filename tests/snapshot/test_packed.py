@@ -23,8 +23,8 @@ from hypothesis.extra import numpy as arrays_of
 import condgraph
 from condgraph.engine.errors import StoreDamagedError
 from condgraph.engine.facts import Entity, Member, Ref, Statement
-from condgraph.engine.snapshot import directory, packed
-from condgraph.engine.snapshot.packed import PackedFile
+from condgraph.engine.snapshot import container, directory
+from condgraph.engine.snapshot.container import PackedFile
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.values import OPEN_END, OPEN_START, Quantity, Time
 
@@ -34,7 +34,7 @@ TYPES = ("<i8", "<i4", "|i1")
 
 def same(column: Any, edges: Any = (), beside: Any = None) -> None:
     """Pack and unpack."""
-    found = packed.unpack(packed.pack(column, edges, beside), len(column), column.dtype, beside)
+    found = container.unpack(container.pack(column, edges, beside), len(column), column.dtype, beside)
     assert found.dtype == column.dtype
     assert found.tobytes() == column.tobytes()
 
@@ -67,19 +67,19 @@ def test_floats_are_read_back_bit_by_bit(few: list[float], digits: int, times: i
 
 
 def test_blocks_are_cut_where_they_are_to_be() -> None:
-    assert packed.cuts(10) == [0, 10]
-    assert packed.cuts(5_000, [0, 3, 2_000, 2_001, 5_000]) == [0, 2_000, 5_000]
-    assert packed.cuts(200_000, [150_000]) == [0, 65_536, 131_072, 150_000, 200_000]
+    assert container.cuts(10) == [0, 10]
+    assert container.cuts(5_000, [0, 3, 2_000, 2_001, 5_000]) == [0, 2_000, 5_000]
+    assert container.cuts(200_000, [150_000]) == [0, 65_536, 131_072, 150_000, 200_000]
 
 
 def test_what_is_regular_takes_few_bytes() -> None:
     day = 86_400
     days = np.sort(np.random.default_rng(3).integers(0, 8_000, 50_000)) * day
-    assert packed.pack(days).size < 60_000
-    assert packed.pack(days + day, (), days).size < 200
+    assert container.pack(days).size < 60_000
+    assert container.pack(days + day, (), days).size < 200
     prices = np.sort(np.random.default_rng(4).integers(0, 1_000_000, 50_000)) / 100
-    assert packed.pack(prices.view(np.int64)).size < 110_000
-    assert packed.pack(np.arange(7, 90_000, 5, dtype=np.int32)).size < 200
+    assert container.pack(prices.view(np.int64)).size < 110_000
+    assert container.pack(np.arange(7, 90_000, 5, dtype=np.int32)).size < 200
 
 
 def clean(path: Path, rows: int) -> Path:
@@ -161,7 +161,7 @@ def test_statements_of_every_kind(tmp_path: Path) -> None:
 
 
 def test_long_columns_are_mapped_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condgraph.engine.snapshot.packed.MOST", 1_000)
+    monkeypatch.setattr("condgraph.engine.snapshot.container.MOST", 1_000)
     memory = condgraph.open()
     for graph in (memory, condgraph.open(tmp_path / "store")):
         graph.add(mixed(), source="mixed")

@@ -38,7 +38,7 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.facts import Entity, Member, Ref, Statement
 from condgraph.engine.snapshot import container
-from condgraph.engine.snapshot.collector import fewer_collections
+from condgraph.engine.snapshot.build import fewer_collections
 from condgraph.engine.snapshot.directory import graph_directory, graph_names, read_generation, writing
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph

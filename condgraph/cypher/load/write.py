@@ -30,7 +30,7 @@ from condgraph.cypher.load.batches import BATCH, Batch, Ids, Numbers, Rows, capt
 from condgraph.engine.execute.spans import span_precision
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import content_digest, mix, statement_ids, text_hashes
-from condgraph.engine.snapshot.collector import fewer_collections
+from condgraph.engine.snapshot.build import fewer_collections
 from condgraph.engine.snapshot.declared import texts_of
 from condgraph.engine.snapshot.readback import place_raws
 from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind

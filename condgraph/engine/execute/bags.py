@@ -25,7 +25,7 @@ from condgraph.engine.execute import factset
 from condgraph.engine.execute.sets import Mask, Numbers
 from condgraph.engine.facts import Entity, Ref
 from condgraph.engine.pieces import PIECE, pieces, watched
-from condgraph.engine.snapshot.collector import fewer_collections
+from condgraph.engine.snapshot.build import fewer_collections
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import (
     NO_UNIT,

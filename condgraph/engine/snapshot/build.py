@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import compress, count, repeat
 from operator import is_not, ne
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -36,13 +39,37 @@ from condgraph.engine.facts import (
 from condgraph.engine.origins import ALSO, check_source
 from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.cells import PARTS, CellColumns, encode_column, encode_values
-from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.snapshot.declared import UNKNOWN, Declared
 from condgraph.engine.text_bytes import SPARE, put_together
 from condgraph.engine.values import Value, collapse
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+#: Objects between two collections, and collections of each generation between two of the next.
+_THRESHOLDS: Final = (200_000, 50, 100)
+_lock = Lock()
+_before: list[tuple[int, int, int]] = []
+
+
+@contextmanager
+def fewer_collections() -> Iterator[None]:
+    """Collect less often; what was set before is set again when the last of several loads ends."""
+    with _lock:
+        _before.append(gc.get_threshold())
+        if gc.get_threshold()[0]:  # whoever switched it off means it
+            gc.set_threshold(*_THRESHOLDS)
+    try:
+        yield
+    finally:
+        with _lock:
+            # The first in the list is what was set before any of them; loads may end in any order.
+            if len(_before) == 1:
+                gc.set_threshold(*_before[0])
+                _before.clear()
+            else:
+                _before.pop()
 
 
 # -- columns under construction --------------------------------------------------------------------
@@ -245,13 +272,6 @@ def gather(chunks: list[Chunk], names: Sequence[tuple[str, Any]]) -> Chunk:
     chunks.
     """
     return {name: np.concatenate([chunk[name] for chunk in chunks]) if chunks else np.empty(0, dtype) for name, dtype in names}
-
-
-# -- the builder -----------------------------------------------------------------------------------
-# A `Builder` takes items one by one or in batches, and knows which source they come from and who
-# declares what; statements become NumPy chunks (`chunks`). `layout` sorts, joins equal statements and
-# makes the indexes. An append starts from the columns of the open snapshot, so that no source is read
-# again.
 
 
 #: Single statements are gathered in lists, and turned into chunks when there are this many.

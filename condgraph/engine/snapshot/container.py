@@ -5,6 +5,9 @@ The file is the arrays one after the other, each at a multiple of 64 bytes. The 
 manifest, which `directory` writes) says for every array its offset, type, length and CRC-32; of
 long arrays of bytes also that of every block. Mapping reads nothing but the table. An array is
 compared with its checksum when it is first read, a block of texts when a text of it is.
+
+Integers are written in blocks of few bytes (`packed`), which are checked and decoded when they are
+read.
 """
 
 from __future__ import annotations
@@ -12,9 +15,10 @@ from __future__ import annotations
 import mmap
 import os
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -264,3 +268,366 @@ class MemoryArrays(ArrayFile):
     def size(self) -> int:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self._arrays.values())
+
+
+# Columns of whole numbers in few bytes: cut into blocks, each kept as differences in as many bytes
+# as they need.
+#
+# A block is its first number and, for each number, how far it is from the first ("apart") or from the
+# one before ("steps"), divided by what all of these distances are multiples of. Floats that are
+# decimals of few digits are kept as whole numbers (12.5 as 125, one digit): every float is compared
+# bit by bit with what is read back, and where one differs the block is kept as it is. A block that is
+# close to the same block of another column (the end of a day to its start) is kept as what lies
+# between them.
+#
+# Cost: some nanoseconds a number to write, and as many to read.
+
+
+#: A block has so many numbers at most, and at least (but for the last).
+LONGEST: Final = 1 << 16
+SHORTEST: Final = 1 << 10
+_PLAIN, _APART, _STEPS = 0, 1, 2
+_DIGITS: Final = 4
+#: Whole numbers that a float tells apart.
+_EXACT: Final = 2**53
+#: Numbers that are looked at before all are.
+_SAMPLE: Final = 64
+#: Of each block: how it is kept, bytes a number, decimal digits (-1: whole numbers, no floats), and
+#: whether the other column is added.
+_HOW: Final = 4
+
+
+class Packed(NamedTuple):
+    """A column in blocks: `how` [4 a block] as above, `numbers` [4 a block] (where it begins, first
+    number, step, unit), `body` the bytes.
+    """
+
+    how: NDArray[np.int8]
+    numbers: NDArray[np.int64]
+    body: NDArray[np.uint8]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of it."""
+        return self.how.nbytes + self.numbers.nbytes + self.body.nbytes
+
+
+class _Block(NamedTuple):
+    how: tuple[int, int, int, int]
+    first: int
+    step: int
+    unit: int
+    body: NDArray[np.uint8]
+
+
+def cuts(length: int, edges: Iterable[int] = ()) -> list[int]:
+    """Where blocks begin, and the length: at the edges that leave room for a block between them,
+    and where a block would be too long.
+    """
+    found = [0]
+    for edge in [*edges, length]:
+        if edge == found[-1] or (edge - found[-1] < SHORTEST and edge != length):
+            continue
+        found.extend(range(found[-1] + LONGEST, edge, LONGEST))
+        found.append(edge)
+    return found
+
+
+def pack(column: NDArray[Any], edges: Iterable[int] = (), beside: NDArray[Any] | None = None) -> Packed:
+    """A column of whole numbers in blocks. `beside` is a column of as many 64-bit numbers that is
+    there when this one is read.
+    """
+    places = cuts(len(column), edges)
+    blocks = []
+    for low, high in pairwise(places):
+        block = _packed(column[low:high])
+        if beside is not None and block.how[1]:
+            # Differences wrap around in 64 bits, and so do the sums that take them back.
+            other = _whole(column[low:high] - beside[low:high], column.itemsize, -1)
+            if other.how[1] < block.how[1]:
+                block = other._replace(how=(*other.how[:3], 1))
+        blocks.append(block)
+    numbers = [(low, block.first, block.step, block.unit) for low, block in zip(places, blocks, strict=False)]
+    return Packed(
+        np.array([block.how for block in blocks], np.int8).reshape(-1),
+        np.array(numbers, np.int64).reshape(-1),
+        np.concatenate([block.body for block in blocks]) if blocks else np.empty(0, np.uint8),
+    )
+
+
+def unpack(packed: Packed, length: int, dtype: np.dtype[Any], beside: NDArray[Any] | None = None) -> NDArray[Any]:
+    """The column as it was."""
+    out, at = np.empty(length, dtype), 0
+    rows = packed.numbers.reshape(-1, 4).tolist()
+    ends = [*(row[0] for row in rows[1:]), length]
+    for (kept, width, digits, added), (low, first, step, unit), high in zip(
+        packed.how.reshape(-1, _HOW).tolist(), rows, ends, strict=True
+    ):
+        body = packed.body[at : at + (high - low) * width]
+        at += len(body)
+        if kept == _PLAIN:
+            out[low:high] = body.view(dtype)
+            continue
+        numbers = _from_bytes(body, width, high - low)
+        if unit != 1:
+            numbers *= unit
+        if kept == _STEPS:
+            # The first of the steps leads from nowhere to the first number.
+            numbers[1:] += step
+            np.cumsum(numbers, out=numbers)
+        numbers += first
+        if digits >= 0:
+            numbers = (numbers / 10.0**digits).view(np.int64)
+        if added:
+            assert beside is not None
+            numbers = numbers + beside[low:high]
+        out[low:high] = numbers
+    return out
+
+
+def _packed(block: NDArray[Any]) -> _Block:
+    """One block in the fewest bytes."""
+    if block.itemsize == 8:
+        for digits in range(_DIGITS + 1):
+            whole = _decimals(block, digits)
+            if whole is not None:
+                return _whole(whole, 8, digits)
+    return _whole(block, block.itemsize, -1)
+
+
+def _decimals(block: NDArray[Any], digits: int) -> NDArray[np.int64] | None:
+    """The floats whose bits these are, times ten to the digits, if that loses none of them."""
+    scale = 10.0**digits
+    for part in (block[:: max(len(block) // _SAMPLE, 1)], block):
+        with np.errstate(all="ignore"):
+            scaled = np.rint(np.ascontiguousarray(part).view(np.float64) * scale)
+            if not (np.abs(scaled) < _EXACT).all():
+                return None
+            # As whole numbers, since -0.0 is none.
+            whole = scaled.astype(np.int64)
+            if not ((whole / scale).view(np.int64) == part).all():
+                return None
+    # Times in seconds are no floats: as floats they are all but nothing.
+    return whole if whole.any() or not block.any() else None
+
+
+def _whole(block: NDArray[Any], itemsize: int, digits: int) -> _Block:
+    """Whole numbers by their distances, or as they are where that is no shorter."""
+    wide = block.astype(np.int64)
+    low, high = int(wide.min()), int(wide.max())
+    if low == high:
+        return _Block((_APART, 0, digits, 0), low, 0, 1, np.empty(0, np.uint8))
+    best: tuple[int, int, int, int, int, NDArray[Any]] | None = None
+    if high - low < 2**62:
+        apart = wide - low
+        unit = _unit(apart) if itemsize == 8 else 1
+        best = (_width((high - low) // unit), _APART, low, 0, unit, apart)
+        steps = np.diff(wide)
+        least, most = int(steps.min()), int(steps.max())
+        rest = steps - least
+        step_unit = (_unit(rest) if itemsize == 8 else 1) if most > least else 1
+        width = _width((most - least) // step_unit)
+        if width < best[0]:
+            best = (width, _STEPS, int(wide[0]), least, step_unit, np.concatenate([[0], rest]))
+    if best is None or best[0] >= itemsize:
+        if digits >= 0:
+            floats = (wide / 10.0**digits).view(np.uint8)
+            return _Block((_PLAIN, itemsize, -1, 0), 0, 0, 1, floats)
+        return _Block((_PLAIN, itemsize, -1, 0), 0, 0, 1, np.ascontiguousarray(block).view(np.uint8))
+    width, kept, first, step, unit, numbers = best
+    return _Block((kept, width, digits, 0), first, step, unit, _to_bytes(numbers // unit if unit != 1 else numbers, width))
+
+
+def _unit(distances: NDArray[np.int64]) -> int:
+    """What all of these are multiples of."""
+    unit = int(np.gcd.reduce(distances[:: max(len(distances) // _SAMPLE, 1)]))
+    while unit > 1:
+        rest = distances % unit
+        other = rest[rest > 0][:_SAMPLE]
+        if not len(other):
+            return unit
+        unit = int(np.gcd.reduce(np.append(other, unit)))
+    return 1
+
+
+def _width(most: int) -> int:
+    return (most.bit_length() + 7) // 8
+
+
+def _to_bytes(numbers: NDArray[Any], width: int) -> NDArray[np.uint8]:
+    if width in (1, 2, 4):
+        return numbers.astype(f"<u{width}").view(np.uint8)
+    return np.ascontiguousarray(numbers.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :width]).reshape(-1)
+
+
+def _from_bytes(body: NDArray[np.uint8], width: int, length: int) -> NDArray[np.int64]:
+    if width in (1, 2, 4):
+        return body.view(f"<u{width}").astype(np.int64)
+    wide = np.zeros((length, 8), np.uint8)
+    wide[:, :width] = body.reshape(length, width)
+    return wide.view("<i8").reshape(-1)
+
+
+Arrays = Mapping[str, NDArray[Any]]
+Form = dict[str, Any]
+
+#: Numbers of a column that is kept in fewer bytes: at most, and at least.
+MOST: Final = 1 << 21
+LEAST: Final = 1 << 9
+MAPPED: Final = frozenset(
+    {"pool.bytes", "pool.offsets", "pool.buckets", "pool.items", "rel.s", "rel.o", "att.s", "out.items", "in.items"}
+)
+#: A shorter form has to take at most so much of what the column takes.
+_WORTH: Final = 0.75
+#: Numbers of a run, on average.
+_RUN: Final = 16
+#: Parts of columns whose values are sorted within the groups of their family, and what they are close to.
+_GROUPED: Final = {f"att.{part}": "grp.start" for part in ("a", "b", "ref", "kind", "unit", "precision", "raw")}
+_BESIDE: Final = {"att.b": "att.a", "q.b": "q.a", "val.end": "val.start"}
+
+
+def packed(columns: Arrays) -> tuple[dict[str, NDArray[Any]], dict[str, Form]]:
+    """The arrays to write for these columns, and the forms of those that are not written as they
+    are.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    forms: dict[str, Form] = {}
+    for name, column in columns.items():
+        found = None
+        if name not in MAPPED and LEAST <= len(column) <= MOST and column.dtype.kind in "iu":
+            found = _derived(name, columns) or _short(name, column, columns)
+        if found is None:
+            arrays[name] = column
+            continue
+        form, parts = found
+        forms[name] = {"dtype": column.dtype.str, "length": len(column), **form}
+        arrays |= {f"{name}:{part}": array for part, array in parts.items()}
+    return arrays, forms
+
+
+Found = tuple[Form, dict[str, NDArray[Any]]]
+
+
+def _derived(name: str, columns: Arrays) -> Found | None:
+    """A column that others say already."""
+    if name == "ent.name" and np.array_equal(columns[name], columns["ent.id"]):
+        return {"form": "copy", "of": "ent.id"}, {}
+    if name in ("ent.source", "ent.row"):
+        same = np.array_equal(columns[name], _from_rows(name, len(columns[name]), columns))
+        return ({"form": "rows"}, {}) if same else None
+    if name == "st.row" and len(columns["ent.row"]):
+        at = np.flatnonzero(columns[name] != _places(columns))
+        if 4 * len(at) <= len(columns[name]):
+            return {"form": "places"}, {"at": at.astype(np.int32), "rows": columns[name][at]}
+    return None
+
+
+def _short(name: str, column: NDArray[Any], columns: Arrays) -> Found | None:
+    """A column by itself, in the shortest of the forms that are worth it."""
+    changes = np.flatnonzero(column[1:] != column[:-1]) + 1
+    if not len(changes):
+        return {"form": "same", "value": int(column[0])}, {}
+    if _RUN * len(changes) <= len(column):
+        starts = np.append(0, changes)
+        return {"form": "runs"}, {"starts": starts.astype(np.int32), "values": column[starts]}
+    edges = columns[_GROUPED[name]].tolist() if name in _GROUPED else ()
+    most, usual = _WORTH * column.nbytes, -1 if (column[:1024] == -1).any() else 0
+    rare = column != usual
+    sparse = int(rare.sum()) * column.itemsize + len(column) // 8
+    beside = columns.get(_BESIDE.get(name, ""))
+    if beside is not None or sparse > column.nbytes / 4:
+        found = pack(column, edges, beside)
+        if found.size < min(most, sparse):
+            more = {} if beside is None else {"beside": _BESIDE[name]}
+            return {"form": "blocks", **more}, {"how": found.how, "numbers": found.numbers, "body": found.body}
+    if sparse < most:
+        return {"form": "sparse", "usual": usual}, {"where": np.packbits(rare), "values": column[rare]}
+    return None
+
+
+def _places(columns: Arrays) -> NDArray[Any]:
+    """The row of the subject of each statement."""
+    rows = columns["ent.row"]
+    return np.concatenate([rows[columns["rel.s"]], rows[columns["att.s"]]])
+
+
+def _from_rows(name: str, entities: int, columns: Arrays) -> NDArray[np.int32]:
+    """The table (-1: none) or the row (0: none) of each entity."""
+    key, of = columns["row.key"], columns["row.entity"]
+    found = np.full(entities, -1 if name == "ent.source" else 0, np.int32)
+    found[of] = key >> 32 if name == "ent.source" else key & (2**32 - 1)
+    return found
+
+
+class PackedFile(ArrayFile):
+    """The columns of one file, in whatever form they are there. `get` and `view` are as those of
+    `ArrayFile`; `names` are the columns, `size` and `verify` are of the file.
+    """
+
+    def __init__(self, path: Path, table: Mapping[str, ArrayEntry], forms: Mapping[str, Form]) -> None:
+        super().__init__(path, table)
+        self._forms = forms
+
+    @property
+    def names(self) -> list[str]:
+        """The columns, packed ones last."""
+        return [name for name in self._table if name.partition(":")[0] not in self._forms] + list(self._forms)
+
+    def get(self, name: str) -> NDArray[Any]:
+        """A column; read-only. Worked out at the first call where it is not there as it is."""
+        form = self._forms.get(name)
+        if form is None:
+            return super().get(name)
+        found = self._arrays.get(name)
+        if found is None:
+            found = self._unpacked(name, form).astype(np.dtype(form["dtype"]), copy=False)
+            found.flags.writeable = False
+            self._arrays[name] = found
+        return found
+
+    def length(self, name: str) -> int:
+        """How many numbers a column has, without working it out."""
+        form = self._forms.get(name)
+        return super().length(name) if form is None else int(form["length"])
+
+    def _unpacked(self, name: str, form: Form) -> NDArray[Any]:
+        length, kind = form["length"], form["form"]
+        if kind == "same":
+            return np.full(length, form["value"], np.dtype(form["dtype"]))
+        if kind == "copy":
+            return self.get(form["of"]).copy()
+        if kind == "rows":
+            return _from_rows(name, length, _Columns(self))
+        if kind == "places":
+            rows = _places(_Columns(self))
+            rows[self._part(name, "at")] = self._part(name, "rows")
+            return rows
+        if kind == "runs":
+            starts = self._part(name, "starts")
+            return self._part(name, "values").repeat(np.diff(np.append(starts, length)))
+        if kind == "sparse":
+            column = np.full(length, form["usual"], np.dtype(form["dtype"]))
+            column[np.unpackbits(self._part(name, "where"), count=length).view(bool)] = self._part(name, "values")
+            return column
+        parts = Packed(self._part(name, "how"), self._part(name, "numbers"), self._part(name, "body"))
+        beside = self.get(form["beside"]) if "beside" in form else None
+        return unpack(parts, length, np.dtype(form["dtype"]), beside)
+
+    def _part(self, name: str, part: str) -> NDArray[Any]:
+        return super().get(f"{name}:{part}")
+
+
+class _Columns(Mapping[str, NDArray[Any]]):
+    """The columns of a file as a mapping."""
+
+    def __init__(self, file: PackedFile) -> None:
+        self._file = file
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._file.get(name)
+
+    def __iter__(self) -> Any:
+        return iter(self._file.names)
+
+    def __len__(self) -> int:
+        return len(self._file.names)

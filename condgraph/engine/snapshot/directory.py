@@ -23,8 +23,7 @@ from condgraph.engine.errors import (
     StoreMissingError,
     StoreVersionError,
 )
-from condgraph.engine.snapshot.container import LOST, ArrayFile, write_arrays
-from condgraph.engine.snapshot.packed import PackedFile, packed
+from condgraph.engine.snapshot.container import LOST, ArrayFile, PackedFile, packed, write_arrays
 
 # -- removal ---------------------------------------------------------------------------------------
 # Taking a graph's files away from a directory, by their names: whatever else a person keeps there

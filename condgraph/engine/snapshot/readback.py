@@ -19,8 +19,7 @@ from condgraph.engine.values import Value
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.build import Builder
-    from condgraph.engine.snapshot.named import Numbers
-    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.engine.snapshot.snapshot import Numbers, Snapshot
 
 
 def seed(snapshot: Snapshot, builder: Builder, without: Iterable[str] = ()) -> None:

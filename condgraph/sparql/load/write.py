@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from condgraph.engine.snapshot.cells import CellColumns
-    from condgraph.engine.snapshot.named import Numbers
-    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.engine.snapshot.snapshot import Numbers, Snapshot
 
 
 # -- statements --------------------------------------------------------------------------------------
