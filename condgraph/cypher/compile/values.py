@@ -419,7 +419,7 @@ def some(compiler: Compiler, node: alg.AnySatisfies) -> tuple[list[str], str]:
     return values.clauses, f"count(CASE WHEN {condition(compiler, node.condition, values.cell, values.ref)} THEN 1 END)"
 
 
-#: What becomes of each scalar; `None` where the client works it out (`support`).
+#: What becomes of each scalar; `None` where the client works it out (`SUPPORT`).
 SCALARS: Final[ScalarTable[Compiler, [], tuple[list[str], str]]] = {
     "Count": count,
     "Sum": None,
