@@ -346,12 +346,12 @@ class LiveBackend:
             written = replace(empty, text=f"CONSTRUCT {{\n{triples}}} WHERE {{}}", prefixes=None)
             return await self._pool.query_async(written, timeout=max(0.001, until - time.monotonic()))
         try:
-            found = await asyncio.to_thread(self._live.ask, query.text, most=most, timeout=max(0.001, until - time.monotonic()))
+            results = await asyncio.to_thread(self._live.ask, query.text, most=most, timeout=max(0.001, until - time.monotonic()))
         except UnsupportedError as error:
             raise ProtocolError(501, str(error)) from None
-        if query.limit is None and not isinstance(found, bool) and found.more:
+        if query.limit is None and not isinstance(results, bool) and results.more:
             raise ProtocolError(501, f"more than {MOST:,} rows are not given live; LIMIT says how many are wanted")
-        written = replace(empty, text=as_query(found), prefixes=None)
+        written = replace(empty, text=as_query(results), prefixes=None)
         return await self._pool.query_async(written, timeout=max(0.001, until - time.monotonic()))
 
     def status(self) -> Mapping[str, Any]:
@@ -363,7 +363,7 @@ class LiveBackend:
         self._pool.close()
 
 
-def as_query(found: Solutions | bool) -> str:
+def as_query(results: Solutions | bool) -> str:
     """A query over no data that has these results.
 
     >>> from condgraph.live.answer import Solutions
@@ -372,21 +372,21 @@ def as_query(found: Solutions | bool) -> str:
     >>> as_query(Solutions(("name",), (('"Nepal"',), (None,))))
     'SELECT ?name { VALUES (?name) { ("Nepal") (UNDEF) } }'
     """
-    if isinstance(found, bool):
-        return f"ASK {{ FILTER({'true' if found else 'false'}) }}"
-    names = " ".join(f"?{name}" for name in found.names)
-    rows = " ".join(f"({' '.join('UNDEF' if term is None else term for term in row)})" for row in found.rows)
+    if isinstance(results, bool):
+        return f"ASK {{ FILTER({'true' if results else 'false'}) }}"
+    names = " ".join(f"?{name}" for name in results.names)
+    rows = " ".join(f"({' '.join('UNDEF' if term is None else term for term in row)})" for row in results.rows)
     return f"SELECT {names} {{ VALUES ({names}) {{ {rows} }} }}"
 
 
 def _examples(live: Live) -> tuple[tuple[str, str], ...]:
     """Queries that the page offers."""
     vocabulary, names = live.vocabulary, live.names
-    found = [("the concepts, with how many members each has",
+    queries = [("the concepts, with how many members each has",
               "SELECT ?concept (COUNT(?x) AS ?members) {\n  ?x <pred:instance_of>/<pred:name> ?concept\n}\n"
               "GROUP BY ?concept ORDER BY DESC(?members)")]  # fmt: skip
     largest = sorted(vocabulary.mapping.relationships, key=lambda item: -item.count)[:2]
-    for one in largest:
-        text = f"SELECT ?a ?b {{\n  ?x {names.predicate(one.predicate)} ?y ; <pred:name> ?a .\n  ?y <pred:name> ?b\n}} LIMIT 20"
-        found.append((f"what {one.predicate} leads to", text))
-    return tuple(found)
+    for kind in largest:
+        text = f"SELECT ?a ?b {{\n  ?x {names.predicate(kind.predicate)} ?y ; <pred:name> ?a .\n  ?y <pred:name> ?b\n}} LIMIT 20"
+        queries.append((f"what {kind.predicate} leads to", text))
+    return tuple(queries)

@@ -91,7 +91,7 @@ class _Parameters:
     def all(self, name: str) -> list[str]:
         return self.values.get(name, [])
 
-    def one(self, name: str) -> str | None:
+    def single(self, name: str) -> str | None:
         values = self.all(name)
         if len(values) > 1:
             raise ProtocolError(400, f"{len(values)} values of '{name}', there may be one")
@@ -104,7 +104,7 @@ class _Parameters:
         return tuple(self.all(name))
 
     def timeout(self) -> float | None:
-        text = self.one("timeout")
+        text = self.single("timeout")
         if text is None:
             return None
         try:
@@ -139,7 +139,7 @@ def read(method: str, address: bytes, content_type: str | None, body: bytes) -> 
             raise ProtocolError(415, f"{problem}: send {_QUERY} or {_FORM}", {"Accept-Post": f"{_QUERY}, {_FORM}"})
     if parameters.all("update"):
         raise ProtocolError(403 if method == "POST" else 400, _READ_ONLY)
-    query = parameters.one("query")
+    query = parameters.single("query")
     if direct is not None:
         if query is not None:
             raise ProtocolError(400, "a query in the address and another one in the body")

@@ -252,13 +252,15 @@ def as_csv(document: dict[str, Any]) -> bytes:
     """
     columns = document["columns"]
     with_id = [any(row[i] is not None and row[i]["type"] == "entity" for row in document["rows"]) for i in range(len(columns))]
-    lines = [csv_line(_safe(name) for i, one in enumerate(columns) for name in ([one, f"{one} id"] if with_id[i] else [one]))]
+    lines = [
+        csv_line(_safe(name) for i, column in enumerate(columns) for name in ([column, f"{column} id"] if with_id[i] else [column]))
+    ]
     for row in document["rows"]:
         cells: list[str] = []
-        for i, one in enumerate(row):
-            cells.append("" if one is None else _safe(one["text"]))
+        for i, value in enumerate(row):
+            cells.append("" if value is None else _safe(value["text"]))
             if with_id[i]:
-                cells.append(_safe(one.get("id", "")) if one is not None else "")
+                cells.append(_safe(value.get("id", "")) if value is not None else "")
         lines.append(csv_line(cells))
     return "".join(lines).encode("utf-8", "replace")
 
