@@ -202,7 +202,7 @@ def recognise(
     tables is one source whatever their columns are called. Raises `FormatError`, naming what was looked at and the
     formats there are, and `LoadError` for a path that does not exist.
     """
-    wanted = None if format is None else _named(format)
+    wanted = None if format is None else format_called(format)
     found: list[tuple[Format, Any]] = []
     left_out: list[Path] = []
     keyed = any(option in _OF_FOLDERS and value is not None and value is not False for option, value in (options or {}).items())
@@ -301,7 +301,8 @@ def sources_of(sources: Sequence[Any]) -> list[str]:
     return names
 
 
-def _named(format: str) -> Format:
+def format_called(format: str) -> Format:
+    """A format by its name. Raises `FormatError` with the nearest."""
     found = FORMATS.get(str(format))
     if found is None:
         raise FormatError(
