@@ -25,6 +25,7 @@ import condgraph
 from condgraph.cli.app import app
 from condgraph.cli.evaluate import evaluate
 from condgraph.engine.snapshot.directory import graph_directory, writing
+from condgraph.loaders.recognise import FORMATS
 from condgraph.samples import FOLDER, SAMPLES
 from tests.support import commands
 
@@ -32,7 +33,7 @@ ABOVE_7500 = "FindAll() FilterNum(height, 7500 m, >) QueryName()"
 ABOVE_6700 = "FindAll() FilterNum(height, 6700 m, >) QueryName()"
 NAMES = ["Annapurna I", "Dhaulagiri I", "Manaslu", "Nanda Devi"]
 COMMANDS = ["demo", "load", "query", "sparql", "cypher", "explain", "status", "schema", "export", "delete", "abandon"]
-COMMANDS += ["guess", "map", "mcp", "unload"]
+COMMANDS += ["formats", "guess", "map", "mcp", "unload"]
 
 
 def call(*arguments: str | Path, text: str | None = None) -> Result:
@@ -288,6 +289,16 @@ def test_an_export_is_read_back_exactly(world: Path, tmp_path: Path) -> None:
     assert ok("export", "-d", world) == file.read_text(encoding="utf-8")
     ok("load", tmp_path / "again", file)
     assert ok("export", "-d", tmp_path / "again").splitlines()[1:] == file.read_text(encoding="utf-8").splitlines()[1:]
+
+
+def test_formats_and_their_options() -> None:
+    every = dict(line.split(maxsplit=1) for line in ok("formats").splitlines())
+    assert list(every) == list(FORMATS)
+    assert every["parquet"] == "a table in a Parquet file"
+    assert [line.split()[0] for line in ok("formats", "rdf").splitlines()] == list(FORMATS["rdf"].options)
+    unknown = call("formats", "parquett")
+    assert unknown.exit_code == 1
+    assert "nearest: 'parquet'" in unknown.stderr
 
 
 def test_a_hyphen_for_the_output_is_standard_output(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

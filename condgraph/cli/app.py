@@ -15,7 +15,7 @@ import condgraph
 from condgraph.cli.ask import ask, chain, verify
 from condgraph.cli.evaluate import evaluate, generate, train_links
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
-from condgraph.cli.load import abandon, delete, guess, index, load, unload
+from condgraph.cli.load import abandon, delete, formats, guess, index, load, unload
 from condgraph.cli.mcp import mcp
 from condgraph.cli.query import cypher, explain, logic, match, query, sparql
 from condgraph.cli.serve import serve
@@ -81,6 +81,7 @@ for command in (
     abandon,
     generate,
     guess,
+    formats,
     train_links,
     serve,
     mcp,

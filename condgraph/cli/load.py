@@ -1,4 +1,4 @@
-"""Commands that change a store: load, index, guess, unload, delete, abandon."""
+"""Commands around loading: load, index, guess, formats, unload, delete, abandon."""
 
 from __future__ import annotations
 
@@ -187,6 +187,22 @@ def guess(
             fresh.write_text(text, encoding="utf-8", newline="\n")
             os.replace(fresh, output)
         complain(f"wrote {output}")
+
+
+# -- formats -----------------------------------------------------------------------------------------
+
+
+def formats(
+    name: Annotated[str | None, typer.Argument(metavar="[FORMAT]", help="A format, to show its options.")] = None,
+) -> None:
+    """Show what can be loaded: the formats, or the options of one, for `load --as` and `load -O`."""
+    with guard():
+        from condgraph.loaders.recognise import FORMATS, format_called
+
+        rows = {form.name: form.about for form in FORMATS.values()} if name is None else format_called(name).options
+        width = max(map(len, rows), default=0)
+        for row, about in rows.items():
+            typer.echo(f"{row:{width}}  {about}")
 
 
 # -- unload, delete, abandon ------------------------------------------------------------------
