@@ -1,5 +1,4 @@
-"""Addresses of servers, taken apart so that nothing of a password gets into what is shown of them,
-or into an error.
+"""Parses addresses of servers, so that no part of a password is shown or gets into an error.
 
 `urllib` is no help here: a `#`, `/`, `?` or `[` in a password moves the borders of its parts, and
 its errors quote them. What stands before the last `@` is the user and the password. No error is

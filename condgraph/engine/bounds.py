@@ -1,5 +1,5 @@
-"""What may be said of a deadline and of a limit; and the one deadline of a call, which all that the
-call does keeps to.
+"""Validates timeouts and limits, and holds the deadline of a call, which everything that runs in the
+call checks.
 
 A call that has a deadline, or somebody who may cancel it, says so once (`within`), for its thread
 or its task. Whatever it does then, however deep, calls `check()` between pieces of work that are

@@ -1,4 +1,4 @@
-"""What a load does to the sources that a graph has: some are taken away, or replaced, or added to."""
+"""What a load changes: the sources of a graph that are removed, replaced or added to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checking an answer: its plan, run again on a graph made of its evidence alone, has to give the
+"""Checks an answer: its plan is run again on a graph made of its evidence alone, and must give the
 same answer.
 
 The plan is run, not the program's text: names were resolved against the whole graph, and mean the

@@ -1,4 +1,4 @@
-"""Lines of CSV. Python's own writer leaves a lone carriage return without quotes, at which every
+"""Writes lines of CSV. Python's own writer leaves a lone carriage return without quotes, at which every
 reader begins a new row.
 """
 

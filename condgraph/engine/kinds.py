@@ -1,5 +1,5 @@
-"""Of which types and units the values are that an operator gives or looks at, by the schema alone,
-and whether it may warn of them: then a store need not be asked.
+"""Infers the types and units of an operator's values from the schema alone, and whether it may warn
+of them: where it cannot, no store is asked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What native functions take: values with their texts, read as numbers and times where they can be."""
+"""The operands of native functions: values with their texts, read as numbers and times where they can be."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whether two sources of one name are one source: the same origin and the same content, or an error
-that names both.
+"""Whether two sources of one name are the same: equal origin and content; otherwise an error that
+names both.
 """
 
 from __future__ import annotations

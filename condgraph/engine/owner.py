@@ -1,4 +1,4 @@
-"""Who writes a graph: a name that others can tell the end of the writer by."""
+"""The process that writes a graph: a name by which other processes find out that it has ended."""
 
 from __future__ import annotations
 

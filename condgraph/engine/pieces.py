@@ -1,5 +1,5 @@
-"""Long work in pieces, with a look at the clock (`bounds`) between them: an operator of millions of
-values ends at a deadline, too.
+"""Long work in pieces, with a check of the deadline (`bounds`) between them, so that an operator over
+millions of values ends in time.
 
 Where nothing bounds the call, things are done at once, as they would be without this module.
 """

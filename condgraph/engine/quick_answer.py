@@ -1,5 +1,5 @@
-"""The answer to a prepared program: its values are there, and how they came about is worked out
-when somebody asks.
+"""The answer to a prepared program: its values at once, and evidence and trace when they are asked
+for.
 
 A prepared program is run on a plan that leaves its names open. Evidence, trace, checks and warnings
 speak of the plan with the names in it, so that the first look at one of them lowers the program

@@ -1,4 +1,4 @@
-"""What table rows without a key are shown as.
+"""How table rows without a key are shown.
 
 Such a row is called "peaks row 3", which says little to who reads an answer. Its text in an answer is
 therefore its cell of the column that tells most (`engine.telling`); ids, names, values and the order

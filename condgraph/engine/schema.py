@@ -1,5 +1,5 @@
-"""What is known of a graph while a program is lowered: names, types, units, qualifier keys,
-sources. Never the facts.
+"""The schema of a graph, by which programs are lowered: names, types, units, qualifier keys and
+sources, never facts.
 
 Every choice a program leaves open (is this key a qualifier, is that literal a year or a number) is
 made from here, so that one plan means the same on every store.

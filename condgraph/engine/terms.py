@@ -1,4 +1,4 @@
-"""What RDF calls the things of a source: the IRIs of its predicates, the datatypes of its literals,
+"""The RDF terms of a source: the IRIs of its predicates, the datatypes of its literals,
 and which labels gave names. With it, a graph that came as RDF is written as the RDF it came as.
 
 A `Source` keeps it as JSON (`Source.terms`); sources that were no RDF have none.

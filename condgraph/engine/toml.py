@@ -1,4 +1,4 @@
-"""Files of settings that somebody else may have written, as TOML: what `tomllib` reads, in time that
+"""TOML files that may be foreign: what `tomllib` reads, in time that
 is linear in the size.
 
 The parser of the standard library takes the square of the parts of a dotted key (`a.a.a = 1`), and

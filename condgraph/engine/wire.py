@@ -1,4 +1,4 @@
-"""HTTP requests that another thread can cut off: the reader of the connection gets an error at
+"""HTTP requests that another thread can interrupt: the reader of the connection gets an error at
 once.
 """
 

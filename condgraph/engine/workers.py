@@ -1,4 +1,4 @@
-"""Threads that wait for a server in place of a caller, who may have to go on before it answers.
+"""Runs blocking calls in threads, so that callers can time out.
 
 Whatever waits for somebody else (a connection, an answer, a name to be looked up, a lock of a
 library) runs in such a thread, and its caller waits for the thread, as long as the deadline of the

@@ -1,6 +1,4 @@
-"""Why a search found nothing: which option or edge emptied it, and what the nearest looser search
-gives.
-"""
+"""Explains an empty search: which option or edge emptied it, and what the nearest looser search gives."""
 
 from __future__ import annotations
 

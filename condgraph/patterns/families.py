@@ -1,5 +1,4 @@
-"""Families of relations: which words of a phrase speak of which relation, in whatever order they
-stand.
+"""Families of relations: which words of a phrase refer to which relation, in any order.
 
 The table of everyday words (`patterns.words`) knows phrases; this one knows words. A line has a
 family (`directed`), behind `~` the family that says the same the other way round (`parents`,

@@ -1,4 +1,4 @@
-"""What may be asked of a search for a pattern, checked once, for every store."""
+"""Options of a search for a pattern, validated once for every store."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A pattern made ready for a graph: what its nodes and edges may be, what solutions have to keep
-to, and who joins them.
+"""A pattern prepared for a graph: candidates of its nodes and edges, constraints on solutions, and
+who joins them.
 """
 
 from __future__ import annotations

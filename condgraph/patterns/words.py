@@ -1,4 +1,4 @@
-"""Everyday words for relations: which of them mean about the same.
+"""Synonyms of relations in everyday words.
 
 Graphs call a relation `parents` or `starred_actors`, people and models write "dad" or "acted in".
 The table has a line a relation; words between bars mean the same, words of one line nearly so. A

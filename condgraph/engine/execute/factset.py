@@ -1,4 +1,4 @@
-"""Sets of statements, looked at as late as possible.
+"""Sets of statements, computed as late as possible.
 
 A `FactSet` is either the sorted numbers of its statements, or not yet looked at: runs of numbers,
 and the entities that one end must lie in. A scan is the runs of its predicates; as attributes are

@@ -1,5 +1,5 @@
-"""Values that an operator or a condition has to leave out: how they are counted, which of several
-types compete, and the words of the warnings.
+"""Values that an operator or a condition leaves out: their counts, which of several types compete,
+and the warnings.
 """
 
 from __future__ import annotations

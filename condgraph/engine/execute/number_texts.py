@@ -1,5 +1,5 @@
-"""Texts that are read as the numbers they begin with, where texts are summed up or compared: "12 cm",
-"1,200 (estimated)", "5-10".
+"""Reads texts as the numbers they begin with, where they are summed or compared: "12 cm", "1,200
+(estimated)", "5-10".
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Plans that go from names along relations, run without the operators: sets of entities over the
-ends of each predicate.
+"""Fast execution of plans that follow relations from names, without the operators.
 
 A prepared program is run often, and most are such paths: names, relations followed, sets joined,
 and the names of what was reached, or their number. Small sets are Python's, which are quicker than

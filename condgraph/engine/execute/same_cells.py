@@ -1,6 +1,4 @@
-"""Which values are equal, told from their cells: the distinct ones of a column, and those of one that
-another has.
-"""
+"""Equality of values by their cells: the distinct ones of a column, and those that another column has."""
 
 from __future__ import annotations
 

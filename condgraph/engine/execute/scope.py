@@ -1,5 +1,4 @@
-"""What the results of operators refer to while they are looked at: the snapshot, masks of sets,
-numbers of new texts.
+"""Context of the results of operators: the snapshot, masks of sets, numbers of new texts.
 
 A `Scope` knows no results, so that nothing refers in a circle: an answer and all that it holds goes
 when nobody holds the answer, without work for the garbage collector.

@@ -1,5 +1,5 @@
-"""What was looked through where an answer rests on there being no more: a count, the largest, a
-difference, "no", nothing.
+"""The parts of a graph that were searched, where an answer depends on there being no more: counts,
+extremes, differences, "no", empty answers.
 
 The same walk as for evidence, for the operators that have to be complete. What they look through
 are statements of predicates, members of concepts, entities of a name: each becomes a `Look`, an

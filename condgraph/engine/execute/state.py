@@ -1,4 +1,4 @@
-"""What the operators and conditions take of the execution that they are part of."""
+"""The interface of an execution that operators and conditions use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a group is summed up to: each measure of the values or the rows of one group.
+"""Measures of groups: counts, sums, means, extremes, lists and top rows.
 
 A measure of a group is what the operator of the same name gives of that group alone: the most
 frequent unit counts, sums are exact, texts are read by the numbers they begin with. What is left

@@ -1,6 +1,4 @@
-"""Comparison with the values of a bag: what an earlier step of a program gave stands where a
-literal would.
-"""
+"""Comparison with the values of a bag: the result of an earlier step in the place of a literal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a plan rests on: the statements and sets that a store gives of it, on which the engine runs
-the same plan again in process.
+"""The statements and sets that a plan rests on, which a store returns so that the engine can run the
+same plan again in process.
 
 A target that answers plans elsewhere fetches the units of a plan, makes a small snapshot of them,
 and runs the plan there: that finishes what needs the client's code, and gives the evidence of an

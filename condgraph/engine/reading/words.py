@@ -1,5 +1,5 @@
-"""The words that the typing of cells goes by: missing cells, units, and what headers say about
-their columns.
+"""Words that decide how cells are typed: missing values, units, and headers that tell the type of a
+column.
 """
 
 from __future__ import annotations

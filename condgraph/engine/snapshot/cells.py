@@ -1,4 +1,4 @@
-"""Values as columns: how a value object, or a qualifier's value, is laid out in numbers.
+"""Values as columns: how a value is encoded in numbers.
 
 A cell is `kind` (int8, `values.Kind`), `a` and `b` (int64), `ref` (int32), `unit` (int32) and
 `precision` (int8):

@@ -1,5 +1,5 @@
-"""One file of arrays, and the table that finds them: how the columns of a generation are written,
-mapped and checked.
+"""One file of arrays with its table of contents: how the columns of a generation are written, mapped
+and checked.
 
 The file is the arrays one after the other, each at a multiple of 64 bytes. The table (part of the
 manifest, which `directory` writes) says for every array its offset, type, length and CRC-32; of

@@ -1,5 +1,5 @@
-"""Which source declared which entity, and as what: so that a source can be taken away from a graph
-without what others say.
+"""Which source declared which entity, and how, so that a source can be removed without losing what
+others declare.
 
 Every declaration is one row: the entity, the source (-1: nobody knows which), the text of its name
 (-1: its id), its kind, and its row in a table (-1: none). A source declares an entity once. A

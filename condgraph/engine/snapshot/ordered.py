@@ -1,5 +1,5 @@
-"""Cells as they are read: columns gathered when a test asks, one at a time as Python numbers, runs
-in the order of their values.
+"""Access to cells: as gathered columns, one at a time as Python numbers, and as runs in the order of
+their values.
 
 Attributes are numbered by predicate, type, unit and value, so that every run of equal type and unit
 is sorted. Qualifiers are numbered by statement; `qkey.items` lists them by key, type, unit and

@@ -1,6 +1,4 @@
-"""A snapshot turned back into what it was built from: items for an export, columns for an append,
-statements for evidence.
-"""
+"""Reads a snapshot back: items for an export, columns for an append, statements for evidence."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What is left of a snapshot without some of its sources, as columns for a builder: statements that
-another source says as well stay, with their other places; entities stay that somebody else
-mentions.
+"""The rest of a snapshot without some of its sources, as columns for a builder: statements that
+another source states stay, with their other locations, and so do entities that others mention.
 """
 
 from __future__ import annotations
