@@ -30,7 +30,7 @@ from tests.support.pace import quick_enough
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 #: Random graphs; the whole of them takes half an hour.
-GRAPHS = by_lane(4, 8, 200)
+GRAPHS = by_lane(2, 8, 200)
 ENCODER = TieEncoder()
 
 
