@@ -282,7 +282,7 @@ def difference(arguments: Sequence[Operand], options: Options) -> list[Any]:
     else:
         a, b = (operand.measure("difference") for operand in arguments)
     if isinstance(a, Time) and isinstance(b, Time):
-        return [_between(a, b, options)]
+        return [time_between(a, b, options)]
     for value, other in ((a, b), (b, a)):
         if isinstance(value, Time) and isinstance(other, Quantity):
             _of_years(value, other, "difference")
@@ -299,14 +299,14 @@ def _signed(options: Options) -> bool:
 _UNITS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": DAY_SECONDS, "week": 7 * DAY_SECONDS}
 
 
-def _between(a: Time, b: Time, options: Options) -> Quantity:
+def time_between(a: Time, b: Time, options: Options) -> Quantity:
     """The time between two times, with its unit: the one asked for, else years, or days where both
     are exact days.
     """
     unit = options.get("unit", "").casefold().rstrip("s")
     if _signed(options) and a.start < b.start:
         # The first less the second: from a later to an earlier time it is positive.
-        found = _between(a, b, {**options, "absolute": "true"})
+        found = time_between(a, b, {**options, "absolute": "true"})
         return Quantity(-found.number, found.unit)
     if a.start > b.start:
         a, b = b, a
@@ -328,7 +328,7 @@ def duration(arguments: Sequence[Operand], options: Options) -> list[Any]:
     if len(arguments) == 2:
         a, b = (operand.measure("duration") for operand in arguments)
         if isinstance(a, Time) and isinstance(b, Time):
-            return [_between(a, b, options)]
+            return [time_between(a, b, options)]
         return difference(arguments, options)
     found = arguments[0].measures("duration")
     if len(found) == 2 and not any(isinstance(value, Time) and value.precision is Precision.SPAN for value in found):
@@ -348,9 +348,9 @@ def long_of(value: Measure, options: Options) -> Quantity:
     if value.precision is Precision.SPAN and not options.get("unit") and (first.start, last.end) != (value.start, value.end):
         return Quantity(plain(Fraction(value.end - value.start, DAY_SECONDS)), "day")
     return (
-        _between(first, last, options)
+        time_between(first, last, options)
         if not options.get("unit")
-        else _between(
+        else time_between(
             Time(value.start, value.start + 1, Precision.SECOND), Time(value.end - 1, value.end, Precision.SECOND), options
         )
     )

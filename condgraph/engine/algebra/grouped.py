@@ -17,8 +17,10 @@ from condgraph.engine.values import Value
 
 
 #: What is worked out from each value by itself, and from two numbers.
-Part: TypeAlias = Literal["year", "month", "day", "name"]
-PARTS: Final[tuple[Part, ...]] = ("year", "month", "day", "name")
+Part: TypeAlias = Literal["year", "quarter", "month", "day", "weekday", "hour", "minute", "second", "name"]
+#: The parts of a time.
+TIME_PARTS: Final[tuple[Part, ...]] = ("year", "quarter", "month", "day", "weekday", "hour", "minute", "second")
+PARTS: Final[tuple[Part, ...]] = (*TIME_PARTS, "name")
 Arithmetic: TypeAlias = Literal["+", "-", "*", "/"]
 #: What a group is summed up to. "values" are all of them, each once; "top" and "bottom" the rows
 #: that have the largest and the smallest.

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Facts, Group, passed
-from condgraph.engine.algebra.grouped import CellTest, Computed, Either, Expression, Given, Measure, No, Summed, Test, Way
+from condgraph.engine.algebra.grouped import (
+    TIME_PARTS,
+    CellTest,
+    Computed,
+    Either,
+    Expression,
+    Given,
+    Measure,
+    No,
+    Summed,
+    Test,
+    Way,
+)
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError, numbered
 from condgraph.engine.execute.bags import Bag, shown
@@ -31,6 +43,7 @@ from condgraph.engine.execute.series import (
 from condgraph.engine.execute.sets import EMPTY
 from condgraph.engine.execute.sums import Aggregate
 from condgraph.engine.execute.values import MOST_VALUES
+from condgraph.engine.functions import time_between
 from condgraph.engine.operands import Inapplicable, alike, exact, plain, quotient, unit_of_product
 from condgraph.engine.pieces import different, watched
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, OPEN_START, Precision, Quantity, Time, civil
@@ -428,9 +441,12 @@ def calculate(expression: Expression, item: Mapping[Part, Cell]) -> Any:
     values = [calculate(part, item) for part in expression.parts]
     if expression.function == "name":
         return shown(values[0])
-    if expression.function in ("year", "month", "day"):
+    if expression.function in TIME_PARTS:
         return _part(expression, values[0])
-    return _arithmetic(expression, *values)
+    left, right = values
+    if expression.function == "-" and isinstance(left, Time) and isinstance(right, Time):
+        return time_between(left, right, {"absolute": "false"})
+    return _arithmetic(expression, left, right)
 
 
 def decimals(expression: Expression, of: Mapping[Part, Decimals | None]) -> Decimals | None:
@@ -465,15 +481,33 @@ def largest(numbers: Decimals) -> int:
     return int(np.abs(numbers.integers).max(initial=0))
 
 
+#: The precision that a time must have for a part of it.
+_EXACTLY: Final = {
+    "year": Precision.YEAR,
+    "quarter": Precision.MONTH,
+    "month": Precision.MONTH,
+    "day": Precision.DAY,
+    "weekday": Precision.DAY,
+}
+
+
 def _part(expression: Computed, value: Any) -> Quantity:
-    """The year, month or day of the month in which a time begins."""
+    """A part of the moment in which a time begins: weekdays count from 1, a Monday, as in ISO 8601."""
     what = expression.function
     if not isinstance(value, Time):
         raise Inapplicable(f"{expression.name}: no time")
-    exactly = Precision[what.upper()]
-    if value.start <= OPEN_START or (value.precision is not Precision.SPAN and value.precision < exactly):
+    exactly = _EXACTLY.get(what, Precision.SECOND)
+    known = value.start > OPEN_START and (value.precision is Precision.SPAN or value.precision >= exactly)
+    if not known or (exactly is Precision.SECOND and value.precision is Precision.SPAN):
         raise Inapplicable(f"{expression.name}: no {what} in the time")
-    return Quantity(civil(value.start // DAY_SECONDS)[("year", "month", "day").index(what)])
+    days, seconds = divmod(value.start, DAY_SECONDS)
+    if what == "weekday":
+        # 1970-01-01 was a Thursday.
+        return Quantity((days + 3) % 7 + 1)
+    if exactly is Precision.SECOND:
+        return Quantity({"hour": seconds // 3600, "minute": seconds // 60 % 60, "second": seconds % 60}[what])
+    year, month, day = civil(days)
+    return Quantity({"year": year, "quarter": (month + 2) // 3, "month": month, "day": day}[what])
 
 
 def _arithmetic(expression: Computed, left: Any, right: Any) -> Quantity:

@@ -41,9 +41,9 @@ _VALIDITY: Final = {"time": "interval", "start time": "start", "end time": "end"
 #: Names that are looked at to find those of the rows at hand.
 _MOST_LOOKED_AT: Final = 200
 #: What there is of times, for whom more is asked of them.
-TIME_PARTS: Final = (
-    "of times a table has year(x), month(x), day(x) and comparisons (x >= 2024-01-05), and LLM queries difference and duration; "
-    "for other parts, days of the week and lengths, to_pandas() gives the times as columns"
+OF_TIMES: Final = (
+    f"times have {', '.join(f'{part}(x)' for part in ex.TIME_PARTS)}, differences (ended - started) and comparisons "
+    "(x >= 2024-01-05); for the rest, to_pandas() gives the times as columns"
 )
 _WHITE: Final = re.compile(r"\s+")
 
@@ -83,9 +83,10 @@ class Columns:
         if isinstance(of, Text):
             return ex.Given(of.text)
         if isinstance(of, Binary):
-            for side in (of.left, of.right):
-                if self._is_time(side):
-                    raise PlanError(f"{title(of)}: {title(side)} is a time, and no number", span=of.span, hint=TIME_PARTS)
+            sides = (of.left, of.right)
+            for side in sides:
+                if self._is_time(side) and not (of.operator == "-" and all(map(self._may_be_time, sides))):
+                    raise PlanError(f"{title(of)}: {title(side)} is a time, and no number", span=of.span, hint=OF_TIMES)
             return ex.Computed(of.operator, (self.expression(of.left, sums=sums), self.expression(of.right, sums=sums)))
         if of.function not in ex.PARTS:
             if self.is_sum(of):
@@ -94,7 +95,7 @@ class Columns:
                 hint = "it can be shown, tested with having, and ordered by; calculate with it afterwards, in the table"
                 raise PlanError(f"{title(of)} sums up a group, and has no place within a row", span=of.span, hint=hint)
             known = (*ex.FUNCTIONS, *ex.PARTS)
-            hint = TIME_PARTS if is_time_function(of.function) else f"known: {', '.join(known)}"
+            hint = OF_TIMES if is_time_function(of.function) else f"known: {', '.join(known)}"
             raise UnknownNameError(
                 "function", of.function, candidates=nearest(of.function, (*known, *SYNONYMS)), span=of.span, hint=hint
             )
@@ -108,6 +109,13 @@ class Columns:
             return False
         kinds = self.schema.attribute_kinds(of.steps[-1].name)
         return bool(kinds) and all(kind is Kind.TIME for kind, _ in kinds)
+
+    def _may_be_time(self, of: Expression) -> bool:
+        """Whether an expression may give times: a column of others, or a function of numbers, does not."""
+        if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
+            return isinstance(of, Path)
+        kinds = self.schema.attribute_kinds(of.steps[-1].name)
+        return not kinds or any(kind is Kind.TIME for kind, _ in kinds)
 
     def _row_sum(self, of: Call) -> ex.Summed:
         """All that one row has, summed up; there are no sums within it."""
@@ -297,6 +305,9 @@ class Columns:
             found += [quantity, *conversions(quantity, self._units(test.of))]
             if isinstance(quantity.number, int) and 1 <= quantity.number <= 9999 and not literal.unit:
                 found.append(Time.year(quantity.number))
+            if not literal.unit and "day" in self._units(test.of):
+                # A difference of times is in days.
+                found.append(Quantity(quantity.number, "day"))
             return found
         found.append(collapse(literal.text))
         with suppress(ValueError):
@@ -315,6 +326,8 @@ class Columns:
     def _own_units(self, of: Expression) -> list[str]:
         while isinstance(of, Call) and of.of is not None:
             of = of.of
+        if isinstance(of, Binary) and of.operator == "-" and (self._is_time(of.left) or self._is_time(of.right)):
+            return ["day", "year"]
         if isinstance(of, Binary):
             # What is calculated has the unit of one of its parts.
             return list(dict.fromkeys([*self._own_units(of.left), *self._own_units(of.right)]))
