@@ -49,7 +49,7 @@ def profiled(graph: Neo4jGraph, compiled: Compiled) -> tuple[set[str], int]:
 
 def plan_of(graph: Neo4jGraph, text: Any, language: str, **options: Any) -> tuple[Node, list[Node]]:
     """The plan of a program, and the operators of its steps."""
-    asked = graph.store._asked(request(text, language, None, {"on_unknown": "error", **options}))
+    asked = graph.store._query(request(text, language, None, {"on_unknown": "error", **options}))
     return asked.lowered.plan, [node for _, node in asked.lowered.steps]
 
 

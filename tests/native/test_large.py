@@ -64,7 +64,7 @@ def _of(plan: Any, name: str) -> list[Any]:
 def planned(large: tuple[NativeGraph, neo4j.Driver], program: str, *, run: bool = False) -> Any:
     """How the server goes about the query of a program, run or not."""
     graph, driver = large
-    compiled = graph.store._asked(Request(program, "kopl", {}, None, lower)).compiled
+    compiled = graph.store._query(Request(program, "kopl", {}, None, lower)).compiled
     with driver.session(default_access_mode="READ") as session:
         done = session.run(f"{'PROFILE' if run else 'EXPLAIN'} {compiled.text}", compiled.parameters).consume()
     return done.profile if run else done.plan

@@ -133,7 +133,7 @@ def test_a_node_that_goes_meanwhile_is_an_error(pair: tuple[Graph, NativeGraph],
     """Between the rows of what an answer rests on and what there is to say of their nodes."""
     _, there = pair
     store = there.store
-    plan = store._asked(Request(_PROGRAMS[0], "kopl", {}, None, lower)).lowered.plan
+    plan = store._query(Request(_PROGRAMS[0], "kopl", {}, None, lower)).lowered.plan
     run = store.run
     monkeypatch.setattr(store, "run", lambda compiled: [*run(compiled), {"unit": 9, "row": {"e": "4:gone:1"}}])
     with pytest.raises(StoreError, match="changed while it was read"):

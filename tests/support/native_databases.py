@@ -243,7 +243,7 @@ def database(uri: str, *names: str) -> Iterator[neo4j.Driver]:
 
 def planned(session: neo4j.Session, graph: NativeGraph, program: str) -> tuple[str, str]:
     """The Cypher of a KoPL program, and the server's plan of it."""
-    compiled = graph.store._asked(Request(program, "kopl", {}, None, lower)).compiled
+    compiled = graph.store._query(Request(program, "kopl", {}, None, lower)).compiled
     return compiled.text, str(session.run(f"EXPLAIN {compiled.text}", compiled.parameters).consume().plan)
 
 
