@@ -238,13 +238,13 @@ def test_a_source_scopes_llm_queries(several: dict[str, Graph], form: Any) -> No
 
 
 def test_ask_holds_a_model_to_the_source_that_is_asked(several: dict[str, Graph]) -> None:
-    from condgraph.ask.pipeline import held_to
+    from condgraph.ask.pipeline import grammar_for
 
     class Model:
         accepts = frozenset(("gbnf",))
 
     graph = several["shop"]
-    whole, scoped = (held_to(graph, Model(), "query", "Who lives in Oslo?", [], source) for source in (None, "customers"))  # type: ignore[arg-type]
+    whole, scoped = (grammar_for(graph, Model(), "query", "Who lives in Oslo?", [], source) for source in (None, "customers"))  # type: ignore[arg-type]
     assert whole is not None
     assert scoped is not None
     assert "amount" in whole.text

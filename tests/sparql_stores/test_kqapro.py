@@ -25,7 +25,7 @@ from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statem
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 from condgraph.sparql.layout import GraphIris, encode
-from condgraph.sparql.text.query import Meaning, Predicates, asked, by_name, predicates_of, run, translate
+from condgraph.sparql.text.query import Meaning, Predicates, by_name, look_up, predicates_of, run, translate
 from tests.support.lanes import shared_graph
 from tests.support.stores import marked
 
@@ -367,7 +367,7 @@ def test_every_value_is_read_from_its_name(small_oracle: Graph) -> None:
     nodes = [node for node in nodes if names.is_value(node)]
     assert len(nodes) > 1000
     how = Meaning(embedded._now, names, 500, True, None)
-    assert {iri: by_name(iri, names) for iri in nodes[::7]} == asked(nodes[::7], how)
+    assert {iri: by_name(iri, names) for iri in nodes[::7]} == look_up(nodes[::7], how)
 
 
 @pytest.mark.slow
