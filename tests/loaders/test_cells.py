@@ -17,6 +17,7 @@ from condgraph.engine.reading.shapes import LONGEST, ambiguous, careful, quick, 
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
 from condgraph.engine.values import Precision, Quantity, Time, collapse, text_of
 from condgraph.loaders.table.column_types import MISSING, Profile, type_cells
+from condgraph.loaders.table.fields import Fields
 from tests.support.lanes import examples, sample
 
 
@@ -211,6 +212,7 @@ def test_two_years_or_a_month(header: str, cells: list[str], values: list[str]) 
     assert texts(cells, header) == values
 
 
+DEBIT = "amounts marked DR are read as negative, those marked CR as positive"
 COLUMNS = [
     # Codes: texts that would be one number, or another than they say.
     ("code", ["5E1", "5E2", "5E3", "50"], ["'5E1'", "'5E2'", "'5E3'", "'50'"], "5E1 is read as a code"),
@@ -273,6 +275,23 @@ COLUMNS = [
     ("v", ["(100)", "200", "(5)"], ["-100", "200", "-5"], "(100) is read as -100"),
     ("No.", ["(1)", "2", "(3)"], ["'(1)'", "'2'", "'(3)'"], ""),
     ("amount", ["1.234,56-", "(500,00)", "(1.000)"], ["-1234.56", "-500", "-1000"], ""),
+    # Debit and credit.
+    (
+        "",
+        ["5.00 DR", "1,234.56 Cr", "DR 7.25", "Cr. £3", "3.20CR", "pending"],
+        ["-5", "1234.56", "-7.25", "3 £", "3.2", "'pending'"],
+        DEBIT,
+    ),
+    ("Balance", ["1999 CR", "0 DR", "7DR"], ["1999", "0", "-7"], DEBIT),
+    ("x", ["1.234,56 CR", "12,50 DR", "2.000,00 DR"], ["1234.56", "-12.5", "-2000"], DEBIT),
+    ("amount", ["5.00 DR", "6.00 DR"], ["-5", "-6"], DEBIT),
+    ("x", ["5.00 DR", "6.00", "7.00 CR", "8", "9"], ["'5.00 DR'", "6", "'7.00 CR'", "8", "9"], ""),
+    ("amount", ["5.00 CR", "-5.00 DR", "5.00- DR"], ["'5.00 CR'", "'-5.00 DR'", "'5.00- DR'"], ""),
+    ("road", ["CR 12", "CR 14", "DR 7.50"], ["'CR 12'", "'CR 14'", "'DR 7.50'"], ""),
+    ("account", ["CR 0012", "DR 0014", "DR 5.00", "CR 0015"], ["'CR 0012'", "'DR 0014'", "'DR 5.00'", "'CR 0015'"], ""),
+    ("Betrag", ["12,00 S", "1.234,50 H"], ["-12", "1234.5"], "amounts marked S (Soll) are read as negative"),
+    ("Betrag", ["12,00 S", "1.234,50 H", "1,00"], ["12 S", "1234.5 H", "1"], ""),
+    ("Dauer", ["12,00 S", "1,50 H"], ["12 S", "1.5 H"], ""),
 ]
 
 
@@ -283,6 +302,27 @@ def test_what_the_cells_of_a_column_mean(header: str, cells: list[str], values: 
     profile.add(cells)
     remarks = profile.decide(header).remarks
     assert [one[: len(remark)] for one in remarks] == ([remark] if remark else [])
+
+
+def test_marks_of_debit_and_credit_are_read_alike_in_long_columns() -> None:
+    """Long columns are counted by their bytes, and one odd cell makes no numbers of codes."""
+    for cells, values in (
+        (["DR 5.00", "CR 7.00"] * 300, ["-5", "7"] * 300),
+        (["DR5.00", "CR£7.00"] * 300, ["-5", "7 £"] * 300),
+        ([*["note"] * 5, *["5.00 DR", "7 CR"] * 300], [*["'note'"] * 5, *["-5", "7"] * 300]),
+        ([*["CR 0012", "Crow 7"] * 300, "DR 5.00"], [*["'CR 0012'", "'Crow 7'"] * 300, "'DR 5.00'"]),
+    ):
+        profile = Profile()
+        profile.add(Fields.of(cells) or cells)
+        assert profile.shapes == {key: profile.shapes[key] for key in map(shape, cells)}
+        assert texts(cells) == values
+
+
+def test_types_overrule_marks_of_debit_and_credit() -> None:
+    assert texts(["5 DR", "6 CR"], declared="number") == ["-5", "6"]
+    assert texts(["5 DR", "6 CR"], "amount", declared="text") == ["'5 DR'", "'6 CR'"]
+    assert texts(["5 DR", "6 CR"], "x") == ["'5 DR'", "'6 CR'"]
+    assert type_cells(["5.00 DR", "6.00 CR"])[0] == (Quantity(-5), "5.00 DR")
 
 
 def test_options_decide_where_cells_leave_two_readings() -> None:
@@ -404,7 +444,7 @@ FORMS = st.lists(
         [*"0123456789", "19", "2004", "12", "31", ",", ".", ":", "/", "-", "–", " ", "$", "%", "(", ")", "March", "May "]
     )
     | st.sampled_from(["th", "st", " km", " BC", "AD ", "s", " PM", "present", " to ", "½", "€", "million", "*", "[1]", "T", "+"])
-    | st.sampled_from([" km2", " m3", "m/s2", " CO2", " billion", "e3", "E-1", "k"]),
+    | st.sampled_from([" km2", " m3", "m/s2", " CO2", " billion", "e3", "E-1", "k", "DR", " Cr.", "CR ", " S", "H"]),
     min_size=1,
     max_size=9,
 ).map("".join)

@@ -16,6 +16,9 @@ thousands); the column decides between them (`cells.Profile`). Tags of the readi
 - `ord`    an ordinal: 3rd
 - `paren`  a number in parentheses, read as negative; `pareu` with a comma before its decimals
 - `code`   digits with leading zeros, three or more: a code rather than a number
+
+Amounts marked as debit or credit (`5.00 DR`, `CR 5.00`, `12,00 S`) have one of the family `side`
+besides. It is what the amount is where the whole column has such marks, and else means nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from condgraph.engine.reading.words import KNOWN_UNITS, NO_UNITS
 from condgraph.engine.values import NO_UNIT, Number, Quantity, Value, format_number, parse_number
 
-Family: TypeAlias = Literal["number", "time", "clock", "list"]
+Family: TypeAlias = Literal["number", "time", "clock", "list", "side"]
 
 
 MONEY: Final = "¤"
@@ -43,7 +46,8 @@ class Reading(NamedTuple):
 
     For numbers the note is the unit as written where it is a word that only the column can confirm
     as a unit, `MONEY` for currencies, `PERCENT`, and one of `LISTS`; for those in parentheses it is
-    also the tag of the number inside. A text of the family `list` is no number: 1,2,3.
+    also the tag of the number inside. A text of the family `list` is no number: 1,2,3. The tag of
+    the family `side` is the mark and the tag of the amount: `dr:en`.
     """
 
     family: Family
@@ -217,6 +221,41 @@ def _in_parentheses(text: str) -> list[Reading]:
         )
         for reading in read_number(text[1:-1].strip() or "?")
         if reading.tag in ("num", "en", "comma", "space", "cont", "eu") and isinstance(reading.value, Quantity)
+    ]
+
+
+_SIDE: Final = re.compile(
+    r"(?P<before>[DC]R)(?:\.?\s|(?=[^\w\s.]|\d))(?P<after>.+)"
+    r"|(?P<amount>.+?)\s?(?<![A-Z])(?P<mark>[DC]R)\.?|(?P<german>.+[.,]\d\d)\s?(?P<letter>[SH])",
+    re.ASCII | re.IGNORECASE,
+)
+_AMOUNTS: Final = ("num", "en", "comma", "eu", "cont", "space")
+
+
+def read_side(text: str) -> list[Reading]:
+    """The readings of an amount that is marked as debit (negative) or credit.
+
+    >>> [(reading.tag, str(reading.value)) for reading in read_side("1,234.56 Dr")]
+    [('dr:comma', '-1234.56')]
+    """
+    found = _SIDE.fullmatch(text)
+    if found is None or found["letter"] in ("s", "h"):
+        return []
+    amount = found["after"] or found["amount"] or found["german"]
+    mark = (found["before"] or found["mark"] or found["letter"]).casefold()
+    # One that has a sign already may mean either.
+    if amount[0] in "+-−–﹣－(=" or amount[-1] == "-":
+        return []
+    return [
+        Reading(
+            "side",
+            f"{mark}:{reading.tag}",
+            Quantity(_negated(reading.value.number), reading.value.unit) if mark in ("dr", "s") else reading.value,
+            MONEY if reading.note == MONEY else "",
+        )
+        for reading in read_number(amount)
+        if isinstance(reading.value, Quantity) and reading.tag in _AMOUNTS and reading.note in ("", MONEY, *LISTS)
+        if reading.value.number >= 0 and (reading.note == MONEY) == (reading.value.unit != NO_UNIT)
     ]
 
 

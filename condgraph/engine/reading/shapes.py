@@ -8,7 +8,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from condgraph.engine.reading.numbers import CODES, LISTS, MONEY, PERCENT, Reading, read_number
+from condgraph.engine.reading.numbers import CODES, LISTS, MONEY, PERCENT, Reading, read_number, read_side
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY, basic_day, read_time
 from condgraph.engine.reading.words import KNOWN_UNITS, words
 from condgraph.engine.values import NO_UNIT, Number, Quantity, Time, Value
@@ -120,6 +120,8 @@ def _clock(first: str, second: str, third: str | None) -> tuple[Reading, ...]:
 Shape: TypeAlias = tuple[Reading, ...]
 #: Tags of readings that only a column makes likely; of a text alone they are none.
 UNSURE: Final = frozenset(("sci", "minus", "basic", "short"))
+#: What a text may begin with that is an amount with a mark of debit or credit.
+_SIDES: Final = frozenset(one + two for one in "DdCc" for two in "Rr")
 #: Longer texts are not looked at: no number or date is.
 LONGEST: Final = 80
 _PLAIN: Final = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII).fullmatch
@@ -149,7 +151,7 @@ _MARKS: Final = re.compile(r"(?:\s?(?:\[[^\[\]]{1,20}\]|[*†‡§¶^=]))+$")
 #: How a text that can be anything but text begins: digits, signs, currencies, months, days of the
 #: week.
 _START: Final = re.compile(
-    rf"[^A-Za-z]|(?:[A-Z]{{1,2}})?\$|Rs|(?:{CODES})\b|(?:AD|BC)\s?\d"
+    rf"[^A-Za-z]|(?:[A-Z]{{1,2}})?\$|Rs|(?:{CODES})\b|(?:AD|BC)\s?\d|[CD]R(?:[.\s]|[^\w.]|\d)"
     r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun)[a-z]*[\s.,–—-]",
     re.IGNORECASE,
 ).match
@@ -200,6 +202,8 @@ def careful(text: str) -> tuple[Reading, ...]:
     if not numbers and "," in bare and _LIST(bare):
         return (Reading("list", "list", bare),)
     # Only bare digits and a year with an open end are both; any other number needs no second look.
+    if (bare[-1] in "RrSH." or bare[:2] in _SIDES) and (sides := read_side(bare)):
+        return (*numbers, *sides)
     return (*numbers, *read_time(bare)) if not numbers or len(bare) in _BOTH or numbers[0].tag == "minus" else tuple(numbers)
 
 

@@ -33,6 +33,10 @@ type, and the `ColumnType` reads the cells. The rules:
 - **(1,234)** is negative in columns of money (a currency, a percent sign, separators, or a header
   like "profit"), and, with a warning, where two cells are such in a column of numbers alone;
   otherwise text.
+- **5.00 DR** is negative and 5.00 CR positive, with a warning, where every number of the column has
+  such a mark, and the header speaks of money or both marks occur and half of them are amounts with
+  decimals or a currency. 12,00 S (Soll) and 12,00 H (Haben) as well, where every cell is such and
+  the header speaks of money.
 - **Codes**: digits with leading zeros, three or more (06897), keep a column of plain integers from
   being numbers. 5E1 is text unless other cells have decimals, separators or a signed
   exponent. Decimals of
@@ -103,8 +107,9 @@ class ColumnType:
     four digits or an ISO day, so that the column can be read at once; `years` makes every number a year. `cut` cells lose a part
     of a second, `ambiguous` ones are dates whose order of day and month is not known. `unread` cells
     of a column that stays text are numbers and times, more than half of all, that do not go together.
-    `lists`: digits with commas between them are several numbers (`parts`). `remarks` are about
-    readings that the cells leave open.
+    `sides`: the mark of debit or credit is the sign of a number. `lists`: digits with
+    commas between them are several numbers (`parts`). `remarks` are about readings that the cells
+    leave open.
     """
 
     kind: Literal["text", "number", "time", "clock"]
@@ -119,6 +124,7 @@ class ColumnType:
     ambiguous: int = 0
     unread: int = 0
     lists: bool = False
+    sides: bool = False
     remarks: tuple[str, ...] = ()
 
     def read(self, cell: str) -> Cell | None:
@@ -130,7 +136,7 @@ class ColumnType:
             return None
         value: Value = text
         if self.tags:
-            found = readings(text)
+            found = amounts(readings(text)) if self.sides else readings(text)
             at = self.choose(found)
             if at is not None and not self._is_list(found):
                 value = self._value(found[at]) or text
@@ -203,6 +209,13 @@ class ColumnType:
         return value
 
 
+def amounts(found: Shape) -> Shape:
+    """What a cell is in a column whose numbers are marked as debit or credit: the numbers with their
+    signs, and nothing where it has no mark.
+    """
+    return tuple(Reading("number", one.tag.partition(":")[2], one.value, one.note) for one in found if one.family == "side")
+
+
 _PRINTED_TIME: Final = re.compile(r"[-\d/T:]*", re.ASCII).fullmatch
 #: Notes of numbers that name no unit.
 NO_WORD: Final = frozenset(("", MONEY, PERCENT, *LISTS, "num", "en", "comma", "space", "cont", "eu"))
@@ -219,6 +232,8 @@ _TEN: Final = 10 ** np.arange(17)
 _HUNDRED: Final = f"years from {FIRST_SHORT} to {FIRST_SHORT + 99}"
 _LISTS: Final = "cells such as 101,102 are read as lists, each number a value of its own; types= with text or number overrules"
 _MAYBE_LISTS: Final = "numbers such as 101,102 may be lists and are read as 101102; types= with text keeps the cells"
+_SIDES: Final = "amounts marked {} are read as negative, those marked {} as positive; types= with text keeps the cells"
+_SOLL: Final = re.compile(r"\b(?:soll|haben)\b").search
 _DECIMAL: Final = "; decimal= with a comma or a point decides"
 #: Shapes of a column with the number of cells, and of distinct texts, that have it.
 Shapes: TypeAlias = Mapping[Shape, Sequence[int]]
@@ -287,6 +302,34 @@ class Figures:
         self.least, self.most = min(self.least, number), max(self.most, number)
 
 
+def _marked(shapes: Shapes, header: str, declared: Declared) -> tuple[dict[Shape, list[int]], str] | None:
+    """The shapes of a column without the marks of debit and credit, and what to say of them; None
+    where these are no signs.
+    """
+    found: dict[Shape, list[int]] = {}
+    marks: set[str] = set()
+    marked = decimals = others = 0
+    for shape, (cells, distinct) in shapes.items():
+        plain = amounts(shape)
+        if not plain:
+            if any(reading.family == "number" for reading in shape):
+                return None
+            others += cells
+        else:
+            marks.add(next(reading.tag.partition(":")[0] for reading in shape if reading.family == "side"))
+            marked += cells
+            decimals += cells if any(one.tag != "num" or one.note == MONEY for one in plain) else 0
+        counted = found.setdefault(plain or shape, [0, 0])
+        counted[0] += cells
+        counted[1] += distinct
+    money = declared == "number" or MONEY_WORDS.search(header) is not None
+    if marks and marks <= {"dr", "cr"}:
+        return (found, _SIDES.format("DR", "CR")) if money or (len(marks) == 2 and decimals * 2 >= marked) else None
+    if marks == {"s", "h"} and not others and (money or _SOLL(header)):
+        return found, _SIDES.format("S (Soll)", "H (Haben)")
+    return None
+
+
 def has_commas(shapes: Shapes) -> bool:
     """Whether more cells can only be numbers with a comma before decimals than with a point."""
     english, european = _Evidence(shapes).decimals()
@@ -313,6 +356,11 @@ def decide(shapes: Shapes, figures: Figures, hints: Hints, declared: Declared, m
     """The type of a column whose cells have these shapes; see `cells` for the rules."""
     if declared == "text" or (declared == "auto" and not any(shapes)):
         return ColumnType("text", missing=missing)
+    marked = None if declared == "time" else _marked(shapes, " ".join(hints.header.casefold().split()), declared)
+    if marked is not None:
+        chosen = decide(marked[0], figures, hints, declared, missing)
+        if chosen.kind == "number":
+            return replace(chosen, sides=True, plain="", remarks=(*chosen.remarks, marked[1]))
     evidence = _Evidence(shapes, figures, hints)
     time, number, clock = evidence.time(), evidence.number(), evidence.clock()
     if declared == "number":
@@ -598,7 +646,7 @@ class _Evidence:
     def years(self, times: int) -> bool:
         """Whether four digits are a year here; `times` cells are times without that."""
         capable = self.has("year")[0]
-        if not capable or self.count(lambda shape: {reading.family for reading in shape} == {"number"})[0]:
+        if not capable or self.count(lambda shape: {reading.family for reading in shape} - {"side"} == {"number"})[0]:
             return False
         return self.of_years(times, capable)
 

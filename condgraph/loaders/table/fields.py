@@ -37,7 +37,10 @@ _MONTH_LENGTHS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30,
 # letters, and its first two.
 _DOUBTFUL: Final = sorted(
     int.from_bytes(word.lower().encode(), "big")
-    for word in ("jan feb mar apr may jun jul aug sep oct nov dec mon tue wed thu fri sat sun " + CODES.replace("|", " ")).split()
+    for word in (
+        *("jan feb mar apr may jun jul aug sep oct nov dec mon tue wed thu fri sat sun " + CODES.replace("|", " ")).split(),
+        *(mark + after for mark in ("dr", "cr") for after in " .$0123456789"),
+    )
 )
 _DOUBTFUL_TWO: Final = [int.from_bytes(word, "big") for word in (b"rs", b"ad", b"bc")]
 
