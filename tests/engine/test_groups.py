@@ -325,6 +325,50 @@ def test_parts_of_times_are_those_of_duckdb(seed: int) -> None:
     assert ours == connection.execute(f"select {columns} from t").fetchall()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_first_of_each_group_are_those_of_duckdb(seed: int) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    draw = random.Random(seed)
+    rows = [(f"r{at:03}", draw.choice("abc"), draw.choice(["x", "y", None]), draw.randrange(6)) for at in range(60)]
+    found = condgraph.open("memory:")
+    names = ("k", "g", "h", "n")
+    found.load(
+        [{name: "" if cell is None else str(cell) for name, cell in zip(names, row, strict=True)} for row in rows],
+        name="t",
+        key="k",
+    )
+    connection = duckdb.connect()
+    connection.execute("create table t(k text, g text, h text, n int)")
+    connection.executemany("insert into t values (?, ?, ?, ?)", rows)
+    for number, offset, per in ((1, 0, "g"), (2, 0, "g"), (2, 1, "g, h"), (3, 0, "h"), (0, 0, "g")):
+        clause = f"show k, n order by n desc, k limit {number} per {per}" + (f" offset {offset}" if offset else "")
+        table = found.query("FindAll() FilterConcept(t)", table=clause)
+        inner = f"row_number() over (partition by {per} order by n desc, k)"
+        sql = f"select k, n from t qualify {inner} > {offset} and {inner} <= {offset + number} order by n desc, k"
+        assert [(k, n.number) for k, n in table.values] == connection.execute(sql).fetchall()
+        tied = found.query("FindAll() FilterConcept(t)", table=f"show k, n order by n desc limit {number} per {per} with ties")
+        rank = f"rank() over (partition by {per} order by n desc)"
+        equal = connection.execute(f"select k, n from t qualify {rank} <= {number} order by n desc, k").fetchall()
+        assert [(k, n.number) for k, n in tied.values] == equal
+        assert number == 0 or not tied.warnings
+
+
+def test_the_first_of_each_group_say_what_they_cut() -> None:
+    found = condgraph.open("memory:")
+    found.load([{"k": f"r{at}", "g": "ab"[at % 2], "n": str(at // 4)} for at in range(8)], name="t", key="k")
+    answer = found.query("FindAll() FilterConcept(t)", table="show k, g order by n limit 1 per g")
+    assert answer.cells == [("r0", "a"), ("r1", "b")]
+    assert answer.warnings == ["limit 1: 2 groups have more rows that are equal to the last one shown, in the order asked for"]
+    built = found.table("FindAll() FilterConcept(t)").show("k", "g").order("-n", "k").limit(1, per="g").ask()
+    assert built.cells == [("r4", "a"), ("r5", "b")]
+    assert found.query("FindAll() FilterConcept(t)", table="group by g, n show count() limit 1 per g").cells == [
+        ("a", "0", "2"),
+        ("b", "0", "2"),
+    ]
+    with pytest.raises(UnknownNameError, match="'h'"):
+        found.query("FindAll() FilterConcept(t)", table="show k limit 1 per h")
+
+
 def test_warnings_are_printed_with_the_answer() -> None:
     found = condgraph.open("memory:")
     found.load(_TIMES, name="t", key="k")

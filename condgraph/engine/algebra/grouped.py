@@ -251,7 +251,7 @@ class Order(Table):
 @dataclass(frozen=True, slots=True)
 class Limit(Table):
     """So many rows of a table, after the first `offset`; with `ties` also those that are equal to the
-    last one in the order.
+    last one in the order. With `per`, places of columns, so many of each group of rows that are equal in these.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("table",))
@@ -260,6 +260,7 @@ class Limit(Table):
     number: int
     offset: int = 0
     ties: bool = False
+    per: tuple[int, ...] = ()
 
     def inputs(self) -> tuple[Node, ...]:
         return (self.table,)

@@ -486,17 +486,19 @@ def _competing_ranks(column: Column, *, largest: bool) -> tuple[Places, Places, 
 
 def in_fixed_order(columns: Sequence[Column]) -> Places:
     """The places of rows by the values of their columns, what is missing last."""
-    ranks: list[Places] = []
-    for column in columns:
-        there = column.there
-        at = column.at[there]
-        found = column.series.ranks(at)
-        if found is None:
-            found = ranked(mapped(order_of, column.series.cells(at)))
-        rank = np.full(len(there), int(found.max(initial=0)) + 1, np.int64)
-        rank[there] = found
-        ranks.append(rank)
-    return np.lexsort(ranks[::-1])
+    return np.lexsort([_ranks(column) for column in reversed(columns)])
+
+
+def _ranks(column: Column) -> Places:
+    """Numbers in the order of the values of a column, equal where these are, what is missing last."""
+    there = column.there
+    at = column.at[there]
+    found = column.series.ranks(at)
+    if found is None:
+        found = ranked(mapped(order_of, column.series.cells(at)))
+    rank = np.full(len(there), int(found.max(initial=0)) + 1, np.int64)
+    rank[there] = found
+    return rank
 
 
 def limit(run: Run, node: Limit) -> Grid:
@@ -504,6 +506,8 @@ def limit(run: Run, node: Limit) -> Grid:
     all.
     """
     grid: Grid = run.results[id(node.table)]
+    if node.per:
+        return _limit_per(run, node, grid)
     end = min(node.offset + node.number, len(grid))
     after = end
     while node.offset < end <= after < len(grid) and grid.tied[after]:
@@ -514,3 +518,28 @@ def limit(run: Run, node: Limit) -> Grid:
         more = numbered(after - end, "more row is", "more rows are")
         run.warn(f"limit {node.number}: {more} equal to the last one shown, in the order asked for")
     return grid.take(np.arange(min(node.offset, end), end), grid.tied[node.offset : end])
+
+
+def _limit_per(run: Run, node: Limit, grid: Grid) -> Grid:
+    """So many rows of each group, in the order of the table."""
+    group = dense(*(_ranks(grid.columns[at]) for at in node.per))
+    order = in_order((group,))
+    low, sizes = runs(group.take(order), int(group.max(initial=-1)) + 1)
+    position = np.empty(len(grid), np.int64)
+    position[order] = np.arange(len(grid)) - low.repeat(sizes)
+    end = node.offset + node.number
+    # Rows that are equal in the order have one number.
+    equal = (~grid.tied).cumsum()
+    last = np.full(len(low), -1, np.int64)
+    cut = position == end - 1
+    last[group[cut]] = equal[cut]
+    more = (position >= max(end, node.offset)) & (equal == last.take(group))
+    chosen = (position >= node.offset) & (position < end)
+    if node.ties:
+        chosen |= more
+    elif more.any():
+        groups = numbered(len(np.unique(group[more])), "group has", "groups have")
+        run.warn(f"limit {node.number}: {groups} more rows that are equal to the last one shown, in the order asked for")
+    places = np.flatnonzero(chosen)
+    kept = equal.take(places)
+    return grid.take(places, np.concatenate([np.zeros(min(len(kept), 1), bool), kept[1:] == kept[:-1]]))

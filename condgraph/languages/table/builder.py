@@ -4,7 +4,7 @@ table are one query on every store.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -61,12 +61,15 @@ class TableParts:
         by: list[By] = _all(columns, "order")
         return self._with(order=(*self.clause.order, *by))
 
-    def limit(self, number: Any, *, offset: Any = 0, ties: bool = False) -> Self:
-        """So many rows, after the first `offset`; with `ties` also those equal to the last one."""
+    def limit(self, number: Any, *, offset: Any = 0, ties: bool = False, per: str | Sequence[str] = ()) -> Self:
+        """So many rows, after the first `offset`; with `ties` also those equal to the last one. With `per` so many
+        for each value of these columns: `order("-height").limit(2, per="country")`.
+        """
         for what in (number, offset):
             if isinstance(what, bool) or not isinstance(what, int) or what < 0:
                 raise OptionError(f"{what!r} is no number of rows", hint="limit(3), limit(10, offset=20)")
-        return self._with(limit=number, offset=offset, ties=ties)
+        columns = _all((per,) if isinstance(per, str) else tuple(per), "show")
+        return self._with(limit=number, offset=offset, ties=ties, per=tuple(column.of for column in columns))
 
     def _with(self, **changes: Any) -> Self:
         return replace(self, clause=replace(self.clause, **changes))

@@ -58,6 +58,8 @@ def parse(text: str) -> Clause:
         if part in ("group", "order"):
             reader.expect("by")
         said[part] = reader.part(part)
+        if part == "limit":
+            said["per"] = reader.per()
         if part == "limit" and reader.accept("with"):
             reader.expect("ties")
             said["ties"] = True
@@ -70,6 +72,7 @@ def parse(text: str) -> Clause:
         said.get("limit"),
         said.get("offset", 0),
         said.get("ties", False),
+        tuple(said.get("per", ())),
     )
 
 
@@ -136,6 +139,13 @@ class Reader:
         if part == "order":
             return self._several(self._by)
         return self._whole_number() if part in ("limit", "offset") else self._test()
+
+    def per(self) -> list[Expression]:
+        """What a limit is of each value of: `limit 2 per country`; "per" is a word of names elsewhere."""
+        if self.token.kind != "word" or self.token.text.casefold() != "per":
+            return []
+        self._at += 1
+        return self._several(self._expression)
 
     def _several(self, read: Callable[[], T]) -> list[T]:
         found = [read()]

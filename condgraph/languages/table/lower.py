@@ -85,6 +85,7 @@ class TableLowering:
         having = None if clause.having is None else columns.test(clause.having, self._place)
         columns.called = {}
         by = tuple(ex.By(self._place(one.of), one.descending) for one in clause.order)
+        per = tuple(map(self._place, clause.per))
         where = None if clause.where is None else columns.test(clause.where, partial(columns.expression, sums=True))
         hidden = len(self.hidden)
         group = alg.Group(
@@ -102,7 +103,7 @@ class TableLowering:
             steps.append(("order by", table))
         if clause.limit is not None or clause.offset:
             most = 10**12 if clause.limit is None else clause.limit
-            table = alg.Limit(table, most, clause.offset, clause.ties)
+            table = alg.Limit(table, most, clause.offset, clause.ties, per)
             steps.append(("limit", table))
         return table, steps
 

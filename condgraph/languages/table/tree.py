@@ -124,6 +124,7 @@ class Clause:
     limit: int | None = None
     offset: int = 0
     ties: bool = False
+    per: tuple[Expression, ...] = ()
 
 
 #: The other names of functions.
