@@ -118,6 +118,8 @@ class Declared:
     missing: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     #: How cells of a table are read: `day_first` and `decimal`, as the options of a table have them.
     cells: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: What stands between the values of a cell that is a list, by table and column.
+    separators: dict[str, dict[str, str]] = field(default_factory=dict)
     #: Tables whose keys their own source declares: a key that is none is no key, with a warning.
     of_source: frozenset[str] = frozenset()
 
@@ -142,6 +144,7 @@ class Declared:
             [*self.joins, *(join for join in below.joins if (join.table, join.columns) not in mine)],
             below.missing | self.missing,
             below.cells | self.cells,
+            below.separators | self.separators,
             below.of_source - self.keys.keys(),
         )
 
@@ -342,7 +345,8 @@ _TYPES: Final[Mapping[str, str]] = {
 @dataclass(slots=True)
 class DescribedColumn:
     """A column as it is described: its name there, further names that a header may have, its type
-    (None: found out), and texts that stand for a missing cell (None: those of every table).
+    (None: found out), texts that stand for a missing cell (None: those of every table), and what
+    stands between the values of a cell that is a list of them.
     """
 
     name: str
@@ -351,6 +355,7 @@ class DescribedColumn:
     missing: tuple[str, ...] | None = None
     day_first: bool | None = None
     decimal: str | None = None
+    separator: str | None = None
 
 
 @dataclass(slots=True)
@@ -420,6 +425,7 @@ class Described:
             known = columns.get(one.name)
             if known is None:
                 continue
+            keys = {*one.key, *(name for mine, _, _ in one.foreign for name in mine)}
             for column in one.columns:
                 header = known.get(column.name)
                 if header is None:
@@ -429,6 +435,12 @@ class Described:
                     said.types.setdefault(one.name, {})[header] = column.type
                 if column.missing is not None:
                     said.missing.setdefault(one.name, {})[header] = column.missing
+                if column.separator is not None and column.name in keys:
+                    self.leave(
+                        "lists in cells of keys and references are not read, and the cells stay whole", f"{one.name}.{column.name}"
+                    )
+                elif column.separator is not None:
+                    said.separators.setdefault(one.name, {})[header] = column.separator
             for option in ("day_first", "decimal"):
                 values = {value for column in one.columns if (value := getattr(column, option)) is not None}
                 if len(values) == 1:
@@ -624,6 +636,10 @@ def _with_schema(table: DescribedTable, schema: Mapping[str, Any], found: Descri
         if column.type == "time" and isinstance(form, str):
             column.day_first = _day_first(form)
         column.decimal = _decimal(one, where, found)
+        if kind == "list":
+            mark, item = one.get("delimiter", ","), one.get("itemType", "string")
+            column.separator = mark if isinstance(mark, str) and mark else ","
+            column.type = _TYPES.get(item) if isinstance(item, str) else None
         table.columns.append(column)
     table.key = _texts(schema.get("primaryKey", []))
     for one in _dicts(schema.get("foreignKeys", [])):
@@ -732,8 +748,11 @@ def _csvw_columns(table: DescribedTable, levels: Sequence[Mapping[str, Any]], sc
             column.decimal = _decimal(form, where, found)
         elif isinstance(form, str) and column.type == "time":
             column.day_first = _day_first(form)
-        if given["separator"] is not None:
-            found.leave("separators of lists in cells are not read, and the cells stay whole", where)
+        separator = given["separator"]
+        if isinstance(separator, str) and separator:
+            column.separator = separator
+        elif separator is not None:
+            found.leave("separators of lists in cells that are no texts are not read, and the cells stay whole", where)
         table.columns.append(column)
     table.key = _texts(schema.get("primaryKey", []))
 

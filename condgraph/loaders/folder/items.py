@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import compress, repeat
 from operator import add
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
@@ -261,8 +262,13 @@ class Values:
     def __init__(self, tab: Tab, skipped: frozenset[int]) -> None:
         self.tab = tab
         self.types = {at: tab.table.decide(at, profile) for at, profile in enumerate(tab.profiles) if at not in skipped}
+        self.types.update(
+            (at, replace(self.types[at], lists=False, separator=mark)) for at, mark in tab.separators.items() if at in self.types
+        )
         self._readers: dict[int, Callable[[str], Cell | None]] = {at: one.reader() for at, one in self.types.items()}
         self._texts: dict[int, list[int]] = {}
+        for at in tab.separators.keys() & skipped:
+            tab.reading.warn("lists in cells of references are not read, and the cells stay whole", field=tab.names[at])
 
     def batches(self, ids: Sequence[str], rest: Rest) -> Iterator[Batch]:
         """What the cells say of some rows."""
@@ -286,7 +292,7 @@ class Values:
 
     def _batch(self, at: int, ids: Sequence[str], rest: Rest) -> Batch:
         column, numbers = rest.column(at), rest.numbers
-        if self.types[at].lists:
+        if self.types[at].holds_lists:
             places, column = self.types[at].elements(column)
             ids, numbers = [ids[one] for one in places], [numbers[one] for one in places]
         cells = self.read(at, column, numbers)

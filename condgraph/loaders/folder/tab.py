@@ -204,6 +204,7 @@ class Tab:
             for name in self.names
         ]
         self.profiles = [Profile(missing) for missing in self.missing]
+        self.separators = {self.names.index(name): mark for name, mark in declared.separators.get(self.name, {}).items()}
 
     def cells_of(self, at: int, column: Sequence[str]) -> list[str | None]:
         """The cells of a column as parts of keys; None where one is missing."""
@@ -260,7 +261,8 @@ class Tab:
         for chunk in self.first_pass():
             check()
             for at, column in enumerate(chunk.columns):
-                self.profiles[at].add(column)
+                mark = self.separators.get(at)
+                self.profiles[at].add(column if mark is None else [part for cell in column for part in cell.split(mark)])
             for key in keys:
                 self.columns.add(key, self.keys(key, chunk))
             self.columns.rows += len(chunk.numbers)

@@ -108,7 +108,8 @@ class ColumnType:
     of a second, `ambiguous` ones are dates whose order of day and month is not known. `unread` cells
     of a column that stays text are numbers and times, more than half of all, that do not go together.
     `sides`: the mark of debit or credit is the sign of a number. `lists`: digits with
-    commas between them are several numbers (`parts`). `remarks` are about readings that the cells
+    commas between them are several numbers (`parts`); `separator`: what the source declares to stand
+    between the values of a cell. `remarks` are about readings that the cells
     leave open.
     """
 
@@ -125,6 +126,7 @@ class ColumnType:
     unread: int = 0
     lists: bool = False
     sides: bool = False
+    separator: str = ""
     remarks: tuple[str, ...] = ()
 
     def read(self, cell: str) -> Cell | None:
@@ -153,8 +155,15 @@ class ColumnType:
             return ""
         return "day" if "basic" in self.tags else "year" if "year" in self.tags else ""
 
+    @property
+    def holds_lists(self) -> bool:
+        """Whether a cell may be several values."""
+        return self.lists or bool(self.separator)
+
     def parts(self, cell: str) -> list[str]:
         """The numbers of a cell that is a list of them; the cell itself where it is none."""
+        if self.separator:
+            return [part.strip() for part in cell.split(self.separator)]
         if not self.lists or "," not in cell:
             return [cell]
         text = collapse(cell)
@@ -162,7 +171,7 @@ class ColumnType:
 
     def elements(self, cells: Sequence[str]) -> tuple[Sequence[int], Sequence[str]]:
         """The `parts` of several cells, and the place of the cell that each is of."""
-        if not self.lists:
+        if not self.holds_lists:
             return range(len(cells)), cells
         several = [(at, part) for at, cell in enumerate(cells) for part in self.parts(cell)]
         return [at for at, _ in several], [part for _, part in several]

@@ -159,7 +159,7 @@ _TEN: Final = np.array([10.0**power for power in range(16)])
 
 def read_whole(fields: Fields, chosen: ColumnType) -> Whole | None:
     """A column at once; None where it has to be read cell by cell."""
-    if chosen.lists:
+    if chosen.holds_lists:
         return None
     if chosen.kind == "text":
         return _texts(fields, chosen.missing)
