@@ -294,14 +294,14 @@ def test_a_killed_process_is_taken_back(remote: Neo4jGraph, each_neo4j_uri: str)
     remote.push(world())
     before = dump(remote)
     script = f"""
-        import condgraph, time
+        import condgraph, os, time
         from condgraph.cypher.load import batches, lock
         from tests.matrix.test_unfinished import MORE
         batches.FIRST = batches.BATCH = 2
         write = lock.Loading.write
         def slow(self, batch, attempt=""):
             write(self, batch, attempt)
-            print("written", flush=True)
+            os.write(1, b"written\\n")  # at once: several threads write
             time.sleep(0.3)
         lock.Loading.write = slow
         condgraph.open({each_neo4j_uri!r}, graph="unfinished").add(MORE, source="more")
