@@ -22,7 +22,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -370,6 +370,78 @@ def fits(rows: Sequence[Sequence[str]]) -> bool:
     return all(len(row) == len(rows[0]) for row in rows)
 
 
+#: Files that may have text above and below a Markdown table.
+_PROSE: Final = (".md", ".markdown", ".txt")
+_DASHES: Final = re.compile(r":?-+:?").fullmatch
+
+
+def markdown_header(text: str, path: Path) -> int | None:
+    """The line, from 0, of the header of the first Markdown table of a text; None where it has none.
+
+    The next line is one of dashes, with as many cells. Only files of prose may have lines above, and
+    an empty line or a heading stands between.
+
+    >>> markdown_header("# Peaks\\n| a | b |\\n|---|:-:|\\n| 1 | 2 |\\n", Path("peaks.md"))
+    1
+    """
+    before, header = "", ""
+    for at, line in enumerate(io.StringIO(text, newline="")):
+        if "|" in header and "-" in line and not set(line) - set("|:- \t\r\n") and "|" in line:
+            dashes = markdown_cells(line)
+            apart = at == 1 or not before.strip() or before.startswith("#")
+            if all(map(_DASHES, dashes)) and len(dashes) == len(markdown_cells(header)) and apart:
+                return at - 1
+        if at == 1 and suffix_of(path) not in _PROSE:
+            return None
+        before, header = header, line
+    return None
+
+
+def markdown_cells(line: str) -> list[str]:
+    """The cells of a row of a Markdown table.
+
+    >>> markdown_cells("| a \\\\| b | | c |")
+    ['a | b', '', 'c']
+    """
+    cells = [cell.replace("\\|", "|").strip() for cell in _UNESCAPED(line.strip())]
+    first, last = not cells[0], len(cells) > 1 and not cells[-1]
+    return cells[first : len(cells) - last] or [""]
+
+
+_UNESCAPED: Final = re.compile(r"(?<!\\)\|").split
+
+
+class MarkdownRows:
+    """The records of a Markdown table from its header on, as `csv.reader` has them. The table ends at
+    the first line without a pipe; `left` counts the lines below it that are not blank, and `first`
+    has some of them.
+    """
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = iter(lines)
+        self.line_num = 0
+        self.left = 0
+        self.first: list[str] = []
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return self
+
+    def __next__(self) -> list[str]:
+        line = next(self._lines, None)
+        if line is not None and "|" in line:
+            if not self.line_num:
+                next(self._lines, None)
+                self.line_num = 1
+            self.line_num += 1
+            return markdown_cells(line)
+        while line is not None:
+            if line.strip():
+                self.left += 1
+                self.first += [line.strip()] if self.left <= 3 else []
+            line = next(self._lines, None)
+        raise StopIteration
+
+
 _TABS: Final = (".tsv", ".tab")
 _NAMED: Final = (".csv", ".psv")
 _MOST: Final = 500
@@ -379,9 +451,12 @@ _IDENTIFIER: Final = re.compile(r"[^\W\d][\w.-]*").fullmatch
 
 def sniff_csv(path: Path, head: bytes) -> int:
     """How much a file looks like a table with other marks than tabs between its fields, or is
-    called .csv: 0 to 70.
+    called .csv: 0 to 70; 85 where it has a Markdown table.
     """
     suffix = suffix_of(path)
+    text = (head_text(head, damaged=True) or "").lstrip("\ufeff")
+    if "|" in text and markdown_header(text, path) is not None:
+        return 85
     delimiter, rows = sample_rows(head, "\t" if suffix in _TABS else ",;\t|")
     if delimiter == "\t" and suffix != ".csv":
         return 0

@@ -52,11 +52,13 @@ from condgraph.loaders.table.dialect import (
     NO_DELIMITER,
     SEPARATOR,
     Layout,
+    MarkdownRows,
     above_header,
     explained,
     find_delimiter,
     find_dialect,
     like_data,
+    markdown_header,
     one_column,
     padded,
     preamble,
@@ -151,6 +153,8 @@ class TextTable:
     #: Lines before the header that are no records, and what begins a comment.
     skipped: int = 0
     comment: str = ""
+    #: Whether this is a table of Markdown.
+    markdown: bool = False
 
     @classmethod
     def open(cls, path: Path, reading: Reading, options: Options, delimiters: str) -> Self:
@@ -183,6 +187,15 @@ class TextTable:
             text = stream.read(SAMPLE)
             complete = len(text) < SAMPLE
         header, given = option_bool(options, "header"), _skip_option(options)
+        marked = None
+        if "|" in (delimiter or delimiters) and header is not False and not (dialect or comment or given):
+            marked = markdown_header(text, path)
+        if marked is not None:
+            reading.warn("the file is read as a Markdown table (dialect= overrules)")
+            _warn_left_out(text, marked, "line above the header", "lines above the header", reading)
+            table = cls(path, Layout("|", "plain"), encoding, True, skipped=marked, markdown=True)
+            table._read_header()
+            return table
         skipped, said = preamble(text, comment or "") if given is None else (given, None)
         if skipped:
             if given is None:
@@ -229,6 +242,8 @@ class TextTable:
 
     def _records_of(self, stream: Any) -> Any:
         """A reader of the records of `_lines`; comments are blank lines to it."""
+        if self.markdown:
+            return MarkdownRows(stream)
         if not self.comment:
             return self.layout.reader(stream)
         return self.layout.reader("\n" if line.startswith(self.comment) else line for line in stream)
@@ -277,7 +292,7 @@ class TextTable:
     def _record_format(self, width: int) -> RecordFormat | None:
         delimiter, encoding = self.layout.delimiter, self.encoding
         plain = encoding is None or known_encoding(encoding) in ("utf-8", "utf-8-sig")
-        if not plain or self.layout.skip_space or self.comment or delimiter not in _MARKS:
+        if not plain or self.markdown or self.layout.skip_space or self.comment or delimiter not in _MARKS:
             return None
         return RecordFormat(delimiter, width, _QUOTES[self.layout.dialect], self.layout.reader)
 
@@ -368,6 +383,9 @@ class TextTable:
                         report.warn(numbered(blanks, "blank line between rows is no row", "blank lines between rows are no rows"))
                     short.warn(f"fewer than the {width} fields of the header, and the last are missing", report)
                     long.warn(f"blank fields after the {width} of the header, which are left out", report)
+                    if isinstance(reader, MarkdownRows) and reader.left:
+                        below = numbered(reader.left, "line below the table is", "lines below the table are")
+                        report.warn(f"{below} left out: {shortened('; '.join(reader.first), 200)}")
                 return
             except csv.Error as error:
                 number += 1
