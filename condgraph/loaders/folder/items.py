@@ -41,7 +41,7 @@ from condgraph.loaders.folder.keys import Reference, find_keys, may_be_keys
 from condgraph.loaders.folder.tab import Tab
 from condgraph.loaders.table.column_types import Cell
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.joins import GraphTables
+from condgraph.loaders.table.joins import GraphTables, near_keys
 from condgraph.loaders.table.rows import column_of, read_whole
 from condgraph.loaders.table.text import Chunk
 
@@ -245,6 +245,14 @@ class Pointer:
         said += ", so that there is nothing to relate"
         problems.add(at, self.rank, said, number, self.header, bad=True)
         return None
+
+    def finish(self) -> None:
+        """Say which keys that are none would be some but for case or leading zeros; after all rows."""
+        lost = [self.reference.spelled(key) for key, rows in self.found.items() if key is not None and rows == ()]
+        for target, key in self.reference.targets if lost else ():
+            near = near_keys(lost, self.found.tabs[target].known(key), target)
+            if near:
+                self.tab.reading.warn(near, field=self.header)
 
     def _tell(self, key: str, rows: Sequence[str], at: int, number: int, problems: Problems) -> None:
         """Say that a key stands for several rows, or for none."""
@@ -494,6 +502,8 @@ def _rows(tab: Tab, tabs: Tabs) -> Iterator[Item]:
         yield from batches
         yield from values.batches(ids, rest)
     values.warn()
+    for pointer in pointers:
+        pointer.finish()
 
 
 def _names(tab: Tab, ids: Sequence[str], rest: Rest) -> Sequence[str]:
@@ -525,6 +535,8 @@ def _relations(tab: Tab, tabs: Tabs) -> Iterator[Item]:
     for chunk in _chunks(tab):
         yield from _related(tab, chunk, pointers, values, seen)
     values.warn()
+    for pointer in pointers:
+        pointer.finish()
 
 
 def _related(tab: Tab, chunk: Chunk, pointers: Sequence[Pointer], values: Values, seen: dict[int, int]) -> Iterator[Item]:

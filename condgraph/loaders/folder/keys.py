@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from condgraph.loaders.folder.declared import Declared, Join
-from condgraph.loaders.table.joins import CONTAINED, TYPE_NAMES, called_like, key_names, plain, singular, whole
+from condgraph.loaders.table.joins import CONTAINED, TYPE_NAMES, called_like, key_names, near_keys, plain, singular, whole
 
 #: Positions of the columns of a key.
 Key: TypeAlias = tuple[int, ...]
@@ -232,6 +232,9 @@ def _by_names(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
                     continue
                 why = f"{len(mine) - inside} of its {len(mine)} values are no keys of {target!r}"
                 doubtful.append((name, column, f"this looks like a key, but {why}; its cells are values (join= makes it one)"))
+                keys = other.values.get(other.primary, set())
+                if near := near_keys(sorted(mine - keys), keys, target):
+                    doubtful.append((name, column, near))
     return doubtful
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
@@ -302,6 +302,10 @@ class Tab:
             for one, text in zip(own, self.keys(key, chunk), strict=True):
                 if text is not None and one is not None:
                     found.setdefault(text, f"{self.name}/{one}")
+
+    def known(self, key: Key) -> Iterable[str]:
+        """The texts of a key that rows have."""
+        return self.columns.values[key] if key == self.columns.primary else self._indexes[key]
 
     def row_of(self, key: Key, text: str) -> str | None:
         """The id of the row that has a key; None where there is none."""

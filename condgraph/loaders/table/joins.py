@@ -6,7 +6,7 @@ warnings about references to nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -86,6 +86,36 @@ def key_names(table: str) -> frozenset[str]:
     """What a key of a table may be called, as plain names, apart from `id`."""
     stems = {plain(table), singular(plain(table))}
     return frozenset(stem + ending for stem in stems for ending in _ENDINGS) | {"id" + stem for stem in stems}
+
+
+def _folded(text: str) -> str:
+    return text.lstrip("0") or "0" if text.isascii() and text.isdigit() else text.casefold()
+
+
+def near_keys(lost: Iterable[str], keys: Iterable[str], table: str) -> str:
+    """What to say of values that are no keys of a table and would be but for case or leading zeros;
+    "" where none would.
+
+    >>> near_keys(["s09", "7", "x"], ["S09", "007"], "stops")
+    "2 values would be keys of 'stops' but for case or leading zeros, and are not joined: 's09' ('S09') and '7' ('007')"
+    """
+    wanted: dict[str, list[str]] = {}
+    for text in lost:
+        wanted.setdefault(_folded(text), []).append(text)
+    near: dict[str, str] = {}
+    for key in keys if wanted else ():
+        folded = _folded(key)
+        if folded in wanted:
+            near[folded] = min(key, near.get(folded, key))
+    found = {text: near[folded] for folded, texts in wanted.items() if folded in near for text in texts}
+    if not found:
+        return ""
+    zeros = {text.isascii() and text.isdigit() for text in found}
+    what = " or ".join(name for name, kind in (("case", False), ("leading zeros", True)) if kind in zeros)
+    some = " and ".join(f"{shortened(text, 60)!r} ({shortened(found[text], 60)!r})" for text in list(found)[:2])
+    be = "value would be a key" if len(found) == 1 else "values would be keys"
+    joined = "is not joined" if len(found) == 1 else "are not joined"
+    return f"{len(found):,} {be} of {table!r} but for {what}, and {joined}: {some}"
 
 
 def is_number(text: str) -> bool:
@@ -399,8 +429,6 @@ def _key_of(ident: str, source: str) -> str:
 
 #: Cells of a column that are looked at to see whether they are keys of a table.
 _FIRST: Final = 1000
-#: References to nothing that are said of one column.
-_MOST_WARNINGS: Final = 1000
 
 
 class Keys:
@@ -482,7 +510,7 @@ class Targets:
                 others[cell] = self._other(cell)
                 if self._own is not None:
                     self._first[cell] = row
-                elif len(others) <= _MOST_WARNINGS and (known or len(others) == 1):
+                elif known or len(others) == 1:
                     # Said once of a table that may follow.
                     self._warn_missing(cell, row, "" if known else ", which is not loaded yet")
         return [known.get(cell) or others[cell] for cell in cells]
@@ -514,8 +542,12 @@ class Targets:
                 field=self.column,
             )
         lost = [(cell, row) for cell, row in self._first.items() if cell not in keys]
-        for cell, row in lost[:_MOST_WARNINGS]:
+        for cell, row in lost:
             self._warn_missing(cell, row)
+        none = [cell for cell, _ in lost] if self._own is not None else self._others
+        near = near_keys(none, keys if self._own is not None else self.known, self.table or "")
+        if near:
+            self._warn(near, field=self.column)
 
 
 def with_key_warnings(read: Read) -> Read:
