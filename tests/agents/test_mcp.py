@@ -22,6 +22,7 @@ import pytest
 import condgraph
 from condgraph.agents.toolbox import Toolbox
 from condgraph.samples import FOLDER
+from tests.support.pace import quick_enough
 from tools.watched import watched
 
 pytest.importorskip("mcp")
@@ -237,6 +238,72 @@ def test_deadlines_and_cancelling(store: Path) -> None:
             assert ended[0] < 10
 
     run(gone)
+
+
+#: Steps that take some five seconds without a deadline, in a program of as many as may be.
+STEPS = "FindAll() " + "Relate(knows, forward) Relate(knows, backward) " * 990 + "Count()"
+EXPENSIVE: list[tuple[str, dict[str, Any]]] = [
+    ("query", {"program": STEPS}),
+    ("evidence", {"program": STEPS}),
+    ("query", {"program": STEPS.removesuffix(" Count()"), "table": "show count()"}),
+]
+CHAIN = "\n".join(f"(UNKNOWN {one}) -[knows]-> (UNKNOWN {one + 1})" for one in range(1, 9))
+
+
+@pytest.fixture(scope="module")
+def knowing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph of 20,000 people, who know each other 100,000 times."""
+    folder = tmp_path_factory.mktemp("knowing")
+    (folder / "knows.tsv").write_text("".join(f"P{one % 20_000}\tknows\tP{one * 37 % 19_997}\n" for one in range(100_000)))
+    with condgraph.open(folder / "graph") as graph:
+        graph.load(folder / "knows.tsv", format="triples")
+    return folder / "graph"
+
+
+async def in_time(client: Client, deadline: float) -> None:
+    """Each expensive call ends with the error of its deadline, soon after that, and others are answered
+    afterwards.
+    """
+    for tool, arguments in EXPENSIVE:
+        begin = time.monotonic()
+        found = await client.call_tool(tool, arguments)
+        took = time.monotonic() - begin
+        assert refusal(found)["code"] == "deadline", tool
+        assert took >= deadline
+        assert quick_enough(took, deadline + 2), (tool, took)
+    # A search gives what it has.
+    begin = time.monotonic()
+    assert not (await client.call_tool("match", {"pattern": CHAIN, "k": 50})).is_error
+    assert quick_enough(time.monotonic() - begin, deadline + 2)
+    counted = await client.call_tool("query", {"program": "FindAll() Count()"})
+    assert counted.structured_content["texts"] == ["20000"]
+
+
+def test_a_deadline_holds_in_process(knowing: Path) -> None:
+    graph = condgraph.open(knowing, read_only=True)
+
+    async def asked() -> None:
+        async with Client(mcp_server(Toolbox(graph, timeout=1))) as client:
+            await in_time(client, 1)
+
+    run(asked)
+
+
+@pytest.mark.service
+def test_a_deadline_holds_over_standard_input_and_output(knowing: Path) -> None:
+    command = watched([sys.executable, "-m", "condgraph", "mcp", "-d", str(knowing), "--timeout", "1"])
+
+    async def asked() -> None:
+        async with Client(StdioServerParameters(command=command[0], args=command[1:], env={"COLUMNS": "80"})) as client:
+            await in_time(client, 1)
+            # Calls at once share the processor, and each has its deadline.
+            tool, arguments = EXPENSIVE[0]
+            begin = time.monotonic()
+            found = await asyncio.gather(*(client.call_tool(tool, arguments) for _ in range(4)))
+            assert {refusal(one)["code"] for one in found} == {"deadline"}
+            assert quick_enough(time.monotonic() - begin, 5)
+
+    run(asked)
 
 
 @pytest.mark.service
