@@ -24,10 +24,13 @@ def read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     with arrow_errors(str(path)), pyarrow.OSFile(str(path)) as stream:
         file = pyarrow.ipc.open_file(stream)
 
+        def whole(at: int) -> Any:
+            batch = file.get_batch(at)
+            batch.validate(full=True)
+            return batch
+
         def batches(names: Sequence[str] | None) -> Iterator[Any]:
-            whole = (file.get_batch(at) for at in range(file.num_record_batches))
-            for batch in bounded(whole, size, path):
-                batch.validate(full=True)
+            for batch in bounded(map(whole, range(file.num_record_batches)), size, path):
                 chosen = batch if names is None else batch.select(list(names))
                 yield from (chosen.slice(start, ROWS) for start in range(0, chosen.num_rows, ROWS))
 

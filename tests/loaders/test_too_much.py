@@ -26,6 +26,7 @@ from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import EntityKind, Member, Statement, Subclass
 from condgraph.engine.snapshot.layout import closed_members, components
 from condgraph.graph import Graph
+from condgraph.loaders.table.arrow import repeated_texts
 from tests.support.lanes import by_lane
 from tests.support.pace import quick_enough
 
@@ -256,6 +257,68 @@ def test_rows_of_parquet_that_a_few_bytes_say(folder: bool, tmp_path: Path, monk
             continue
         with pytest.raises(LoadError, match="300 times the size"):
             condgraph.open("memory:").load(tmp_path if folder else path, format="parquet")
+
+
+def test_long_texts_of_parquet_that_stand_in_all_rows(tmp_path: Path) -> None:
+    """The limit sees them before they take memory: as texts, as dictionaries, in lists, in several
+    batches, in pieces, and in a folder of tables.
+    """
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = 1_000
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["x" * (2 << 20)]))
+    lists = pa.ListArray.from_arrays(pa.array(np.arange(rows + 1, dtype=np.int32)), texts)
+    for name, note, stored, group in (
+        ("texts", texts, False, rows),
+        ("words", texts, True, rows),
+        ("lists", lists, False, rows),
+        ("batches", texts, False, 100),
+        ("pieces/part-0", texts, False, rows),
+        ("tables/orders", texts, False, rows),
+    ):
+        table = pa.table({"id": np.arange(rows), "note": note})
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        parquet.write_table(table, tmp_path / f"{name}.parquet", compression="zstd", store_schema=stored, row_group_size=group)
+    (tmp_path / "tables" / "lines.csv").write_text("id,order_id\n1,1\n2,2\n")
+    places = [
+        str(tmp_path / name) for name in ("texts.parquet", "words.parquet", "lists.parquet", "batches.parquet", "pieces", "tables")
+    ]
+    # Threads take addresses and little memory.
+    program = _PROGRAM.replace("1 << 30", "1 << 32") + "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    done = subprocess.run([sys.executable, "-c", program, *places], capture_output=True, text=True, timeout=120, check=False)
+    said = done.stdout
+    for place in places:
+        errors, _, said = said.partition(f"that was {place}\n")
+        assert errors.count("LoadError") == errors.count("300 times the size of the file") == 2, (
+            place,
+            errors,
+            done.stderr[-2000:],
+        )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(said) < 600_000, said
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_texts_that_are_read_as_dictionaries_are_the_same(
+    dictionary: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    if dictionary:
+        monkeypatch.setattr("condgraph.loaders.table.arrow._MOST_BYTES", 1 << 14)
+    table = pa.table(
+        {
+            "name": [f"n{at}" for at in range(500)],
+            "kind": ["even", None, "odd", ""] * 125,
+            "words": [["a", "b"], [], None, ["b"]] * 125,
+            "part": [{"of": f"p{at % 7}"} for at in range(500)],
+        }
+    )
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert bool(repeated_texts(tmp_path / "t.parquet")) is dictionary
+    graph = condgraph.open("memory:")
+    assert graph.load(tmp_path / "t.parquet", key="name").statements == 500 + 250 + 375 + 500
+    assert graph.kopl("FindAll() FilterStr(kind, odd) Count()").texts == ["125"]
+    assert graph.kopl("FindAll() FilterStr(words, b) Count()").texts == ["250"]
+    assert graph.kopl("Find(n8) QueryAttr(part.of)").texts == ["p1"]
 
 
 def chain(size: int) -> str:

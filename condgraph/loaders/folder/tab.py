@@ -30,7 +30,7 @@ from condgraph.engine.values import collapse, format_number
 from condgraph.loaders.base import Options, Reading, option_texts
 from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.keys import Columns, Key
-from condgraph.loaders.table.arrow import ROWS, arrow_errors, flattened, leaves_of
+from condgraph.loaders.table.arrow import ROWS, arrow_errors, bounded, dataset_of, flattened, leaves_of
 from condgraph.loaders.table.column_types import Profile
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.joins import joined, plain, singular
@@ -107,20 +107,13 @@ def columns_of(rows: Sequence[Sequence[Any]], width: int) -> list[list[str]]:
     return [[_PRINT.get(type(value), cell_text)(value) for value in column] for column in zip(*rows, strict=True)]
 
 
-def dataset_of(path: Path) -> Any:
-    """The Parquet at a place as an Arrow data set, columns of folders' names included."""
-    import pyarrow.dataset as ds
-
-    return ds.dataset(str(path), format="parquet", partitioning="hive" if path.is_dir() else None)
-
-
 class ArrowCells:
     """A table in Parquet as rows of texts."""
 
     def __init__(self, path: Path, reading: Reading | None) -> None:
         self.path = path
         with arrow_errors(str(path)):
-            self.dataset = dataset_of(path)
+            self.dataset, self.size = dataset_of(path)
             self.headers = [name for field in self.dataset.schema for name, _ in leaves_of(field.name, field.type)]
             kinds = [(name, kind) for field in self.dataset.schema for name, kind in leaves_of(field.name, field.type)]
         import pyarrow as pa
@@ -134,7 +127,7 @@ class ArrowCells:
         first = 1
         with arrow_errors(str(self.path)):
             total = max(1, self.dataset.count_rows())
-            for batch in self.dataset.to_batches(batch_size=ROWS):
+            for batch in bounded(self.dataset.to_batches(batch_size=ROWS), self.size, self.path):
                 if batch.num_rows:
                     columns = [array.to_pylist() for one in batch.columns for array in flattened(one)]
                     numbers = range(first, first + batch.num_rows)

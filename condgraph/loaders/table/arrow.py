@@ -525,7 +525,7 @@ def read_parquet(source: Any, reading: Reading, options: Options) -> Iterator[It
         return
     regular_path(path)
     size = path.stat().st_size
-    with arrow_errors(str(path)), pq.ParquetFile(path) as file:
+    with arrow_errors(str(path)), pq.ParquetFile(path, read_dictionary=repeated_texts(path)) as file:
 
         def batches(names: Sequence[str] | None) -> Iterator[Any]:
             return bounded(file.iter_batches(batch_size=ROWS, columns=None if names is None else list(names)), size, path)
@@ -547,7 +547,7 @@ def bounded(batches: Iterable[Any], size: int, path: Path) -> Iterator[Any]:
     """
     left = max(_MOST_BYTES, MOST_GROWTH * size)
     for batch in batches:
-        left -= batch.nbytes
+        left -= sum(_bytes_of(array) for array in _arrays(batch))
         if left < 0:
             raise LoadError(
                 f"the rows take more than {MOST_GROWTH} times the size of the file, and more than {_MOST_BYTES >> 20} MiB",
@@ -556,15 +556,55 @@ def bounded(batches: Iterable[Any], size: int, path: Path) -> Iterator[Any]:
         yield batch
 
 
+def _bytes_of(array: Any) -> int:
+    """The bytes of an array once its dictionaries are taken off."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if _is_list(array.type) and not pa.types.is_list_view(array.type) and not pa.types.is_large_list_view(array.type):
+        return 4 * len(array) + _bytes_of(pc.list_flatten(array))
+    if pa.types.is_dictionary(array.type) and (is_text(array.type.value_type) or is_binary(array.type.value_type)):
+        lengths = pc.binary_length(array.dictionary).take(array.indices)
+        return 4 * len(array) + int(pc.sum(lengths).as_py() or 0)
+    return int(array.nbytes)
+
+
+def repeated_texts(*paths: Path) -> list[str]:
+    """The columns of Parquet files whose texts, repeated in all rows of a batch, may be more than any
+    batch: they are read as dictionaries, whose real size can be seen before it takes memory.
+    """
+    import pyarrow.parquet as pq
+
+    found: dict[str, None] = {}
+    for path in paths:
+        metadata = pq.read_metadata(path)
+        for group in range(metadata.num_row_groups):
+            for at in range(metadata.num_columns):
+                chunk = metadata.row_group(group).column(at)
+                coded = chunk.physical_type == "BYTE_ARRAY" and any("DICTIONARY" in one for one in chunk.encodings)
+                if coded and min(ROWS, chunk.num_values) * chunk.total_uncompressed_size > _MOST_BYTES:
+                    found[chunk.path_in_schema] = None
+    return list(found)
+
+
+def dataset_of(path: Path) -> tuple[Any, int]:
+    """The Parquet at a place as an Arrow data set, columns of folders' names included, and the bytes of
+    its files.
+    """
+    import pyarrow.dataset as ds
+
+    partitioning = "hive" if path.is_dir() else None
+    files = [Path(one) for one in ds.dataset(str(path), format="parquet", partitioning=partitioning).files]
+    form = ds.ParquetFileFormat(dictionary_columns=repeated_texts(*files))
+    return ds.dataset(str(path), format=form, partitioning=partitioning), sum(one.stat().st_size for one in files)
+
+
 def _read_pieces(path: Path, reading: Reading, options: Options) -> Iterator[Item]:
     """A folder with the pieces of one table, in the order of their names; names of folders
     (`year=2020`) are columns.
     """
-    import pyarrow.dataset as ds
-
     with arrow_errors(str(path)):
-        pieces = ds.dataset(str(path), format="parquet", partitioning="hive")
-        size = sum(Path(one).stat().st_size for one in pieces.files)
+        pieces, size = dataset_of(path)
 
         def batches(names: Sequence[str] | None) -> Iterator[Any]:
             return bounded(pieces.to_batches(columns=None if names is None else list(names), batch_size=ROWS), size, path)
