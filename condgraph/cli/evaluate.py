@@ -157,7 +157,7 @@ def evaluate_logic(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="The model of links, a .npz file; none: the graph alone.",
+            help="The link prediction model, a .npz file; none: the graph alone.",
         ),
     ] = None,
     queries: Annotated[

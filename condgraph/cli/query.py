@@ -351,7 +351,9 @@ class AnswerOptions:
     ] = None
     model: Annotated[
         Path | None,
-        typer.Option("--model", metavar="FILE", exists=True, help="A model of links, which adds answers by predicted edges."),
+        typer.Option(
+            "--model", metavar="FILE", exists=True, help="A link prediction model, which adds answers by predicted edges."
+        ),
     ] = None
     alpha: Annotated[float, typer.Option("--alpha", metavar="NUMBER", min=0.0, help="Scales what is negated.")] = 1.0
     epsilon: Annotated[

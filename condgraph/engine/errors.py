@@ -314,8 +314,8 @@ class ModelError(CondgraphError):
 
 
 class LinkModelError(CondgraphError):
-    """A model of links that cannot be used: damaged, of another graph, or without what it is asked
-    for.
+    """A link prediction model that cannot be used: damaged, for another graph, or
+    incomplete.
     """
 
     code = "link-model"

@@ -1,4 +1,4 @@
-"""Models of links that are embeddings: vectors of entities and relations, kept as one `.npz` file.
+"""Link prediction models that are embeddings: vectors of entities and relations, kept as one `.npz` file.
 
 form                 text: one of `FORMS`
 entities, relations  texts, or a JSON list of texts as bytes (uint8)
@@ -93,7 +93,7 @@ _UNREADABLE: Final = (
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """A model of links by vectors (`LinkModel`); raw scores. See the module for the arrays."""
+    """A link prediction model by vectors (`LinkModel`); raw scores. See the module for the arrays."""
 
     form: str
     entities: tuple[str, ...]
@@ -233,7 +233,7 @@ def model_of(model: LinkModel | str | os.PathLike[str]) -> LinkModel:
         return Embeddings.load(model)
     if not isinstance(model, LinkModel):
         raise LinkModelError(
-            f"a {type(model).__name__} is no model of links", hint="it has to have what `links.model.LinkModel` says"
+            f"a {type(model).__name__} is not a link prediction model", hint="it needs the methods of `links.model.LinkModel`"
         )
     return model
 
@@ -302,7 +302,7 @@ def _numbers(array: NDArray[Any], place: str, name: str) -> Floats:
 
 
 # -- scores on a device of PyTorch -------------------------------------------------------------------
-# Scores of a model of links on a device of PyTorch.
+# Scores of a link prediction model on a device of PyTorch.
 #
 # torch is imported when it is first needed; it is no part of the package.
 

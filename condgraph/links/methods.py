@@ -1,4 +1,4 @@
-"""The methods of `Graph` that train models of links and store their rows."""
+"""The methods of `Graph` that train link prediction models and store their rows."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def train_links(
     cancelled: Event | None = None,
     **options: Any,
 ) -> Training:
-    """Train a model of links (ComplEx with N3) on the relations of the graph, and write it to `path`, a
-    `.npz` file, if given.
+    """Train a link prediction model (ComplEx with N3) on the relations of the graph, and write it to
+    `path`, a `.npz` file, if given.
 
     `options` are those of `links.train.TrainOptions`: `rank`, `epochs`, `seconds`, `negatives` and
     others. Training stops when the ranking of validation edges gets no better: of `valid`, triples of

@@ -1,5 +1,5 @@
-"""The contract of a model of links: scores of all entities as the other end of an edge. Everything
-that predicts links depends on this module alone.
+"""The contract of a link prediction model: scores of all entities as the other end of an edge.
+Everything that predicts links depends on this module alone.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 @runtime_checkable
 class LinkModel(Protocol):
-    """A model of links between `entities` (ids of the graph) by `relations` (names of predicates).
-    Numbers in its calls are positions in these two.
+    """A link prediction model between `entities` (ids of the graph) by `relations` (names of
+    predicates). Numbers in its calls are positions in these two.
     """
 
     @property

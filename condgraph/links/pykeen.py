@@ -1,4 +1,4 @@
-"""Models that PyKEEN has trained, as models of links. PyKEEN is imported by whoever trained them."""
+"""Models trained by PyKEEN as link prediction models. The caller imports PyKEEN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibrated, thresholded rows of a model of links, stored in a folder and mapped (QTO, Eq. 3 and 4)."""
+"""Calibrated, thresholded rows of a link prediction model in a mapped folder (QTO, Eq. 3 and 4)."""
 
 from __future__ import annotations
 

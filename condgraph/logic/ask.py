@@ -1,4 +1,4 @@
-"""Logical queries, from text to answers: on the graph alone, or with a model of links."""
+"""Logical queries, from text to answers: on the graph alone, or with a link prediction model."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def matrix_of(snapshot: Snapshot, model: Any, epsilon: float | None, cap: int | 
 
         model = model_of(model)
     if not hasattr(model, "score_tails"):
-        raise OptionError(f"a model of links has `score_tails`; {type(model).__name__} has none")
+        raise OptionError(f"a link prediction model has `score_tails`; {type(model).__name__} has none")
     wanted = EPSILON if epsilon is None else epsilon
     checked_bounds(wanted, cap)
     kept = snapshot.schema.kept.get(_KEPT)
@@ -257,7 +257,7 @@ def logic(
     checked_safe(tree, bound=k is not None)
     warnings: list[str] = []
     if model is None and (epsilon is not None or cap is not None):
-        warnings.append("epsilon= and cap= are of a model of links, and do nothing without one")
+        warnings.append("epsilon= and cap= need a link prediction model, and do nothing without one")
     if not bounded(tree):
         warnings.append("the query says only what its answers are not: they are the first of almost all nodes")
     if model is None and not isinstance(graph._store_of(None), SnapshotStore):

@@ -31,7 +31,7 @@ def logic(
     ?x)`, BetaE's nested tuples, or the name of a structure with its branches: `"2in", ["A",
     "r"], ["B", "s"]`.
 
-    Without a `model` the answers are those of the graph alone. A model of links
+    Without a `model` the answers are those of the graph alone. A link prediction model
     (`links.model.LinkModel`, or a file with embeddings) adds answers by predicted edges of a score of at least `epsilon`
     (0.001), at most `cap` a row; every answer has its score, and the edges it rests on. `k` is
     the most answers (None: all), `alpha` scales what is negated. With `explain=False` an

@@ -1,5 +1,5 @@
-"""The rows that a model of links predicts, calibrated (QTO, Eq. 3 and 4), beside the edges of the
-graph; worked out in batches for the nodes that a query comes to, and kept.
+"""The rows that a link prediction model predicts, calibrated (QTO, Eq. 3 and 4), with the edges
+of the graph; computed in batches for the nodes that a query reaches, and cached.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def _all_ids(vectors: Sequence[Vector]) -> Ids:
 #
 # A score is 1 where the graph has the edge and less otherwise. `Adjacency` has the edges of the graph
 # alone, so that answers are the exact symbolic ones; `condgraph.logic.predicted` adds those that a
-# model of links predicts. Only nodes that have a row take room.
+# link prediction model predicts. Only nodes that have a row take room.
 
 
 #: A relation, and whether it is followed from object to subject.

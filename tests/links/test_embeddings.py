@@ -183,5 +183,5 @@ def test_a_file_that_becomes_far_more_than_it_is(tmp_path: Path) -> None:
 
 
 def test_what_is_no_model_is_said() -> None:
-    with pytest.raises(LinkModelError, match="a dict is no model of links"):
+    with pytest.raises(LinkModelError, match="a dict is not a link prediction model"):
         model_of({})  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def evaluate_logic(
     """Ask logical queries whose answers are known, and tell how well they are answered: mean
     reciprocal rank, Hits@k, by structure and by how many edges are missing.
 
-    `model` is a model of links, or the path of one (none: the graph alone). `held` are the
+    `model` is a link prediction model, or the path of one (none: the graph alone). `held` are the
     edges that the graph misses; `validation` queries choose `alpha`, where it is None, and the
     threshold of cardinality.
     """

@@ -201,7 +201,8 @@ def evaluate(
     on_case: OnCase | None = None,
     timeout: float | None = None,
 ) -> Evaluation:
-    """Ask queries of a graph with a model of links (none: the graph alone), and rank their answers.
+    """Run queries on a graph with a link prediction model (none: the graph alone), and rank their
+    answers.
 
     `held` are the edges that the graph misses: with them answers are told by how many they need,
     and explanations are checked. `validation` queries choose the threshold of cardinality, and the
