@@ -49,6 +49,7 @@ ORDER = (
     "links",
     "cypher",
     "first_runs",
+    "sums",
     "native_tables",
     "matrix",
     "neo4j_store",

@@ -137,7 +137,7 @@ def main() -> None:
         ],
     }
     print(markdown(result))
-    write("sums", result, given.out)
+    write("sums", [result], given.out)
 
 
 if __name__ == "__main__":
