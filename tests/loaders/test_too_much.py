@@ -284,7 +284,7 @@ def test_long_texts_of_parquet_that_stand_in_all_rows(tmp_path: Path) -> None:
     ]
     # Threads take addresses and little memory.
     # The peak of this process alone: ru_maxrss has that of the one which started it, too.
-    status = "open('/proc/self/status') if sys.platform == 'linux' else ()"
+    status = "(open('/proc/self/status') if sys.platform == 'linux' else ())"
     peak = f"print(next((line.split()[1] for line in {status} if line.startswith('VmHWM')), 0))"
     program = _PROGRAM.replace("1 << 30", "1 << 32") + peak
     done = subprocess.run([sys.executable, "-c", program, *places], capture_output=True, text=True, timeout=120, check=False)
