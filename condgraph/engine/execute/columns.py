@@ -30,6 +30,7 @@ from condgraph.engine.execute.bags import Bag, shown
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.series import (
     CERTAIN,
+    MOST_DECIMALS,
     BagSeries,
     Cell,
     Decimals,
@@ -38,7 +39,7 @@ from condgraph.engine.execute.series import (
     ListSeries,
     Places,
     Series,
-    each_once,
+    first_of_each,
 )
 from condgraph.engine.execute.sets import EMPTY
 from condgraph.engine.execute.sums import Aggregate
@@ -46,6 +47,7 @@ from condgraph.engine.execute.values import MOST_VALUES
 from condgraph.engine.functions import time_between
 from condgraph.engine.operands import Inapplicable, alike, exact, plain, quotient, unit_of_product
 from condgraph.engine.pieces import different, watched
+from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, OPEN_START, Precision, Quantity, Time, civil
 
 if TYPE_CHECKING:
@@ -216,7 +218,7 @@ class Ways:
         numbers = decimals(expression, {way: found.series.decimals(found.at)})
         if numbers is not None:
             return Found(found.of, np.arange(len(found.of)), DecimalSeries(numbers))
-        first, which = each_once(found.series.codes(found.at))
+        first, which = first_of_each(found.series.codes(found.at))
         often = np.bincount(which, minlength=len(first)).tolist()
         cells: list[Cell | None] = []
         for cell, count in watched(zip(found.series.cells(found.at.take(first)), often, strict=True)):
@@ -370,8 +372,7 @@ def _joined(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool = T
     if total == len(left) and (sizes == 1).all():
         places, chosen = np.arange(total), low
     else:
-        places = np.arange(len(left)).repeat(sizes)
-        chosen = np.arange(total) - (sizes.cumsum() - sizes).repeat(sizes) + low.repeat(sizes)
+        places, chosen = np.arange(len(left)).repeat(sizes), ranges(low, low + sizes)
     return places, right.argsort(kind="stable").take(chosen) if sort else chosen
 
 
@@ -463,10 +464,10 @@ def decimals(expression: Expression, of: Mapping[Part, Decimals | None]) -> Deci
     if left is None or right is None:
         return None
     if expression.function == "*":
-        product = unit_of_product(left.unit, right.unit)
-        if product is None or product[1] != 1 or largest(left) * largest(right) >= CERTAIN:
+        product, digits = unit_of_product(left.unit, right.unit), left.digits + right.digits
+        if product is None or product[1] != 1 or digits > MOST_DECIMALS or largest(left) * largest(right) >= CERTAIN:
             return None
-        return Decimals(left.integers * right.integers, left.digits + right.digits, product[0])
+        return Decimals(left.integers * right.integers, digits, product[0])
     if NO_UNIT not in (left.unit, right.unit) and left.unit != right.unit:
         return None
     digits = max(left.digits, right.digits)

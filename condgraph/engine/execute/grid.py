@@ -26,9 +26,6 @@ BETWEEN: Final = " | "
 LISTED: Final = "; "
 
 
-Row = tuple[Cell | None, ...]
-
-
 class Column:
     """The cells of a column of a table: places in a series, -1 where there is no value."""
 

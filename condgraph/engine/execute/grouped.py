@@ -17,13 +17,14 @@ from condgraph.engine.execute.bags import shown
 from condgraph.engine.execute.columns import MOST_BINDINGS, Bindings, Found, Reached, Ways, decoded, lead
 from condgraph.engine.execute.grid import Column, Competing, Grid, Members, competing, group_of, order_of, size_of, text_cell
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
-from condgraph.engine.execute.series import LARGEST, Cell, ListSeries, Places, dense, each_once, ranked, runs
+from condgraph.engine.execute.series import LARGEST, Cell, ListSeries, Places, dense, first_of_each, ranked, runs
 from condgraph.engine.execute.sets import Mask
 from condgraph.engine.execute.sums import Aggregate, bounds_of, counts, leaves_out
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.functions import OPERATORS
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import changed, in_order, mapped, watched
+from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, collapse
 
 if TYPE_CHECKING:
@@ -169,8 +170,8 @@ def group(run: Run, node: Group) -> Grid:
         size = 1
     order = in_order((group,))
     group, place, picks = group.take(order), place.take(order), [pick.take(order) for pick in picks]
-    high = np.bincount(group, minlength=size).cumsum()
-    members = Members(high - np.bincount(group, minlength=size), high, rows.take(place))
+    low, sizes = runs(group, size)
+    members = Members(low, low + sizes, rows.take(place))
     columns = [key.column(group, pick) for key, pick in zip(keys, picks, strict=True)]
     if node.unsure and len(ways):
         for number in node.unsure:
@@ -247,9 +248,8 @@ def _joined_keys(keys: Sequence[_Key], place: Places) -> tuple[Places, list[Plac
             picks.append(here)
             continue
         often = np.maximum(many, 1)
-        nth = np.arange(int(often.sum())) - (often.cumsum() - often).repeat(often)
         at, picks = at.repeat(often), [pick.repeat(often) for pick in picks]
-        picks.append(np.where(many.repeat(often) == 0, -1, here.repeat(often) + nth))
+        picks.append(np.where(many.repeat(often) == 0, -1, ranges(here, here + often)))
     return place.take(at), picks
 
 
@@ -271,7 +271,7 @@ def _measured(run: Run, ways: Ways, bindings: Bindings, measure: Measure, size: 
     # Rows that came there by the same statement are there once.
     base = ways.at(bindings, steps[:shared])
     if shared or len(bindings.row) > len(ways):
-        first, item = each_once(bindings.row * (1 << 32) + (base.by if shared else 0))
+        first, item = first_of_each(bindings.row * (1 << 32) + (base.by if shared else 0))
     else:
         first = item = np.arange(len(bindings.row))
     found = ways.found(of, Reached(np.arange(len(first)), base.at.take(first), base.by.take(first)), shared)
@@ -285,8 +285,7 @@ def _measured(run: Run, ways: Ways, bindings: Bindings, measure: Measure, size: 
     if (sizes == 1).all():
         values = found.at.take(low)
     else:
-        at = np.arange(int(sizes.sum())) - (sizes.cumsum() - sizes).repeat(sizes) + low.repeat(sizes)
-        values, group, items = found.at.take(at), group.repeat(sizes), items.repeat(sizes)
+        values, group, items = found.at.take(ranges(low, low + sizes)), group.repeat(sizes), items.repeat(sizes)
     if measure.function not in ("top", "bottom"):
         return aggregate.of_groups(size, group, values, found.series)
     entities = mapped(run.snapshot.entity, ways.rows.take(bindings.row.take(first).take(items)).tolist())
@@ -364,7 +363,7 @@ def _satisfied(left: LeftOut, called: Called, test: CellTest, values: Found) -> 
                 mask |= _compared(numbers.integers, test.operator, number)
             return mask
     codes = values.series.codes(values.at)
-    first, which = each_once(codes)
+    first, which = first_of_each(codes)
     often = np.bincount(which, minlength=len(first)).tolist()
     cells = values.series.cells(values.at.take(first))
     some = [_satisfies(left, called, test, cell.value, count) for cell, count in watched(zip(cells, often, strict=True))]

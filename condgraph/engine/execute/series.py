@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Places = NDArray[np.int64]
 #: A decimal of at most fifteen digits is the shortest text of its nearest float, and the other way round.
 CERTAIN: Final = 10**15
+#: A float has every power of ten up to this one exactly.
+MOST_DECIMALS: Final = 22
 #: Sums of 64-bit integers must stay below.
 LARGEST: Final = 1 << 62
 #: Values from which on equal ones are decoded once.
@@ -97,10 +99,10 @@ def runs(numbers: Places, size: int) -> tuple[Places, Places]:
     return counts.cumsum() - counts, counts
 
 
-def each_once(codes: Places) -> tuple[Places, Places]:
+def first_of_each(codes: Places) -> tuple[Places, Places]:
     """The place where each distinct number comes first, ascending, and for each number which of these it is.
 
-    >>> [part.tolist() for part in each_once(np.array([7, 5, 7, 9]))]
+    >>> [part.tolist() for part in first_of_each(np.array([7, 5, 7, 9]))]
     [[0, 1, 3], [0, 1, 0, 2]]
     """
     once: Any = np.unique(codes, return_index=True, return_inverse=True)
@@ -180,7 +182,7 @@ class BagSeries(Series):
         if len(at) > _MANY:
             # Equal ones are one object.
             codes = self.codes(at) if self._raws is None else dense(self.codes(at), self._raws.take(at))
-            first, which = each_once(codes)
+            first, which = first_of_each(codes)
             if len(first) <= len(at) // 2:
                 some = self._decoded(at.take(first))
                 return [some[one] for one in watched(which.tolist())]
@@ -222,7 +224,7 @@ class BagSeries(Series):
         both = dense(codes, raws)
         if not len(at) or both.max() == codes.max():
             return None
-        first, which = each_once(both)
+        first, which = first_of_each(both)
         texts = [cell.text for cell in self._decoded(at.take(first))]
         rank = {text: number for number, text in enumerate(sorted(set(texts)))}
         return np.array([rank[text] for text in texts], np.int64).take(which)
@@ -242,12 +244,10 @@ class BagSeries(Series):
 
     def ranks(self, at: Places) -> Places | None:
         kind = self._kind(at)
-        if kind == Kind.TIME:
-            return dense(*(self._part(name, at) for name in ("a", "b", "precision")))
-        if kind in (Kind.TEXT, Kind.ENTITY):
-            refs = self._part("ref", at)
+        if kind in (Kind.TEXT, Kind.ENTITY, Kind.TIME):
+            codes = self.codes(at)
             # The pool and the entities are sorted; texts that a program gave are not in the pool.
-            return refs.astype(np.int64) if not (refs < 0).any() else None
+            return codes if not (codes < 0).any() else None
         if kind == Kind.QUANTITY:
             found = self.decimals(at)
             return None if found is None else found.integers

@@ -20,7 +20,7 @@ from condgraph.engine.execute.aggregates import exact_sum, middle
 from condgraph.engine.execute.grid import Column, Competing, competing, fixed_order, group_of, listed, size_of, text_cell
 from condgraph.engine.execute.left_out import in_unit
 from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers, read_as_numbers, summed_numbers
-from condgraph.engine.execute.series import LARGEST, Cell, ListSeries, Places, Series, identity
+from condgraph.engine.execute.series import LARGEST, Cell, ListSeries, Places, Series, identity, runs
 from condgraph.engine.operands import Inapplicable, plain, quotient
 from condgraph.engine.pieces import PIECE, changed, in_order, places_in_order, watched
 from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, collapse
@@ -103,10 +103,9 @@ class Aggregate:
             if total is None:
                 cells.append(NO_SUM if self.measure.function == "sum" else self._nothing())
             elif self.measure.function == "sum":
-                cells.append(self._number(lambda total=total: numbers.exact(total), numbers.unit))  # type: ignore[misc]
+                cells.append(self._number(numbers.exact(total), numbers.unit))
             else:
-                parts = sizes[one]
-                cells.append(self._number(lambda total=total, parts=parts: numbers.exact(total, parts), numbers.unit, quotient))  # type: ignore[misc]
+                cells.append(self._number(numbers.exact(total, sizes[one]), numbers.unit, quotient))
         return Column.of(cells)
 
     def _middles(self, size: int, group: Places, at: Places, series: Series) -> Column | None:
@@ -120,7 +119,7 @@ class Aggregate:
         for count in watched(np.bincount(group, minlength=size).tolist()):
             if count:
                 total = ordered[low + (count - 1) // 2] + ordered[low + count // 2]
-                cells.append(self._number(lambda total=total: numbers.exact(total, 2), numbers.unit))  # type: ignore[misc]
+                cells.append(self._number(numbers.exact(total, 2), numbers.unit))
             else:
                 cells.append(self._nothing())
             low += count
@@ -168,10 +167,10 @@ class Aggregate:
         if function in ("count", "distinct"):
             return text_cell(count)
         if function == "sum":
-            return self._number(lambda: total, NO_UNIT) if count else NO_SUM
+            return self._number(total, NO_UNIT) if count else NO_SUM
         if not count:
             return self._nothing()
-        return self._number(lambda: Fraction(total) / count, NO_UNIT) if function == "mean" else best
+        return self._number(Fraction(total) / count, NO_UNIT) if function == "mean" else best
 
     def _count(self, cells: Sequence[Cell]) -> Cell:
         return text_cell(len(cells))
@@ -197,19 +196,19 @@ class Aggregate:
 
     def _sum(self, cells: Sequence[Cell]) -> Cell | None:
         numbers, unit = self.numbers(cells)
-        return self._number(lambda: exact_sum(numbers), unit) if numbers else NO_SUM
+        return self._number(exact_sum(numbers), unit) if numbers else NO_SUM
 
     def _mean(self, cells: Sequence[Cell]) -> Cell | None:
         numbers, unit = self.numbers(cells)
-        return self._number(lambda: exact_sum(numbers) / len(numbers), unit, quotient) if numbers else self._nothing()
+        return self._number(exact_sum(numbers) / len(numbers), unit, quotient) if numbers else self._nothing()
 
     def _median(self, cells: Sequence[Cell]) -> Cell | None:
         numbers, unit = self.numbers(cells)
-        return self._number(lambda: middle(numbers), unit) if numbers else self._nothing()
+        return self._number(middle(numbers), unit) if numbers else self._nothing()
 
-    def _number(self, work: Callable[[], Any], unit: str, of: Callable[[Any], Number] = plain) -> Cell | None:
+    def _number(self, number: Any, unit: str, of: Callable[[Any], Number] = plain) -> Cell | None:
         try:
-            return text_cell(Quantity(of(work()), unit))
+            return text_cell(Quantity(of(number), unit))
         except Inapplicable as error:
             self.run.warn(f"{self.measure.name}: {error}")
             return None
@@ -312,9 +311,8 @@ _VALUES: Final[dict[str, Callable[[Aggregate, Sequence[Cell]], Cell | None]]] = 
 
 def bounds_of(group: Places, size: int) -> list[tuple[int, int]]:
     """Where the values of each of `size` groups begin and end, sorted by their groups."""
-    sizes = np.bincount(group, minlength=size)
-    ends = sizes.cumsum()
-    return list(zip((ends - sizes).tolist(), ends.tolist(), strict=True))
+    low, sizes = runs(group, size)
+    return list(zip(low.tolist(), (low + sizes).tolist(), strict=True))
 
 
 def counts(numbers: NDArray[Any]) -> Column:
