@@ -216,11 +216,9 @@ class Asked:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        if self.text:
-            return self.text
-        if self.choices:
-            return "\n".join(map(str, self.choices))
-        return f"{self.status}" + (f": {self.warnings[0]}" if self.warnings else "")
+        """The text, the choices or the status, and the warnings below it, a line each."""
+        first = self.text or "\n".join(map(str, self.choices)) or self.status
+        return "\n".join([first, *(f"warning: {warning}" for warning in self.warnings)])
 
     def __repr__(self) -> str:
         return f"<Asked: {self.status}, {shortened(str(self), 200)!r}>"
@@ -233,7 +231,7 @@ class Asked:
         tables.append(
             html.table("steps", ("step", "ms", "about"), [(s.name, f"{1000 * s.seconds:.1f}", s.about) for s in self.steps])
         )
-        return html.page(f"{self.status}: {self.question}", tables, self.warnings[: html.MOST_ROWS])
+        return html.page(f"{self.status}: {self.question}", tables, warnings=self.warnings)
 
 
 def _option(one: Option) -> dict[str, Any]:

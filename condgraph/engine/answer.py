@@ -263,7 +263,7 @@ class AnswerValues(Tabular):
 
     def __repr__(self) -> str:
         shown = ", ".join(self.texts[:5]) + (", ..." if len(self.texts) > 5 else "")
-        return f"<Answer of {len(self.values)}: {shown}>"
+        return self._brief(f"Answer of {len(self.values)}" + (f": {shown}" if shown else ""))
 
 
 # -- answers ---------------------------------------------------------------------------------------
@@ -282,14 +282,14 @@ class Answer(AnswerValues):
 
     def __str__(self) -> str:
         """The texts, and the warnings below them, a line each."""
-        return "\n".join([*self.texts, *(f"warning: {warning}" for warning in self.warnings)])
+        return self._printed(self.texts)
 
     def _repr_html_(self) -> str:
         """The first answers and warnings, for notebooks."""
         found = self.cells if self.columns else [(text,) for text in self.texts]
         shown = found[: html.MOST_ROWS]
         below = [html.table("answers", self.columns or ("answer",), shown, len(found) - len(shown))] if shown else []
-        return html.page(f"{type(self).__name__} of {len(self.values):,}", below, self.warnings[: html.MOST_ROWS])
+        return html.page(f"{type(self).__name__} of {len(self.values):,}", below, warnings=self.warnings)
 
     # -- how it came about -------------------------------------------------------------------------
 

@@ -10,18 +10,20 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from condgraph.engine.errors import LONGEST_MESSAGE
+
 #: Rows that a notebook shows of anything, and characters of a cell.
 MOST_ROWS: Final = 20
 LONGEST_CELL: Final = 200
 
 
-def escaped(text: str) -> str:
-    """Text as HTML; long text is cut, and what is not printed stands as an escape.
+def escaped(text: str, most: int = LONGEST_CELL) -> str:
+    """Text as HTML, cut to `most` characters; what is not printed appears as an escape.
 
     >>> escaped("<script>\\x07 & 'q'")
     '&lt;script&gt;\\\\x07 &amp; &#x27;q&#x27;'
     """
-    short = text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
+    short = text if len(text) <= most else text[: most - 1] + "…"
     plain = short if short.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
     return html.escape(plain)
 
@@ -37,7 +39,11 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], mor
     return f"{caption}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{last}"
 
 
-def page(title: str, parts: Iterable[str] = (), notes: Iterable[str] = ()) -> str:
-    """A line of text, what stands below it, and notes (warnings, say)."""
-    below = "".join(f"<div><i>{escaped(note)}</i></div>" for note in notes)
+def page(title: str, parts: Iterable[str] = (), notes: Sequence[str] = (), warnings: Sequence[str] = ()) -> str:
+    """A line of text, what is below it, notes, and warnings: whole, of many the first."""
+    shown = [*notes, *(f"warning: {warning}" for warning in warnings[:MOST_ROWS])]
+    if len(warnings) > MOST_ROWS:
+        shown.append(f"and {len(warnings) - MOST_ROWS:,} more warnings")
+    # A warning is as long as `errors.shortened` lets it be.
+    below = "".join(f"<div><i>{escaped(note, 2 * LONGEST_MESSAGE)}</i></div>" for note in shown)
     return f"<div><div>{escaped(title)}</div>{''.join(parts)}{below}</div>"

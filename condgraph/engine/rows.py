@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.algebra import Group, Node, postorder
-from condgraph.engine.errors import MissingExtraError
+from condgraph.engine.bounds import within
+from condgraph.engine.errors import CondgraphError, MissingExtraError, shortened
 from condgraph.engine.execute.bags import shown
 from condgraph.engine.execute.grid import BETWEEN, Column
 from condgraph.engine.facts import Entity
@@ -29,10 +30,34 @@ __all__ = ["BETWEEN", "arrow", "as_float", "columns_of", "entities_of", "flat", 
 # Answers as tables of other libraries, all made from one pyarrow Table.
 
 
+#: Seconds that the warnings of an answer on a server may take where only its `repr` shows them.
+_REPR_SECONDS: Final = 5.0
+#: Warnings in a `repr`, and characters of each.
+_REPR_WARNINGS: Final = 3
+_REPR_CHARACTERS: Final = 300
+
+
 class Tabular:
-    """What can be had as a table."""
+    """What can be had as a table, and is shown with its warnings."""
 
     __slots__ = ()
+
+    def _printed(self, texts: Iterable[str]) -> str:
+        """Lines of text, and the warnings below them, a line each."""
+        return "\n".join([*texts, *(f"warning: {warning}" for warning in self.warnings)])  # type: ignore[attr-defined]
+
+    def _brief(self, text: str) -> str:
+        """A `repr`: a short text and the first warnings. It raises nothing: a debugger shows it, of an
+        answer whose server may be gone.
+        """
+        try:
+            with within(_REPR_SECONDS):
+                warnings: Sequence[str] = self.warnings  # type: ignore[attr-defined]
+        except CondgraphError as error:
+            return f"<{text}; its warnings could not be read: {type(error).__name__}>"
+        shown = [f"; warning: {shortened(warning, _REPR_CHARACTERS)}" for warning in warnings[:_REPR_WARNINGS]]
+        more = len(warnings) - len(shown)
+        return f"<{text}{''.join(shown)}{f'; {more} more warnings' if more > 1 else '; 1 more warning' if more else ''}>"
 
     def to_arrow(self) -> pyarrow.Table:
         """A pyarrow Table."""

@@ -225,7 +225,7 @@ class LogicAnswer:
         return drawn(self.derivation, self._snapshot.name)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class LogicAnswers(Tabular):
     """The answers of a logical query in order: those that the graph alone gives, then by score, then
     by name and id.
@@ -290,7 +290,13 @@ class LogicAnswers(Tabular):
         return self.answers[at]
 
     def __str__(self) -> str:
-        return "\n".join(f"{one.entity.name}  {_number(one.score)}{'' if one.observed else '  predicted'}" for one in self.answers)
+        return self._printed(
+            f"{one.entity.name}  {_number(one.score)}{'' if one.observed else '  predicted'}" for one in self.answers
+        )
+
+    def __repr__(self) -> str:
+        shown = ", ".join(one.entity.name for one in self.answers[:5]) + (", ..." if len(self.answers) > 5 else "")
+        return self._brief(f"LogicAnswers of {len(self.answers)}" + (f": {shown}" if shown else ""))
 
     @timed
     def explain(self) -> str:
@@ -332,7 +338,7 @@ class LogicAnswers(Tabular):
         parts = [html.table("answers", ("answer", "score", ""), rows, len(self.answers) - len(rows))] if rows else []
         if shown:
             parts.append(shown[0]._repr_html_())
-        return html.page(self.query, parts, self.warnings[: html.MOST_ROWS])
+        return html.page(self.query, parts, warnings=self.warnings)
 
 
 def _record(edge: ScoredEdge) -> dict[str, Any]:

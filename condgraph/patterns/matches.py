@@ -243,17 +243,17 @@ class Matches(Answer):
         return len(self.solutions)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.shown))
+        return self._printed(map(str, self.shown))
 
     def __repr__(self) -> str:
-        return f"<Matches: {len(self)} of {self.pattern}>"
+        return self._brief(f"Matches: {len(self)} of {self.pattern}")
 
     @timed
     def _repr_html_(self) -> str:
         """The first subgraphs with their distances, and warnings, for notebooks."""
         rows = [_html_row(solution) for solution in watched(self.shown[: html.MOST_ROWS], FEW)]
         below = [html.table("subgraphs", ("distance", "subgraph"), rows, len(self.shown) - len(rows))] if rows else []
-        return html.page(repr(self), below, self.warnings[: html.MOST_ROWS])
+        return html.page(f"Matches: {len(self)} of {self.pattern}", below, warnings=self.warnings)
 
     # -- evidence ----------------------------------------------------------------------------------
 

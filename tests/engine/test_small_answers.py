@@ -51,6 +51,47 @@ def test_an_answer_as_text() -> None:
     assert repr(graph.kopl("FindAll() QueryName()")) == "<Answer of 5: a, b, c, d, e>"
 
 
+def test_every_kind_of_answer_shows_its_warnings() -> None:
+    graph = condgraph.open()
+    heights = [condgraph.Quantity(3, "m"), condgraph.Quantity(4, "kg"), condgraph.Quantity(5, "kg")]
+    graph.add([condgraph.Statement(one, "height", value) for one, value in zip("abc", heights, strict=True)])
+    left = "2 values (quantity in kg) cannot be compared with a quantity in m and are left out"
+    answer = graph.kopl("FindAll() FilterNum(height, 1 m, >) QueryName()")
+    assert str(answer).splitlines() == ["a", f"warning: {left}"]
+    assert repr(answer) == f"<Answer of 1: a; warning: {left}>"
+    assert f"<div><i>warning: {left}</i></div>" in answer._repr_html_()
+    long = "of " + "many " * 100 + "words"
+    many = Answer(answer.run, answer.plan, warnings=[long, "b", "c", "d", *map(str, range(20))])
+    assert repr(many).count("; warning: ") == 3
+    assert repr(many).endswith("; 22 more warnings>")
+    assert long in many._repr_html_()
+    assert "and 5 more warnings" in many._repr_html_()
+
+    empty = graph.kopl("FindAll() FilterNum(height, 9 m, >) QueryName()")
+    assert str(empty).startswith("warning: ")
+    assert repr(empty).startswith("<Answer of 0; warning: ")
+    match = graph.match([("UNKNOWN thing 1", "height", "= 3 m")], k=1)
+    assert str(match).splitlines()[1:] == [f"warning: {warning}" for warning in match.warnings]
+    assert match.warnings[0] in repr(match)
+    graph.add([condgraph.Statement("a", "parent", condgraph.Ref("b"))], source="parents")
+    logic = graph.logic('?x : parent("b", ?x)')
+    assert str(logic).splitlines() == [f"warning: {warning}" for warning in logic.warnings]
+    assert repr(logic) == f"<LogicAnswers of 0; warning: {logic.warnings[0]}>"
+    assert str(graph.sparql("SELECT ?x { ?x <height> <nothing> }")).splitlines()[:2] == ["x", "no rows"]
+
+
+def test_a_repr_does_not_raise_what_its_warnings_raise() -> None:
+    class Gone(Answer):
+        @property
+        def warnings(self) -> list[str]:  # type: ignore[override]
+            raise DeadlineError("the server is gone")
+
+    graph = condgraph.open()
+    graph.add([condgraph.Entity("a", "a")])
+    answer = graph.kopl("FindAll() QueryName()")
+    assert repr(Gone(answer.run, answer.plan)) == "<Answer of 1: a; its warnings could not be read: DeadlineError>"
+
+
 def test_the_line_of_a_key_with_too_many_parts() -> None:
     assert read_toml("\n".join(["a = 1", ".".join("k" * MOST_PARTS) + " = 1"]))["a"] == 1
     with pytest.raises(ValueError, match=rf"^the key in line 2 has more than {MOST_PARTS} parts$"):

@@ -86,17 +86,17 @@ class Table(Tabular):
     def _repr_html_(self) -> str:
         """The first rows and warnings, for notebooks."""
         if self.truth is not None:
-            return html.page(shown(self.truth), (), self.warnings[: html.MOST_ROWS])
+            return html.page(shown(self.truth), warnings=self.warnings)
         rows = [["" if cell is None else shown(cell) for cell in row] for row in self.rows[: html.MOST_ROWS]]
         below = html.table("rows", self.columns, rows, len(self.rows) - len(rows))
-        return html.page(f"Table of {len(self.rows):,} rows", [below], self.warnings[: html.MOST_ROWS])
+        return html.page(f"Table of {len(self.rows):,} rows", [below], warnings=self.warnings)
 
     def __str__(self) -> str:
         if self.truth is not None:
-            return shown(self.truth)
+            return self._printed([shown(self.truth)])
         lines = ["\t".join(self.columns)]
         lines.extend("\t".join("" if cell is None else shown(cell) for cell in row) for row in self.rows)
-        return "\n".join(lines)
+        return self._printed(lines if self.rows else [*lines, "no rows"])
 
 
 def shown(value: Any) -> str:
