@@ -35,6 +35,8 @@ def describe(node: Node) -> str:
         predicates = "any predicate" if node.predicates is None else " or ".join(map(repr, node.predicates))
         arrow = {("subject", "object"): "forward", ("object", "subject"): "backward"}.get((node.anchor, node.reach))
         words = [predicates, arrow or f"of the {node.reach}", *([] if node.family == "any" else [f"{node.family}s"])]
+    elif isinstance(node, alg.Solutions):
+        words = [word for part in fields(node) for word in _of_rows(getattr(node, part.name), part.name)]  # type: ignore[arg-type]
     elif isinstance(node, alg.Table):
         words = [word for part in fields(node) for word in _of_table(getattr(node, part.name), part.name)]  # type: ignore[arg-type]
     else:
@@ -76,6 +78,23 @@ def _of_table(value: Any, field: str) -> list[str]:
     if isinstance(value, bool) or not value or isinstance(value, Node):
         return [field] if value is True else []
     return [str(value) if field == "number" else f"{field} {value}"]
+
+
+def _of_rows(value: Any, field: str) -> list[str]:
+    """What a field of an operator over rows says: patterns and variables as they are written, names of columns, bounds
+    of paths.
+    """
+    if isinstance(value, Condition):
+        return [describe_test(value)]
+    if value is None or isinstance(value, Node) or value == ():
+        return []
+    if field == "rows":
+        return [f"{len(value)} rows"]
+    if isinstance(value, tuple):
+        return [word for part in value for word in _of_rows(part, "")]
+    if isinstance(value, bool):
+        return [field] if value else []
+    return [f"{field} {value}" if isinstance(value, int) else str(value)]
 
 
 def _words(value: Any) -> list[str]:

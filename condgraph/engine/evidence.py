@@ -60,6 +60,25 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class PathTerm:
+    """A path that a row binds: its entities in order, and the statement between each two of them; one
+    entity alone where it has no statement. A statement may have been followed from its object to its
+    subject.
+    """
+
+    entities: tuple[Entity, ...]
+    statements: tuple[Evidence, ...]
+
+    def __str__(self) -> str:
+        return " - ".join(entity.name for entity in self.entities)
+
+
+#: What a row binds a variable to, as answers and expressions see it; None where it is unbound. A statement is the record
+#: that evidence has of it, a list a tuple.
+Term: TypeAlias = "Entity | Value | Evidence | PathTerm | bool | int | float | tuple[Term | None, ...]"
+
+
+@dataclass(frozen=True, slots=True)
 class Declared:
     """An entity that an answer rests on by itself: found by its name, as one of all, or as a row,
     which has a place in `source`.

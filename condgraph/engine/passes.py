@@ -19,6 +19,7 @@ from condgraph.engine.algebra import (
     Intersect,
     Members,
     Node,
+    Parameter,
     Scan,
     intersect,
     postorder,
@@ -65,9 +66,9 @@ def rebuild(node: Any, done: dict[int, Node]) -> Any:
 def _replaced(value: Any, done: dict[int, Node]) -> Any:
     if isinstance(value, Node):
         return done.get(id(value), value)
-    if isinstance(value, Condition):
+    if isinstance(value, Condition | Parameter):
         return rebuild(value, done) if value.inputs() else value
-    if isinstance(value, tuple) and value and isinstance(value[0], (Node, Condition)):
+    if isinstance(value, tuple) and value and isinstance(value[0], Node | Condition | Parameter):
         fresh = tuple([_replaced(part, done) for part in value])
         return fresh if any(a is not b for a, b in zip(fresh, value, strict=True)) else value
     return value
@@ -85,9 +86,9 @@ def mark(value: Any) -> Hashable:
 def _marked(value: Any) -> Hashable:
     if isinstance(value, Node):
         return id(value)
-    if isinstance(value, Condition):
+    if isinstance(value, Condition | Parameter):
         return mark(value) if value.inputs() else value
-    if isinstance(value, tuple) and value and isinstance(value[0], (Node, Condition)):
+    if isinstance(value, tuple) and value and isinstance(value[0], Node | Condition | Parameter):
         return tuple([_marked(part) for part in value])
     return value  # type: ignore[no-any-return]
 

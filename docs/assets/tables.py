@@ -24,6 +24,7 @@ from typing import Any, get_args
 from typer.models import OptionInfo
 
 import condgraph
+import condgraph.engine.algebra.solutions
 from condgraph.engine import algebra, errors
 from condgraph.engine.algebra import Node
 from condgraph.engine.describe import describe
@@ -88,9 +89,9 @@ def operators(sort: type[Node]) -> str:
 
 def _records(base: type[Any], head: Sequence[str]) -> str:
     rows = []
-    modules = (algebra.operators, algebra.grouped)
+    modules = (algebra.operators, algebra.grouped, algebra.solutions)
     for one in (one for module in modules for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__):
-        if isinstance(one, type) and issubclass(one, base) and one is not base:
+        if isinstance(one, type) and issubclass(one, base) and one is not base and not one.__name__.startswith("_"):
             names = ", ".join(part.name for part in fields(one))
             rows.append((code(f"{one.__name__}({names})"), first_sentence(one)))
     return table(head, rows)
@@ -104,7 +105,10 @@ def tests() -> str:
 def facets() -> str:
     """What each operator says of itself, but for what is most often so: nothing."""
     rows = []
-    for one in (*vars(algebra.operators).values(), *vars(algebra.grouped).values()):
+    modules = (algebra.operators, algebra.grouped, algebra.solutions)
+    for one in (one for module in modules for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__):
+        if getattr(one, "__name__", "").startswith("_"):
+            continue
         if not isinstance(one, type) or not issubclass(one, Node) or not isinstance(getattr(one, "facets", None), algebra.Facets):
             continue
         said = one.facets
@@ -311,6 +315,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "values": lambda: operators(algebra.Values),
     "scalars": lambda: operators(algebra.Scalar),
     "groups": lambda: operators(algebra.Table),
+    "solutions": lambda: operators(algebra.Solutions),
     "tests": tests,
     "facets": facets,
     "passes": passes,

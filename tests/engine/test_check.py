@@ -65,7 +65,7 @@ def films() -> Graph:
 
 
 def _operators(kind: type[Any]) -> list[type[Any]]:
-    sorts = (Node, Condition, alg.Entities, alg.Facts, alg.Values, alg.Scalar, alg.Table)
+    sorts = (Node, Condition, alg.Entities, alg.Facts, alg.Values, alg.Scalar, alg.Table, alg.Solutions)
     known = [found for found in vars(alg).values() if isinstance(found, type) and issubclass(found, kind)]
     return [found for found in known if found not in sorts]
 

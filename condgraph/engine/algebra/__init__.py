@@ -1,20 +1,26 @@
-"""The operators every way of asking is lowered to: small immutable records over five sorts.
+"""The operators every way of asking is lowered to: small immutable records over six sorts.
 
 `Entities` is a set of entities; `Facts` a set of statements, each with the end that was reached;
 `Values` a bag of values, each carried by a statement, a qualifier or an entity; `Scalar` one
-number, text, time or truth value; `Table` rows of cells under columns. A plan is a tree of these (a shared part stands once and is
-referred to twice). Plans hold names and ids, never a store's own numbers, so that one plan runs on
-every store. Use the lower-case constructors where there is one: they normalise, and refuse
-nonsense.
+number, text, time or truth value; `Table` rows of cells under columns; `Solutions` rows that bind
+several variables to terms. A plan is a tree of these (a shared part stands once and is referred to
+twice). Plans hold names and ids, never a store's own numbers, so that one plan runs on every store.
+Use the lower-case constructors where there is one: they normalise, and refuse nonsense.
 
 Two rules hold everywhere. A text literal compares with an entity by the entity's name. A test on
 one type of value is false for values of other types and, for quantities, of other units; the answer
 warns of them.
 
 `operators` holds the sorts, the tests of values and the operators, `grouped` those of tables with
-their expressions; `facets` says what the result of each rests on and what else others must know of
-it; `constructors` put trees together.
+their expressions, `solutions` those of rows that bind variables (imported when one of them is first
+used); `facets` says what the result of each rests on and what else others must know of it;
+`constructors` put trees together.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.algebra.constructors import (
     any_of,
@@ -78,6 +84,7 @@ from condgraph.engine.algebra.operators import (
     Objects,
     Operator,
     OtherEnd,
+    Parameter,
     Predicates,
     QualifierKeys,
     Qualifiers,
@@ -88,6 +95,7 @@ from condgraph.engine.algebra.operators import (
     Scalar,
     Scan,
     Shown,
+    Solutions,
     Span,
     SubjectsOf,
     Sum,
@@ -102,6 +110,41 @@ from condgraph.engine.algebra.operators import (
     postorder,
 )
 
+if TYPE_CHECKING:
+    from condgraph.engine.algebra.solutions import (
+        AntiJoin,
+        BoundRows,
+        DistinctRows,
+        EntitiesOf,
+        EntityRows,
+        Extend,
+        FactsOf,
+        Filter,
+        GroupRows,
+        Hop,
+        Join,
+        LeftJoin,
+        MarkJoin,
+        MembershipPattern,
+        MinusRows,
+        OrderRows,
+        Path,
+        Pattern,
+        Project,
+        QualifierPattern,
+        RowAggregate,
+        RowExpression,
+        RowOrder,
+        Rows,
+        SemiJoin,
+        SliceRows,
+        StatementPattern,
+        UnionAll,
+        Unwind,
+        Variable,
+        WhereRows,
+    )
+
 __all__ = [
     "ALWAYS",
     "EACH",
@@ -112,11 +155,13 @@ __all__ = [
     "AllEntities",
     "AllOf",
     "Among",
+    "AntiJoin",
     "AnyOf",
     "AnySatisfies",
     "Apply",
     "ArgExtreme",
     "Bound",
+    "BoundRows",
     "ById",
     "ByName",
     "Choose",
@@ -128,26 +173,39 @@ __all__ = [
     "Count",
     "Direction",
     "Distinct",
+    "DistinctRows",
     "During",
     "DuringAny",
     "End",
     "Entities",
+    "EntitiesOf",
+    "EntityRows",
     "Equals",
     "Exists",
+    "Extend",
     "External",
     "Extreme",
     "Facets",
     "Facts",
+    "FactsOf",
     "Family",
+    "Filter",
     "FilterValues",
     "Group",
+    "GroupRows",
     "Having",
+    "Hop",
     "Intersect",
+    "Join",
+    "LeftJoin",
     "Limit",
+    "MarkJoin",
     "Mean",
     "Median",
     "Members",
+    "MembershipPattern",
     "Minus",
+    "MinusRows",
     "Mode",
     "Names",
     "Needs",
@@ -158,28 +216,46 @@ __all__ = [
     "Objects",
     "Operator",
     "Order",
+    "OrderRows",
     "OtherEnd",
+    "Parameter",
+    "Path",
+    "Pattern",
     "Predicates",
+    "Project",
     "QualifierKeys",
+    "QualifierPattern",
     "Qualifiers",
     "Reached",
     "Referents",
+    "RowAggregate",
+    "RowExpression",
     "RowNumbers",
+    "RowOrder",
+    "Rows",
     "SameName",
     "Scalar",
     "Scan",
+    "SemiJoin",
     "Shown",
+    "SliceRows",
+    "Solutions",
     "Span",
+    "StatementPattern",
     "SubjectsOf",
     "Sum",
     "Table",
     "Union",
+    "UnionAll",
+    "Unwind",
     "Validity",
     "Values",
+    "Variable",
     "Versus",
     "Warns",
     "Where",
     "WhereQualifier",
+    "WhereRows",
     "WhereValidity",
     "any_of",
     "carried",
@@ -193,3 +269,10 @@ __all__ = [
     "union",
     "whole_inputs",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The operators of `solutions`, whose import most programs do without."""
+    if name in __all__:
+        return getattr(import_module("condgraph.engine.algebra.solutions"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

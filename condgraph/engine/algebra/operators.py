@@ -108,6 +108,27 @@ class Table(Node):
     __slots__ = ()
 
 
+class Solutions(Node):
+    """A bag of rows that bind variables to terms; `algebra.solutions` has its operators."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def variables(self) -> tuple[str, ...]:
+        """The variables that rows may bind, in order: the columns of an answer."""
+
+
+class Parameter:
+    """A record that an operator has as a parameter, and that refers to operators itself."""
+
+    __slots__ = ()
+
+    def inputs(self) -> tuple[Node, ...]:
+        """The operators it refers to."""
+        return ()
+
+
 def postorder(root: Node, known: Mapping[int, object] | None = None) -> list[Node]:
     """Every node below and including `root` once (by identity), inputs before what takes them; no
     recursion. Nodes that are `known` by identity are left out, with what is below them.

@@ -14,10 +14,14 @@ with a function that takes another one, is a type error. `by_type` makes it read
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypedDict, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from condgraph.engine.algebra import grouped, operators
 from condgraph.engine.algebra.operators import Condition, Node
+
+if TYPE_CHECKING:
+    from condgraph.engine.algebra import solutions
 
 #: The compiler, what its functions take beside the operator, and what they give.
 C = TypeVar("C")
@@ -103,6 +107,34 @@ class GroupTable(TypedDict, Generic[C, P, R]):
     Limit: Entry[C, grouped.Limit, P, R]
 
 
+class SolutionTable(TypedDict, Generic[C, P, R]):
+    """What becomes of each operator over rows that bind variables, and of the two that lead back to the other sorts."""
+
+    Pattern: Entry[C, solutions.Pattern, P, R]
+    Path: Entry[C, solutions.Path, P, R]
+    EntityRows: Entry[C, solutions.EntityRows, P, R]
+    Rows: Entry[C, solutions.Rows, P, R]
+    Join: Entry[C, solutions.Join, P, R]
+    LeftJoin: Entry[C, solutions.LeftJoin, P, R]
+    SemiJoin: Entry[C, solutions.SemiJoin, P, R]
+    AntiJoin: Entry[C, solutions.AntiJoin, P, R]
+    MarkJoin: Entry[C, solutions.MarkJoin, P, R]
+    MinusRows: Entry[C, solutions.MinusRows, P, R]
+    UnionAll: Entry[C, solutions.UnionAll, P, R]
+    Filter: Entry[C, solutions.Filter, P, R]
+    WhereRows: Entry[C, solutions.WhereRows, P, R]
+    BoundRows: Entry[C, solutions.BoundRows, P, R]
+    Extend: Entry[C, solutions.Extend, P, R]
+    Unwind: Entry[C, solutions.Unwind, P, R]
+    Project: Entry[C, solutions.Project, P, R]
+    DistinctRows: Entry[C, solutions.DistinctRows, P, R]
+    GroupRows: Entry[C, solutions.GroupRows, P, R]
+    OrderRows: Entry[C, solutions.OrderRows, P, R]
+    SliceRows: Entry[C, solutions.SliceRows, P, R]
+    EntitiesOf: Entry[C, solutions.EntitiesOf, P, R]
+    FactsOf: Entry[C, solutions.FactsOf, P, R]
+
+
 class ConditionTable(TypedDict, Generic[C, P, R]):
     """What becomes of each condition on a value."""
 
@@ -116,7 +148,7 @@ class ConditionTable(TypedDict, Generic[C, P, R]):
 
 
 #: The tables, which a test holds against the algebra.
-TABLES: Final = (EntityTable, FactTable, ValueTable, ScalarTable, GroupTable, ConditionTable)
+TABLES: Final = (EntityTable, FactTable, ValueTable, ScalarTable, GroupTable, SolutionTable, ConditionTable)
 
 AnyTable: TypeAlias = (
     EntityTable[C, P, R]
@@ -124,20 +156,26 @@ AnyTable: TypeAlias = (
     | ValueTable[C, P, R]
     | ScalarTable[C, P, R]
     | GroupTable[C, P, R]
+    | SolutionTable[C, P, R]
     | ConditionTable[C, P, R]
 )
 
 
-#: All operators and conditions by name.
-_TYPES: Final[dict[str, type[Node | Condition]]] = {
-    name: getattr(grouped if table is GroupTable else operators, name) for table in TABLES for name in table.__annotations__
-}
+def _type(name: str) -> type[Node | Condition]:
+    """An operator or a condition by its name."""
+    found: type[Node | Condition]
+    if name in SolutionTable.__annotations__:
+        # Looked up only where a table of them is filled: most programs do without that import.
+        found = getattr(import_module("condgraph.engine.algebra.solutions"), name)
+    else:
+        found = getattr(grouped if name in GroupTable.__annotations__ else operators, name)
+    return found
 
 
 def by_type(table: AnyTable[C, P, R]) -> dict[type[Node | Condition], Callable[Concatenate[C, Any, P], R]]:
     """A table as it is looked up in, by the type of an operator, without what is left to others."""
     filled: dict[str, Any] = {**table}
-    return {_TYPES[name]: found for name, found in filled.items() if found is not None}
+    return {_type(name): found for name, found in filled.items() if found is not None}
 
 
 def given(table: AnyTable[C, P, R]) -> frozenset[str]:

@@ -1,0 +1,605 @@
+"""Operators whose rows bind several variables: patterns of statements, paths, and the relational operators over them.
+
+The sort is that of SPARQL's algebra and of Cypher's clauses: a bag of rows, each of which binds variables to terms. A
+term is an entity, a value, a statement, a truth value, a count, a path, or a list of terms; a predicate is a text
+(`engine.evidence.Term` has them as Python sees them). Three rules hold for every operator:
+
+* Multiplicity. Rows are a bag; only `DistinctRows`, `GroupRows` and paths that ask for reachability drop repeats.
+* Unbound variables. A row need not bind every variable. Rows of two inputs are *compatible* where no variable is bound
+  to different terms in both; a variable that one of them leaves unbound takes the term of the other (SPARQL 1.1,
+  section 18.3). Cypher's null never joins: a compiler puts `BoundRows` before the join.
+* Order. Rows have no order but below `OrderRows` and `SliceRows`, whose docstrings say which. An answer shows rows
+  without an order in the fixed order of rows: by their cells from left to right, each in the fixed order of values,
+  unbound ones last.
+
+Equality of terms is that of values: texts by code points, numbers by size and unit (1 and 1.0 are equal), times by
+interval and precision, entities by id, statements by identity. A predicate equals its name as a text.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
+
+from condgraph.engine.algebra.facets import EACH, NEVER, Facets, Needs
+from condgraph.engine.algebra.operators import Condition, End, Entities, Facts, Family, Node, Parameter, Solutions
+
+if TYPE_CHECKING:
+    from condgraph.engine.facts import Ref
+    from condgraph.engine.values import Value
+
+# -- Variables and expressions ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable in a pattern, by its name, which is also the name of its column in an answer."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"?{self.name}"
+
+
+class RowExpression:
+    """An expression over one row; `algebra.expressions` has its records, `execute.expressions` works them out.
+
+    An expression gives the same term for the same terms of its variables, so that an executor may work it out once
+    for equal rows.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def variables(self) -> tuple[str, ...]:
+        """The variables that the value depends on, each once."""
+
+
+# -- Patterns ----------------------------------------------------------------------------------------
+
+#: What a place for entities holds: a variable, which is bound; a set, one of whose entities has to be there; None:
+#: any entity, which is not bound.
+Place: TypeAlias = Variable | Entities | None
+
+
+def _variables(*places: object) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(place.name for place in places if isinstance(place, Variable)))
+
+
+def _nodes(*places: object) -> tuple[Node, ...]:
+    found: list[Node] = []
+    for place in places:
+        if isinstance(place, Node):
+            found.append(place)
+        elif isinstance(place, Condition | Parameter):
+            found.extend(place.inputs())
+    return tuple(found)
+
+
+def _word(place: object) -> str:
+    return "" if place is None else str(place) if isinstance(place, Variable) else f"{type(place).__name__}"
+
+
+@dataclass(frozen=True, slots=True)
+class QualifierPattern(Parameter):
+    """Qualifiers of a statement: their key (a name, or a variable that is bound to it), and their value, which is
+    bound, lies in a set, or satisfies a condition; both may be asked.
+
+    With a variable, of the key or the value, each matching qualifier gives a row; without any, the pattern is a test,
+    which one matching qualifier satisfies.
+    """
+
+    key: str | Variable
+    value: Place = None
+    condition: Condition | None = None
+
+    def inputs(self) -> tuple[Node, ...]:
+        return _nodes(self.value, self.condition)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """What it binds."""
+        return _variables(self.key, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPattern(Parameter):
+    """Statements: one row for each that matches (and for each choice of qualifiers that bind), so that parallel
+    statements between two entities give several rows.
+
+    `predicate` is a name, one of several names, a variable that is bound to the name, or None: any. `object` is bound
+    (to an entity or a value, as `family` allows) or lies in a set; it satisfies `condition`, if given. `statement` is
+    bound to the statement itself. `undirected` lets the ends change places: a relation between two entities then
+    matches in both directions, a loop once; attributes do not match. `among` restricts the statements to facts that
+    other operators give. A variable that occurs in several places of a pattern is bound to equal terms.
+    """
+
+    subject: Place = None
+    predicate: Variable | tuple[str, ...] | None = None
+    object: Place = None
+    condition: Condition | None = None
+    statement: Variable | None = None
+    qualifiers: tuple[QualifierPattern, ...] = ()
+    family: Family = "any"
+    undirected: bool = False
+    among: Facts | None = None
+
+    def inputs(self) -> tuple[Node, ...]:
+        return _nodes(self.subject, self.object, self.condition, *self.qualifiers, self.among)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """What it binds, in the order of its fields."""
+        own = _variables(self.subject, self.predicate, self.object, self.statement)
+        return tuple(dict.fromkeys([*own, *(name for part in self.qualifiers for name in part.variables)]))
+
+    def __str__(self) -> str:
+        predicate = str(self.predicate) if isinstance(self.predicate, Variable) else "|".join(self.predicate or ("any",))
+        return f"{_word(self.subject) or '_'} {predicate} {_word(self.object) or '_'}"
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipPattern(Parameter):
+    """Members and their concepts, each pair once: closed under subclass, as `Members` gives them, or with `direct` as
+    they are stated.
+    """
+
+    member: Place
+    concept: Place
+    direct: bool = False
+
+    def inputs(self) -> tuple[Node, ...]:
+        return _nodes(self.member, self.concept)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """What it binds."""
+        return _variables(self.member, self.concept)
+
+    def __str__(self) -> str:
+        return f"{_word(self.member) or '_'} instance of {_word(self.concept) or '_'}"
+
+
+# -- Operators that read the graph -------------------------------------------------------------------
+
+_READS: Final = Facets(carries=(), strict=(), gives="any", reads="statements", warns=NEVER)
+_TAKES: Final = Facets(carries=(), strict=(), gives="any", reads="nothing", warns=NEVER)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(Solutions):
+    """A basic graph pattern: every way to match all of its parts at once, equal variables with equal terms.
+
+    With `different` no two of the statement patterns match the same statement (Cypher's MATCH); without, they may
+    (SPARQL). A pattern without parts gives one row that binds nothing.
+    """
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = _READS
+    statements: tuple[StatementPattern, ...]
+    memberships: tuple[MembershipPattern, ...] = ()
+    different: bool = False
+
+    def inputs(self) -> tuple[Node, ...]:
+        return _nodes(*self.statements, *self.memberships)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        parts: tuple[StatementPattern | MembershipPattern, ...] = (*self.statements, *self.memberships)
+        return tuple(dict.fromkeys(name for part in parts for name in part.variables))
+
+
+@dataclass(frozen=True, slots=True)
+class Hop(Parameter):
+    """One step of a path: along a relation of one of the predicates (None: any), from its subject to its object
+    ("forward"), the other way ("backward"), or either.
+    """
+
+    predicates: tuple[str, ...] | None = None
+    direction: Literal["forward", "backward", "either"] = "forward"
+
+    def __str__(self) -> str:
+        mark = {"forward": "", "backward": "^", "either": "~"}[self.direction]
+        return mark + "|".join(self.predicates or ("any",))
+
+
+#: Which paths count, of those between the same ends. "ends": that there is one, so that each pair of ends is one
+#: row; "trails": each path that uses no statement twice; "shortest": one of the shortest trails; "all shortest": each
+#: of them. Of several shortest, "shortest" takes the first in the fixed order of what they pass.
+PathMode: TypeAlias = Literal["ends", "trails", "shortest", "all shortest"]
+
+
+@dataclass(frozen=True, slots=True)
+class Path(Solutions):
+    """Paths of `least` to `most` steps (None: any number), each step one of the `hops`.
+
+    `of` gives rows that the paths extend: a row is joined with the paths from its subject to its object; None is one
+    row that binds nothing. A path of no steps leads from an entity to itself; where neither end is bound or a set,
+    these are all entities and concepts. `path` is bound to an `evidence.PathTerm`, `length` to the number of steps, which
+    "ends" has neither of. Cycles end: "ends" and the shortest visit each entity once, a trail each statement.
+    """
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = Facets(carries=("of",), strict=("of",), gives="any", reads="statements", warns=NEVER, alters=True)
+    of: Solutions | None
+    subject: Place
+    hops: tuple[Hop, ...]
+    object: Place
+    least: int = 1
+    most: int | None = None
+    mode: PathMode = "ends"
+    path: Variable | None = None
+    length: Variable | None = None
+
+    def inputs(self) -> tuple[Node, ...]:
+        return _nodes(self.of, self.subject, self.object)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        before = () if self.of is None else self.of.variables
+        return tuple(dict.fromkeys([*before, *_variables(self.subject, self.object, self.path, self.length)]))
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRows(Solutions):
+    """One row for each entity of a set, bound to the variable: how the operators of one variable enter a join."""
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = Facets(carries=("entities",), strict=("entities",), gives="any", reads="nothing", warns=NEVER)
+    variable: str
+    entities: Entities
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.entities,)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (self.variable,)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Solutions):
+    """Rows that the program gives (SPARQL's VALUES, Cypher's UNWIND of constants), each with a term for each name, None
+    for unbound. An entity is given by its id; one that the graph does not have equals none of its entities.
+    """
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = _TAKES
+    names: tuple[str, ...]
+    rows: tuple[tuple[Value | Ref | bool | int | float | None, ...], ...]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.names
+
+
+# -- Operators over two inputs -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair(Solutions):
+    """What the operators over two inputs share."""
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = _TAKES
+    left: Solutions
+    right: Solutions
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*self.left.variables, *self.right.variables]))
+
+
+_BOTH: Final = Facets(carries=("left", "right"), strict=("left", "right"), gives="any", reads="nothing", warns=NEVER, alters=True)
+_LEFT: Final = Facets(carries=("left",), strict=("left",), gives="any", reads="nothing", warns=NEVER)
+_LEFT_ALTERED: Final = Facets(carries=("left",), strict=("left",), gives="any", reads="nothing", warns=NEVER, alters=True)
+_NOT_RIGHT: Final = Needs(whole=("right",))
+
+
+@dataclass(frozen=True, slots=True)
+class Join(_Pair):
+    """Every compatible pair of rows, merged (SPARQL's Join); without a shared variable their product."""
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = _BOTH
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin(_Pair):
+    """As `Join`, of the pairs for which the condition is true; a left row without such a pair stays as it is, with the
+    other variables unbound (SPARQL's LeftJoin, Cypher's OPTIONAL MATCH).
+    """
+
+    needs: ClassVar[Needs] = _NOT_RIGHT
+    facets: ClassVar[Facets] = _LEFT_ALTERED
+    condition: RowExpression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SemiJoin(_Pair):
+    """The left rows, with their multiplicity, that have a compatible right row (EXISTS)."""
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = _BOTH
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.left.variables
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin(_Pair):
+    """The left rows that have no compatible right row (NOT EXISTS): one right row without shared variables keeps none."""
+
+    needs: ClassVar[Needs] = _NOT_RIGHT
+    facets: ClassVar[Facets] = _LEFT
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.left.variables
+
+
+@dataclass(frozen=True, slots=True)
+class MarkJoin(_Pair):
+    """Every left row, `variable` bound to whether it has a compatible right row: EXISTS within an expression."""
+
+    needs: ClassVar[Needs] = _NOT_RIGHT
+    facets: ClassVar[Facets] = _LEFT_ALTERED
+    variable: str
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (*self.left.variables, self.variable)
+
+
+@dataclass(frozen=True, slots=True)
+class MinusRows(_Pair):
+    """The left rows without a compatible right row that binds some variable which they bind as well (SPARQL's MINUS)."""
+
+    needs: ClassVar[Needs] = _NOT_RIGHT
+    facets: ClassVar[Facets] = _LEFT
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.left.variables
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAll(Solutions):
+    """The rows of all parts, repeats included; a variable that a part does not have is unbound in its rows."""
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = Facets(carries=("parts",), strict=(), gives="any", reads="nothing", warns=NEVER)
+    parts: tuple[Solutions, ...]
+
+    def inputs(self) -> tuple[Node, ...]:
+        return self.parts
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.variables))
+
+
+# -- Operators over one input ------------------------------------------------------------------------
+
+_OF: Final = Facets(carries=("of",), strict=("of",), gives="any", reads="nothing", warns=NEVER)
+_OF_ALTERED: Final = Facets(carries=("of",), strict=("of",), gives="any", reads="nothing", warns=NEVER, alters=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Of(Solutions):
+    """What the operators over one input share."""
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = _OF
+    of: Solutions
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of,)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.of.variables
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(_Of):
+    """The rows for which the expression is true; false, unbound and an error all drop a row."""
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = _OF
+    test: RowExpression
+
+
+@dataclass(frozen=True, slots=True)
+class WhereRows(_Of):
+    """The rows whose term of `variable` satisfies a condition; unbound, and a term that is no entity or value, does
+    not. The condition is one of those that facts and values are tested with, and so runs on every store.
+    """
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = Facets(carries=("of",), strict=("of",), gives="any", reads="nothing", warns=NEVER, tests="values")
+    variable: str
+    condition: Condition
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of, *self.condition.inputs())
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRows(_Of):
+    """The rows that bind all of these variables."""
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = _OF
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Extend(_Of):
+    """Each row with `variable` bound to the value of the expression, unbound where that has none. The variable must not
+    be one of the rows already.
+    """
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = _OF_ALTERED
+    variable: str
+    expression: RowExpression
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (*self.of.variables, self.variable)
+
+
+@dataclass(frozen=True, slots=True)
+class Unwind(_Of):
+    """For each row one row for each item of the list that the expression gives, in order, `variable` bound to the item
+    and `place`, if given, to its 0-based place. No list, and an empty one, give no row; a term that is no list is a
+    list of itself.
+    """
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = _OF_ALTERED
+    variable: str
+    expression: RowExpression
+    place: str | None = None
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (*self.of.variables, self.variable, *(() if self.place is None else (self.place,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Project(_Of):
+    """The same rows, repeats included, with these variables alone, in this order; `names` pairs the new name of each
+    with its name in `of`. A name that `of` does not have is unbound.
+    """
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = _OF_ALTERED
+    names: tuple[tuple[str, str], ...]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return tuple(new for new, _ in self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctRows(_Of):
+    """Each row once; unbound equals unbound. An order below stays."""
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = _OF
+
+
+#: What the terms of a group are summed up to. "count" counts rows, or the bound terms of a variable; "list" has them in
+#: the fixed order (below an `OrderRows` in its order); "any" is the first of these; "text" joins their texts by
+#: `separator`. Sums, means, medians and extremes are those of the table clause: exact, of the most frequent type and
+#: unit, with a warning of what is left out.
+AggregateFunction: TypeAlias = Literal["count", "sum", "mean", "median", "min", "max", "list", "any", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowAggregate(Parameter):
+    """One aggregate of a group, bound to `name`: `function` of the bound terms of the variable `of`, with `distinct` of
+    each once. Only "count" has no `of`: it then counts rows, with `distinct` different ones. Of no term, "count" and
+    "sum" are 0, "list" is empty, "text" is "", and the others are unbound.
+    """
+
+    name: str
+    function: AggregateFunction
+    of: str | None = None
+    distinct: bool = False
+    separator: str = " "
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.function}({'distinct ' * self.distinct}{self.of or ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows(_Of):
+    """One row for each combination of terms of `keys` (unbound is one of them), with its aggregates. Without keys all
+    rows are one group, which is there even where there is no row.
+    """
+
+    needs: ClassVar[Needs] = Needs(whole=("of",))
+    facets: ClassVar[Facets] = Facets(carries=(), strict=(), gives="any", reads="nothing", warns=NEVER)
+    keys: tuple[str, ...]
+    aggregates: tuple[RowAggregate, ...]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (*self.keys, *(one.name for one in self.aggregates))
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrder(Parameter):
+    """A variable that rows are ordered by, in the fixed order of values (numbers by unit and size, times, texts and
+    entities by name, then the rest); unbound ones come last (Cypher ascending) or `first` (SPARQL ascending).
+    """
+
+    variable: str
+    descending: bool = False
+    first: bool = False
+
+    def __str__(self) -> str:
+        return self.variable + " descending" * self.descending
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRows(_Of):
+    """The rows by these variables, the first one first; rows that are equal in all of them are in the fixed order of
+    rows, so that every store orders alike.
+    """
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = _OF
+    by: tuple[RowOrder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRows(_Of):
+    """The rows from the 0-based `start` on, at most `number` of them (None: all), in the order of the `OrderRows` below
+    (through `Project`, `DistinctRows`, `Extend`, `Filter`, `WhereRows`, `BoundRows` and other slices), else in the
+    fixed order of rows, so that every store cuts alike.
+    """
+
+    needs: ClassVar[Needs] = Needs(whole=("of",))
+    facets: ClassVar[Facets] = Facets(carries=(), strict=("of",), gives="any", reads="nothing", warns=NEVER)
+    start: int = 0
+    number: int | None = None
+
+
+# -- Bridges to the other sorts ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EntitiesOf(Entities):
+    """The distinct entities that a variable is bound to; other terms are left out."""
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = Facets(carries=(), strict=("of",), gives="entities", reads="nothing", warns=NEVER)
+    of: Solutions
+    variable: str
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of,)
+
+
+@dataclass(frozen=True, slots=True)
+class FactsOf(Facts):
+    """The distinct statements that a variable is bound to, `reach` the end that is reached; other terms are left out."""
+
+    needs: ClassVar[Needs] = EACH
+    facets: ClassVar[Facets] = Facets(carries=(), strict=("of",), gives="any", reads="nothing", warns=NEVER)
+    of: Solutions
+    variable: str
+    reach: End = "subject"
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of,)
