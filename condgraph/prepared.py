@@ -2,32 +2,27 @@
 
 Values go into the program that was read, never into a text (`languages.parameters`), so that every
 store runs them as it runs any program. In process the plan is kept as well: names of entities make
-no difference to it, and are left open (`_Open`).
+no difference to it, and are left open (`open_plan`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.algebra import ByName, Node
 from condgraph.engine.bounds import current, within
-from condgraph.engine.errors import CondgraphError
-from condgraph.engine.execute.paths import Path, path_of
-from condgraph.engine.execute.run import Run
 from condgraph.engine.quick_answer import QuickAnswer
-from condgraph.engine.store import Request
 from condgraph.languages.parameters import Given, given
-from condgraph.languages.registry import PATTERN, answer, check_options, explain, lower, template
+from condgraph.languages.registry import PATTERN, answer, check_options, explain, template
+from condgraph.open_plan import OpenPlan, open_plan
 from condgraph.query_options import QueryOptions
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
-    from condgraph.engine.schema import Schema
+    from condgraph.engine.execute.paths import Path
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.store import Store
     from condgraph.languages.parameters import Template
@@ -35,12 +30,8 @@ if TYPE_CHECKING:
 #: Plans that are kept of one prepared program: one for each of the values that are no names of
 #: entities.
 _MOST_PLANS: Final = 256
-#: The run of a plan that is worth arrays of its own (`paths`).
-_OFTEN: Final = 3
 #: The types of values that are all texts.
 _TEXTS: Final = {str}
-#: How the names begin that stand for parameters while a plan is made: as no name of a graph does.
-_STANDING: Final = f"\0{os.urandom(12).hex()}:"
 
 
 def prepare(graph: Any, program: Any, options: QueryOptions) -> PreparedProgram:
@@ -82,7 +73,7 @@ class PreparedProgram:
         self.graph, self.language, self.engine = graph, read.language, engine
         self.program: str = program if isinstance(program, str) else json.dumps(program, ensure_ascii=False, default=str)
         self._template, self._options = read, options
-        self._open: dict[tuple[str, ...], _Open | None] = {}
+        self._open: dict[tuple[str, ...], OpenPlan | None] = {}
         self._of: Snapshot | None = None
         self._path: Path | None = None
         self._asked = frozenset(read.parameters)
@@ -173,71 +164,15 @@ class PreparedProgram:
         plans = self._open
         others = tuple([text for name, text in texts.items() if name not in names])
         if others in plans:
-            kept = plans[others]
+            plan = plans[others]
         else:
-            kept = _opened(self._template, snapshot, texts, self._options)
+            plan = open_plan(self._template, snapshot, texts, self._options)
             if len(plans) >= _MOST_PLANS:
                 plans.clear()
-            plans[others] = kept
-        if kept is None or kept.snapshot is not snapshot:
+            plans[others] = plan
+        if plan is None or plan.snapshot is not snapshot:
             return None
-        run = Run(snapshot)
-        for node, name in kept.names:
-            found = snapshot.named(texts[name])
-            if not len(found):
-                return None
-            run.results[node] = found
-        run.execute(kept.plan, kept.order)
-        kept.runs += 1
-        if kept.runs == _OFTEN and len(names) == len(texts):
-            self._path = path_of(snapshot, kept.plan, kept.order, dict(kept.names))
-        return QuickAnswer(run.results[id(kept.plan)], snapshot, lambda: self._plainly(store, texts, None), self.language)
-
-
-class _Open:
-    """A plan of a generation whose names of entities are parameters: `names` are the ids of the
-    operators that give their entities, each with its parameter.
-    """
-
-    __slots__ = ("names", "order", "plan", "runs", "snapshot")
-
-    def __init__(self, snapshot: Snapshot, plan: Node, order: list[Node], names: list[tuple[int, str]]) -> None:
-        self.snapshot, self.plan, self.order, self.names = snapshot, plan, order, names
-        self.runs = 0
-
-
-def _opened(read: Template, snapshot: Snapshot, texts: dict[str, Given], options: dict[str, Any]) -> _Open | None:
-    """The open plan of a program; None where its names do not stand for themselves in the plan, or
-    where lowering fails, which is reported when it is run with its values.
-    """
-    # Each parameter is a name of its own, which no graph has, so that no two are taken as one.
-    standing = {name: Given.of(name, _STANDING + name) if name in read.entities else text for name, text in texts.items()}
-    request = Request(read.bind(standing), read.language, options, None, lower)
-    try:
-        lowered = request.lowered(_Believing(snapshot.schema))  # type: ignore[arg-type]
-    except CondgraphError:
-        # The same program with its values says what is wrong.
-        return None
-    names: list[tuple[int, str]] = []
-    order = lowered.order or []
-    for node in order:
-        if isinstance(node, ByName):
-            standing_in = [name for name in node.names if name.startswith(_STANDING)]
-            if standing_in and len(node.names) > 1:
-                return None
-            names.extend((id(node), name.removeprefix(_STANDING)) for name in standing_in)
-    return _Open(snapshot, lowered.plan, order, names) if {name for _, name in names} == read.entities else None
-
-
-class _Believing:
-    """A schema that has an entity of every name that stands for a parameter."""
-
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._schema, name)
-
-    def has_entity(self, name: str) -> bool:
-        """Whether there is an entity of this name, or will be."""
-        return name.startswith(_STANDING) or self._schema.has_entity(name)
+        answer = plan.answer(texts, lambda: self._plainly(store, texts, None), self.language)
+        if len(names) == len(texts):
+            self._path = plan.path
+        return answer

@@ -12,6 +12,7 @@ from condgraph.engine.execute import Run
 from condgraph.engine.execute.run import count
 from condgraph.languages.pattern.pattern import Pattern, shown
 from condgraph.languages.registry import PATTERN
+from condgraph.open_plan import quick_answer
 
 if TYPE_CHECKING:
     from condgraph.engine.algebra import Node
@@ -37,6 +38,14 @@ class SnapshotStore:
             # Names in a pattern need not exist.
             options = {name: value for name, value in request.options.items() if name != "on_unknown"}
             return self.match(request.program, limit=request.limit, **options)
+        snapshot = self.snapshot
+        if request.language == "kopl" and request.limit is None and not request.options and type(request.program) is str:
+            quick = quick_answer(snapshot, request.program, lambda: self._plainly(request))
+            if quick is not None:
+                return quick
+        return self._plainly(request)
+
+    def _plainly(self, request: Request) -> Answer:
         snapshot = self.snapshot
         lowered = request.lowered(snapshot.schema)
         plan, run = lowered.plan, Run(snapshot)
