@@ -1,5 +1,5 @@
-"""Conversion between units, where the optional library `pint` knows both; without it only equal
-units compare.
+"""Conversion between units: exactly between units of time, and where the optional library `pint` knows both;
+without it others only compare with themselves.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
-from condgraph.engine.values import NO_UNIT, Quantity, format_number, nearest_number
+from condgraph.engine.values import NO_UNIT, Quantity, as_number, format_number, nearest_number
 
 
 @lru_cache(maxsize=1)
@@ -28,6 +28,46 @@ _NO_UNIT: Final = re.compile(r"\d\d|(?:\*\*|\^)[\s_-]*\(|\d[\s_)]*(?:\*\*|\^)").
 _LONGEST: Final = 60
 #: Numbers from here on have more digits than a factor that is a float is good for.
 _LONG: Final = 10**12
+
+
+#: Units of time that are always as long, in seconds, and those of the calendar, in months: a month is no number of days.
+_CLOCK: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+_CALENDAR: Final = {"month": 1, "year": 12}
+_SHORT: Final = {"s": "second", "sec": "second", "min": "minute", "h": "hour", "hr": "hour"}
+
+
+def _time_unit(unit: str) -> str:
+    folded = unit.casefold().rstrip(".")
+    short = _SHORT.get(folded) or _SHORT.get(folded.removesuffix("s"))
+    return short or folded.removesuffix("s")
+
+
+def clock_text(quantity: Quantity) -> str | None:
+    """A duration in seconds, minutes, hours, days or weeks as a clock shows it; None for other units.
+
+    >>> clock_text(Quantity(7439, "second")), clock_text(Quantity(-105.32, "second")), clock_text(Quantity(1.5, "day"))
+    ('2:03:59', '-1:45.32', '36:00:00')
+    """
+    size = _CLOCK.get(_time_unit(quantity.unit))
+    if size is None:
+        return None
+    total = Fraction(format_number(quantity.number)) * size
+    whole, part = divmod(abs(total), 1)
+    minutes, seconds = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    digits = format_number(as_number(part))[1:] if part else ""
+    if "e" in digits:
+        digits = f"{float(part):.9f}".rstrip("0")[1:]
+    clock = f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+    return f"{'-' if total < 0 else ''}{clock}{digits}"
+
+
+def _exact_factor(unit: str, other: str) -> Fraction | None:
+    left, right = _time_unit(unit), _time_unit(other)
+    for units in (_CLOCK, _CALENDAR):
+        if left in units and right in units:
+            return Fraction(units[left], units[right])
+    return None
 
 
 @lru_cache(maxsize=4096)
@@ -55,6 +95,10 @@ def conversions(quantity: Quantity, units: Sequence[str]) -> list[Quantity]:
     """The same quantity in each of the other units that can be converted to."""
     found = []
     for unit in units:
+        exact = _exact_factor(quantity.unit, unit)
+        if exact is not None:
+            found.append(Quantity(as_number(Fraction(format_number(quantity.number)) * exact), unit))
+            continue
         factor = _factor(quantity.unit, unit)
         # Twelve digits: conversion factors are floats, and 188 centimetre should be 1.88 metre.
         if factor is None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import rdflib
+from rdflib.namespace import XSD
 
 import condgraph
 from condgraph.engine.errors import FormatError, LoadError, OptionError, UnknownNameError
@@ -168,7 +169,9 @@ def test_a_label_about_which_something_is_said_is_a_name(load: Any) -> None:
         ("'1e3'^^xsd:decimal", "1e3", (("datatype", "http://www.w3.org/2001/XMLSchema#decimal"),), None, True),
         ("'INF'^^xsd:double", "INF", (("datatype", "http://www.w3.org/2001/XMLSchema#double"),), None, True),
         ("'maybe'^^xsd:boolean", "maybe", (("datatype", "http://www.w3.org/2001/XMLSchema#boolean"),), None, True),
-        ("'P1Y'^^xsd:duration", "P1Y", (("datatype", "http://www.w3.org/2001/XMLSchema#duration"),), None, False),
+        ("'P1Y'^^xsd:duration", Quantity(12, "month"), (("datatype", str(XSD.duration)),), "P1Y", True),
+        ("'PT1H'^^xsd:dayTimeDuration", Quantity(3600, "second"), (("datatype", str(XSD.dayTimeDuration)),), "PT1H", True),
+        ("'P1M2D'^^xsd:duration", "P1M2D", (("datatype", str(XSD.duration)),), None, False),
         ("'x'^^:own", "x", (("datatype", "http://x/own"),), None, False),
     ],
 )

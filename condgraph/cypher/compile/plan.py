@@ -365,7 +365,7 @@ class _Groups:
         of, function = measure.of, measure.function
         if of is None and function in ("count", "distinct"):
             return [], f"[count({self._f or e})]", "rows"
-        if not isinstance(of, Way) or function not in ("count", "distinct", "sum", "mean", "min", "max"):
+        if measure.clock or not isinstance(of, Way) or function not in ("count", "distinct", "sum", "mean", "min", "max"):
             raise _Doubtful
         scans, attribute = self._parted(of)
         if not self._ends.keys().isdisjoint(of.steps):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from condgraph.cypher.answer import literal
 from condgraph.cypher.layout.base import Field
 from condgraph.cypher.native.mapping import Property
 from condgraph.engine.errors import OptionError
-from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
+from condgraph.engine.reading.times import MONTH, SECOND, SECOND_OF_DAY, read_duration
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, parse_number, text_of
 
 # -- Formats of dates --------------------------------------------------------------------------------
@@ -243,7 +244,6 @@ BYTES: Final = "BYTES"
 INFINITE: Final = "INFINITE FLOAT"
 #: What a list that a byte array looks like is called.
 INTEGERS: Final = "LIST<INTEGER NOT NULL>"
-MONTH: Final = "month"
 #: Text that is a number where the mapping says so: as a float it keeps all of its digits. Numbers
 #: with zeros in front are codes.
 NUMBER: Final = "(?=.{1,16}$)-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?"
@@ -384,30 +384,17 @@ def _printed(type_name: str, text: str | None) -> tuple[Value, str | None]:
     return (text, None) if value is None else _with_raw(value, text)
 
 
-_DURATION: Final = re.compile(
-    r"P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)W)?(?:(-?\d+)D)?(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d+))?S)?)?"
-).fullmatch
 _CLOCK: Final = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(Z|[+-][\d:]+)?").fullmatch
 _ZONE: Final = re.compile(r"(?:\[[^\]]*\])?$")
 
 
 def _duration(text: str) -> Quantity | None:
-    match = _DURATION(text)
-    if match is None:
-        return None
-    years, months, weeks, days, hours, minutes = (int(part or 0) for part in match.groups()[:6])
-    sign, seconds, fraction = match.group(7, 8, 9)
-    rest = (weeks * 7 + days) * DAY_SECONDS + hours * 3600 + minutes * 60
-    nanoseconds = int((fraction or "").ljust(9, "0"))
-    whole = int(seconds or 0)
-    if sign:
-        # As the server keeps it: whole seconds below, and what is above them.
-        whole, nanoseconds = (-whole, 0) if not nanoseconds else (-whole - 1, 10**9 - nanoseconds)
-    if total := years * 12 + months:
-        # A day and as many hours back are not nothing.
-        plain = not (weeks or days or hours or minutes or whole or nanoseconds)
-        return Quantity(total, MONTH) if plain else None
-    return _seconds(rest + whole, nanoseconds, SECOND)
+    value = read_duration(text)
+    if value is None or value.unit != SECOND:
+        return value
+    # The same float as that of the server, which adds whole seconds and nanoseconds.
+    whole, part = divmod(Fraction(str(value.number)), 1)
+    return _seconds(whole, int(part * 10**9), SECOND)
 
 
 def _temporal(type_name: str, text: str) -> Time | Quantity | None:

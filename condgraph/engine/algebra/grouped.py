@@ -16,11 +16,14 @@ from condgraph.engine.values import Value
 # number. A `Way` leads from a row over facts to values; `Computed` calculates with what ways give.
 
 
-#: What is worked out from each value by itself, and from two numbers.
-Part: TypeAlias = Literal["year", "quarter", "month", "day", "weekday", "hour", "minute", "second", "name"]
+#: What is worked out from each value by itself. "clock" is the number itself, which is shown as clocks show it.
+Part: TypeAlias = Literal["year", "quarter", "month", "day", "weekday", "hour", "minute", "second", "name", "clock"]
 #: The parts of a time.
 TIME_PARTS: Final[tuple[Part, ...]] = ("year", "quarter", "month", "day", "weekday", "hour", "minute", "second")
-PARTS: Final[tuple[Part, ...]] = (*TIME_PARTS, "name")
+PARTS: Final[tuple[Part, ...]] = (*TIME_PARTS, "name", "clock")
+#: Functions of an option and a value: a time cut to a unit, and a moment in a time zone.
+Chosen: TypeAlias = Literal["date_trunc", "timezone"]
+CHOSEN: Final[tuple[Chosen, ...]] = ("date_trunc", "timezone")
 Arithmetic: TypeAlias = Literal["+", "-", "*", "/"]
 #: What a group is summed up to. "values" are all of them, each once; "top" and "bottom" the rows
 #: that have the largest and the smallest.
@@ -57,17 +60,17 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A part of one value, or two numbers calculated with."""
+    """A part of one value, an option (`Given`) and a value, or two numbers calculated with."""
 
-    function: Part | Arithmetic
+    function: Part | Chosen | Arithmetic
     parts: tuple[Expression, ...]
 
     @property
     def name(self) -> str:
         """As it is written."""
-        words = [part.name for part in self.parts]
-        if len(words) == 1:
-            return f"{self.function}({words[0]})"
+        words = [f"'{part.name}'" if isinstance(part, Given) and isinstance(part.value, str) else part.name for part in self.parts]
+        if len(words) == 1 or self.function in CHOSEN:
+            return f"{self.function}({', '.join(words)})"
         sides = [f"({word})" if isinstance(part, Computed) else word for word, part in zip(words, self.parts, strict=True)]
         return f" {self.function} ".join(sides)
 
@@ -129,13 +132,14 @@ class Key:
 @dataclass(frozen=True, slots=True)
 class Measure:
     """What a group is summed up to, under a column of this name; without `of` the rows are meant.
-    `number` is how many "top" and "bottom" keep.
+    `number` is how many "top" and "bottom" keep; `clock` says that numbers are shown as clocks show them.
     """
 
     name: str
     function: Function
     of: Expression | None = None
     number: int = 0
+    clock: bool = False
 
 
 @dataclass(frozen=True, slots=True)

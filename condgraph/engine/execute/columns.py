@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Facts, Group, passed
 from condgraph.engine.algebra.grouped import (
+    CHOSEN,
     TIME_PARTS,
     CellTest,
     Computed,
@@ -48,7 +49,9 @@ from condgraph.engine.functions import time_between
 from condgraph.engine.operands import Inapplicable, alike, exact, plain, quotient, unit_of_product
 from condgraph.engine.pieces import different, watched
 from condgraph.engine.snapshot.snapshot import ranges
-from condgraph.engine.values import DAY_SECONDS, NO_UNIT, OPEN_START, Precision, Quantity, Time, civil
+from condgraph.engine.time_parts import in_zone, part_of_time, truncated
+from condgraph.engine.units import clock_text
+from condgraph.engine.values import NO_UNIT, Quantity, Time
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
@@ -221,14 +224,13 @@ class Ways:
         first, which = first_of_each(found.series.codes(found.at))
         often = np.bincount(which, minlength=len(first)).tolist()
         cells: list[Cell | None] = []
-        for cell, count in watched(zip(found.series.cells(found.at.take(first)), often, strict=True)):
-            try:
-                value = calculate(expression, {way: cell})
-            except Inapplicable as error:
-                self.odd[str(error)] += count
+        results = calculated(expression, [{way: cell} for cell in found.series.cells(found.at.take(first))])
+        for cell, count in watched(zip(results, often, strict=True)):
+            if isinstance(cell, Inapplicable):
+                self.odd[str(cell)] += count
                 cells.append(None)
             else:
-                cells.append(Cell(value, shown(value)))
+                cells.append(cell)
         known = np.array([cell is not None for cell in cells], bool).take(which) if cells else np.zeros(0, bool)
         return Found(found.of[known], which[known], ListSeries(cells))
 
@@ -316,14 +318,12 @@ class Ways:
         """What is calculated of each item."""
         places: list[int] = []
         cells: list[Cell] = []
-        for at, item in watched(zip(of, items, strict=True)):
-            try:
-                value = calculate(expression, item)
-            except Inapplicable as error:
-                self.odd[str(error)] += 1
-                continue
-            places.append(at)
-            cells.append(Cell(value, shown(value)))
+        for at, cell in watched(zip(of, calculated(expression, list(items)), strict=True)):
+            if isinstance(cell, Inapplicable):
+                self.odd[str(cell)] += 1
+            else:
+                places.append(at)
+                cells.append(cell)
         return decoded(places, cells)
 
 
@@ -431,23 +431,63 @@ def _common(ways: list[Part]) -> tuple[int, ...]:
     return least[:shared]
 
 
-def calculate(expression: Expression, item: Mapping[Part, Cell]) -> Any:
-    """The value of an expression, from the value and text of each of its parts. Raises `Inapplicable`
-    where they are not what it calculates with.
+def calculate(expression: Expression, item: Mapping[Part, Cell], *, seconds: bool = True) -> Any:
+    """The value of an expression, from the value and text of each of its parts; `seconds` says that differences of times
+    are in seconds, not in days. Raises `Inapplicable` where they are not what it calculates with.
     """
     if isinstance(expression, Given):
         return expression.value
     if isinstance(expression, Way | Summed | Either):
         return item[expression].value
-    values = [calculate(part, item) for part in expression.parts]
-    if expression.function == "name":
+    function, values = expression.function, [calculate(part, item, seconds=seconds) for part in expression.parts]
+    if function == "name":
         return shown(values[0])
-    if expression.function in TIME_PARTS:
-        return _part(expression, values[0])
+    if function == "clock":
+        if not isinstance(values[0], Quantity) or clock_text(values[0]) is None:
+            raise Inapplicable(f"{expression.name}: no duration in seconds, minutes, hours, days or weeks")
+        return values[0]
+    if function in TIME_PARTS or function in CHOSEN:
+        if not isinstance(values[-1], Time):
+            raise Inapplicable(f"{expression.name}: no time")
+        if function in TIME_PARTS:
+            return part_of_time(values[0], function, expression.name)
+        return (truncated if function == "date_trunc" else in_zone)(values[1], values[0], expression.name)
     left, right = values
-    if expression.function == "-" and isinstance(left, Time) and isinstance(right, Time):
-        return time_between(left, right, {"absolute": "false"})
+    if function == "-" and isinstance(left, Time) and isinstance(right, Time):
+        between = time_between(left, right, {"absolute": "false"})
+        if between.unit != "day" or (not seconds and (left.start - right.start) % _EXACT_DAYS == 0):
+            return between
+        if not seconds:
+            raise _InSeconds
+        return time_between(left, right, {"absolute": "false", "unit": "second"})
     return _arithmetic(expression, left, right)
+
+
+#: So many seconds, and multiples of them, are decimals that end of a day.
+_EXACT_DAYS: Final = 27
+
+
+class _InSeconds(Exception):
+    """A difference of times that no number of days is exactly: all differences of the column are in seconds."""
+
+
+def calculated(expression: Expression, items: Sequence[Mapping[Part, Cell]]) -> list[Cell | Inapplicable]:
+    """The cells of an expression, one for each item, or why there is none. Differences of times are in days if all are exact
+    in days, otherwise in seconds.
+    """
+    try:
+        return [_cell(expression, item, seconds=False) for item in watched(items)]
+    except _InSeconds:
+        return [_cell(expression, item, seconds=True) for item in watched(items)]
+
+
+def _cell(expression: Expression, item: Mapping[Part, Cell], *, seconds: bool) -> Cell | Inapplicable:
+    try:
+        value = calculate(expression, item, seconds=seconds)
+    except Inapplicable as error:
+        return error
+    clock = clock_text(value) if isinstance(expression, Computed) and expression.function == "clock" else None
+    return Cell(value, clock or shown(value))
 
 
 def decimals(expression: Expression, of: Mapping[Part, Decimals | None]) -> Decimals | None:
@@ -480,35 +520,6 @@ def decimals(expression: Expression, of: Mapping[Part, Decimals | None]) -> Deci
 def largest(numbers: Decimals) -> int:
     """The largest of the integers, without its sign."""
     return int(np.abs(numbers.integers).max(initial=0))
-
-
-#: The precision that a time must have for a part of it.
-_EXACTLY: Final = {
-    "year": Precision.YEAR,
-    "quarter": Precision.MONTH,
-    "month": Precision.MONTH,
-    "day": Precision.DAY,
-    "weekday": Precision.DAY,
-}
-
-
-def _part(expression: Computed, value: Any) -> Quantity:
-    """A part of the moment in which a time begins: weekdays count from 1, a Monday, as in ISO 8601."""
-    what = expression.function
-    if not isinstance(value, Time):
-        raise Inapplicable(f"{expression.name}: no time")
-    exactly = _EXACTLY.get(what, Precision.SECOND)
-    known = value.start > OPEN_START and (value.precision is Precision.SPAN or value.precision >= exactly)
-    if not known or (exactly is Precision.SECOND and value.precision is Precision.SPAN):
-        raise Inapplicable(f"{expression.name}: no {what} in the time")
-    days, seconds = divmod(value.start, DAY_SECONDS)
-    if what == "weekday":
-        # 1970-01-01 was a Thursday.
-        return Quantity((days + 3) % 7 + 1)
-    if exactly is Precision.SECOND:
-        return Quantity({"hour": seconds // 3600, "minute": seconds // 60 % 60, "second": seconds % 60}[what])
-    year, month, day = civil(days)
-    return Quantity({"year": year, "quarter": (month + 2) // 3, "month": month, "day": day}[what])
 
 
 def _arithmetic(expression: Computed, left: Any, right: Any) -> Quantity:

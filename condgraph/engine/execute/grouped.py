@@ -25,6 +25,7 @@ from condgraph.engine.functions import OPERATORS
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import changed, in_order, mapped, watched
 from condgraph.engine.snapshot.snapshot import ranges
+from condgraph.engine.units import clock_text
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, collapse
 
 if TYPE_CHECKING:
@@ -177,7 +178,9 @@ def group(run: Run, node: Group) -> Grid:
         for number in node.unsure:
             if not len(run.facts(node.facts[number]).all()):
                 warn_of_empty(run, node.facts[number])
-    columns += [_measured(run, ways, bindings, measure, size, group, place) for measure in node.measures]
+    for measure in node.measures:
+        column = _measured(run, ways, bindings, measure, size, group, place)
+        columns.append(_on_clocks(run, measure, column) if measure.clock else column)
     ways.warn()
     names = (*(key.name for key in node.keys), *(measure.name for measure in node.measures))
     grid = Grid(names, len(names) - node.hidden, columns, members)
@@ -293,6 +296,20 @@ def _measured(run: Run, ways: Ways, bindings: Bindings, measure: Measure, size: 
     best = [aggregate.best(cells[low:high]) for low, high in watched(bounds_of(group, size))]
     aggregate.warn()
     return Column.of(best)
+
+
+def _on_clocks(run: Run, measure: Measure, column: Column) -> Column:
+    """The same values, shown as clocks show them."""
+    cells: list[Cell | None] = []
+    others = 0
+    for cell in watched(column.cells()):
+        clock = clock_text(cell.value) if cell is not None and isinstance(cell.value, Quantity) else None
+        others += cell is not None and clock is None
+        cells.append(cell if clock is None or cell is None else Cell(cell.value, clock))
+    if others:
+        values = numbered(others, "value is no duration", "values are no durations")
+        run.warn(f"{measure.name}: {values} in seconds, minutes, hours, days or weeks, and shown as it is")
+    return Column.of(cells)
 
 
 # -- tests of groups -------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ _MARKS: Final = re.compile(r"(?:\s?(?:\[[^\[\]]{1,20}\]|[*†‡§¶^=]))+$")
 #: How a text that can be anything but text begins: digits, signs, currencies, months, days of the
 #: week.
 _START: Final = re.compile(
-    rf"[^A-Za-z]|(?:[A-Z]{{1,2}})?\$|Rs|(?:{CODES})\b|(?:AD|BC)\s?\d|[CD]R(?:[.\s]|[^\w.]|\d)"
+    rf"[^A-Za-z]|(?:[A-Z]{{1,2}})?\$|Rs|(?:{CODES})\b|(?:AD|BC)\s?\d|[CD]R(?:[.\s]|[^\w.]|\d)|P[T\d+-]"
     r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun)[a-z]*[\s.,–—-]",
     re.IGNORECASE,
 ).match

@@ -13,6 +13,7 @@ Tags of the readings given here; the column decides where a cell has several (`c
 - `day0` `second0`  a date with the time 00:00:00, as a day and as a second
 - `dur` `tod`  a duration in seconds, and a time of day in seconds since midnight. The note of a duration says
   whether it has "2" or "3" parts, and "r" where the second is a multiple of five. The note of a time of day is its zone.
+- `period`  a duration as ISO 8601 writes it (PT1H30M, P1Y2M), in seconds or in months (`read_duration`)
 - `ratio`   two numbers with a colon that are no clock (3:2); a column that has such cells holds no durations
 
 The note `dmy` or `mdy` says which of day and month stands first in 03/05/2010; a day after the 12th
@@ -22,13 +23,15 @@ leaves one of them.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Any, Final
 
 from condgraph.engine.reading.numbers import Reading
-from condgraph.engine.values import Precision, Quantity, Time, parse_number
+from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, as_number, parse_number
 
 SECOND: Final = "second"
 SECOND_OF_DAY: Final = "second of the day"
+MONTH: Final = "month"
 FIRST_YEAR: Final = 1000
 LAST_YEAR: Final = 2100
 #: The first of the hundred years that years of two digits are in.
@@ -79,6 +82,14 @@ _NOW: Final = frozenset(("present", "now", "today", "current", "date", ""))
 
 _CLOCK: Final = re.compile(r"([+-]\s?)?(\d{1,4}):(\d{2})(?::(\d{2}))?(?:[.,](\d{1,9}))?", re.ASCII)
 _HALF_DAY: Final = re.compile(r"(\d{1,2})(?::(\d{2})(?::(\d{2}))?)?\s?([ap])\.?m\.?(?:\s\(?([A-Z]{2,4})\)?)?", _FLAGS)
+_WHOLE: Final = r"([+-]?\d{1,19})"
+_DECIMAL: Final = r"([+-]?\d{1,19}(?:[.,]\d{1,9})?)"
+_PERIOD: Final = re.compile(
+    rf"([+-])?P(?:{_WHOLE}Y)?(?:{_WHOLE}M)?(?:{_DECIMAL}W)?(?:{_DECIMAL}D)?(?:T(?:{_DECIMAL}H)?(?:{_DECIMAL}M)?(?:{_DECIMAL}S)?)?",
+    re.ASCII,
+).fullmatch
+#: Seconds of the parts of a duration that are always the same: weeks, days, hours, minutes, seconds.
+_FIXED: Final = (7 * DAY_SECONDS, DAY_SECONDS, 3600, 60, 1)
 _RATIO: Final = re.compile(r"\d+\s?:\s?\d+", re.ASCII)
 _DAY_CLOCK: Final = re.compile(
     r"(?P<date>.{6,24}?)(?:T|,?\s|,\s?at\s|\sat\s)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
@@ -304,7 +315,32 @@ def _one(text: str) -> Time | None:
     return None
 
 
+def read_duration(text: str) -> Quantity | None:
+    """A duration of ISO 8601 as a quantity: in seconds, or in months where it has only years and months. A month
+    is no number of days, so that one of both is no quantity: None, as for a text that is no duration.
+
+    >>> read_duration("PT1H30M"), read_duration("P1Y2M"), read_duration("P1M3D"), read_duration("PT")
+    (Quantity(number=5400, unit='second'), Quantity(number=14, unit='month'), None, None)
+    """
+    found = _PERIOD(text)
+    if found is None or text[-1] in "PT":
+        return None
+    sign = -1 if found[1] == "-" else 1
+    months = int(found[2] or 0) * 12 + int(found[3] or 0)
+    fixed = [part and Fraction(part.replace(",", ".")) for part in found.groups()[3:]]
+    seconds = sum((part * size for part, size in zip(fixed, _FIXED, strict=True) if part), Fraction(0))
+    if any(part and part.denominator > 1 and any(fixed[at + 1 :]) for at, part in enumerate(fixed)):
+        return None
+    if months:
+        # A day and as many hours back are not nothing.
+        return None if any(fixed) else Quantity(sign * months, MONTH)
+    return Quantity(as_number(sign * seconds), SECOND)
+
+
 def _clock(text: str) -> list[Reading]:
+    if text.lstrip("+-")[:1] == "P":
+        period = read_duration(text)
+        return [] if period is None else [Reading("clock", "period", period)]
     if ":" not in text and "m" not in text and "M" not in text:
         return []
     found = _CLOCK.fullmatch(text)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeVar
 
+from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.algebra.grouped import TextOperator
 from condgraph.engine.errors import ParseError
 from condgraph.languages.table.tokens import Token, tokens_of
@@ -289,18 +290,26 @@ class Reader:
         return self._path()
 
     def _call(self, name: Token) -> Call:
-        number, distinct = None, bool(self.accept("distinct"))
+        number, distinct, function = None, bool(self.accept("distinct")), name.text.casefold()
         of: Expression | None = None
+        options: list[Expression] = []
         if self.accept("*") or (self.token.kind == "sign" and self.token.text == ")"):
             pass
         else:
+            if function in ex.CHOSEN:
+                options.append(self._deeper(self._argument))
+                self.expect(",")
             of = self._deeper(self._expression)
             if self.accept(","):
                 if not isinstance(of, Number) or not of.text.isdigit():
                     raise self.error(f"the first argument of {name.text} is how many: top(3, price)")
                 number, of = int(of.text), self._deeper(self._expression)
         self.expect(")")
-        return Call(name.text.casefold(), of, number, distinct, (name.start, self._end()))
+        return Call(function, of, number, distinct, (name.start, self._end()), tuple(options))
+
+    def _argument(self) -> Expression:
+        """A text between single quotes, or an expression."""
+        return self._text() if self.token.kind == "text" else self._expression()
 
     def _path(self) -> Path:
         start = self.token.start

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.engine import algebra as alg
@@ -12,6 +13,7 @@ from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.algebra.constructors import passed, reached
 from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
 from condgraph.engine.reading.shapes import UNSURE, readings
+from condgraph.engine.time_parts import TRUNCATIONS, zone_of
 from condgraph.engine.units import conversions
 from condgraph.engine.values import Kind, Quantity, Time, Value, clean_unit, collapse, parse_number
 from condgraph.languages.literals import is_time_function, read_quantity
@@ -43,7 +45,8 @@ _MOST_LOOKED_AT: Final = 200
 #: What there is of times, for whom more is asked of them.
 OF_TIMES: Final = (
     f"times have {', '.join(f'{part}(x)' for part in ex.TIME_PARTS)}, differences (ended - started) and comparisons "
-    "(x >= 2024-01-05); for the rest, to_pandas() gives the times as columns"
+    "(x >= 2024-01-05), date_trunc('month', x) and timezone('Europe/Berlin', x); for the rest, to_pandas() gives the times as "
+    "columns"
 )
 _WHITE: Final = re.compile(r"\s+")
 
@@ -72,6 +75,8 @@ class Columns:
 
     def is_sum(self, of: Expression) -> bool:
         """Whether an expression sums a group up."""
+        if isinstance(of, Call) and of.function == "clock" and of.of is not None:
+            return self.is_sum(of.of)
         return isinstance(of, Call) and (SYNONYMS.get(of.function, of.function) in ex.FUNCTIONS)
 
     def expression(self, of: Expression, *, sums: bool = False) -> ex.Expression:
@@ -88,13 +93,15 @@ class Columns:
                 if self._is_time(side) and not (of.operator == "-" and all(map(self._may_be_time, sides))):
                     raise PlanError(f"{title(of)}: {title(side)} is a time, and no number", span=of.span, hint=OF_TIMES)
             return ex.Computed(of.operator, (self.expression(of.left, sums=sums), self.expression(of.right, sums=sums)))
+        if of.function in ex.CHOSEN:
+            return self._chosen(of, sums=sums)
         if of.function not in ex.PARTS:
             if self.is_sum(of):
                 if sums and of.of is not None:
                     return self._row_sum(of)
                 hint = "it can be shown, tested with having, and ordered by; calculate with it afterwards, in the table"
                 raise PlanError(f"{title(of)} sums up a group, and has no place within a row", span=of.span, hint=hint)
-            known = (*ex.FUNCTIONS, *ex.PARTS)
+            known = (*ex.FUNCTIONS, *ex.PARTS, *ex.CHOSEN)
             hint = OF_TIMES if is_time_function(of.function) else f"known: {', '.join(known)}"
             raise UnknownNameError(
                 "function", of.function, candidates=nearest(of.function, (*known, *SYNONYMS)), span=of.span, hint=hint
@@ -103,8 +110,22 @@ class Columns:
             raise PlanError(f"{of.function} takes one expression", span=of.span, hint=f"{of.function}(birthday)")
         return ex.Computed(of.function, (self.expression(of.of, sums=sums),))
 
+    def _chosen(self, of: Call, *, sums: bool) -> ex.Computed:
+        """A function of an option, which is checked here, and a value."""
+        example = "date_trunc('month', started)" if of.function == "date_trunc" else "timezone('Europe/Berlin', started)"
+        if len(of.options) != 1 or of.of is None or of.number is not None or of.distinct:
+            raise PlanError(f"{of.function} takes an option and an expression", span=of.span, hint=example)
+        option = title(of.options[0])
+        if of.function == "timezone":
+            zone_of(option)
+        elif (option := option.casefold()) not in TRUNCATIONS:
+            raise PlanError(f"{option!r} is no unit of date_trunc", span=of.span, hint=f"its units: {', '.join(TRUNCATIONS)}")
+        return ex.Computed(cast(ex.Chosen, of.function), (ex.Given(option), self.expression(of.of, sums=sums)))
+
     def _is_time(self, of: Expression) -> bool:
         """Whether an expression is a column of times alone."""
+        if isinstance(of, Call) and of.function in ex.CHOSEN:
+            return True
         if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
             return False
         kinds = self.schema.attribute_kinds(of.steps[-1].name)
@@ -113,7 +134,7 @@ class Columns:
     def _may_be_time(self, of: Expression) -> bool:
         """Whether an expression may give times: a column of others, or a function of numbers, does not."""
         if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
-            return isinstance(of, Path)
+            return isinstance(of, Path) or (isinstance(of, Call) and of.function in ex.CHOSEN)
         kinds = self.schema.attribute_kinds(of.steps[-1].name)
         return not kinds or any(kind is Kind.TIME for kind, _ in kinds)
 
@@ -128,6 +149,8 @@ class Columns:
     def measure(self, of: Expression, *, sums: bool = True) -> ex.Measure:
         """What sums a group up, without a name."""
         assert isinstance(of, Call)
+        if of.function == "clock" and of.of is not None:
+            return replace(self.measure(of.of, sums=sums), clock=True)
         function = SYNONYMS.get(of.function, of.function)
         if of.distinct:
             if function not in ("count", "values"):
@@ -306,8 +329,8 @@ class Columns:
             if isinstance(quantity.number, int) and 1 <= quantity.number <= 9999 and not literal.unit:
                 found.append(Time.year(quantity.number))
             if not literal.unit and "day" in self._units(test.of):
-                # A difference of times is in days.
-                found.append(Quantity(quantity.number, "day"))
+                # A difference of times is in days, or in seconds where days are not exact.
+                found += [Quantity(quantity.number, "day"), *conversions(Quantity(quantity.number, "day"), ["second"])]
             return found
         found.append(collapse(literal.text))
         with suppress(ValueError):
@@ -327,7 +350,7 @@ class Columns:
         while isinstance(of, Call) and of.of is not None:
             of = of.of
         if isinstance(of, Binary) and of.operator == "-" and (self._is_time(of.left) or self._is_time(of.right)):
-            return ["day", "year"]
+            return ["day", "second", "year"]
         if isinstance(of, Binary):
             # What is calculated has the unit of one of its parts.
             return list(dict.fromkeys([*self._own_units(of.left), *self._own_units(of.right)]))
@@ -340,7 +363,12 @@ def _as_cell(text: str) -> list[Value]:
     """What the cell of a text would be that has one honest reading: "$1.2M", "10%", "5 May 2021". Of
     a number with a comma it is the one where that separates thousands.
     """
-    read = [one for one in readings(text) if one.family in ("number", "time") and one.tag not in UNSURE]
+    every = readings(text)
+    clock: list[Value] = [one.value for one in every if one.family == "clock" and isinstance(one.value, Quantity)]
+    if clock:
+        # 4:27 is a duration or a time of day, which have different units.
+        return clock
+    read = [one for one in every if one.family in ("number", "time") and one.tag not in UNSURE]
     read = [one for one in read if one.tag != "eu"] or read
     values = {one.value: None for one in read}
     return list(values) if len(values) == 1 else []

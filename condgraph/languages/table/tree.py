@@ -50,7 +50,7 @@ class Text:
 @dataclass(frozen=True, slots=True)
 class Call:
     """A function by its name as it is written, of an expression (none: of the row). `number` is the
-    first argument of `top`; `distinct` stands in `count(distinct x)`.
+    first argument of `top`; `distinct` stands in `count(distinct x)`; `options` are the arguments before `of`.
     """
 
     function: str
@@ -58,6 +58,7 @@ class Call:
     number: int | None = None
     distinct: bool = False
     span: Span = None
+    options: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ def title(of: Expression) -> str:
         inside = "" if of.of is None else title(of.of)
         if of.number is not None:
             inside = f"{of.number}, {inside}"
+        for option in reversed(of.options):
+            inside = f"'{option.text}', {inside}" if isinstance(option, Text) else f"{title(option)}, {inside}"
         return f"{of.function}({'distinct ' if of.distinct else ''}{inside})"
     sides = [f"({title(side)})" if isinstance(side, Binary) else title(side) for side in (of.left, of.right)]
     return f" {of.operator} ".join(sides)
@@ -54,7 +56,8 @@ def _inside(of: Expression) -> Iterator[Path]:
     if isinstance(of, Path):
         yield of
     elif isinstance(of, Call) and of.of is not None:
-        yield from _inside(of.of)
+        for part in (*of.options, of.of):
+            yield from _inside(part)
     elif isinstance(of, Binary):
         yield from _inside(of.left)
         yield from _inside(of.right)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from condgraph.engine.errors import LoadError, shortened
 from condgraph.engine.facts import Ref, Statement
+from condgraph.engine.reading.times import read_duration
 from condgraph.engine.terms import DATATYPE, DIRECTION, LANGUAGE, number_type
 from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, parse_number, text_of
 from condgraph.loaders.base import Reading
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 # -- values ------------------------------------------------------------------------------------------
-# Literals as values: numbers and times are typed, everything else is text with its language or
+# Literals as values: numbers, times and durations are typed, everything else is text with its language or
 # datatype as a qualifier. `Written` handles literals of one value that are written in several ways.
 
 
@@ -47,6 +48,8 @@ _TIMES: Final = {
     XSD + "dateTime": Precision.SECOND,
     XSD + "dateTimeStamp": Precision.SECOND,
 }
+_DURATIONS: Final = frozenset({XSD + "duration", XSD + "dayTimeDuration", XSD + "yearMonthDuration"})
+_DURATION_READ: Final = "durations are read in seconds, or in months where they have only years and months; their texts are kept"
 _ZONE: Final = re.compile(r"(?:Z|[+-]\d\d:\d\d)$", re.ASCII)
 _FRACTION: Final = re.compile(r"(:\d\d)\.\d+", re.ASCII)
 
@@ -90,6 +93,8 @@ def read_literal(literal: pyoxigraph.Literal) -> Read:
         if truth is not None:
             return truth, (), _raw(text, truth), None
         warning = f"{_show(text)} cannot be read as {_short(datatype)}; kept as text"
+    elif datatype in _DURATIONS and (duration := read_duration(text.strip())) is not None:
+        return duration, ((DATATYPE, datatype),), _raw(text, text_of(duration)), _DURATION_READ
     plain, raw = _plain(text)
     return plain, ((DATATYPE, datatype),), raw, warning
 

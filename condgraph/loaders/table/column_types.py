@@ -48,6 +48,8 @@ type, and the `ColumnType` reads the cells. The rules:
   like "kick-off", say time of day; parts of a second, more than 23 in front, or a header like
   "length" say duration. Otherwise a column whose last parts are all multiples of five is times of
   day, and any other durations; one such cell alone stays text.
+- **PT1H30M** and **P1Y2M** are durations, in seconds and in months, where every cell is such a one; a column with another
+  cell (P1M3D, which is neither) stays text. Either is a warning.
 - Dates that all have the time 00:00:00 are days.
 """
 
@@ -243,6 +245,7 @@ _LISTS: Final = "cells such as 101,102 are read as lists, each number a value of
 _MAYBE_LISTS: Final = "numbers such as 101,102 may be lists and are read as 101102; types= with text keeps the cells"
 _SIDES: Final = "amounts marked {} are read as negative, those marked {} as positive; types= with text keeps the cells"
 _SOLL: Final = re.compile(r"\b(?:soll|haben)\b").search
+_PERIODS: Final = "durations such as PT1H30M and P1Y2M are read in seconds and in months; types= with text keeps the cells"
 _DECIMAL: Final = "; decimal= with a comma or a point decides"
 #: Shapes of a column with the number of cells, and of distinct texts, that have it.
 Shapes: TypeAlias = Mapping[Shape, Sequence[int]]
@@ -665,6 +668,11 @@ class _Evidence:
         return bool(hinted) or self.header.rstrip(":") in YEAR_HEADERS or times * 10 >= capable
 
     def clock(self) -> ColumnType:
+        if (periods := self.has("period")[0]) and periods == self.cells:
+            self.remarks["clock"] = _PERIODS
+            return ColumnType("clock", ("period",))
+        if periods * 2 > self.cells:
+            self.remarks["text"] = "durations such as PT1H30M stay text, as other cells of the column are none in seconds or months"
         durations, times = self.has("dur", but="tod"), self.has("tod", but="dur")
         if self.has("ratio")[0]:
             return ColumnType("clock")

@@ -40,9 +40,12 @@ _DOUBTFUL: Final = sorted(
     for word in (
         *("jan feb mar apr may jun jul aug sep oct nov dec mon tue wed thu fri sat sun " + CODES.replace("|", " ")).split(),
         *(mark + after for mark in ("dr", "cr") for after in " .$0123456789"),
+        *(f"pt{after}" for after in "+-0123456789"),
     )
 )
-_DOUBTFUL_TWO: Final = [int.from_bytes(word, "big") for word in (b"rs", b"ad", b"bc")]
+_DOUBTFUL_TWO: Final = [
+    int.from_bytes(word, "big") for word in (b"rs", b"ad", b"bc", *(b"p%c" % after for after in b"+-0123456789"))
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,89 @@
+"""Parts of times, times cut to a coarser unit, and moments on the clocks of a time zone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.operands import Inapplicable
+from condgraph.engine.values import DAY_SECONDS, OPEN_START, Precision, Quantity, Time, civil
+
+#: The units that a time is cut to.
+TRUNCATIONS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+#: The precision that a time must have for a part of it.
+_EXACTLY: Final = {
+    "year": Precision.YEAR,
+    "quarter": Precision.MONTH,
+    "month": Precision.MONTH,
+    "week": Precision.DAY,
+    "day": Precision.DAY,
+    "weekday": Precision.DAY,
+}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: The moments that time zones are known for: the years from 1 to 9999, less a day at each end.
+_FIRST: Final = int((datetime(1, 1, 2, tzinfo=UTC) - _EPOCH).total_seconds())
+_LAST: Final = int((datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH).total_seconds())
+
+
+def _begin(value: Time, what: str, name: str) -> tuple[int, int]:
+    """The day and the second of it in which a time begins, if it is exact enough."""
+    exactly = _EXACTLY.get(what, Precision.SECOND)
+    known = value.start > OPEN_START and (value.precision is Precision.SPAN or value.precision >= exactly)
+    if not known or (exactly is Precision.SECOND and value.precision is Precision.SPAN):
+        raise Inapplicable(f"{name}: no {what} in the time")
+    return divmod(value.start, DAY_SECONDS)
+
+
+def part_of_time(value: Time, what: str, name: str) -> Quantity:
+    """A part of the moment in which a time begins: weekdays count from 1, a Monday, as in ISO 8601."""
+    days, seconds = _begin(value, what, name)
+    if what == "weekday":
+        # 1970-01-01 was a Thursday.
+        return Quantity((days + 3) % 7 + 1)
+    if what not in _EXACTLY:
+        return Quantity({"hour": seconds // 3600, "minute": seconds // 60 % 60, "second": seconds % 60}[what])
+    year, month, day = civil(days)
+    return Quantity({"year": year, "quarter": (month + 2) // 3, "month": month, "day": day}[what])
+
+
+def truncated(value: Time, unit: str, name: str) -> Time:
+    """The year, month or day in which a time begins; the first day of the quarter or week, which begins on Monday; the first
+    second of the hour or minute.
+    """
+    days, seconds = _begin(value, unit, name)
+    if unit == "week":
+        return Time.day(*civil(days - (days + 3) % 7))
+    if unit not in _EXACTLY:
+        start = value.start - seconds % {"hour": 3600, "minute": 60, "second": 1}[unit]
+        return Time(start, start + 1, Precision.SECOND)
+    year, month, day = civil(days)
+    if unit == "quarter":
+        return Time.day(year, (month - 1) // 3 * 3 + 1, 1)
+    return Time.year(year) if unit == "year" else Time.month(year, month) if unit == "month" else Time.day(year, month, day)
+
+
+@lru_cache(maxsize=64)
+def zone_of(name: str) -> ZoneInfo:
+    """A time zone by its name in the IANA database; raises `OptionError` for another one."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        known = sorted(available_timezones())
+        like = nearest(name, known)
+        hint = f"like it: {', '.join(like)}" if like else "names are those of the IANA database, as in Europe/Berlin"
+        raise OptionError(f"there is no time zone {name[:60]!r}", hint=hint) from None
+
+
+def in_zone(value: Time, zone: str, name: str) -> Time:
+    """A moment of UTC as the clocks of a zone show it."""
+    if value.precision is not Precision.SECOND:
+        raise Inapplicable(f"{name}: no moment to the second")
+    if not _FIRST <= value.start < _LAST:
+        raise Inapplicable(f"{name}: no time zone is known for the year")
+    offset = (_EPOCH + timedelta(seconds=value.start)).astimezone(zone_of(zone)).utcoffset()
+    assert offset is not None
+    start = value.start + int(offset.total_seconds())
+    return Time(start, start + 1, Precision.SECOND)
