@@ -20,19 +20,15 @@ are null between values that have no common order, and always null for maps, ent
 is equal to nothing and neither less nor greater. `ORDER BY`, `min` and `max` use the total order of
 `execute.expressions.order_key`; `DISTINCT` and groups the equivalence by which null is null.
 
-**Errors.** A type that an operator or function is not defined for raises a `LiteralError` that names
-it. Integers have any size. Division of an integer by zero is an error; of a float it is infinite or
-NaN.
+**Errors.** A type that an operator or function is not defined for raises a `PlanError` that names it.
+Integers have any size. Division of an integer by zero is an error; of a float it is infinite or NaN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
-
-if TYPE_CHECKING:
-    from condgraph.engine.algebra.operators import Node
+from typing import Any, Final, Literal, TypeAlias
 
 ComparisonOperator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
 ArithmeticOperator: TypeAlias = Literal["+", "-", "*", "/", "%", "^"]
@@ -41,16 +37,12 @@ Quantifier: TypeAlias = Literal["all", "any", "none", "single"]
 
 
 class Expression:
-    """A value for each row. `parts` are the expressions it is made of, `plans` the operators."""
+    """A value for each row. `parts` are the expressions that it is made of."""
 
     __slots__ = ()
 
     def parts(self) -> tuple[Expression, ...]:
         """The expressions that it takes, in order."""
-        return ()
-
-    def plans(self) -> tuple[Node, ...]:
-        """The operators whose rows it reads, once for each row of its own."""
         return ()
 
     def bound(self) -> tuple[str, ...]:
@@ -88,7 +80,7 @@ class Property(Expression):
     of a date or duration a component (`year`).
 
     Null where there is none. Several values of one key are a list, in the order of values; a value
-    that is not known is null. Other types raise `LiteralError`.
+    that is not known is null. Other types raise `PlanError`.
     """
 
     of: Expression
@@ -359,58 +351,6 @@ class Reduce(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Exists(Expression):
-    """Whether a plan has rows, with the variables of this row bound in it; never null."""
-
-    plan: Node
-
-    def plans(self) -> tuple[Node, ...]:
-        return (self.plan,)
-
-
-@dataclass(frozen=True, slots=True)
-class CountRows(Expression):
-    """How many rows a plan has, with the variables of this row bound in it; never null."""
-
-    plan: Node
-
-    def plans(self) -> tuple[Node, ...]:
-        return (self.plan,)
-
-
-@dataclass(frozen=True, slots=True)
-class CollectRows(Expression):
-    """The values of a variable in the rows of a plan, in their order, with the variables of this row
-    bound in it; null values are in the list.
-    """
-
-    plan: Node
-    variable: str
-
-    def plans(self) -> tuple[Node, ...]:
-        return (self.plan,)
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate(Expression):
-    """A value for all rows of a group: a function of `AGGREGATES` over the values of `of` that are not
-    null (`distinct`: each once); `count` without `of` counts rows.
-
-    Of no values `count` is 0, `collect` is empty, `sum` 0, and the others null. `sum` and `avg` take
-    numbers, quantities of one dimension, or durations; `argument` is the fraction (0 to 1) of
-    percentiles. It occurs only in the expressions of an operator that groups.
-    """
-
-    function: str
-    of: Expression | None = None
-    distinct: bool = False
-    argument: Expression | None = None
-
-    def parts(self) -> tuple[Expression, ...]:
-        return tuple(part for part in (self.of, self.argument) if part is not None)
-
-
-@dataclass(frozen=True, slots=True)
 class Signature:
     """How many arguments a function takes (`most` None: any number), and whether it is called with
     nulls among them (`nulls`) rather than null.
@@ -430,10 +370,13 @@ def _same(signature: Signature, names: str) -> dict[str, Signature]:
     return dict.fromkeys(names.split(), signature)
 
 
+_MAKERS: Final = ("date", "time", "localtime", "datetime", "localdatetime")
 #: The functions, by names in small letters. Those that are no functions of Cypher:
 #: `path` (an entity, then alternately a statement or list of statements and an entity) is a path,
 #: `quantity` ("4000 m") a quantity, `unit` and `number` its parts, `merged` two maps as one in which the
-#: second wins, `name` and `names` of the entity of a row what it is called.
+#: second wins, `name` what an entity is called. Those that begin with `group_` are aggregates of the list
+#: of values of a group without null: `group_sum` of an empty list is 0, deviations are 0.0, the others null;
+#: sums and means take numbers, quantities of one dimension, or durations.
 FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(
         Signature(1),
@@ -453,25 +396,21 @@ FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(Signature(2, 3), "range substring"),
     **_same(Signature(3), "replace"),
     **_same(Signature(0), "pi e rand randomuuid timestamp"),
+    **{f"{kind}.{clock}": Signature(0) for kind in _MAKERS for clock in ("transaction", "statement", "realtime")},
+    **{f"{kind}.truncate": Signature(2, 3) for kind in _MAKERS},
+    **{kind: Signature(0, 1) for kind in _MAKERS},
+    **_same(Signature(1), "group_sum group_avg group_min group_max group_stdev group_stdevp"),
+    **_same(Signature(2), "group_percentilecont group_percentiledisc"),
     **_same(Signature(1, None, nulls=True), "coalesce path"),
     **_same(Signature(2, nulls=True), "nullif"),
     **_same(Signature(1, nulls=True), "valuetype"),
-    **_same(Signature(0, 1), "date time localtime datetime localdatetime"),
     **_same(Signature(1), "duration datetime.fromepochmillis"),
     **_same(Signature(2), "datetime.fromepoch duration.between duration.indays duration.inmonths duration.inseconds"),
-    **_same(Signature(2, 3), "date.truncate time.truncate localtime.truncate datetime.truncate localdatetime.truncate"),
 }
-
-#: The functions over groups of rows.
-AGGREGATES: Final = frozenset(
-    ("count", "sum", "avg", "min", "max", "collect", "stdev", "stdevp", "percentilecont", "percentiledisc")
-)
 
 
 def walk(root: Expression) -> Iterator[Expression]:
-    """An expression and all that it is made of, without recursion; the plans in it are not looked
-    into.
-    """
+    """An expression and all that it is made of, without recursion."""
     stack = [root]
     while stack:
         item = stack.pop()
@@ -480,9 +419,7 @@ def walk(root: Expression) -> Iterator[Expression]:
 
 
 def variables(root: Expression) -> frozenset[str]:
-    """The variables of a row that an expression takes, without those that it binds itself; the plans
-    in it are not looked into.
-    """
+    """The variables of a row that an expression takes, without those that it binds itself."""
     result: set[str] = set()
     stack: list[tuple[Expression, frozenset[str]]] = [(root, frozenset())]
     while stack:
@@ -499,8 +436,3 @@ def variables(root: Expression) -> frozenset[str]:
         else:
             stack.extend((part, inner) for part in item.parts())
     return frozenset(result)
-
-
-def is_aggregated(root: Expression) -> bool:
-    """Whether an expression has an aggregate in it."""
-    return any(isinstance(item, Aggregate) for item in walk(root))

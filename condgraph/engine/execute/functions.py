@@ -1,0 +1,505 @@
+"""The functions of expressions (`algebra.expressions.FUNCTIONS`) in process, over terms of rows that are
+not null.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import Any, Final
+
+from condgraph.engine import temporal
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import PlanError
+from condgraph.engine.execute.terms import PathAt, type_name
+from condgraph.engine.values import Quantity, Time, as_number, format_number, parse_number, parse_quantity
+
+_NUMBERS: Final = frozenset((int, float, Decimal))
+#: The longest list that a function makes.
+LONGEST_LIST: Final = 10_000_000
+
+
+def _undefined(name: str, *values: Any) -> PlanError:
+    return PlanError(f"{name}() is not defined for {' and '.join(map(type_name, values))}")
+
+
+def integer_of(value: Any, name: str) -> int:
+    """An integer argument; raises `PlanError` for others."""
+    if type(value) is not int:
+        raise PlanError(f"{name} needs an integer, not {type_name(value)}")
+    return value
+
+
+def _number(value: Any, name: str) -> Any:
+    if type(value) not in _NUMBERS:
+        raise _undefined(name, value)
+    return value
+
+
+def _text(value: Any, name: str) -> str:
+    if type(value) is not str:
+        raise _undefined(name, value)
+    return value
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if type(value) is not list:
+        raise _undefined(name, value)
+    return value
+
+
+# -- Lists -------------------------------------------------------------------------------------------
+
+
+def _size(value: Any) -> int:
+    if type(value) in (list, str):
+        return len(value)
+    raise _undefined("size", value)
+
+
+def _length(value: Any) -> int:
+    if type(value) is PathAt:
+        return len(value.statements)
+    raise _undefined("length", value)
+
+
+def _range(start: Any, end: Any, step: Any = 1) -> list[int]:
+    first, last, by = (integer_of(value, "range()") for value in (start, end, step))
+    if by == 0:
+        raise PlanError("range() needs a step that is not 0")
+    numbers = range(first, last + (1 if by > 0 else -1), by)
+    if len(numbers) > LONGEST_LIST:
+        raise PlanError(f"range() would have {len(numbers):,} numbers; at most {LONGEST_LIST:,} are made")
+    check()
+    return list(numbers)
+
+
+def _is_empty(value: Any) -> bool:
+    if type(value) in (list, str, dict):
+        return not value
+    raise _undefined("isEmpty", value)
+
+
+def _reverse(value: Any) -> Any:
+    if type(value) in (list, str):
+        return value[::-1]
+    raise _undefined("reverse", value)
+
+
+# -- Texts -------------------------------------------------------------------------------------------
+
+
+def _stripped(strip: Callable[..., str], name: str, value: Any, characters: Any = None) -> str:
+    return strip(_text(value, name), None if characters is None else _text(characters, name))
+
+
+def _substring(value: Any, start: Any, length: Any = None) -> str:
+    text, first = _text(value, "substring"), integer_of(start, "substring()")
+    count = len(text) if length is None else integer_of(length, "substring()")
+    if first < 0 or count < 0:
+        raise PlanError("substring() needs a start and a length that are not negative")
+    return text[first : first + count]
+
+
+def _part(name: str, value: Any, length: Any) -> str:
+    text, count = _text(value, name), integer_of(length, f"{name}()")
+    if count < 0:
+        raise PlanError(f"{name}() needs a length that is not negative")
+    return text[:count] if name == "left" else text[max(len(text) - count, 0) :]
+
+
+def _split(value: Any, by: Any) -> list[str]:
+    text = _text(value, "split")
+    marks = [_text(mark, "split") for mark in (by if type(by) is list else [by])]
+    for mark in marks[1:]:
+        text = text.replace(mark, marks[0])
+    return text.split(marks[0]) if marks[0] else list(text)
+
+
+def _replace(value: Any, old: Any, new: Any) -> str:
+    text, before, after = (_text(part, "replace") for part in (value, old, new))
+    if len(text) * max(len(after), 1) > 10 * LONGEST_LIST:
+        raise PlanError("replace() would make a text that is too long")
+    return text.replace(before, after)
+
+
+# -- Numbers -----------------------------------------------------------------------------------------
+
+
+def _of_float(name: str, function: Callable[[float], float]) -> Callable[[Any], float]:
+    def result(value: Any) -> float:
+        try:
+            return function(float(_number(value, name)))
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return math.inf
+
+    return result
+
+
+def _absolute(value: Any) -> Any:
+    if isinstance(value, Quantity):
+        number: Any = value.number
+        return Quantity(abs(number), value.unit)
+    return abs(_number(value, "abs"))
+
+
+def _sign(value: Any) -> int:
+    number = value.number if type(value) is Quantity else _number(value, "sign")
+    return (number > 0) - (number < 0)
+
+
+def _logarithm(value: float) -> float:
+    return -math.inf if value == 0 else math.log(value)
+
+
+def _logarithm_10(value: float) -> float:
+    return -math.inf if value == 0 else math.log10(value)
+
+
+def _round(value: Any, places: Any = 0, mode: Any = None) -> float:
+    number, digits = _number(value, "round"), integer_of(places, "round()")
+    kinds = ("UP", "DOWN", "CEILING", "FLOOR", "HALF_UP", "HALF_EVEN", "HALF_DOWN")
+    kind = "HALF_UP" if mode is None else str(mode).upper()
+    if kind not in kinds:
+        raise PlanError(f"round() has no mode {mode!r}; it has {', '.join(kinds)}")
+    if isinstance(number, float) and not math.isfinite(number):
+        return number
+    if not -300 <= digits <= 300:
+        raise PlanError("round() needs a number of places from -300 to 300")
+    # Halves are rounded up, towards positive infinity, where no mode is given.
+    scaled = Fraction(repr(number) if isinstance(number, float) else str(number)) * Fraction(10) ** digits
+    below = math.floor(scaled)
+    half = scaled - below
+    toward_zero = below if scaled >= 0 else math.ceil(scaled)
+    away = math.ceil(scaled) if scaled >= 0 else below
+    nearest = below if half < Fraction(1, 2) else below + 1
+    if half == Fraction(1, 2) and mode is not None:
+        nearest = {"HALF_UP": away, "HALF_DOWN": toward_zero, "HALF_EVEN": below + below % 2}.get(kind, nearest)
+    chosen = {"UP": away, "DOWN": toward_zero, "CEILING": math.ceil(scaled), "FLOOR": below}.get(kind, nearest)
+    return float(Fraction(chosen) / Fraction(10) ** digits)
+
+
+def _whole(name: str, function: Callable[[Any], int], value: Any) -> float:
+    number = _number(value, name)
+    return number if isinstance(number, float) and not math.isfinite(number) else float(function(number))
+
+
+# -- Conversion --------------------------------------------------------------------------------------
+
+
+def float_text(number: float) -> str:
+    """A float as Cypher writes it: `1.0`, `1.5E10`."""
+    if not math.isfinite(number):
+        return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return repr(number)
+    mantissa, _, exponent = f"{number!r}".partition("e") if "e" in repr(number) else _scientific(number)
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+
+
+def _scientific(number: float) -> tuple[str, str, str]:
+    digits = Decimal(repr(number)).normalize()
+    sign, figures, _ = digits.as_tuple()
+    text = "".join(map(str, figures))
+    return f"{'-' * sign}{text[0]}.{text[1:] or '0'}", "e", str(digits.adjusted())
+
+
+def text_of_value(value: Any) -> str | None:
+    """The text of a value (`toString`); None of those that have none."""
+    kind = type(value)
+    if kind is str:
+        return str(value)
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is float:
+        return float_text(value)
+    if kind in (int, Decimal):
+        return format_number(value)
+    if kind in (Quantity, Time, temporal.Duration) or kind in temporal.ORDERED:
+        return str(value)
+    return None
+
+
+def _to_text(value: Any) -> str:
+    result = text_of_value(value)
+    if result is None:
+        raise _undefined("toString", value)
+    return result
+
+
+def _to_truth(value: Any) -> bool | None:
+    if type(value) is bool:
+        return bool(value)
+    if type(value) is int:
+        return value != 0
+    if type(value) is str:
+        return {"true": True, "false": False}.get(value.strip().lower())
+    raise _undefined("toBoolean", value)
+
+
+def _number_in(text: str) -> Any:
+    try:
+        return parse_number(text)
+    except ValueError:
+        return None
+
+
+def _to_integer(value: Any) -> int | None:
+    if type(value) is bool:
+        return int(value)
+    if type(value) is str:
+        value = _number_in(value)
+        if value is None:
+            return None
+    if type(value) is Quantity:
+        value = value.number
+    if type(value) in _NUMBERS:
+        return int(value) if math.isfinite(value) else None
+    raise _undefined("toInteger", value)
+
+
+def _to_float(value: Any) -> float | None:
+    if type(value) is str:
+        value = _number_in(value)
+        if value is None:
+            return None
+    if type(value) is Quantity:
+        value = value.number
+    if type(value) in _NUMBERS:
+        try:
+            return float(value)
+        except OverflowError:
+            return math.copysign(math.inf, value)
+    raise _undefined("toFloat", value)
+
+
+def _or_null(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def result(value: Any) -> Any:
+        try:
+            return function(value)
+        except PlanError:
+            return None
+
+    return result
+
+
+def _each(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    convert = _or_null(function)
+    return lambda value: [None if item is None else convert(item) for item in _list(value, name)]
+
+
+def _quantity(value: Any) -> Any:
+    if type(value) is str:
+        try:
+            made = parse_quantity(value)
+        except ValueError as error:
+            raise PlanError(f"quantity() needs a number and a unit, such as '4000 m': {error}") from None
+        return made
+    if type(value) in (Quantity, *_NUMBERS):
+        return value
+    raise _undefined("quantity", value)
+
+
+def _unit(value: Any) -> str | None:
+    return value.unit if type(value) is Quantity else None
+
+
+def _number_part(value: Any) -> Any:
+    return value.number if type(value) is Quantity else _number(value, "number")
+
+
+_VALUE_TYPES: Final = {
+    type(None): "NULL", bool: "BOOLEAN NOT NULL", int: "INTEGER NOT NULL", float: "FLOAT NOT NULL", str: "STRING NOT NULL",
+    list: "LIST<ANY> NOT NULL", dict: "MAP NOT NULL", Time: "DATE NOT NULL", temporal.Duration: "DURATION NOT NULL",
+    PathAt: "PATH NOT NULL",
+}  # fmt: skip
+
+
+def _value_type(value: Any) -> str:
+    known = {"EntityAt": "NODE NOT NULL", "StatementAt": "RELATIONSHIP NOT NULL"}
+    return _VALUE_TYPES.get(type(value)) or known.get(type(value).__name__) or f"{type(value).__name__.upper()} NOT NULL"
+
+
+def _merged(first: Any, second: Any) -> dict[str, Any]:
+    if type(first) is not dict or type(second) is not dict:
+        raise _undefined("merged", first, second)
+    return first | second
+
+
+def _null_if(first: Any, second: Any) -> Any:
+    from condgraph.engine.execute.expressions import equal
+
+    return None if equal(first, second) else first
+
+
+# -- Functions of all values of a group --------------------------------------------------------------
+
+
+def _sum(values: Any) -> Any:
+    if not values:
+        return 0
+    kinds = set(map(type, values))
+    if kinds <= {int}:
+        return sum(values)
+    if kinds <= _NUMBERS:
+        return math.fsum(values) if float in kinds else as_number(sum(map(Fraction, values), Fraction(0)))
+    from condgraph.engine.execute.expressions import add_values
+
+    result = values[0]
+    if type(result) not in (Quantity, temporal.Duration):
+        raise _undefined("sum", *list(dict.fromkeys(values))[:2])
+    for value in values[1:]:
+        result = add_values(result, value)
+    return result
+
+
+def _average(values: Any) -> Any:
+    if not values:
+        return None
+    total = _sum(values)
+    if type(total) is Quantity:
+        return Quantity(float(total.number) / len(values), total.unit)
+    if type(total) is temporal.Duration:
+        return total.times(len(values), divided=True)
+    return float(Fraction(total) / len(values)) if math.isfinite(total) else total / len(values)
+
+
+def _extreme(values: Any, *, largest: bool) -> Any:
+    from condgraph.engine.execute.expressions import order_key
+
+    if not values:
+        return None
+    return max(values, key=order_key) if largest else min(values, key=order_key)
+
+
+def _deviation(values: Any, *, sample: bool) -> Any:
+    numbers = [float(_number(value, "stdev")) for value in values]
+    if len(numbers) < 1 + sample:
+        return 0.0
+    return statistics.stdev(numbers) if sample else statistics.pstdev(numbers)
+
+
+def _percentile(values: Any, part: Any, *, discrete: bool) -> Any:
+    if type(part) not in _NUMBERS or not 0 <= part <= 1:
+        raise PlanError(f"a percentile is a number from 0 to 1, not {part!r}")
+    numbers = sorted(_number(value, "percentile") for value in values)
+    if not numbers:
+        return None
+    if discrete:
+        place = math.ceil(part * len(numbers)) - 1
+        return numbers[max(place, 0)]
+    place = part * (len(numbers) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(numbers) - 1)
+    return float(numbers[low]) + (float(numbers[high]) - float(numbers[low])) * (place - low)
+
+
+#: The aggregates other than `count` and `collect`, as functions of the list of values of a group that
+#: are not null.
+GROUP_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "sum": _sum,
+    "avg": _average,
+    "min": partial(_extreme, largest=False),
+    "max": partial(_extreme, largest=True),
+    "stdev": partial(_deviation, sample=True),
+    "stdevp": partial(_deviation, sample=False),
+    "percentilecont": partial(_percentile, discrete=False),
+    "percentiledisc": partial(_percentile, discrete=True),
+}
+
+
+# -- The table ---------------------------------------------------------------------------------------
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+_FLOATS: Final[dict[str, Callable[[float], float]]] = {
+    "sqrt": math.sqrt, "exp": math.exp, "log": _logarithm, "log10": _logarithm_10, "sin": math.sin, "cos": math.cos,
+    "tan": math.tan, "cot": lambda x: 1 / math.tan(x) if x else math.inf, "asin": math.asin, "acos": math.acos, "atan": math.atan,
+    "degrees": math.degrees, "radians": math.radians, "haversin": lambda x: (1 - math.cos(x)) / 2,
+}  # fmt: skip
+
+#: The functions that need no graph.
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    **{name: _of_float(name, function) for name, function in _FLOATS.items()},
+    **{f"group_{name}": function for name, function in GROUP_FUNCTIONS.items()},
+    "size": _size,
+    "length": _length,
+    "char_length": lambda value: len(_text(value, "char_length")),
+    "character_length": lambda value: len(_text(value, "character_length")),
+    "isempty": _is_empty,
+    "head": lambda value: next(iter(_list(value, "head")), None),
+    "last": lambda value: _list(value, "last")[-1] if value else None,
+    "tail": lambda value: _list(value, "tail")[1:],
+    "reverse": _reverse,
+    "range": _range,
+    "tolower": lambda value: _text(value, "toLower").lower(),
+    "lower": lambda value: _text(value, "lower").lower(),
+    "toupper": lambda value: _text(value, "toUpper").upper(),
+    "upper": lambda value: _text(value, "upper").upper(),
+    "trim": lambda value: _text(value, "trim").strip(),
+    "btrim": partial(_stripped, str.strip, "btrim"),
+    "ltrim": partial(_stripped, str.lstrip, "ltrim"),
+    "rtrim": partial(_stripped, str.rstrip, "rtrim"),
+    "substring": _substring,
+    "left": partial(_part, "left"),
+    "right": partial(_part, "right"),
+    "split": _split,
+    "replace": _replace,
+    "abs": _absolute,
+    "sign": _sign,
+    "ceil": partial(_whole, "ceil", math.ceil),
+    "floor": partial(_whole, "floor", math.floor),
+    "round": _round,
+    "atan2": lambda y, x: math.atan2(_number(y, "atan2"), _number(x, "atan2")),
+    "isnan": lambda value: bool(_number(value, "isNaN") != value),
+    "pi": lambda: math.pi,
+    "e": lambda: math.e,
+    "rand": random.random,
+    "randomuuid": lambda: str(uuid.uuid4()),
+    "toboolean": _to_truth,
+    "tointeger": _to_integer,
+    "tofloat": _to_float,
+    "tostring": _to_text,
+    "tobooleanornull": _or_null(_to_truth),
+    "tointegerornull": _or_null(_to_integer),
+    "tofloatornull": _or_null(_to_float),
+    "tostringornull": text_of_value,
+    "tobooleanlist": _each("toBooleanList", _to_truth),
+    "tointegerlist": _each("toIntegerList", _to_integer),
+    "tofloatlist": _each("toFloatList", _to_float),
+    "tostringlist": _each("toStringList", _to_text),
+    "coalesce": _first,
+    "nullif": _null_if,
+    "valuetype": _value_type,
+    "quantity": _quantity,
+    "unit": _unit,
+    "number": _number_part,
+    "merged": _merged,
+    "duration": temporal.duration,
+    "duration.between": temporal.between,
+    "duration.inmonths": temporal.in_months,
+    "duration.indays": temporal.in_days,
+    "duration.inseconds": temporal.in_seconds,
+    "datetime.fromepoch": temporal.from_epoch,
+    "datetime.fromepochmillis": temporal.from_epoch_millis,
+    **temporal.MAKERS,
+    **{f"{kind}.truncate": partial(temporal.truncate, kind) for kind in temporal.MAKERS},
+}
+
+#: The functions that look at the graph: the methods of `GraphTerms`.
+GRAPH_FUNCTIONS: Final = {
+    "id": "id", "elementid": "element_id", "type": "type", "labels": "labels", "keys": "keys", "properties": "properties",
+    "startnode": "start_node", "endnode": "end_node", "nodes": "nodes", "relationships": "relationships", "name": "name",
+    "path": "path",
+}  # fmt: skip

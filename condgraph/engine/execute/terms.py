@@ -1,0 +1,352 @@
+"""The terms of rows in process: entities and statements by their numbers in a snapshot, and what a
+snapshot says of them.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from condgraph.engine import temporal
+from condgraph.engine.errors import PlanError
+from condgraph.engine.facts import EntityKind, Ref
+from condgraph.engine.schema import table_of
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, Value
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class EntityAt:
+    """An entity, by its number."""
+
+    number: int
+
+    @property
+    def order(self) -> int:
+        """Its place among all entities."""
+        return self.number
+
+
+@dataclass(frozen=True, slots=True)
+class StatementAt:
+    """A statement, by its number."""
+
+    number: int
+
+    @property
+    def order(self) -> int:
+        """Its place among all statements."""
+        return self.number
+
+
+@dataclass(frozen=True, slots=True)
+class PathAt:
+    """A path: its entities in order, and the statement between each two of them."""
+
+    entities: tuple[int, ...]
+    statements: tuple[int, ...]
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The numbers of what it passes, in turn."""
+        rest = zip(self.statements, self.entities[1:], strict=True)
+        return (self.entities[0], *(number for step in rest for number in step))
+
+
+#: What messages call the types of terms.
+_TYPE_NAMES: Final[dict[type, str]] = {
+    type(None): "null", bool: "a truth value", int: "an integer", float: "a float", str: "a text", list: "a list",
+    dict: "a map", Quantity: "a quantity with a unit", Time: "a time", EntityAt: "a node", StatementAt: "a relationship",
+    PathAt: "a path", temporal.Duration: "a duration",
+}  # fmt: skip
+
+
+def type_name(value: Any) -> str:
+    """The type of a term, in words."""
+    return _TYPE_NAMES.get(type(value), f"a {type(value).__name__}")
+
+
+@dataclass(slots=True)
+class _Key:
+    """A key of attributes or qualifiers: its number, the statements that it is the predicate of, and how
+    its numbers and texts are read.
+    """
+
+    number: int
+    low: int
+    high: int
+    floats: bool
+    truths: bool
+
+
+class GraphTerms:
+    """What a snapshot says of entities and statements; functions over them are methods.
+
+    With `touched` every statement that a value is read from is added to it, so that evidence can name
+    them.
+    """
+
+    def __init__(self, snapshot: Snapshot, touched: set[int] | None = None) -> None:
+        self._snapshot = snapshot
+        self._touched = touched
+        #: Nanoseconds since 1970 at which functions of the clock are asked.
+        self.clock = time.time_ns()
+        kept = snapshot.schema.kept
+        self._attributes: dict[str, _Key] = kept.setdefault("attribute keys", {})
+        self._qualifiers: dict[str, _Key] = kept.setdefault("qualifier keys", {})
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def value(self, term: Any, key: str) -> Any:
+        """The value of a key of a term (`Property`)."""
+        if term is None:
+            return None
+        kind = type(term)
+        if kind is EntityAt:
+            return self._one(self._attribute_values(term.number, self._attribute(key)))
+        if kind is StatementAt:
+            return self._one(self._qualifier_values(term.number, key).get(key, []))
+        if kind is dict:
+            return term.get(key)
+        try:
+            return temporal.component(term, key)
+        except KeyError:
+            raise PlanError(f"{type_name(term)} has no property {key!r}") from None
+
+    @staticmethod
+    def _one(values: list[Any]) -> Any:
+        return None if not values else values[0] if len(values) == 1 else values
+
+    def _attribute(self, key: str) -> _Key:
+        known = self._attributes.get(key)
+        if known is None:
+            snapshot = self._snapshot
+            number = snapshot.predicate(key)
+            low, high = snapshot.attribute_offsets[number : number + 2].tolist() if number >= 0 else (0, 0)
+            groups = snapshot.groups(low, high) if low < high else []
+            known = self._attributes[key] = self._read_as("att", number, low, high, groups)
+        return known
+
+    def _read_as(self, family: str, number: int, low: int, high: int, groups: list[tuple[Kind, str, int, int]]) -> _Key:
+        """Numbers without unit are floats if some are not whole, texts truth values if all are."""
+        cells, texts = self._snapshot.ordered(family), self._snapshot.texts
+        truths, known = {texts.find("true"), texts.find("false")}, [True]
+        floats = False
+        for kind, unit, begin, end in groups:
+            if kind is Kind.QUANTITY and unit == NO_UNIT:
+                numbers = cells.column("a", begin, end).view(np.float64)
+                floats = floats or bool((np.isfinite(numbers) & (numbers != np.floor(numbers))).any())
+            elif kind is Kind.TEXT:
+                known.append(set(np.unique(cells.column("ref", begin, end)).tolist()) <= truths)
+        return _Key(number, low, high, floats, all(known) and len(known) > 1)
+
+    def _attribute_values(self, entity: int, key: _Key) -> list[Any]:
+        snapshot = self._snapshot
+        if key.low == key.high:
+            return []
+        base = snapshot.relations
+        found = snapshot.outgoing(entity, base + key.low, base + key.high)
+        if not len(found):
+            return []
+        numbers = found.tolist()
+        if self._touched is not None:
+            self._touched.update(numbers)
+        values = (self._plain(snapshot.value("att", number - base), key) for number in numbers)
+        return [value for value in values if value is not None]
+
+    def _plain(self, value: Ref | Value, key: _Key) -> Any:
+        """A value as expressions have it."""
+        kind = type(value)
+        if kind is Quantity:
+            assert isinstance(value, Quantity)
+            if value.unit != NO_UNIT:
+                return value
+            return float(value.number) if key.floats and type(value.number) is int else value.number
+        if kind is str:
+            return value == "true" if key.truths else value
+        if value is UNKNOWN:
+            return None
+        return EntityAt(self._snapshot.identified(value.id)) if isinstance(value, Ref) else value
+
+    def _qualifier_values(self, statement: int, only: str | None = None) -> dict[str, list[Any]]:
+        """The values of the qualifiers of a statement by their keys."""
+        snapshot = self._snapshot
+        _, numbers = snapshot.qualifiers(np.array([statement], np.int32))
+        if self._touched is not None:
+            self._touched.add(statement)
+        if not len(numbers):
+            return {}
+        wanted = None if only is None else snapshot.predicate(only)
+        keys = snapshot.arrays.view("q.key")
+        result: dict[str, list[Any]] = {}
+        for number in numbers.tolist():
+            if wanted is not None and keys[number] != wanted:
+                continue
+            name = snapshot.predicate_name(keys[number])
+            known = self._qualifiers.get(name)
+            if known is None:
+                groups = snapshot.qualifier_groups(keys[number])
+                known = self._qualifiers[name] = self._read_as("q", keys[number], 0, 0, groups)
+            value = self._plain(snapshot.value("q", number), known)
+            if value is not None:
+                result.setdefault(name, []).append(value)
+        return result
+
+    def properties(self, term: Any) -> dict[str, Any]:
+        """All properties of a term as a map: attributes, or qualifiers."""
+        kind = type(term)
+        if kind is dict:
+            return dict(term)
+        if kind is StatementAt:
+            return {key: self._one(values) for key, values in self._qualifier_values(term.number).items()}
+        if kind is not EntityAt:
+            raise PlanError(f"properties() is not defined for {type_name(term)}")
+        snapshot = self._snapshot
+        found = snapshot.outgoing(term.number, snapshot.relations, snapshot.statements)
+        names = map(snapshot.predicate_name, dict.fromkeys(snapshot.predicates(found).tolist()))
+        values = ((name, self._one(self._attribute_values(term.number, self._attribute(name)))) for name in names)
+        return {name: value for name, value in values if value is not None}
+
+    def keys(self, term: Any) -> list[str]:
+        """The keys of the properties of a term."""
+        if type(term) is dict:
+            return list(term)
+        return list(self.properties(term))
+
+    # -- labels ------------------------------------------------------------------------------------
+
+    def has_concept(self, term: Any, names: tuple[str, ...]) -> bool | None:
+        """Whether a term is in one of some concepts (`HasConcept`)."""
+        if term is None:
+            return None
+        if type(term) is StatementAt:
+            return self.type(term) in names
+        if type(term) is not EntityAt:
+            raise PlanError(f"labels are not defined for {type_name(term)}")
+        return any(self._is(term.number, name) for name in names)
+
+    def _is(self, entity: int, name: str) -> bool:
+        snapshot = self._snapshot
+        concepts = snapshot.concepts_named(name)
+        if concepts:
+            return bool(snapshot.member_mask(concepts)[entity])
+        table = table_of(name, snapshot.schema.tables)
+        return table is not None and self._table(entity) == table
+
+    def _table(self, entity: int) -> str | None:
+        """The table whose row an entity is."""
+        snapshot = self._snapshot
+        owners = snapshot.arrays.get("ent.source")
+        if not len(owners) or snapshot.entity_kind[entity] != EntityKind.ROW or owners[entity] < 0:
+            return None
+        return snapshot.schema.sources[int(owners[entity])]
+
+    def labels(self, term: Any) -> list[str]:
+        """The names of the concepts that an entity is an instance of, closed under subclass, and the table
+        whose row it is; in order.
+        """
+        if type(term) is not EntityAt:
+            raise PlanError(f"labels() is not defined for {type_name(term)}")
+        snapshot = self._snapshot
+        members, concepts, parents = self._memberships
+        low, high = np.searchsorted(members, [term.number, term.number + 1])
+        waiting, result = concepts[low:high].tolist(), set()
+        while waiting:
+            concept = waiting.pop()
+            if concept not in result:
+                result.add(concept)
+                waiting.extend(parents.get(concept, ()))
+        names = {snapshot.name(concept) for concept in result}
+        if (table := self._table(term.number)) is not None:
+            short = table.rpartition("/")[2]
+            names.add(short if table_of(short, snapshot.schema.tables) == table else table)
+        return sorted(names)
+
+    @property
+    def _memberships(self) -> tuple[Any, Any, dict[int, list[int]]]:
+        """Members in order next to their concepts, and the concepts above each."""
+        kept = self._snapshot.schema.kept
+        known = kept.get("labels of entities")
+        if known is None:
+            get = self._snapshot.arrays.get
+            order = np.argsort(get("mem.e"), kind="stable")
+            parents: dict[int, list[int]] = {}
+            for child, parent in zip(get("sub.c").tolist(), get("sub.p").tolist(), strict=True):
+                parents.setdefault(child, []).append(parent)
+            known = kept["labels of entities"] = get("mem.e")[order], get("mem.c")[order], parents
+        result: tuple[Any, Any, dict[int, list[int]]] = known
+        return result
+
+    # -- entities and statements -------------------------------------------------------------------
+
+    def id(self, term: Any) -> int:
+        """A number of an entity or statement, the same as long as the graph does not change."""
+        if type(term) in (EntityAt, StatementAt):
+            return int(term.number)
+        raise PlanError(f"id() is not defined for {type_name(term)}")
+
+    def element_id(self, term: Any) -> str:
+        """The id of an entity; of a statement its number, as a text."""
+        if type(term) is EntityAt:
+            return self._snapshot.ident(term.number)
+        return str(self.id(term))
+
+    def name(self, term: Any) -> str:
+        """The name of an entity."""
+        if type(term) is not EntityAt:
+            raise PlanError(f"{type_name(term)} has no name")
+        return self._snapshot.name(term.number)
+
+    def type(self, term: Any) -> str:
+        """The predicate of a statement."""
+        if type(term) is not StatementAt:
+            raise PlanError(f"type() is not defined for {type_name(term)}")
+        return self._snapshot.predicate_name(self._snapshot.predicate_of(term.number))
+
+    def start_node(self, term: Any) -> EntityAt:
+        """The subject of a statement."""
+        if type(term) is not StatementAt:
+            raise PlanError(f"startNode() is not defined for {type_name(term)}")
+        return EntityAt(int(self._snapshot.relation_subject[term.number]))
+
+    def end_node(self, term: Any) -> EntityAt:
+        """The object of a statement."""
+        if type(term) is not StatementAt:
+            raise PlanError(f"endNode() is not defined for {type_name(term)}")
+        return EntityAt(int(self._snapshot.relation_object[term.number]))
+
+    def path(self, *parts: Any) -> PathAt | None:
+        """A path of an entity, and alternately a statement, or a list of them, and an entity; null if one
+        of them is.
+        """
+        if any(part is None for part in parts):
+            return None
+        entities, statements = [parts[0].number], []
+        for step, end in zip(parts[1::2], parts[2::2], strict=True):
+            for statement in step if type(step) is list else [step]:
+                subject = int(self._snapshot.relation_subject[statement.number])
+                target = int(self._snapshot.relation_object[statement.number])
+                entities.append(target if subject == entities[-1] else subject)
+                statements.append(statement.number)
+            if entities[-1] != end.number:
+                raise PlanError("the parts of a path do not follow each other")
+        return PathAt(tuple(entities), tuple(statements))
+
+    @staticmethod
+    def nodes(term: Any) -> list[EntityAt]:
+        """The entities of a path."""
+        if type(term) is not PathAt:
+            raise PlanError(f"nodes() is not defined for {type_name(term)}")
+        return [EntityAt(number) for number in term.entities]
+
+    @staticmethod
+    def relationships(term: Any) -> list[StatementAt]:
+        """The statements of a path."""
+        if type(term) is not PathAt:
+            raise PlanError(f"relationships() is not defined for {type_name(term)}")
+        return [StatementAt(number) for number in term.statements]

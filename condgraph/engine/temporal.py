@@ -1,0 +1,895 @@
+"""Times of day, datetimes and durations to the nanosecond, as expressions compute with them. A date is
+a `values.Time` of a day.
+
+Fields, ISO 8601 forms, truncation and arithmetic are those of Cypher's temporal types: a duration has
+months, days and seconds, which are not converted into each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache, total_ordering
+from typing import Any, Final, TypeAlias
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from condgraph.engine.errors import LiteralError, shortened
+from condgraph.engine.values import DAY_SECONDS, OPEN_START, UNKNOWN_END, Precision, Time, civil, days_in_month
+
+NANOS: Final = 1_000_000_000
+DAY_NANOS: Final = DAY_SECONDS * NANOS
+#: Seconds of an average month, by which fractions of months are turned into days.
+_MONTH_SECONDS: Final = 2_629_746
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LocalTime:
+    """A time of day without a zone: nanoseconds from midnight."""
+
+    nanos: int
+
+    def __str__(self) -> str:
+        return _clock_text(self.nanos)
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class ZonedTime:
+    """A time of day in a zone, by its offset in seconds."""
+
+    nanos: int
+    offset: int
+
+    @property
+    def instant(self) -> int:
+        """Nanoseconds from midnight in UTC."""
+        return self.nanos - self.offset * NANOS
+
+    def __lt__(self, other: ZonedTime) -> bool:
+        return (self.instant, self.offset) < (other.instant, other.offset)
+
+    def __str__(self) -> str:
+        return _clock_text(self.nanos) + _offset_text(self.offset)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LocalDateTime:
+    """A day, counted from 1970-01-01, and a time of day, in nanoseconds, without a zone."""
+
+    days: int
+    nanos: int
+
+    def __str__(self) -> str:
+        return f"{_day_of(self.days)}T{_clock_text(self.nanos)}"
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class ZonedDateTime:
+    """A day and time of day in a zone, by its offset in seconds and the name of its region, if it has one."""
+
+    days: int
+    nanos: int
+    offset: int
+    region: str | None = None
+
+    @property
+    def instant(self) -> int:
+        """Nanoseconds from 1970-01-01 in UTC."""
+        return self.days * DAY_NANOS + self.nanos - self.offset * NANOS
+
+    def __lt__(self, other: ZonedDateTime) -> bool:
+        return (self.instant, self.offset) < (other.instant, other.offset)
+
+    def __str__(self) -> str:
+        region = "" if self.region is None else f"[{self.region}]"
+        return f"{_day_of(self.days)}T{_clock_text(self.nanos)}{_offset_text(self.offset)}{region}"
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """Months, days, seconds, and 0 to 999,999,999 nanoseconds."""
+
+    months: int
+    days: int
+    seconds: int
+    nanos: int
+
+    @classmethod
+    def of(cls, months: Fraction | int = 0, days: Fraction | int = 0, seconds: Fraction | int = 0) -> Duration:
+        """From exact numbers: a fraction of a month becomes days, one of a day seconds."""
+        whole_months = _whole(months)
+        days = days + (months - whole_months) * Fraction(_MONTH_SECONDS, DAY_SECONDS)
+        whole_days = _whole(days)
+        seconds = seconds + (days - whole_days) * DAY_SECONDS
+        whole = _whole(seconds * NANOS)
+        return cls(whole_months, whole_days, *divmod(whole, NANOS))
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Its length with average months, by which durations are sorted."""
+        return self.months * _MONTH_SECONDS + self.days * DAY_SECONDS + self.seconds, self.nanos
+
+    @property
+    def total_nanos(self) -> int:
+        """Its seconds and nanoseconds, in nanoseconds."""
+        return self.seconds * NANOS + self.nanos
+
+    def __neg__(self) -> Duration:
+        return Duration(-self.months, -self.days, *divmod(-self.total_nanos, NANOS))
+
+    def plus(self, other: Duration) -> Duration:
+        """The sum, part by part."""
+        nanos = self.total_nanos + other.total_nanos
+        return Duration(self.months + other.months, self.days + other.days, *divmod(nanos, NANOS))
+
+    def times(self, factor: Any, *, divided: bool = False) -> Duration:
+        """The product with a number, or the quotient by it."""
+        exact = _exact(factor)
+        if divided:
+            exact = 1 / exact
+        return Duration.of(self.months * exact, self.days * exact, Fraction(self.total_nanos, NANOS) * exact)
+
+    def __str__(self) -> str:
+        years, months = _split(self.months, 12)
+        text = "P" + "".join(f"{n}{unit}" for n, unit in ((years, "Y"), (months, "M"), (self.days, "D")) if n)
+        minutes, rest = _split(self.total_nanos, 60 * NANOS)
+        hours, minutes = _split(minutes, 60)
+        clock = "".join(f"{n}{unit}" for n, unit in ((hours, "H"), (minutes, "M")) if n)
+        if rest:
+            seconds, nanos = _split(abs(rest), NANOS)
+            fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
+            clock += f"{'-' * (rest < 0)}{seconds}{fraction}S"
+        if clock:
+            return f"{text}T{clock}"
+        return text if len(text) > 1 else "PT0S"
+
+
+Temporal: TypeAlias = Time | LocalTime | ZonedTime | LocalDateTime | ZonedDateTime
+#: The types whose values are compared by `<` with their own type.
+ORDERED: Final = frozenset((LocalTime, ZonedTime, LocalDateTime, ZonedDateTime))
+
+
+def _whole(number: Fraction | int) -> int:
+    """The integral part."""
+    return int(number)
+
+
+def _split(number: int, by: int) -> tuple[int, int]:
+    """Quotient and remainder, both with the sign of the number."""
+    quotient, rest = divmod(abs(number), by)
+    return (quotient, rest) if number >= 0 else (-quotient, -rest)
+
+
+def _exact(number: Any) -> Fraction:
+    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
+
+
+def _day_of(days: int) -> Time:
+    return Time(days * DAY_SECONDS, (days + 1) * DAY_SECONDS, Precision.DAY)
+
+
+def _clock_text(nanos: int) -> str:
+    seconds, fraction = divmod(nanos, NANOS)
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
+    if seconds % 60 or fraction:
+        text += f":{seconds % 60:02d}"
+    if fraction:
+        digits = f"{fraction:09d}"
+        text += "." + (digits[:3] if digits[3:] == "000000" else digits[:6] if digits[6:] == "000" else digits).rstrip("0")
+    return text
+
+
+def _offset_text(offset: int) -> str:
+    if not offset:
+        return "Z"
+    size = abs(offset)
+    seconds = f":{size % 60:02d}" if size % 60 else ""
+    return f"{'-' if offset < 0 else '+'}{size // 3600:02d}:{size // 60 % 60:02d}{seconds}"
+
+
+def _wrong(what: str) -> LiteralError:
+    return LiteralError(shortened(what, 300))
+
+
+# -- Parts -------------------------------------------------------------------------------------------
+
+
+def _day_number(year: int, month: int, day: int) -> int:
+    try:
+        return Time.day(year, month, day).start // DAY_SECONDS
+    except ValueError as error:
+        raise _wrong(str(error)) from None
+
+
+def _weekday(days: int) -> int:
+    return (days + 3) % 7 + 1
+
+
+def _week(days: int) -> tuple[int, int]:
+    """The ISO year and week of a day."""
+    thursday = days - _weekday(days) + 4
+    year = civil(thursday)[0]
+    return year, (thursday - _day_number(year, 1, 1)) // 7 + 1
+
+
+def _of_week(year: int, week: int, weekday: int) -> int:
+    first = _day_number(year, 1, 4)
+    last = _week(_day_number(year, 12, 28))[1]
+    if not 1 <= week <= last or not 1 <= weekday <= 7:
+        raise _wrong(f"there is no day {weekday} of week {week} in {year}")
+    return first - _weekday(first) + 1 + (week - 1) * 7 + weekday - 1
+
+
+def _day_part(value: Any) -> int | None:
+    """The day of a value with a date, from 1970-01-01."""
+    if isinstance(value, LocalDateTime | ZonedDateTime):
+        return value.days
+    if isinstance(value, Time):
+        return value.start // DAY_SECONDS
+    return None
+
+
+def _clock_part(value: Any) -> int | None:
+    """The nanoseconds of the day of a value with a time; those of a date are 0."""
+    if isinstance(value, LocalTime | ZonedTime | LocalDateTime | ZonedDateTime):
+        return value.nanos
+    if isinstance(value, Time):
+        return value.start % DAY_SECONDS * NANOS
+    return None
+
+
+def interval(value: Any) -> Time | None:
+    """A value as an interval of seconds: times, datetimes, and integers as years; None of others."""
+    if type(value) is Time:
+        return value
+    if type(value) is int:
+        try:
+            return Time.year(value)
+        except ValueError:
+            return None
+    if type(value) is LocalDateTime or type(value) is ZonedDateTime:
+        start = (value.days * DAY_NANOS + value.nanos - (value.offset if isinstance(value, ZonedDateTime) else 0) * NANOS) // NANOS
+        return Time(start, start + 1, Precision.SECOND)
+    return None
+
+
+_DATE_PARTS: Final[dict[str, Callable[[int], int]]] = {
+    "year": lambda d: civil(d)[0],
+    "quarter": lambda d: (civil(d)[1] + 2) // 3,
+    "month": lambda d: civil(d)[1],
+    "week": lambda d: _week(d)[1],
+    "weekyear": lambda d: _week(d)[0],
+    "day": lambda d: civil(d)[2],
+    "ordinalday": lambda d: d - _day_number(civil(d)[0], 1, 1) + 1,
+    "weekday": _weekday,
+    "dayofweek": _weekday,
+    "dayofquarter": lambda d: d - _day_number(civil(d)[0], (civil(d)[1] - 1) // 3 * 3 + 1, 1) + 1,
+}
+_CLOCK_PARTS: Final[dict[str, Callable[[int], int]]] = {
+    "hour": lambda n: n // (3600 * NANOS),
+    "minute": lambda n: n // (60 * NANOS) % 60,
+    "second": lambda n: n // NANOS % 60,
+    "millisecond": lambda n: n % NANOS // 1_000_000,
+    "microsecond": lambda n: n % NANOS // 1000,
+    "nanosecond": lambda n: n % NANOS,
+}
+_DURATION_PARTS: Final[dict[str, Callable[[Duration], int]]] = {
+    "years": lambda d: _split(d.months, 12)[0],
+    "quarters": lambda d: _split(d.months, 3)[0],
+    "months": lambda d: d.months,
+    "weeks": lambda d: _split(d.days, 7)[0],
+    "days": lambda d: d.days,
+    "hours": lambda d: _split(d.seconds, 3600)[0],
+    "minutes": lambda d: _split(d.seconds, 60)[0],
+    "seconds": lambda d: d.seconds,
+    "milliseconds": lambda d: d.total_nanos // 1_000_000,
+    "microseconds": lambda d: d.total_nanos // 1000,
+    "nanoseconds": lambda d: d.total_nanos,
+    "quartersofyear": lambda d: _split(d.months, 3)[0] % 4,
+    "monthsofquarter": lambda d: _split(d.months, 3)[1],
+    "monthsofyear": lambda d: _split(d.months, 12)[1],
+    "daysofweek": lambda d: _split(d.days, 7)[1],
+    "minutesofhour": lambda d: _split(d.seconds, 60)[0] % 60,
+    "secondsofminute": lambda d: _split(d.seconds, 60)[1],
+    "millisecondsofsecond": lambda d: d.nanos // 1_000_000,
+    "microsecondsofsecond": lambda d: d.nanos // 1000,
+    "nanosecondsofsecond": lambda d: d.nanos,
+}
+#: The least precision of a time that has a part.
+_LEAST: Final = {"year": Precision.YEAR, "quarter": Precision.MONTH, "month": Precision.MONTH}
+
+
+def component(value: Any, name: str) -> Any:
+    """A part of a time, datetime or duration by its name in Cypher; None where a time is not that
+    precise. Raises `KeyError` for a name, or a value, that has none.
+    """
+    key = name.casefold()
+    if isinstance(value, Duration):
+        return _DURATION_PARTS[key](value)
+    if isinstance(value, Time):
+        if key in ("start", "end") and value.precision is Precision.SPAN:
+            moment = value.start if key == "start" else value.end - 1
+            return None if moment <= OPEN_START or (value.end >= UNKNOWN_END and key == "end") else _day_of(moment // DAY_SECONDS)
+        if key in _DATE_PARTS:
+            least = _LEAST.get(key, Precision.DAY)
+            return _DATE_PARTS[key](value.start // DAY_SECONDS) if value.precision >= least else None
+        return _CLOCK_PARTS[key](value.start % DAY_SECONDS * NANOS) if value.precision is Precision.SECOND else None
+    if isinstance(value, LocalDateTime | ZonedDateTime) and key in _DATE_PARTS:
+        return _DATE_PARTS[key](value.days)
+    if isinstance(value, ZonedTime | ZonedDateTime):
+        if key == "timezone":
+            return (value.region if isinstance(value, ZonedDateTime) else None) or _offset_text(value.offset)
+        if key in ("offset", "offsetminutes", "offsetseconds"):
+            return {"offset": _offset_text(value.offset), "offsetminutes": value.offset // 60}.get(key, value.offset)
+        if isinstance(value, ZonedDateTime) and key in ("epochseconds", "epochmillis"):
+            return value.instant // (NANOS if key == "epochseconds" else 1_000_000)
+    if isinstance(value, LocalTime | ZonedTime | LocalDateTime | ZonedDateTime):
+        return _CLOCK_PARTS[key](value.nanos)
+    raise KeyError(name)
+
+
+# -- Zones -------------------------------------------------------------------------------------------
+
+_OFFSET: Final = re.compile(r"([+-])(\d{2})(?::?(\d{2})(?::?(\d{2}))?)?")
+
+
+@lru_cache(maxsize=256)
+def _region(name: str) -> ZoneInfo:
+    if len(name) > 60 or not re.fullmatch(r"[A-Za-z][\w+-]*(?:/[\w+-]+)*", name, re.ASCII):
+        raise _wrong(f"{name!r} is no time zone")
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, OSError, ValueError):
+        raise _wrong(f"{name!r} is no time zone, or its data is not installed") from None
+
+
+def _offset_of(text: str) -> int | None:
+    """The seconds of "Z" and "+01:00"; None of others."""
+    if text in ("Z", "z"):
+        return 0
+    match = _OFFSET.fullmatch(text)
+    if match is None:
+        return None
+    hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:])
+    if hours > 18 or minutes > 59 or seconds > 59:
+        raise _wrong(f"{text!r} is no offset of a time zone")
+    size = hours * 3600 + minutes * 60 + seconds
+    return -size if match[1] == "-" else size
+
+
+def _zoned(days: int, nanos: int, zone: str) -> ZonedDateTime:
+    """A local day and time in a zone."""
+    offset = _offset_of(zone)
+    if offset is not None:
+        return ZonedDateTime(days, nanos, offset)
+    return ZonedDateTime(days, nanos, _region_offset(zone, days, nanos), zone)
+
+
+def _region_offset(name: str, days: int, nanos: int) -> int:
+    """The offset of a region at a local day and time, in seconds."""
+    try:
+        local = datetime(1970, 1, 1) + timedelta(days=days, seconds=nanos // NANOS)
+    except OverflowError:
+        # Python's calendar ends at the year 9999; rules of zones repeat.
+        local = datetime(2000 if days < 0 else 9996, 1, 1) + timedelta(days=days % 1461, seconds=nanos // NANOS)
+    offset = local.replace(tzinfo=_region(name)).utcoffset()
+    assert offset is not None
+    return int(offset.total_seconds())
+
+
+def _at_instant(instant: int, zone: str) -> ZonedDateTime:
+    """A moment in a zone."""
+    offset = _offset_of(zone)
+    region = None
+    if offset is None:
+        region = zone
+        try:
+            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=instant // NANOS)
+            delta = moment.astimezone(_region(zone)).utcoffset()
+            offset = 0 if delta is None else int(delta.total_seconds())
+        except OverflowError:
+            offset = _region_offset(zone, *divmod(instant, DAY_NANOS))
+    return ZonedDateTime(*divmod(instant + offset * NANOS, DAY_NANOS), offset, region)
+
+
+def _zone_of(value: Any) -> str | None:
+    """The zone of a value as text; None where it has none."""
+    if isinstance(value, ZonedDateTime):
+        return value.region or _offset_text(value.offset)
+    return _offset_text(value.offset) if isinstance(value, ZonedTime) else None
+
+
+# -- From text ---------------------------------------------------------------------------------------
+
+_DATE_TEXT: Final = re.compile(
+    r"(?P<year>[+-]\d{4,12}|\d{4})(?:-?W(?P<week>\d{2})(?:-?(?P<weekday>\d))?|-?Q(?P<quarter>\d)(?:-?(?P<of_quarter>\d{2}))?"
+    r"|-(?P<ordinal>\d{3})|(?P<ordinal2>\d{3})|-(?P<month>\d{2})(?:-(?P<day>\d{2}))?|(?P<month2>\d{2})(?P<day2>\d{2})?)?"
+)
+_CLOCK_TEXT: Final = re.compile(
+    r"(?P<hour>\d{2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2}))?|(?P<minute2>\d{2})(?P<second2>\d{2})?)?(?:[.,](?P<fraction>\d{1,9}))?"
+    r"(?P<zone>Z|z|[+-]\d{2}(?::?\d{2}(?::?\d{2})?)?)?(?:\[(?P<region>[^\[\]]{1,60})\])?"
+)
+
+
+def _date_of_text(text: str) -> int:
+    match = _DATE_TEXT.fullmatch(text)
+    if match is None:
+        raise _wrong(f"{text!r} is no date, such as 2015-07-21")
+    part = match.groupdict()
+    fields: dict[str, Any] = {
+        "year": part["year"], "week": part["week"], "dayofweek": part["weekday"], "quarter": part["quarter"],
+        "dayofquarter": part["of_quarter"], "ordinalday": part["ordinal"] or part["ordinal2"],
+        "month": part["month"] or part["month2"], "day": part["day"] or part["day2"],
+    }  # fmt: skip
+    return _date_of_fields({name: int(value) for name, value in fields.items() if value is not None}, None)
+
+
+def _clock_of_text(text: str) -> tuple[int, str | None]:
+    match = _CLOCK_TEXT.fullmatch(text)
+    if match is None:
+        raise _wrong(f"{text!r} is no time of day, such as 21:40:32.142")
+    hour, minute, second = (
+        int(match["hour"]),
+        int(match["minute"] or match["minute2"] or 0),
+        int(match["second"] or match["second2"] or 0),
+    )
+    if hour > 23 or minute > 59 or second > 59:
+        raise _wrong(f"{text!r} is no time of day")
+    nanos = (hour * 3600 + minute * 60 + second) * NANOS + int((match["fraction"] or "0").ljust(9, "0"))
+    return nanos, match["region"] or match["zone"]
+
+
+_DURATION_TEXT: Final = re.compile(
+    r"(?P<sign>[+-])?P(?:(?P<years>[-+]?\d+(?:[.,]\d+)?)Y)?(?:(?P<months>[-+]?\d+(?:[.,]\d+)?)M)?(?:(?P<weeks>[-+]?\d+(?:[.,]\d+)?)W)?"
+    r"(?:(?P<days>[-+]?\d+(?:[.,]\d+)?)D)?"
+    r"(?:T(?:(?P<hours>[-+]?\d+(?:[.,]\d+)?)H)?(?:(?P<minutes>[-+]?\d+(?:[.,]\d+)?)M)?(?:(?P<seconds>[-+]?\d+(?:[.,]\d+)?)S)?)?"
+)
+_DURATION_DATE: Final = re.compile(r"P(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2}(?:[.,]\d{1,9})?)")
+_LONGEST: Final = 200
+
+
+def duration(value: Any) -> Duration:
+    """A duration from ISO 8601 text (`P1Y2M10DT2H30M`), or from a map of its parts."""
+    if isinstance(value, Duration):
+        return value
+    if isinstance(value, Mapping):
+        return _duration_of(value)
+    if not isinstance(value, str):
+        raise _wrong(f"a duration is made from a text or a map, not from {value!r}")
+    text = value.strip()
+    if len(text) <= _LONGEST:
+        if (dated := _DURATION_DATE.fullmatch(text)) is not None:
+            names = ("years", "months", "days", "hours", "minutes", "seconds")
+            return _duration_of({name: Decimal(part.replace(",", ".")) for name, part in zip(names, dated.groups(), strict=True)})
+        match = _DURATION_TEXT.fullmatch(text)
+        if match is not None and text[-1] not in "PT":
+            fields = {name: Decimal(part.replace(",", ".")) for name, part in match.groupdict().items() if part and name != "sign"}
+            made = _duration_of(fields)
+            return -made if match["sign"] == "-" else made
+    raise _wrong(f"{value!r} is no duration, such as P1Y2M10DT2H30M")
+
+
+_DURATION_FIELDS: Final[dict[str, tuple[int, int, int | Fraction]]] = {
+    "years": (12, 0, 0), "quarters": (3, 0, 0), "months": (1, 0, 0), "weeks": (0, 7, 0), "days": (0, 1, 0),
+    "hours": (0, 0, 3600), "minutes": (0, 0, 60), "seconds": (0, 0, 1),
+    "milliseconds": (0, 0, Fraction(1, 1000)), "microseconds": (0, 0, Fraction(1, 10**6)),
+    "nanoseconds": (0, 0, Fraction(1, 10**9)),
+}  # fmt: skip
+
+
+def _duration_of(fields: Mapping[str, Any]) -> Duration:
+    months, days, seconds = Fraction(0), Fraction(0), Fraction(0)
+    for name, value in fields.items():
+        part = _DURATION_FIELDS.get(name.casefold())
+        if part is None:
+            raise _wrong(f"a duration has no part {name!r}; it has {', '.join(_DURATION_FIELDS)}")
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+            raise _wrong(f"the part {name!r} of a duration is a number, not {value!r}")
+        exact = _exact(value)
+        months, days, seconds = months + exact * part[0], days + exact * part[1], seconds + exact * part[2]
+    return Duration.of(months, days, seconds)
+
+
+# -- From maps ---------------------------------------------------------------------------------------
+
+_DATE_FIELDS: Final = frozenset(
+    ("year", "month", "day", "week", "dayofweek", "quarter", "dayofquarter", "ordinalday", "date", "datetime")
+)
+_CLOCK_FIELDS: Final = frozenset(("hour", "minute", "second", "millisecond", "microsecond", "nanosecond", "time", "datetime"))
+
+
+def _fields_of(value: Mapping[str, Any], known: frozenset[str], what: str) -> dict[str, Any]:
+    fields = {name.casefold(): part for name, part in value.items()}
+    for name in value:
+        if name.casefold() not in known:
+            raise _wrong(f"{what} has no part {name!r}; it has {', '.join(sorted(known))}")
+    for name, part in fields.items():
+        if name not in ("date", "time", "datetime", "timezone") and (isinstance(part, bool) or not isinstance(part, int)):
+            raise _wrong(f"the part {name!r} of {what} is an integer, not {part!r}")
+    return fields
+
+
+def _date_of_fields(fields: Mapping[str, Any], base: int | None) -> int:
+    """A day from fields in small letters; `base` has the parts that are not given."""
+    year: int
+    if base is None and "year" not in fields:
+        raise _wrong("a date needs at least a year")
+    if "week" in fields or ("dayofweek" in fields and base is not None):
+        known_year, known_week = (fields.get("year"), 1) if base is None else _week(base)
+        weekday = fields.get("dayofweek", 1 if base is None else _weekday(base))
+        return _of_week(fields.get("year", known_year), fields.get("week", known_week), weekday)
+    year = fields["year"] if "year" in fields else civil(base or 0)[0]
+    if "quarter" in fields or "dayofquarter" in fields:
+        quarter = fields["quarter"] if "quarter" in fields else 1 if base is None else _DATE_PARTS["quarter"](base)
+        if not 1 <= quarter <= 4:
+            raise _wrong(f"there is no quarter {quarter}")
+        day = fields["dayofquarter"] if "dayofquarter" in fields else 1 if base is None else _DATE_PARTS["dayofquarter"](base)
+        first = _day_number(year, quarter * 3 - 2, 1)
+        following = _day_number(year + quarter // 4, quarter % 4 * 3 + 1, 1)
+        if not 1 <= day <= following - first:
+            raise _wrong(f"there is no day {day} of quarter {quarter} in {year}")
+        return first + day - 1
+    if "ordinalday" in fields:
+        first, day = _day_number(year, 1, 1), fields["ordinalday"]
+        if not 1 <= day <= _day_number(year + 1, 1, 1) - first:
+            raise _wrong(f"there is no day {day} in {year}")
+        return first + int(day) - 1
+    known = (0, 1, 1) if base is None else civil(base)
+    month = fields.get("month", known[1])
+    return _day_number(year, month, fields.get("day", known[2]))
+
+
+_LIMITS: Final = {"hour": 24, "minute": 60, "second": 60, "millisecond": 1000, "microsecond": 1_000_000, "nanosecond": NANOS}
+
+
+def _clock_of_fields(fields: Mapping[str, Any], base: int | None) -> int:
+    """Nanoseconds of a day from fields in small letters; `base` has the parts that are not given."""
+    for name, limit in _LIMITS.items():
+        if name in fields and not 0 <= fields[name] < limit:
+            raise _wrong(f"there is no {name} {fields[name]}")
+    known = base or 0
+    seconds = sum(
+        fields.get(name, _CLOCK_PARTS[name](known)) * size for name, size in (("hour", 3600), ("minute", 60), ("second", 1))
+    )
+    fraction = known % NANOS
+    parts = {"millisecond": fraction // 1_000_000, "microsecond": fraction // 1000 % 1000, "nanosecond": fraction % 1000}
+    if "microsecond" in fields and "millisecond" not in fields and fields["microsecond"] > 999:
+        parts["millisecond"] = 0
+    if "nanosecond" in fields and fields["nanosecond"] > 999:
+        parts = {name: 0 if name not in fields else size for name, size in parts.items()}
+    sizes = {"millisecond": 1_000_000, "microsecond": 1000, "nanosecond": 1}
+    return int(seconds * NANOS + sum(fields.get(name, parts[name]) * size for name, size in sizes.items()))
+
+
+def _day_base(fields: Mapping[str, Any]) -> Any:
+    base = fields.get("date", fields.get("datetime"))
+    if base is not None and _day_part(base) is None:
+        raise _wrong(f"{base} has no date")
+    return base
+
+
+def _clock_base(fields: Mapping[str, Any]) -> Any:
+    base = fields.get("time", fields.get("datetime"))
+    if base is not None and _clock_part(base) is None:
+        raise _wrong(f"{base} has no time of day")
+    return base
+
+
+def date(value: Any) -> Time:
+    """A date from ISO text, a map of its parts, or a value that has one."""
+    if isinstance(value, str):
+        return _day_of(_date_of_text(value.strip()))
+    if isinstance(value, Mapping):
+        fields = _fields_of(value, _DATE_FIELDS, "a date")
+        return _day_of(_date_of_fields(fields, _day_part(_day_base(fields))))
+    day = _day_part(value)
+    if day is None:
+        raise _wrong(f"{value} has no date")
+    return _day_of(day)
+
+
+def localtime(value: Any) -> LocalTime:
+    """A time of day without a zone, from text, a map, or a value that has one."""
+    if isinstance(value, str):
+        return LocalTime(_clock_of_text(value.strip())[0])
+    if isinstance(value, Mapping):
+        fields = _fields_of(value, _CLOCK_FIELDS, "a local time")
+        return LocalTime(_clock_of_fields(fields, _clock_part(_clock_base(fields))))
+    nanos = _clock_part(value)
+    if nanos is None:
+        raise _wrong(f"{value} has no time of day")
+    return LocalTime(nanos)
+
+
+def time(value: Any) -> ZonedTime:
+    """A time of day with the offset of its zone, UTC by default, from text, a map, or a value that has
+    one.
+    """
+    if isinstance(value, str):
+        nanos, zone = _clock_of_text(value.strip())
+        offset = _offset_of(zone or "Z")
+        if offset is None:
+            raise _wrong(f"the zone of the time {value!r} is no offset, such as +01:00")
+        return ZonedTime(nanos, offset)
+    if isinstance(value, Mapping):
+        fields = _fields_of(value, _CLOCK_FIELDS | {"timezone"}, "a time")
+        base = _clock_base(fields)
+        made = _offset_at(base, fields.get("timezone"))
+        return ZonedTime(_clock_of_fields(fields, None if base is None else made.nanos), made.offset)
+    if _clock_part(value) is None:
+        raise _wrong(f"{value} has no time of day")
+    return _offset_at(value, None)
+
+
+def _offset_at(base: Any, zone: str | None) -> ZonedTime:
+    """The time of day of a value (None: midnight) in a zone (None: its own, or UTC)."""
+    known = _zone_of(base)
+    nanos = _clock_part(base) or 0
+    days = _day_part(base)
+    if zone is not None and not isinstance(zone, str):
+        raise _wrong(f"a time zone is a text, not {zone!r}")
+    here = (
+        _zoned(days or 0, nanos, known or zone or "Z") if not isinstance(base, ZonedTime) else ZonedDateTime(0, nanos, base.offset)
+    )
+    if zone is not None and known is not None:
+        here = _at_instant(here.instant, zone)
+    return ZonedTime(here.nanos, here.offset)
+
+
+def localdatetime(value: Any) -> LocalDateTime:
+    """A datetime without a zone, from text, a map, or a value with a date."""
+    if isinstance(value, str):
+        day, _, clock = value.strip().partition("T")
+        return LocalDateTime(_date_of_text(day), _clock_of_text(clock)[0] if clock else 0)
+    if isinstance(value, Mapping):
+        fields = _fields_of(value, _DATE_FIELDS | _CLOCK_FIELDS, "a local datetime")
+        days = _date_of_fields(fields, _day_part(_day_base(fields)))
+        return LocalDateTime(days, _clock_of_fields(fields, _clock_part(_clock_base(fields))))
+    day_number, nanos = _day_part(value), _clock_part(value)
+    if day_number is None or nanos is None:
+        raise _wrong(f"{value} has no date")
+    return LocalDateTime(day_number, nanos)
+
+
+def zoned_datetime(value: Any) -> ZonedDateTime:
+    """A datetime in a zone, UTC by default, from text, a map, or a value with a date."""
+    if isinstance(value, str):
+        return _datetime_of_text(value.strip())
+    if isinstance(value, Mapping):
+        return _datetime_of_map(value)
+    day, nanos = _day_part(value), _clock_part(value)
+    if day is None or nanos is None:
+        raise _wrong(f"{value} has no date")
+    return value if isinstance(value, ZonedDateTime) else ZonedDateTime(day, nanos, 0)
+
+
+def _datetime_of_text(text: str) -> ZonedDateTime:
+    day, _, clock = text.partition("T")
+    nanos, zone = _clock_of_text(clock) if clock else (0, None)
+    made = _zoned(_date_of_text(day), nanos, zone or "Z")
+    match = _CLOCK_TEXT.fullmatch(clock) if clock else None
+    if match is not None and match["region"] and match["zone"]:
+        # Both are given: the offset tells which moment is meant.
+        offset = _offset_of(match["zone"]) or 0
+        return _at_instant(made.days * DAY_NANOS + made.nanos - offset * NANOS, match["region"])
+    return made
+
+
+def _datetime_of_map(value: Mapping[str, Any]) -> ZonedDateTime:
+    epochs = {"epochseconds": NANOS, "epochmillis": 1_000_000}
+    lowered = {name.casefold(): part for name, part in value.items()}
+    for name, size in epochs.items():
+        if name in lowered:
+            nanos = lowered[name] * size + sum(lowered.get(part, 0) * n for part, n in (("millisecond", 10**6), ("nanosecond", 1)))
+            return _at_instant(nanos, lowered.get("timezone", "Z"))
+    fields = _fields_of(value, _DATE_FIELDS | _CLOCK_FIELDS | {"timezone"}, "a datetime")
+    day_base, clock_base = _day_base(fields), _clock_base(fields)
+    known, zone = _zone_of(clock_base), fields.get("timezone")
+    if zone is not None and not isinstance(zone, str):
+        raise _wrong(f"a time zone is a text, not {zone!r}")
+    day, nanos = _day_part(day_base), _clock_part(clock_base)
+    if zone is not None and known is not None and nanos is not None:
+        # The moment stays the same in the other zone, before parts of it are replaced.
+        at = day if day is not None else _date_of_fields(fields, None)
+        moved = _at_instant(_zoned(at, nanos, known).instant, zone)
+        nanos = moved.nanos
+        if day is not None:
+            day = moved.days
+        elif moved.days != at:
+            return moved
+    return _zoned(_date_of_fields(fields, day), _clock_of_fields(fields, nanos), zone or known or "Z")
+
+
+def from_epoch(seconds: Any, nanos: Any) -> ZonedDateTime:
+    """A datetime in UTC from the seconds and nanoseconds since 1970."""
+    return _at_instant(seconds * NANOS + nanos, "Z")
+
+
+def from_epoch_millis(millis: Any) -> ZonedDateTime:
+    """A datetime in UTC from the milliseconds since 1970."""
+    return _at_instant(millis * 1_000_000, "Z")
+
+
+#: What each function that makes a temporal value is called in Cypher.
+MAKERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "date": date, "localtime": localtime, "time": time, "localdatetime": localdatetime, "datetime": zoned_datetime,
+}  # fmt: skip
+
+
+def now(kind: str, moment: int, zone: str | None = None) -> Any:
+    """The value of a clock function (`MAKERS`) at a moment in nanoseconds, in a zone (None: UTC)."""
+    return MAKERS[kind](_at_instant(moment, zone or "Z"))
+
+
+# -- Truncation --------------------------------------------------------------------------------------
+
+
+def _first_day(unit: str, days: int) -> int:
+    year, month, _ = civil(days)
+    if unit in ("millennium", "century", "decade"):
+        size = {"millennium": 1000, "century": 100, "decade": 10}[unit]
+        return _day_number(year // size * size, 1, 1)
+    if unit == "week":
+        return days - _weekday(days) + 1
+    if unit == "weekyear":
+        return _of_week(_week(days)[0], 1, 1)
+    if unit == "day":
+        return days
+    return _day_number(year, {"year": 1, "quarter": (month - 1) // 3 * 3 + 1, "month": month}[unit], 1)
+
+
+_DAY_UNITS: Final = ("millennium", "century", "decade", "year", "weekyear", "quarter", "month", "week", "day")
+_CLOCK_UNITS: Final = {
+    "day": DAY_NANOS, "hour": 3600 * NANOS, "minute": 60 * NANOS, "second": NANOS, "millisecond": 1_000_000, "microsecond": 1000,
+}  # fmt: skip
+
+
+def truncate(kind: str, unit: Any, value: Any, fields: Any = None) -> Any:
+    """A value as the type `kind` (`MAKERS`), at the beginning of its `unit` ("month"), with some parts
+    replaced.
+    """
+    if not isinstance(unit, str) or (unit.casefold() not in _DAY_UNITS and unit.casefold() not in _CLOCK_UNITS):
+        raise _wrong(f"{unit!r} is no unit of time; they are {', '.join((*_DAY_UNITS, *list(_CLOCK_UNITS)[1:]))}")
+    unit = unit.casefold()
+    fields = dict(fields or {})
+    days, nanos = _day_part(value), _clock_part(value)
+    if kind in ("date", "localdatetime", "datetime") and days is None:
+        raise _wrong(f"{value} has no date")
+    if kind in ("localtime", "time", "date") and (unit not in _CLOCK_UNITS if kind != "date" else unit not in _DAY_UNITS):
+        raise _wrong(f"a {kind} is not truncated to a {unit}")
+    if unit in _DAY_UNITS and days is not None:
+        days = _first_day(unit, days)
+    nanos = 0 if unit in _DAY_UNITS else (nanos or 0) // _CLOCK_UNITS[unit] * _CLOCK_UNITS[unit]
+    if kind == "date":
+        return date({"date": _day_of(days or 0)} | fields)
+    if kind == "localtime":
+        return localtime({"time": LocalTime(nanos)} | fields)
+    zone = {name.casefold(): part for name, part in fields.items()}.get("timezone") or _zone_of(value) or "Z"
+    if kind == "time":
+        return time(
+            {"time": LocalTime(nanos)}
+            | fields
+            | {"timezone": zone if _offset_of(zone) is not None else _offset_text(_zoned(days or 0, nanos, zone).offset)}
+        )
+    base = LocalDateTime(days or 0, nanos)
+    return (
+        localdatetime({"datetime": base} | fields)
+        if kind == "localdatetime"
+        else zoned_datetime({"datetime": base} | fields | {"timezone": zone})
+    )
+
+
+# -- Arithmetic --------------------------------------------------------------------------------------
+
+
+def _plus_months(days: int, months: int) -> int:
+    year, month, day = civil(days)
+    year, month = year + (month - 1 + months) // 12, (month - 1 + months) % 12 + 1
+    return _day_number(year, month, min(day, days_in_month(year, month)))
+
+
+def add(a: Any, b: Any) -> Any:
+    """The sum of a duration and a temporal value or duration; None where there is none."""
+    if isinstance(a, Duration) and not isinstance(b, Duration):
+        a, b = b, a
+    if not isinstance(b, Duration):
+        return None
+    if isinstance(a, Duration):
+        return a.plus(b)
+    if isinstance(a, LocalTime):
+        return LocalTime((a.nanos + b.total_nanos) % DAY_NANOS)
+    if isinstance(a, ZonedTime):
+        return ZonedTime((a.nanos + b.total_nanos) % DAY_NANOS, a.offset)
+    if isinstance(a, Time) and a.precision is not Precision.SECOND:
+        if a.precision is not Precision.DAY:
+            raise _wrong(f"{a} is no day that a duration can be added to")
+        return _day_of(_plus_months(a.start // DAY_SECONDS, b.months) + b.days + _split(b.seconds, DAY_SECONDS)[0])
+    if isinstance(a, LocalDateTime | ZonedDateTime | Time):
+        day, clock = _day_part(a), _clock_part(a)
+        assert day is not None
+        assert clock is not None
+        day = _plus_months(day, b.months) + b.days
+        if isinstance(a, ZonedDateTime):
+            zone = _zone_of(a) or "Z"
+            return _at_instant(_zoned(day, clock, zone).instant + b.total_nanos, zone)
+        return LocalDateTime(*divmod(day * DAY_NANOS + clock + b.total_nanos, DAY_NANOS))
+    return None
+
+
+def _both(a: Any, b: Any) -> tuple[tuple[int, int, str], tuple[int, int, str], bool]:
+    """Two values as (day, nanoseconds, zone) in the zone of the first that has one, and whether both have
+    dates; days are those of the other, or 0, where one has none.
+    """
+    days = _day_part(a), _day_part(b)
+    clocks = _clock_part(a), _clock_part(b)
+    for value, clock in ((a, clocks[0]), (b, clocks[1])):
+        if clock is None:
+            raise _wrong(f"{value} has no date and no time of day")
+    dated = None not in days
+    zones = _zone_of(a), _zone_of(b)
+    here = zones[0] or zones[1] or "Z"
+    first = (days[0] or 0) if dated else 0, clocks[0] or 0, here
+    last = (days[1] or 0) if dated else 0, clocks[1] or 0, here
+    if zones[0] is not None and zones[1] is not None:
+        if dated:
+            moved = _at_instant(_zoned(last[0], last[1], zones[1]).instant, here)
+            last = moved.days, moved.nanos, here
+        else:
+            shift = _fixed(b) - _fixed(a)
+            last = 0, last[1] - shift * NANOS, here
+    return first, last, dated
+
+
+def _fixed(value: Any) -> int:
+    return int(getattr(value, "offset", 0))
+
+
+def _instant(part: tuple[int, int, str], dated: bool) -> int:
+    if not dated:
+        return part[0] * DAY_NANOS + part[1]
+    return _zoned(*part).instant if 0 <= part[1] < DAY_NANOS else part[0] * DAY_NANOS + part[1]
+
+
+def _months_between(first: tuple[int, int, str], last: tuple[int, int, str]) -> int:
+    end = last[0]
+    if end > first[0] and last[1] < first[1]:
+        end -= 1
+    elif end < first[0] and last[1] > first[1]:
+        end += 1
+    (y1, m1, d1), (y2, m2, d2) = civil(first[0]), civil(end)
+    return _split(((y2 * 12 + m2) * 32 + d2) - ((y1 * 12 + m1) * 32 + d1), 32)[0]
+
+
+def between(a: Any, b: Any) -> Duration:
+    """From one value to another in months, then days, then seconds; seconds alone where one has no date."""
+    first, last, dated = _both(a, b)
+    if not dated:
+        return Duration(0, 0, *divmod(last[1] - first[1], NANOS))
+    months = _months_between(first, last)
+    first = _plus_months(first[0], months), first[1], first[2]
+    days = _split((last[0] - first[0]) * DAY_NANOS + last[1] - first[1], DAY_NANOS)[0]
+    first = first[0] + days, first[1], first[2]
+    return Duration(months, days, *divmod(_instant(last, True) - _instant(first, True), NANOS))
+
+
+def in_months(a: Any, b: Any) -> Duration:
+    """The whole months from one value to another."""
+    first, last, dated = _both(a, b)
+    return Duration(_months_between(first, last) if dated else 0, 0, 0, 0)
+
+
+def in_days(a: Any, b: Any) -> Duration:
+    """The whole days from one value to another."""
+    first, last, dated = _both(a, b)
+    return Duration(0, _split((last[0] - first[0]) * DAY_NANOS + last[1] - first[1], DAY_NANOS)[0] if dated else 0, 0, 0)
+
+
+def in_seconds(a: Any, b: Any) -> Duration:
+    """The seconds from one value to another."""
+    first, last, dated = _both(a, b)
+    return Duration(0, 0, *divmod(_instant(last, dated) - _instant(first, dated), NANOS))
