@@ -208,8 +208,8 @@ KoPL, functions in post-fix order, names in double quotes where they hold commas
   FindAll() FilterConcept(mountain) Count()
   Find(Annapurna I) Find(Dhaulagiri I) SelectBetween(height, greater)
 Filters: FilterConcept, FilterStr, FilterNum, FilterYear, FilterDate (key, value, operator), QFilterStr/Num/Year/Date on qualifiers
-of the statements before; sets: And(), Or(); ends: QueryName, Count, QueryAttr, QueryAttrUnderCondition, QueryRelation, SelectAmong,
-SelectBetween, QueryAttrQualifier, QueryRelationQualifier, VerifyStr/Num/Year/Date.
+of the statements before; sets: And(), Or(), Except(); ends: QueryName, Count, QueryAttr, QueryAttrUnderCondition, QueryRelation,
+SelectAmong, SelectBetween, QueryAttrQualifier, QueryRelationQualifier, VerifyStr/Num/Year/Date.
 Relate(relation, forward) goes from subject to object, backward from object to subject.
 
 Tables: `table` puts the rows that a program gives into groups, sums up, tests, orders and cuts:

@@ -273,6 +273,7 @@ def _functions(name: str) -> list[str]:
 
 _MEANT: Final = (
     ("filter", "FilterConcept"), ("select", "SelectAmong"), ("count", "Count"), ("name", "QueryName"),
+    ("minus", "Except"), ("differ", "Except"),
     ("intersect", "And"), ("union", "Or"), ("verify", "VerifyStr"), ("max", "SelectAmong"), ("min", "SelectAmong"),
 )  # fmt: skip
 

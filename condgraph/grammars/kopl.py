@@ -33,9 +33,9 @@ from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
 
 # -- programs as text ------------------------------------------------------------------------------
 # Programs are written with every text as a JSON string: `Find("Nepal") Relate("capital", "forward")`.
-# A set is a beginning and steps that lead on; `And` and `Or` close a further set behind one, which
-# stands one level deeper. A function whose text has a type (FilterNum, the value of a qualifier) is
-# there for names that have values of it.
+# A set is a beginning and steps that lead on; `And`, `Or` and `Except` combine it
+# with a further set, which is one level deeper. A function whose text has a type (FilterNum, the value
+# of a qualifier) takes the names that have values of it.
 
 
 #: Sets within sets, and steps in a row, unless told otherwise.
@@ -77,7 +77,7 @@ def rules(names: Vocabulary, *, depth: int = DEPTH, steps: int = STEPS, has: Map
         result["bare"] = bare
     result["begin"] = alt(*begin)
     for level in range(depth + 1):
-        join = [Seq((Text(" "), Ref(f"set-{level - 1}"), alt(" And()", " Or()")))] if level else []
+        join = [Seq((Text(" "), Ref(f"set-{level - 1}"), alt(" And()", " Or()", " Except()")))] if level else []
         on = alt(Ref("step"), *join)
         sets: list[Part] = [Seq((Ref("begin"), Repeat(on, 0, steps)))]
         if "led" in result and steps:
@@ -279,7 +279,7 @@ def literals_of(names: Vocabulary) -> dict[str, Part]:
 
 
 #: What a function takes, and what it gives, by the sorts of `languages.kopl.lower`.
-_SETS: Final = ("Find", "FindAll", "FilterConcept", "And", "Or")
+_SETS: Final = ("Find", "FindAll", "FilterConcept", "And", "Or", "Except")
 _FACTS: Final = (
     "Relate",
     "FilterStr",

@@ -140,7 +140,7 @@ def categories_of(calls: Sequence[Call], hops: int) -> tuple[str, ...]:
             "Qualifier" in function or function.startswith("QFilter") or function.endswith("Condition") for function in functions
         ),
         "Comparison": bool(compares),
-        "Logical": bool(functions & {"And", "Or"}),
+        "Logical": bool(functions & {"And", "Or", "Except"}),
         "Count": "Count" in functions,
         "Verify": any(function.startswith("Verify") for function in functions),
     }

@@ -158,6 +158,7 @@ _PROGRAMS = {
     "Relate": "Find(x) Relate(p, backward)",
     "And": "Find(x) Find(y) And()",
     "Or": "Find(x) Find(y) Or()",
+    "Except": "Find(x) Find(y) Except()",
     "QueryName": "Find(x) QueryName()",
     "What": "Find(x) What()",
     "Count": "Find(x) Count()",

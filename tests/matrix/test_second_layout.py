@@ -62,6 +62,7 @@ ANSWERS: dict[str, list[str]] = {
     "Find(Ann) Find(Cid) SelectBetween(height, greater)": ["Ann"],
     "Find(Oslo) Relate(lives in, backward) Find(Ann) Relate(knows, forward) And() QueryName()": ["Ben"],
     "Find(Oslo) Relate(lives in, backward) Find(Cid) Or() QueryName()": ["Ann", "Ben", "Cid"],
+    "Find(Oslo) Relate(lives in, backward) Find(Ann) Relate(knows, forward) Except() QueryName()": ["Ann"],
     "Find(Rome) QueryAttr(inhabitants) VerifyNum(2000000, >)": ["yes"],
     "Find(Oslo) QueryAttr(motto) VerifyStr(SPQR)": ["no"],
     "Find(Oslo) Relate(lives in, backward) QueryAttr(height) ": ["1.75", "1.9"],

@@ -115,7 +115,7 @@ class _Maker:
             return self.give("FilterConcept", self.pick.one(self.words.names), takes=[of])
         if way == 3:
             takes = [self.a_set(depth - 1), self.a_set(depth - 1)]
-            return self.give(self.pick.one(("And", "Or")), takes=takes)
+            return self.give(self.pick.one(("And", "Or", "Except")), takes=takes)
         return self.facts(depth)
 
     def a_bag(self, depth: int) -> int:
@@ -160,7 +160,7 @@ class _Maker:
 
 
 def program(pick: Pick, *, most: int = 4, wrong: bool = True, words: Words = PLAIN) -> list[Call]:
-    """A program of any of the 27 functions, post-fix. With `wrong`, now and then a name, a literal
+    """A program of any function, post-fix. With `wrong`, now and then a name, a literal
     or a sort is wrong.
     """
     maker = _Maker(pick, wrong, words)

@@ -455,6 +455,10 @@ class _Step:
         left, right = self._pair(inputs)
         return Result("entities", left | right)
 
+    def setexcept(self, inputs: list[Result]) -> Result:
+        left, right = self._pair(inputs)
+        return Result("entities", left - right)
+
     def queryname(self, inputs: list[Result]) -> Result:
         return Result("names", self.entities(inputs[0]))
 
@@ -535,6 +539,7 @@ def _score(value: Any, largest: bool) -> Any:
     return exact(value.number)
 
 
-# `and` and `or` are no names in Python.
+# `and`, `or` and `except` are no names in Python.
 setattr(_Step, "and", _Step.setand)
+setattr(_Step, "except", _Step.setexcept)
 setattr(_Step, "or", _Step.setor)

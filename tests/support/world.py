@@ -106,6 +106,8 @@ PROGRAMS = [
     "Find(Ann) QueryAttr(height) VerifyNum(1.7 metre, >)",
     "FindAll() QueryAttr(note) VerifyStr(short, !=)",
     "Find(Ann) Find(Bo) Or() Find(Bo) And() QueryName()",
+    "Find(Ann) Find(Bo) Or() Find(Ann) Relate(knows, forward) Except() QueryName()",
+    "FindAll() FindAll() FilterConcept(person) Except() Count()",
 ]
 QUERIES = [
     "Query1: \"get_information(relation='height', tail_entity>'1.8 metre')\"",

@@ -30,6 +30,7 @@ from condgraph.engine.algebra import (
     Family,
     Intersect,
     Members,
+    Minus,
     Names,
     Node,
     Objects,
@@ -468,6 +469,10 @@ def _either(low: Lowering, left: Entities, right: Entities) -> Entities:
     return low.put(union(left, right))
 
 
+def _except(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+    return low.put(Minus(low.entities(inputs[0]), low.entities(inputs[1])))
+
+
 def _query_name(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
     return low.put(Names(low.entities(inputs[0])))
 
@@ -532,6 +537,7 @@ _RULES: dict[str, Rule] = {
     "Relate": _relate,
     "And": _and,
     "Or": _or,
+    "Except": _except,
     "QueryName": _query_name,
     "What": _query_name,
     "Count": _count,

@@ -1,5 +1,5 @@
-"""What a KoPL program is made of: the table of the 27 functions (KQA Pro, Table 6), and steps that
-are linked to those before.
+"""What a KoPL program is made of: the table of the 27 functions (KQA Pro, Table 6) and of `Except`,
+and steps that are linked to those before.
 
 `FUNCTIONS` says how many results each function takes, and which texts; the readers of the written
 forms (`syntax`) and the rules of lowering rest on it.
@@ -54,6 +54,7 @@ FUNCTIONS: Final[Mapping[str, Signature]] = {
     "Relate": Signature(1, ("relation", "direction")),
     "And": Signature(2, ()),
     "Or": Signature(2, ()),
+    "Except": Signature(2, ()),  # an extension
     "QueryName": Signature(1, ()),
     "What": Signature(1, ()),  # QueryName, as the data set's first publication and the programs of its baselines call it
     "Count": Signature(1, ()),
@@ -170,6 +171,6 @@ def link(steps: list[Step], places: Sequence[CallSpan] = ()) -> list[Step]:
         raise ParseError(
             f"the result of {steps[stack[0]].function} is not used: {len(stack)} results are left at the end",
             span=places[stack[0]].call if places else None,
-            hint="And() or Or() joins two sets",
+            hint="And(), Or() or Except() combines two sets",
         )
     return linked
