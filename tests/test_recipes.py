@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 #: The command of a recipe that shows its commit, and the files below it.
-EXAMPLE = re.compile(r"`git log --grep '\^(Recipe: [a-z ]+)\$'`.*?:\n\n((?:    \S+\n)+)", re.DOTALL)
+EXAMPLE = re.compile(r"`git log --grep '\^(Recipe: [A-Za-z ]+)\$'`.*?:\n\n((?:    \S+\n)+)", re.DOTALL)
 
 
 def git(*arguments: str) -> str:
@@ -23,7 +23,7 @@ def examples() -> dict[str, list[str]]:
 
 
 def test_recipes_have_examples() -> None:
-    assert {"Recipe: command", "Recipe: loader"} <= set(examples())
+    assert {"Recipe: KoPL function", "Recipe: command", "Recipe: loader"} <= set(examples())
 
 
 @pytest.mark.parametrize("trailer", examples())
