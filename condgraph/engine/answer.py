@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from condgraph.engine import html, rows
-from condgraph.engine.algebra import Apply, Count, Entities, Facts, Names, Node, Scalar, Shown, Table, postorder
+from condgraph.engine.algebra import Apply, Count, Entities, Facts, Names, Node, Scalar, Shown, Solutions, Table, postorder
 from condgraph.engine.alternatives import followed, instead
 from condgraph.engine.bounds import kept, timed, within
 from condgraph.engine.check import Checked, Counting, check
@@ -18,7 +18,7 @@ from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import PlanError, numbered, shortened
 from condgraph.engine.evidence import Evidence, EvidenceList
 from condgraph.engine.execute.bags import Bag, order_key
-from condgraph.engine.execute.evidence import row_asked, trace_back
+from condgraph.engine.execute.evidence import Demand, row_asked, trace_back
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.grid import Grid, grid_size
 from condgraph.engine.execute.run import Run, count
@@ -138,7 +138,8 @@ class AnswerValues(Tabular):
 
     def _result(self) -> tuple[Any, Snapshot]:
         """What the plan gave, and where its numbers are those of."""
-        return self.run.results[id(self.plan)], self.run.snapshot
+        found = self.run.results[id(self.plan)]
+        return found.grid(self.plan.variables) if isinstance(self.plan, Solutions) else found, self.run.snapshot
 
     def _work_out(self) -> tuple[list[Any], list[str]]:
         found, snapshot = self._result()
@@ -177,7 +178,7 @@ class AnswerValues(Tabular):
     @kept
     def cells(self) -> list[tuple[str, ...]]:
         """The texts of each row of a table, "" where a cell has no value; none of other answers."""
-        if not isinstance(self.plan, Table):
+        if not isinstance(self.plan, Table | Solutions):
             return []
         texts, values = self._grid().cell_texts()[: self._limit], self.values
         found = self._row_texts(names_in(values))
@@ -187,7 +188,7 @@ class AnswerValues(Tabular):
         return [tuple([cell_text(*cell, found) for cell in zip(row, said, strict=True)]) for row, said in watched(pairs)]
 
     def _grid(self) -> Grid:
-        found: Grid = self.run.results[id(self.plan)]
+        found: Grid = self._result()[0]
         return found
 
     @property
@@ -212,7 +213,7 @@ class AnswerValues(Tabular):
         values, texts = self._outcome()
         if not any(BETWEEN in text for text in watched(texts)):
             return texts
-        if isinstance(self.plan, Table):
+        if isinstance(self.plan, Table | Solutions):
             return mapped(rows.BETWEEN.join, self.cells)
         if isinstance(self.plan, Entities | Facts | Names):
             found = self._row_texts(texts)
@@ -234,8 +235,7 @@ class AnswerValues(Tabular):
     @kept
     def entities(self) -> list[Entity]:
         """The entities of the answer, in order; empty where it has none."""
-        snapshot = self.run.snapshot
-        found: Any = self.run.results[id(self.plan)]
+        found, snapshot = self._result()
         if isinstance(self.plan, Entities):
             numbers = found.tolist()
         elif isinstance(self.plan, Facts):
@@ -312,6 +312,8 @@ class Answer(AnswerValues):
         if isinstance(found, Bag):
             first = [part.take(np.arange(min(3, len(part.ids)))) for part in found.parts[:1]]
             return len(found), tuple(Bag(found.scope, first).texts())
+        if isinstance(node, Solutions):
+            return len(found), grid_size(found.take(np.arange(min(3, len(found)))).grid(node.variables))[1]
         if isinstance(found, Grid):
             return grid_size(found)
         if isinstance(found, (bool, int, float)):
@@ -333,10 +335,13 @@ class Answer(AnswerValues):
 
     @timed
     def _evidence_of(self, run: Run, row: int) -> EvidenceList:
-        if not isinstance(self.plan, Table):
+        if not isinstance(self.plan, Table | Solutions):
             raise PlanError("only the rows of a table have evidence of their own", hint="evidence is that of the whole answer")
         if not 0 <= row < len(self.values):
             raise IndexError(f"there is no row {row}: the table has {len(self.values)}, from 0")
+        if isinstance(self.plan, Solutions):
+            demand = Demand(rows=run.rows(self.plan).in_fixed_order().take(np.array([row])))
+            return EvidenceList(trace_back(run, self.plan, demand=demand), self.plan, self._counted)
         return EvidenceList(trace_back(run, self.plan, row_asked(run, self.plan, row)), self.plan, self._counted)
 
     def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
@@ -432,7 +437,7 @@ class Answer(AnswerValues):
         notes = {}
         for node in watched(self.run.order, 16):
             size, sample = self._size(node)
-            kinds = ((Entities, "entities"), (Facts, "facts"), (Table, "rows"))
+            kinds = ((Entities, "entities"), (Facts, "facts"), (Table, "rows"), (Solutions, "rows"))
             unit = next((word for sort, word in kinds if isinstance(node, sort)), "values")
             notes[id(node)] = f"{size} {unit}" + (f": {', '.join(sample)}" if sample else "")
         lines = [self.program, "", tree(self.plan, notes)] if self.program else [tree(self.plan, notes)]
@@ -448,7 +453,7 @@ class Answer(AnswerValues):
         large for a float) and `unit`, `count`, `truth`, or `precision`, `start` and `end` (the first
         moment and the first one after it, as ISO text; None for an open side).
         """
-        if isinstance(self.plan, Table):
+        if isinstance(self.plan, Table | Solutions):
             return rows.records(self.columns, self.values, self.cells)
         entities: list[Entity | None]
         values, texts = self._outcome()[0], self._shown
@@ -461,7 +466,7 @@ class Answer(AnswerValues):
         """The same as a pyarrow Table; every column is nullable, columns that nothing fills are
         left out.
         """
-        if isinstance(self.plan, Table):
+        if isinstance(self.plan, Table | Solutions):
             grid = self._grid()
             columns = [column.take(np.arange(len(grid))[: self._limit]) for column in grid.columns[: grid.shown]]
             return rows.arrow(self.columns, columns, self._row_texts)

@@ -74,8 +74,8 @@ class PathTerm:
 
 
 #: What a row binds a variable to, as answers and expressions see it; None where it is unbound. A statement is the record
-#: that evidence has of it, a list a tuple.
-Term: TypeAlias = "Entity | Value | Evidence | PathTerm | bool | int | float | tuple[Term | None, ...]"
+#: that evidence has of it, a list a tuple, a map a dictionary.
+Term: TypeAlias = "Entity | Value | Evidence | PathTerm | bool | int | float | tuple[Term | None, ...] | dict[str, Term | None]"
 
 
 @dataclass(frozen=True, slots=True)

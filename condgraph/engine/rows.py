@@ -7,7 +7,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.algebra import Group, Node, postorder
+from condgraph.engine.algebra import Group, Node, Solutions, postorder
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import CondgraphError, MissingExtraError, shortened
 from condgraph.engine.execute.bags import shown
@@ -119,6 +119,8 @@ Row = tuple[Any, ...]
 
 def columns_of(plan: Node) -> tuple[str, ...]:
     """The names of the columns that a plan shows; none where it gives no table."""
+    if isinstance(plan, Solutions):
+        return plan.variables
     for node in reversed(postorder(plan)):
         if isinstance(node, Group):
             names = (*(key.name for key in node.keys), *(measure.name for measure in node.measures))

@@ -12,13 +12,13 @@ term is an entity, a value, a statement, a truth value, a count, a path, or a li
   without an order in the fixed order of rows: by their cells from left to right, each in the fixed order of values,
   unbound ones last.
 
-Equality of terms is that of values: texts by code points, numbers by size and unit (1 and 1.0 are equal), times by
-interval and precision, entities by id, statements by identity. A predicate equals its name as a text.
+Expressions are those of `algebra.expressions`. Terms are equal as values are: texts by code points, numbers by size
+and unit (1 and 1.0 are equal), times by interval and precision, entities by id, statements by identity. A predicate
+equals its name as a text.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
@@ -26,10 +26,11 @@ from condgraph.engine.algebra.facets import EACH, NEVER, Facets, Needs
 from condgraph.engine.algebra.operators import Condition, End, Entities, Facts, Family, Node, Parameter, Solutions
 
 if TYPE_CHECKING:
+    from condgraph.engine.algebra.expressions import Expression
     from condgraph.engine.facts import Ref
     from condgraph.engine.values import Value
 
-# -- Variables and expressions ------------------------------------------------------------------------
+# -- Variables ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +41,6 @@ class Variable:
 
     def __str__(self) -> str:
         return f"?{self.name}"
-
-
-class RowExpression:
-    """An expression over one row; `algebra.expressions` has its records, `execute.expressions` works them out.
-
-    An expression gives the same term for the same terms of its variables, so that an executor may work it out once
-    for equal rows.
-    """
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def variables(self) -> tuple[str, ...]:
-        """The variables that the value depends on, each once."""
 
 
 # -- Patterns ----------------------------------------------------------------------------------------
@@ -142,8 +128,8 @@ class StatementPattern(Parameter):
 
 @dataclass(frozen=True, slots=True)
 class MembershipPattern(Parameter):
-    """Members and their concepts, each pair once: closed under subclass, as `Members` gives them, or with `direct` as
-    they are stated.
+    """Members and their concepts, each combination of what is bound once: closed under subclass, as `Members` gives
+    them, or with `direct` as they are stated.
     """
 
     member: Place
@@ -206,8 +192,9 @@ class Hop(Parameter):
 
 
 #: Which paths count, of those between the same ends. "ends": that there is one, so that each pair of ends is one
-#: row; "trails": each path that uses no statement twice; "shortest": one of the shortest trails; "all shortest": each
-#: of them. Of several shortest, "shortest" takes the first in the fixed order of what they pass.
+#: row; "trails": each path that uses no statement twice; "all shortest": each of the shortest, between different
+#: entities alone, but for the path of no steps; "shortest": one of these, the first by the predicates, subjects and
+#: objects of its statements.
 PathMode: TypeAlias = Literal["ends", "trails", "shortest", "all shortest"]
 
 
@@ -317,7 +304,7 @@ class LeftJoin(_Pair):
 
     needs: ClassVar[Needs] = _NOT_RIGHT
     facets: ClassVar[Facets] = _LEFT_ALTERED
-    condition: RowExpression | None = None
+    condition: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,7 +400,7 @@ class Filter(_Of):
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = _OF
-    test: RowExpression
+    test: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,7 +436,7 @@ class Extend(_Of):
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = _OF_ALTERED
     variable: str
-    expression: RowExpression
+    expression: Expression
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -466,7 +453,7 @@ class Unwind(_Of):
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = _OF_ALTERED
     variable: str
-    expression: RowExpression
+    expression: Expression
     place: str | None = None
 
     @property

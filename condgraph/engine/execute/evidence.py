@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -25,6 +26,7 @@ from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.grid import Grid
+    from condgraph.engine.execute.rowset import RowSet
     from condgraph.engine.execute.run import Run
     from condgraph.engine.snapshot.snapshot import Snapshot
 
@@ -101,14 +103,14 @@ def row_asked(run: Run, plan: Table, row: int) -> dict[int, Asked]:
 
 
 class Demand:
-    """What is wanted of one operator's result: entities, and statements (that are its facts, or
-    carry its values).
+    """What is wanted of one operator's result: entities, statements (that are its facts, or carry its
+    values), and rows that bind variables.
     """
 
-    __slots__ = ("entities", "statements")
+    __slots__ = ("entities", "rows", "statements")
 
-    def __init__(self, entities: Numbers = EMPTY, statements: Numbers = EMPTY) -> None:
-        self.entities, self.statements = entities, statements
+    def __init__(self, entities: Numbers = EMPTY, statements: Numbers = EMPTY, rows: RowSet | None = None) -> None:
+        self.entities, self.statements, self.rows = entities, statements, rows
 
 
 Asked: TypeAlias = list[tuple[Node, Demand]]
@@ -121,6 +123,8 @@ def whole(run: Run, node: Node) -> Demand:
     if isinstance(node, alg.Facts):
         return Demand(statements=run.facts(node).all())
     found: Any = run.results[id(node)]
+    if isinstance(node, alg.Solutions):
+        return Demand(rows=found)
     return carriers(run, found) if isinstance(found, Bag) else Demand()
 
 
@@ -333,13 +337,13 @@ class Trail:
         return union([self.mentioned(), self.entities], self.run.snapshot.entities)
 
 
-def trace_back(run: Run, plan: Node, asked: Mapping[int, Asked] | None = None) -> Trail:
+def trace_back(run: Run, plan: Node, asked: Mapping[int, Asked] | None = None, demand: Demand | None = None) -> Trail:
     """What an execution's answer rests on; `asked` is what some operators, by identity, ask of their
-    inputs for a part of it.
+    inputs for a part of it, `demand` a part that is wanted of the answer.
     """
     named = EMPTY
     while True:
-        trail = _walk(run, plan, named, asked or {})
+        trail = _walk(run, plan, named, asked or {}, whole(run, plan) if demand is None else demand)
         found = trail.named()
         if len(found) == len(named) or not any(isinstance(node, alg.Minus) for node in run.order):
             return trail
@@ -347,10 +351,10 @@ def trace_back(run: Run, plan: Node, asked: Mapping[int, Asked] | None = None) -
         named = union([named, found], run.snapshot.entities)
 
 
-def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked]) -> Trail:
+def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked], wanted_of: Demand) -> Trail:
     snapshot, trail = run.snapshot, Trail(run)
     demands = trail.demands
-    demands[id(plan)] = whole(run, plan)
+    demands[id(plan)] = wanted_of
     statements: list[Numbers] = []
     entities: list[Numbers] = []
     memberships: set[tuple[int, int]] = set()
@@ -362,7 +366,16 @@ def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked]) ->
         if demand is None:
             continue
         asked = of_part.get(id(node))
-        if node.facets.reads == "statements":
+        if type(node).__module__ == "condgraph.engine.algebra.solutions":
+            # Imported late: most plans have no rows.
+            row_evidence = import_module("condgraph.engine.execute.row_evidence")
+            led = row_evidence.row_evidence(run, node, demand)
+            asked = led.asked
+            statements.extend(led.statements)
+            entities.extend(led.entities)
+            memberships.update(led.memberships)
+            subclasses.update(led.subclasses)
+        elif node.facets.reads == "statements":
             # The best value of a key needs those that it is better than, whoever wants it.
             statements.append(competitors(run, node) if isinstance(node, alg.ArgExtreme) else demand.statements)
         elif node.facets.reads == "members":
@@ -384,6 +397,7 @@ def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked]) ->
                 wanted = Demand(
                     union([known.entities, wanted.entities], snapshot.entities),
                     union([known.statements, wanted.statements], snapshot.statements),
+                    wanted.rows if known.rows is None else known.rows if wanted.rows is None else known.rows.with_rows(wanted.rows),
                 )
             demands[id(child)] = wanted
     trail.statements = union(statements, snapshot.statements)

@@ -64,9 +64,13 @@ def _concepts_at(run: Run, anchor: End, runs: Runs) -> bool:
 
 def where(run: Run, node: Where) -> FactSet:
     """The facts whose object satisfies the test."""
-    facts, condition = run.facts(node.facts), node.condition
+    return satisfying(run, run.facts(node.facts), node.condition)
+
+
+def satisfying(run: Run, facts: FactSet, condition: Condition) -> FactSet:
+    """The facts of a set whose object satisfies the test."""
     if isinstance(condition, Among):
-        return facts.keep(_pointing_at(facts, run.entities(condition.entities)))
+        return facts.keep(pointing_at(facts, run.entities(condition.entities)))
     if literal(condition):
         return _by_value(run, facts, condition)
     numbers = facts.all()
@@ -100,7 +104,7 @@ def object_cells(run: Run, numbers: Numbers) -> Cells:
     return Cells(len(numbers), read)
 
 
-def _pointing_at(facts: FactSet, targets: Numbers) -> Numbers:
+def pointing_at(facts: FactSet, targets: Numbers) -> Numbers:
     """The relations among the facts whose object is one of `targets`."""
     snapshot = facts.scope.snapshot
     if not len(targets):
@@ -185,7 +189,7 @@ def comparable(condition: Condition, kind: Kind, unit: str) -> bool:
 def _relations_by_name(run: Run, facts: FactSet, condition: Condition) -> Numbers:
     """Relations whose object's name satisfies the test."""
     if isinstance(condition, Compare) and condition.operator == "=" and isinstance(condition.value, str):
-        return _pointing_at(facts, run.snapshot.named(condition.value))
+        return pointing_at(facts, run.snapshot.named(condition.value))
     numbers = facts.all()
     mask: Mask = holds(run, condition, object_cells(run, numbers))
     return numbers[mask]

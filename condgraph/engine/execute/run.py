@@ -5,8 +5,9 @@ keeps the deadline.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from threading import Event
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +27,11 @@ from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import NO_UNIT, Kind
 
 if TYPE_CHECKING:
+    from condgraph.engine.execute.rowset import RowSet
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: What an operator gives: sorted entity numbers, statements, values, or one value.
-Outcome = NDArray[np.int32] | FactSet | Bag | Grid | bool | int | float | None
+#: What an operator gives: sorted entity numbers, statements, values, rows, or one value.
+Outcome: TypeAlias = "NDArray[np.int32] | FactSet | Bag | Grid | RowSet | bool | int | float | None"
 
 
 class Run:
@@ -69,7 +71,7 @@ class Run:
                 budget.check()
             if known and id(node) in results:
                 continue
-            operator = table.get(type(node))
+            operator = table.get(type(node)) or _later(node)
             if operator is None:
                 raise UnsupportedError("the snapshot", sorted({type(n).__name__ for n in order if type(n) not in table}))
             results[id(node)] = operator(self, node)
@@ -115,6 +117,11 @@ class Run:
         found: Bag = self.results[id(node)]
         return found
 
+    def rows(self, node: algebra.Solutions) -> RowSet:
+        """The outcome of an operator of that sort."""
+        found: RowSet = self.results[id(node)]
+        return found
+
     def among(self, entities: Numbers, of: Numbers) -> NDArray[np.bool_]:
         """For each entity (in any order), whether it is in the sorted set `of`."""
         return self.scope.among(entities, of)
@@ -151,6 +158,14 @@ class Run:
         """Count values of a type and unit that the test cannot compare."""
         if count:
             left_out(self.left_out, kind, unit, count, compared_kinds(condition))
+
+
+def _later(node: Node) -> Callable[[Run, Any], Outcome] | None:
+    """What runs an operator over rows, whose module most plans do without; None for an unknown operator."""
+    if type(node).__module__ != "condgraph.engine.algebra.solutions":
+        return None
+    import_module("condgraph.engine.execute.solutions")
+    return Run.operators.get(type(node))
 
 
 def run(plan: Node, snapshot: Snapshot, *, timeout: float | None = None, cancelled: Event | None = None) -> Run:

@@ -33,7 +33,7 @@ class Scoped(Protocol):
 class Scope:
     """The scope of one execution."""
 
-    __slots__ = ("_given", "_masks", "_texts", "inexact", "snapshot")
+    __slots__ = ("_given", "_masks", "_texts", "inexact", "snapshot", "term_numbers", "terms")
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -42,6 +42,9 @@ class Scope:
         self._masks: dict[int, tuple[Numbers, NDArray[np.bool_]]] = {}
         self._given: dict[str, int] = {}
         self._texts: list[str] = []
+        #: Terms of rows that the graph does not have, each once, and their numbers (`rowset.given`).
+        self.terms: list[Any] = []
+        self.term_numbers: dict[Any, int] = {}
 
     @property
     def scope(self) -> Scope:

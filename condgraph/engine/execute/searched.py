@@ -86,7 +86,26 @@ def nothing(found: Any) -> bool:
 
 def _looks(run: Run, node: Node) -> Iterator[Look]:
     """What an operator reads of the graph beside its inputs (`Facets.reads`)."""
-    return iter(()) if node.facets.reads == "nothing" else LOOKS[type(node)](run, node)
+    if node.facets.reads == "nothing":
+        return iter(())
+    return _of_rows(node) if isinstance(node, alg.Solutions) else LOOKS[type(node)](run, node)
+
+
+def _of_rows(node: Any) -> Iterator[Look]:
+    """The statements and members that a pattern, or a path, looks through."""
+    if isinstance(node, alg.Path):
+        for hop in node.hops:
+            scan = alg.Scan(None, hop.predicates, family="relation")
+            yield Look("statements", hop.predicates or (), "backward" if hop.direction == "backward" else "forward", None, scan)
+        return
+    for part in node.statements:
+        predicates = part.predicate if isinstance(part.predicate, tuple) else None
+        start = part.subject if isinstance(part.subject, alg.Entities) else None
+        yield Look("statements", predicates or (), "forward", None, alg.Scan(start, predicates, family=part.family), start)
+    for part in node.memberships:
+        if isinstance(part.concept, alg.Entities):
+            names = part.concept.names if isinstance(part.concept, alg.ByName) else ()
+            yield Look("members", names, "", None, alg.Members(part.concept))
 
 
 def _scan(run: Run, node: alg.Scan) -> Iterator[Look]:

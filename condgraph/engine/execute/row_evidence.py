@@ -1,0 +1,307 @@
+"""From rows that are wanted of an operator back to the rows, statements, memberships and entities that led to them.
+
+What is wanted is a set of rows: an input is asked for those of its rows that agree with a wanted one in all variables
+they share. What a result rests on the absence of (AntiJoin and the like) is asked for as a whole, as far as it meets
+anything of the other input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.algebra import solutions as alg
+from condgraph.engine.algebra.operators import Condition, Entities, Node
+from condgraph.engine.execute.evidence import Asked, Demand, put_under, whole
+from condgraph.engine.execute.expressions import Compiler
+from condgraph.engine.execute.rowset import ENTITY, STATEMENT, RowSet, Terms, codes, compatible, packed, python_terms
+from condgraph.engine.execute.sets import EMPTY, Numbers, distinct
+from condgraph.engine.execute.solving import Edge, Solver, hidden
+from condgraph.engine.execute.terms import GraphTerms
+from condgraph.engine.execute.walks import Steps, paths, reached
+from condgraph.engine.pieces import watched
+
+if TYPE_CHECKING:
+    from condgraph.engine.execute.run import Run
+
+
+@dataclass(slots=True)
+class Found:
+    """What some rows of an operator rest on beside its inputs, and what it asks of these."""
+
+    asked: Asked = field(default_factory=list)
+    statements: list[NDArray[Any]] = field(default_factory=list)
+    entities: list[NDArray[Any]] = field(default_factory=list)
+    memberships: set[tuple[int, int]] = field(default_factory=set)
+    subclasses: set[tuple[int, int]] = field(default_factory=set)
+
+
+def agreeing(rows: RowSet, wanted: RowSet, names: dict[str, str] | None = None) -> RowSet:
+    """The rows that agree with a wanted one in every variable of both; `names` are those of `rows` by the wanted ones."""
+    pairs = {name: name for name in wanted.columns if name in rows.columns} if names is None else names
+    if not pairs:
+        return rows if wanted.size else rows.take(np.empty(0, np.int64))
+    columns = [codes(rows.scope, [rows.column(old), wanted.column(new)]) for new, old in pairs.items()]
+    keys = packed([np.concatenate(pair) for pair in columns], rows.size + wanted.size)
+    return rows.where(np.isin(keys[: rows.size], keys[rows.size :]))
+
+
+def meeting(rows: RowSet, others: RowSet) -> RowSet:
+    """The rows that are compatible with one of some others."""
+    shared = [name for name in rows.columns if name in others.columns]
+    if not shared:
+        return rows if others.size else rows.take(np.empty(0, np.int64))
+    one, _ = compatible(rows, others.only(shared).distinct(), shared)
+    return rows.take(np.unique(one))
+
+
+def row_evidence(run: Run, node: Node, demand: Demand) -> Found:
+    """What the wanted part of an operator of `algebra.solutions` rests on."""
+    found = Found()
+    _OF[type(node)](run, node, demand, found)
+    return found
+
+
+def _wanted(demand: Demand) -> RowSet:
+    assert isinstance(demand.rows, RowSet)
+    return demand.rows
+
+
+# -- patterns ----------------------------------------------------------------------------------------
+
+
+def _pattern(run: Run, node: alg.Pattern, demand: Demand, found: Found) -> None:
+    wanted = _wanted(demand).only(node.variables).distinct()
+    rows = Solver(run, node, wanted if node.variables else None, trace=True).rows()
+    for number, part in enumerate(node.statements):
+        statements = rows.column(hidden(number)).numbers
+        statements = distinct(statements[statements >= 0].astype(np.int32), run.snapshot.statements)
+        found.statements.append(statements)
+        relations = statements[: run.snapshot.split(statements)]
+        ends = [run.snapshot.subjects(statements), run.snapshot.relation_object.take(relations)]
+        for place, of in ((part.subject, ends[0]), (part.object, ends[1])):
+            if isinstance(place, Entities):
+                of = np.concatenate(ends) if part.undirected else of
+                found.asked.append((place, Demand(np.intersect1d(of, run.entities(place)).astype(np.int32))))
+        if part.among is not None:
+            found.asked.append((part.among, Demand(statements=statements)))
+        _tested(run, part.condition, found)
+        for qualifier in part.qualifiers:
+            _tested(run, qualifier.condition, found)
+            if isinstance(qualifier.value, Entities):
+                found.asked.append((qualifier.value, whole(run, qualifier.value)))
+    for membership in node.memberships:
+        _membership(run, membership, rows, found)
+
+
+def _tested(run: Run, condition: Condition | None, found: Found) -> None:
+    if condition is not None:
+        found.asked.extend((child, whole(run, child)) for child in condition.inputs())
+
+
+def _membership(run: Run, part: alg.MembershipPattern, rows: RowSet, found: Found) -> None:
+    snapshot = run.snapshot
+    entries = Edge(run, alg.MembershipPattern(_open(part.member, "m"), _open(part.concept, "c"), part.direct), 0).entries()
+    members, concepts = entries.subject, entries.object.entities()
+    pairs = RowSet(run.scope, len(members), {"\0m": Terms(ENTITY, members), "\0c": Terms(ENTITY, concepts)})
+    names = {}
+    for place, column in ((part.member, "\0m"), (part.concept, "\0c")):
+        if isinstance(place, alg.Variable):
+            names[place.name] = column
+        elif isinstance(place, Entities):
+            pairs = pairs.where(run.among(pairs.columns[column].numbers, run.entities(place)))
+    pairs = agreeing(pairs, rows, names)
+    members, concepts = pairs.columns["\0m"].numbers, pairs.columns["\0c"].numbers
+    if part.direct:
+        found.memberships.update(zip(members.tolist(), concepts.tolist(), strict=True))
+    else:
+        for concept in watched(np.unique(concepts).tolist(), 16):
+            of = distinct(members[concepts == concept], snapshot.entities)
+            _, stated, steps = put_under(snapshot, np.array([concept], np.int32), of)
+            found.memberships.update(stated)
+            found.subclasses.update(steps)
+    for place, numbers in ((part.member, members), (part.concept, concepts)):
+        if isinstance(place, Entities):
+            found.asked.append((place, Demand(distinct(numbers, snapshot.entities))))
+
+
+def _open(place: alg.Place, name: str) -> alg.Place:
+    """A place as a variable, so that its entities are known."""
+    return place if isinstance(place, Entities) else alg.Variable(f"\0{name}")
+
+
+def _path(run: Run, node: alg.Path, demand: Demand, found: Found) -> None:
+    wanted = _wanted(demand)
+    snapshot = run.snapshot
+    if node.of is not None:
+        found.asked.append((node.of, Demand(rows=agreeing(run.rows(node.of), wanted))))
+    ends = []
+    for place in (node.subject, node.object):
+        if isinstance(place, Entities):
+            ends.append(run.entities(place))
+        elif isinstance(place, alg.Variable):
+            entities = wanted.column(place.name).entities()
+            ends.append(distinct(entities[entities >= 0].astype(np.int32), snapshot.entities))
+        else:
+            ends.append(np.arange(snapshot.entities, dtype=np.int32))
+    if node.mode == "ends":
+        statements = _between(run, node, *ends)
+    else:
+        before = wanted.only([name for name in wanted.columns if name not in _names(node.path, node.length)])
+        _, walks = paths(run, node, seed=before.distinct())
+        assert walks is not None
+        statements = [one[one >= 0] for one in walks.statements]
+    chosen = distinct(np.concatenate([*statements, EMPTY]).astype(np.int32), snapshot.statements)
+    found.statements.append(chosen)
+    if node.least == 0:
+        places = zip((node.subject, node.object), ends, strict=True)
+        found.entities.extend(part for place, part in places if place is not None)
+    for place, part in zip((node.subject, node.object), ends, strict=True):
+        if isinstance(place, Entities):
+            found.asked.append((place, Demand(part)))
+
+
+def _names(*variables: alg.Variable | None) -> set[str]:
+    return {variable.name for variable in variables if variable is not None}
+
+
+def _between(run: Run, node: alg.Path, starts: Numbers, ends: Numbers) -> list[NDArray[Any]]:
+    """The statements that some path from a start to an end may use."""
+    size = run.snapshot.entities
+    forward = Steps(run, node)
+    _, after = reached(forward, starts, 0, None if node.most is None else node.most - 1)
+    _, before = reached(Steps(run, node, backward=True), ends, 0, None if node.most is None else node.most - 1)
+    leads = np.zeros(size, bool)
+    leads[before.astype(np.intp)] = True
+    _, targets, statements = forward.onward(distinct(after, size))
+    return [statements[leads.take(targets)]]
+
+
+# -- the other operators -----------------------------------------------------------------------------
+
+
+def _entity_rows(run: Run, node: alg.EntityRows, demand: Demand, found: Found) -> None:
+    found.asked.append((node.entities, Demand(_entities(run, _wanted(demand), node.variable))))
+
+
+def _entities(run: Run, rows: RowSet, name: str) -> Numbers:
+    entities = rows.column(name).entities()
+    return distinct(entities[entities >= 0].astype(np.int32), run.snapshot.entities)
+
+
+def _rows(run: Run, node: alg.Rows, demand: Demand, found: Found) -> None:
+    wanted = _wanted(demand)
+    found.entities.extend(_entities(run, wanted, name) for name in node.names)
+
+
+def _inputs(run: Run, node: Any, demand: Demand, found: Found) -> None:
+    """Of each input the rows that agree."""
+    found.asked.extend((child, Demand(rows=agreeing(run.rows(child), _wanted(demand)))) for child in node.inputs())
+
+
+def _semi(run: Run, node: alg.SemiJoin, demand: Demand, found: Found) -> None:
+    left = agreeing(run.rows(node.left), _wanted(demand))
+    found.asked.extend([(node.left, Demand(rows=left)), (node.right, Demand(rows=meeting(run.rows(node.right), left)))])
+
+
+def _absent(run: Run, node: Any, demand: Demand, found: Found) -> None:
+    """Of the right input what meets anything of the left one: in a graph of the evidence nothing else is there."""
+    left = run.rows(node.left)
+    found.asked.append((node.left, Demand(rows=agreeing(left, _wanted(demand)))))
+    found.asked.append((node.right, Demand(rows=meeting(run.rows(node.right), left))))
+    condition = getattr(node, "condition", None)
+    if condition is not None:
+        _touched(run, condition, run.results[id(node)], found)
+
+
+#: Expressions of which a value that is missing can only make a condition false.
+_STEADY: Final = (ex.Variable, ex.Constant, ex.Property, ex.Comparison, ex.And, ex.Or, ex.TextTest, ex.Arithmetic)
+
+
+def _touched(run: Run, expression: ex.Expression, rows: RowSet, found: Found) -> None:
+    """The statements that an expression reads values from."""
+    names = [name for name in rows.columns if name in ex.variables(expression)]
+    some = rows.only(names).distinct() if names else rows.take(np.arange(min(rows.size, 1)))
+    touched: set[int] = set()
+    evaluate = Compiler({name: at for at, name in enumerate(names)}, GraphTerms(run.snapshot, touched))(expression)
+    columns = [python_terms(run.scope, some.columns[name]) for name in names]
+    for item in watched(zip(*columns, strict=True) if columns else [()] * some.size, 1 << 10):
+        evaluate(item)
+    found.statements.append(np.array(sorted(touched), np.int32))
+
+
+def _filter(run: Run, node: alg.Filter, demand: Demand, found: Found) -> None:
+    of = run.rows(node.of)
+    wanted = agreeing(of, _wanted(demand))
+    found.asked.append((node.of, Demand(rows=wanted)))
+    steady = all(isinstance(part, _STEADY) for part in ex.walk(node.test))
+    _touched(run, node.test, wanted if steady else of, found)
+
+
+def _where(run: Run, node: alg.WhereRows, demand: Demand, found: Found) -> None:
+    found.asked.append((node.of, Demand(rows=agreeing(run.rows(node.of), _wanted(demand)))))
+    _tested(run, node.condition, found)
+
+
+def _computed(run: Run, node: alg.Extend | alg.Unwind, demand: Demand, found: Found) -> None:
+    of = agreeing(run.rows(node.of), _wanted(demand))
+    found.asked.append((node.of, Demand(rows=of)))
+    _touched(run, node.expression, of, found)
+
+
+def _project(run: Run, node: alg.Project, demand: Demand, found: Found) -> None:
+    names = dict(node.names)
+    found.asked.append((node.of, Demand(rows=agreeing(run.rows(node.of), _wanted(demand), names))))
+
+
+def _whole(run: Run, node: alg.GroupRows | alg.SliceRows, demand: Demand, found: Found) -> None:
+    found.asked.append((node.of, Demand(rows=run.rows(node.of))))
+
+
+def _entities_of(run: Run, node: alg.EntitiesOf, demand: Demand, found: Found) -> None:
+    of = run.rows(node.of)
+    entities = of.column(node.variable).entities()
+    there = (entities >= 0) & run.among(np.maximum(entities, 0), demand.entities)
+    found.asked.append((node.of, Demand(rows=of.where(there))))
+
+
+def _facts_of(run: Run, node: alg.FactsOf, demand: Demand, found: Found) -> None:
+    of = run.rows(node.of)
+    mask = np.zeros(of.size, bool)
+    for kind, places, numbers in of.column(node.variable).split():
+        if kind == STATEMENT:
+            mask[places[np.isin(numbers, demand.statements)]] = True
+    found.asked.append((node.of, Demand(rows=of.where(mask))))
+
+
+_Of: TypeAlias = Callable[["Run", Any, Demand, Found], None]
+_OF: Final[dict[type[Node], _Of]] = {
+    alg.Pattern: _pattern,
+    alg.Path: _path,
+    alg.EntityRows: _entity_rows,
+    alg.Rows: _rows,
+    alg.Join: _inputs,
+    alg.LeftJoin: _absent,
+    alg.SemiJoin: _semi,
+    alg.AntiJoin: _absent,
+    alg.MarkJoin: _absent,
+    alg.MinusRows: _absent,
+    alg.UnionAll: _inputs,
+    alg.Filter: _filter,
+    alg.WhereRows: _where,
+    alg.BoundRows: _inputs,
+    alg.Extend: _computed,
+    alg.Unwind: _computed,
+    alg.Project: _project,
+    alg.DistinctRows: _inputs,
+    alg.GroupRows: _whole,
+    alg.OrderRows: _inputs,
+    alg.SliceRows: _whole,
+    alg.EntitiesOf: _entities_of,
+    alg.FactsOf: _facts_of,
+}

@@ -1,0 +1,649 @@
+"""Rows that bind variables, as columns of numbers: what the operators of `algebra.solutions` give in process.
+
+A column has one number a row, -1 where the variable is unbound. In a column of one kind these are the numbers of
+entities, statements, predicates, attributes (counted from 0), qualifiers, or terms that a program gave (`Scope.terms`);
+in a mixed column the kind stands above them. Nothing is decoded before somebody looks at a term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import PlanError
+from condgraph.engine.evidence import EvidenceList, PathTerm
+from condgraph.engine.execute.bags import Bag, Part, PartKind, shown
+from condgraph.engine.execute.grid import Column, Grid, Members, fixed_order, order_of
+from condgraph.engine.execute.scope import Scope
+from condgraph.engine.execute.series import BagSeries, Cell, EntitySeries, ListSeries, Series, dense
+from condgraph.engine.execute.terms import EntityAt, PathAt, StatementAt
+from condgraph.engine.facts import Entity
+from condgraph.engine.pieces import changed, in_order, places_in_order, watched
+from condgraph.engine.snapshot.ordered import Cells
+from condgraph.engine.snapshot.snapshot import ranges
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time
+
+if TYPE_CHECKING:
+    from condgraph.engine.evidence import Evidence
+
+Places: TypeAlias = NDArray[np.int64]
+Numbers: TypeAlias = NDArray[Any]
+
+#: Kinds of columns.
+ENTITY, STATEMENT, PREDICATE, ATTRIBUTE, QUALIFIER, GIVEN = range(6)
+#: Where the kind stands in a number of a mixed column.
+_SHIFT: Final = 40
+_NUMBER: Final = (1 << _SHIFT) - 1
+#: Rows that one operator may give. More take minutes and gigabytes, and nobody reads them.
+MOST_ROWS: Final = 50_000_000
+#: Pairs of rows that are looked at together, between two looks at the clock.
+CHUNK: Final = 1 << 18
+#: Kinds beyond those of values, by which cells of statements and of other terms are told apart.
+_STATEMENT_CELL: Final = 10
+_OTHER_CELL: Final = 11
+_BAGS: Final[dict[int, PartKind]] = {PREDICATE: "pred", ATTRIBUTE: "att", QUALIFIER: "q"}
+
+
+class Terms:
+    """A column; `kind` is None where it is mixed."""
+
+    __slots__ = ("kind", "numbers")
+
+    def __init__(self, kind: int | None, numbers: Numbers) -> None:
+        self.kind, self.numbers = kind, numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, places: Numbers) -> Terms:
+        """Some of the rows, by place."""
+        return Terms(self.kind, self.numbers.take(places))
+
+    @property
+    def bound(self) -> NDArray[np.bool_]:
+        """Where the variable is bound."""
+        mask: NDArray[np.bool_] = self.numbers >= 0
+        return mask
+
+    def marked(self) -> Places:
+        """The numbers of a mixed column."""
+        if self.kind is None:
+            return self.numbers
+        return np.where(self.numbers >= 0, self.numbers.astype(np.int64) | (self.kind << _SHIFT), -1)
+
+    def entities(self) -> Numbers:
+        """The entity of each row, -1 where it has none."""
+        if self.kind == ENTITY:
+            return self.numbers
+        if self.kind is not None:
+            return np.full(len(self.numbers), -1, np.int32)
+        return np.where((self.numbers >> _SHIFT) == ENTITY, self.numbers & _NUMBER, -1).astype(np.int32)
+
+    def split(self) -> Iterator[tuple[int, Places, Numbers]]:
+        """The kinds of its terms, each with the places of its rows and their numbers."""
+        if self.kind is not None:
+            places = np.flatnonzero(self.numbers >= 0)
+            if len(places):
+                yield self.kind, places, self.numbers.take(places)
+            return
+        kinds = np.where(self.numbers >= 0, self.numbers >> _SHIFT, -1)
+        for kind in range(6):
+            places = np.flatnonzero(kinds == kind)
+            if len(places):
+                yield kind, places, self.numbers.take(places) & _NUMBER
+
+    def narrowed(self) -> Terms:
+        """The same column, of one kind if it has only one."""
+        if self.kind is not None:
+            return self
+        parts = list(self.split())
+        if len(parts) != 1:
+            return self
+        numbers = np.full(len(self.numbers), -1, np.int64)
+        numbers[parts[0][1]] = parts[0][2]
+        return Terms(parts[0][0], numbers.astype(np.int32))
+
+    @classmethod
+    def unbound(cls, size: int) -> Terms:
+        """A column without terms."""
+        return cls(ENTITY, np.full(size, -1, np.int32))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Terms]) -> Terms:
+        """Columns one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        kinds = {part.kind for part in parts if len(part)}
+        if len(kinds) == 1 and None not in kinds:
+            return cls(kinds.pop(), np.concatenate([part.numbers for part in parts if len(part)]))
+        if not kinds:
+            return parts[0]
+        # A column that is unbound everywhere has the kind of the others.
+        some = [part for part in parts if part.kind is None or part.bound.any()]
+        of = {part.kind for part in some}
+        if len(of) == 1 and None not in of:
+            return cls(of.pop(), np.concatenate([part.numbers for part in parts]))
+        return cls(None, np.concatenate([part.marked() for part in parts]))
+
+
+def qualifier_terms(scope: Scope, numbers: Numbers) -> Terms:
+    """The values of qualifiers; those that are entities as entities."""
+    get = scope.snapshot.arrays.get
+    entity = get("q.kind").take(numbers) == Kind.ENTITY
+    if not entity.any():
+        return Terms(QUALIFIER, numbers.astype(np.int32))
+    if entity.all():
+        return Terms(ENTITY, get("q.ref").take(numbers))
+    marked = np.where(entity, get("q.ref").take(numbers).astype(np.int64), numbers | (QUALIFIER << _SHIFT))
+    return Terms(None, marked)
+
+
+def object_terms(scope: Scope, statements: Numbers) -> Terms:
+    """The objects of statements, in any order."""
+    snapshot = scope.snapshot
+    relation = statements < snapshot.relations
+    if relation.all():
+        return Terms(ENTITY, snapshot.relation_object.take(statements))
+    attributes = statements - snapshot.relations
+    if not relation.any():
+        return Terms(ATTRIBUTE, attributes.astype(np.int32))
+    entities = snapshot.relation_object.take(np.where(relation, statements, 0)) if snapshot.relations else attributes
+    return Terms(None, np.where(relation, entities.astype(np.int64), attributes.astype(np.int64) | (ATTRIBUTE << _SHIFT)))
+
+
+def subjects(scope: Scope, statements: Numbers) -> Numbers:
+    """The subjects of statements, in any order."""
+    snapshot = scope.snapshot
+    relation = statements < snapshot.relations
+    if relation.all():
+        return snapshot.relation_subject.take(statements)
+    attributes = statements - np.int32(snapshot.relations)
+    if not relation.any():
+        return snapshot.attribute_subject.take(attributes)
+    of = snapshot.attribute_subject.take(np.where(relation, 0, attributes))
+    return np.where(relation, snapshot.relation_subject.take(np.where(relation, statements, 0)), of) if snapshot.relations else of
+
+
+# -- terms that a program gives ----------------------------------------------------------------------
+
+
+def same(value: Any) -> Any:
+    """What equal terms have in common, as a key of a dictionary."""
+    if isinstance(value, bool):
+        return ("truth", value)
+    if isinstance(value, int | float | Decimal):
+        return Quantity(value)
+    if isinstance(value, list | tuple):
+        return ("list", *[same(item) for item in value])
+    if isinstance(value, dict):
+        return ("map", frozenset((key, same(item)) for key, item in value.items()))
+    if isinstance(value, Entity):
+        return ("entity", value.id)
+    return value
+
+
+def given(scope: Scope, value: Any) -> int:
+    """The number of a term that is none of the graph; equal ones of one type have one number."""
+    key = (type(value), same(value))
+    number = scope.term_numbers.get(key)
+    if number is None:
+        number = scope.term_numbers[key] = len(scope.terms)
+        scope.terms.append(value)
+    return number
+
+
+def _as_value(value: Any) -> Any:
+    """A given term as a value of a graph; None where it is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float | Decimal):
+        return Quantity(value)
+    return value if isinstance(value, str | Quantity | Time) else None
+
+
+# -- codes -------------------------------------------------------------------------------------------
+
+_PARTS: Final = ("kind", "ref", "a", "b", "unit", "precision")
+
+
+def value_cells(scope: Scope, terms: Terms) -> tuple[Places, Cells]:
+    """The places of the rows whose terms are entities or values, and these as cells."""
+    parts: list[dict[str, Any]] = []
+    places: list[Places] = []
+    for kind, at, numbers in terms.split():
+        if kind == STATEMENT:
+            continue
+        columns, there = _cells(scope, kind, numbers)
+        chosen = there["kind"] < _STATEMENT_CELL if kind == GIVEN else slice(None)
+        places.append(at[chosen])
+        parts.append({name: columns(name)[chosen] for name in _PARTS})
+    if not parts:
+        return np.empty(0, np.int64), Cells(0, lambda name: np.empty(0, np.int64))
+    count = sum(map(len, places))
+    return np.concatenate(places), Cells(count, lambda name: np.concatenate([part[name] for part in parts]))
+
+
+def _cells(scope: Scope, kind: int, numbers: Numbers) -> tuple[Callable[[str], Any], dict[str, Any]]:
+    """The columns of terms of one kind by which they are equal; the second has those that are made already."""
+    count = len(numbers)
+    made: dict[str, Any] = {}
+    if kind in (STATEMENT, ENTITY):
+        made["kind"] = np.full(count, _STATEMENT_CELL if kind == STATEMENT else int(Kind.ENTITY), np.int8)
+        made["ref"] = numbers
+    elif kind == GIVEN:
+        distinct, which = np.unique(numbers, return_inverse=True)
+        terms = [scope.terms[number] for number in watched(distinct.tolist())]
+        values = [_as_value(term) for term in terms]
+        cells = Bag(scope, [Part("given", np.arange(len(terms)), distinct, ["" if value is None else value for value in values])])
+        columns = {name: cells.cells()[name].copy() for name in _PARTS}
+        for at, (term, value) in enumerate(zip(terms, values, strict=True)):
+            if value is None:
+                unknown = term is UNKNOWN
+                columns["kind"][at] = Kind.UNKNOWN if unknown else _OTHER_CELL
+                # The first term that equals it stands for it.
+                columns["ref"][at] = -1 if unknown else scope.term_numbers.setdefault(("equal", same(term)), int(distinct[at]))
+        made = {name: column.take(which) for name, column in columns.items()}
+    else:
+        found = Bag(scope, [Part(_BAGS[kind], numbers, numbers)]).cells()
+        return found.__getitem__, made
+    return lambda name: made[name] if name in made else _filled(name, count), made
+
+
+def _filled(name: str, count: int) -> Any:
+    return np.full(count, -1 if name in ("unit", "ref") else 0, np.int64)
+
+
+def codes(scope: Scope, columns: Sequence[Terms]) -> list[Places]:
+    """Numbers that are equal where terms are, in any of the columns; -1 where a variable is unbound."""
+    kinds = {column.kind for column in columns if len(column)}
+    if len(kinds) <= 1 and kinds <= {ENTITY, STATEMENT, PREDICATE}:
+        return [column.numbers.astype(np.int64) for column in columns]
+    narrowed = [column.narrowed() for column in columns]
+    if {column.kind for column in narrowed} <= {ENTITY} or {column.kind for column in narrowed} <= {STATEMENT}:
+        return [column.numbers.astype(np.int64) for column in narrowed]
+    sizes = [len(column) for column in narrowed]
+    merged = np.full(sum(sizes), -1, np.int64)
+    places: list[Places] = []
+    parts: dict[str, list[Any]] = {name: [] for name in _PARTS}
+    before = 0
+    for column, size in zip(narrowed, sizes, strict=True):
+        for kind, at, numbers in column.split():
+            check()
+            # Equal numbers are looked at once.
+            distinct, which = (numbers, None) if kind != ATTRIBUTE and kind != QUALIFIER else _once(numbers)
+            read, _ = _cells(scope, kind, distinct)
+            places.append(at + before)
+            for name in _PARTS:
+                part = np.asarray(read(name)).astype(np.int64)
+                parts[name].append(part if which is None else part.take(which))
+        before += size
+    if places:
+        columns_of = [np.concatenate(parts[name]) for name in _PARTS]
+        varying = [column for column in columns_of if len(column) and (column != column[0]).any()]
+        merged[np.concatenate(places)] = dense(*varying) if varying else 0
+    return np.split(merged, np.cumsum(sizes)[:-1])
+
+
+def _once(numbers: Numbers) -> tuple[Numbers, Places | None]:
+    if len(numbers) < 4096:
+        return numbers, None
+    found: Any = np.unique(numbers, return_inverse=True)
+    return (numbers, None) if len(found[0]) * 2 > len(numbers) else (found[0], found[1])
+
+
+def packed(columns: Sequence[Places], size: int) -> Places:
+    """Rows of codes as one number each, equal where the rows are; of no columns 0."""
+    if not columns:
+        return np.zeros(size, np.int64)
+    if len(columns) == 1:
+        return columns[0]
+    if len(columns) == 2 and size:
+        low, high = min(int(part.min()) for part in columns), max(int(part.max()) for part in columns)
+        if low >= -1 and high < (1 << 31) - 1:
+            return (columns[0] + 1) << 32 | (columns[1] + 1)
+    return dense(*columns)
+
+
+# -- rows --------------------------------------------------------------------------------------------
+
+
+class RowSet:
+    """Rows by columns; `ordered` says that their order is one that was asked for."""
+
+    __slots__ = ("_grid", "columns", "ordered", "scope", "size")
+
+    def __init__(self, scope: Scope, size: int, columns: dict[str, Terms], *, ordered: bool = False) -> None:
+        self.scope, self.size, self.columns, self.ordered = scope, size, columns, ordered
+        self._grid: Grid | None = None
+
+    def __len__(self) -> int:
+        return self.size
+
+    def column(self, name: str) -> Terms:
+        """The column of a variable; unbound everywhere where the rows do not have it."""
+        known = self.columns.get(name)
+        return Terms.unbound(self.size) if known is None else known
+
+    def take(self, places: Numbers, *, ordered: bool | None = None) -> RowSet:
+        """Some of the rows, in this order."""
+        columns = {name: column.take(places) for name, column in self.columns.items()}
+        return RowSet(self.scope, len(places), columns, ordered=self.ordered if ordered is None else ordered)
+
+    def where(self, mask: NDArray[np.bool_]) -> RowSet:
+        """The rows where a mask is true."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def having(self, **columns: Terms) -> RowSet:
+        """The same rows with more columns."""
+        return RowSet(self.scope, self.size, {**self.columns, **columns}, ordered=self.ordered)
+
+    def with_rows(self, other: RowSet) -> RowSet:
+        """These rows, then others."""
+        return concatenated([self, other], list(dict.fromkeys([*self.columns, *other.columns])), self.scope)
+
+    def only(self, names: Sequence[str]) -> RowSet:
+        """The same rows with these columns alone."""
+        return RowSet(self.scope, self.size, {name: self.column(name) for name in names}, ordered=self.ordered)
+
+    def keys(self, names: Sequence[str] | None = None) -> Places:
+        """A number for each row, equal where the rows are in these columns."""
+        names = list(self.columns) if names is None else names
+        return packed([codes(self.scope, [self.column(name)])[0] for name in names], self.size)
+
+    def distinct(self, names: Sequence[str] | None = None) -> RowSet:
+        """The first of equal rows each."""
+        if self.size < 2:
+            return self
+        keys = self.keys(names)
+        order = in_order([keys])
+        first = np.sort(order[changed(keys.take(order))])
+        return self if len(first) == self.size else self.take(first)
+
+    # -- order -------------------------------------------------------------------------------------
+
+    def ranks(self, name: str, *, spelled: bool = True) -> Places:
+        """Numbers of the terms of a column in the fixed order of values, unbound ones last; equal ones that are written in
+        several ways are told apart if `spelled`.
+        """
+        column = self.column(name).narrowed()
+        series = term_series(self.scope, column)
+        places = np.flatnonzero(column.bound)
+        ranks = np.full(self.size, np.iinfo(np.int64).max, np.int64)
+        if not len(places):
+            return ranks
+        known = series.ranks(places)
+        if known is not None:
+            spellings = series.spellings(places) if spelled else None
+            ranks[places] = known if spellings is None else dense(known, spellings)
+            return ranks
+        first: Any = np.unique(column.numbers.take(places), return_index=True, return_inverse=True)
+        cells = series.cells(places.take(first[1]))
+        keys = [_order(cell, spelled) for cell in cells]
+        order = places_in_order(len(keys), keys.__getitem__)
+        rank = np.empty(len(keys), np.int64)
+        at = -1
+        for position, place in enumerate(watched(order)):
+            if position == 0 or keys[place] != keys[order[position - 1]]:
+                at += 1
+            rank[place] = at
+        ranks[places] = rank.take(first[2])
+        return ranks
+
+    def in_fixed_order(self) -> RowSet:
+        """The rows in the order that was asked for, else in the fixed order of rows."""
+        if self.ordered or self.size < 2 or not self.columns:
+            return self
+        return self.take(in_order([self.ranks(name) for name in self.columns]), ordered=True)
+
+    def grid(self, names: Sequence[str]) -> Grid:
+        """The rows as an answer shows them."""
+        if self._grid is None:
+            rows = self.in_fixed_order()
+            columns = []
+            for name in names:
+                column = rows.column(name).narrowed()
+                columns.append(Column(term_series(self.scope, column), np.where(column.bound, np.arange(rows.size), -1)))
+            self._grid = Grid(tuple(names), len(names), columns, Members.unknown(rows.size))
+        return self._grid
+
+
+def _order(cell: Cell, spelled: bool) -> tuple[Any, ...]:
+    """The fixed order of terms: values first, then statements, paths and the rest by their texts."""
+    value = cell.value
+    if value is UNKNOWN or isinstance(value, bool | str | int | float | Quantity | Time | Entity):
+        return fixed_order(cell) if spelled else order_of(cell)
+    return (7, type(value).__name__, cell.text)
+
+
+# -- terms as Python sees them -----------------------------------------------------------------------
+
+
+class _StatementSeries(Series):
+    """Statements, as the records that evidence has of them."""
+
+    def __init__(self, scope: Scope, numbers: Numbers) -> None:
+        self._scope, self._numbers = scope, numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def cells(self, at: Places) -> list[Cell]:
+        distinct, which = np.unique(self._numbers.take(at), return_inverse=True)
+        records = list(EvidenceList.of(self._scope.snapshot, distinct.tolist(), []))
+        cells = [Cell(record, statement_text(record)) for record in watched(records)]
+        return [cells[one] for one in watched(which.tolist())]
+
+    def codes(self, at: Places) -> Places:
+        return self._numbers.take(at).astype(np.int64)
+
+
+def statement_text(record: Evidence) -> str:
+    """A statement as an answer shows it, without its sources."""
+    return str(record).rpartition("  [")[0]
+
+
+def term_series(scope: Scope, column: Terms) -> Series:
+    """The terms of a column, by row; places of unbound ones are not to be asked for."""
+    numbers = column.numbers
+    if column.kind == ENTITY:
+        return EntitySeries(scope.snapshot, numbers)
+    if column.kind == STATEMENT:
+        return _StatementSeries(scope, numbers)
+    if column.kind in _BAGS:
+        # Unbound places stand for the first cell, which is not looked at there.
+        return BagSeries(Bag(scope, [Part(_BAGS[column.kind], np.maximum(numbers, 0), numbers)]))
+    cells: list[Cell | None] = [None] * len(numbers)
+    for kind, at, some in column.split():
+        distinct, which = np.unique(some, return_inverse=True)
+        if kind == GIVEN:
+            known = [given_cell(scope, scope.terms[number]) for number in watched(distinct.tolist())]
+        else:
+            known = term_series(scope, Terms(kind, distinct)).cells(np.arange(len(distinct)))
+        for place, one in watched(zip(at.tolist(), which.tolist(), strict=True)):
+            cells[place] = known[one]
+    return ListSeries(cells)
+
+
+def given_cell(scope: Scope, term: Any) -> Cell:
+    """A given term as an answer has it, with its text."""
+    snapshot = scope.snapshot
+    if isinstance(term, EntityAt):
+        entity = snapshot.entity(term.number)
+        return Cell(entity, entity.name)
+    if isinstance(term, StatementAt):
+        record = EvidenceList.of(snapshot, [term.number], [])[0]
+        return Cell(record, statement_text(record))
+    if isinstance(term, PathAt):
+        records = [EvidenceList.of(snapshot, [number], [])[0] for number in term.statements]
+        path = PathTerm(tuple(snapshot.entity(number) for number in term.entities), tuple(records))
+        return Cell(path, str(path))
+    if isinstance(term, list | tuple):
+        cells = [None if item is None else given_cell(scope, item) for item in term]
+        text = ", ".join("" if cell is None else cell.text for cell in cells)
+        return Cell(tuple(None if cell is None else cell.value for cell in cells), f"[{text}]")
+    if isinstance(term, dict):
+        items = {key: None if item is None else given_cell(scope, item) for key, item in term.items()}
+        return Cell(term, "{" + ", ".join(f"{key}: {'' if cell is None else cell.text}" for key, cell in items.items()) + "}")
+    return Cell(term, shown(term) if isinstance(term, str | bool | int | float | Decimal | Quantity | Time | Entity) else str(term))
+
+
+def python_terms(scope: Scope, column: Terms) -> list[Any]:
+    """The terms of a column as expressions have them (`execute.terms`), None where it is unbound or not known."""
+    found: list[Any] = [None] * len(column)
+    for kind, at, numbers in column.split():
+        distinct, which = np.unique(numbers, return_inverse=True)
+        terms: list[Any]
+        if kind == ENTITY:
+            terms = [EntityAt(number) for number in watched(distinct.tolist())]
+        elif kind == STATEMENT:
+            terms = [StatementAt(number) for number in watched(distinct.tolist())]
+        elif kind == GIVEN:
+            terms = [scope.terms[number] for number in watched(distinct.tolist())]
+        else:
+            terms = [_plain(value) for value in watched(Bag(scope, [Part(_BAGS[kind], distinct, distinct)]).values())]
+        for place, one in watched(zip(at.tolist(), which.tolist(), strict=True)):
+            found[place] = terms[one]
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A value as expressions have it: numbers without a unit are numbers."""
+    if isinstance(value, Quantity) and value.unit == NO_UNIT:
+        return value.number
+    return None if value is UNKNOWN else value
+
+
+def column_of(scope: Scope, terms: Sequence[Any]) -> Terms:
+    """Terms of expressions as a column."""
+    marked = np.full(len(terms), -1, np.int64)
+    for place, term in enumerate(watched(terms)):
+        if isinstance(term, EntityAt):
+            marked[place] = term.number
+        elif isinstance(term, StatementAt):
+            marked[place] = term.number | (STATEMENT << _SHIFT)
+        elif term is not None:
+            marked[place] = given(scope, term) | (GIVEN << _SHIFT)
+    return Terms(None, marked).narrowed()
+
+
+# -- joins -------------------------------------------------------------------------------------------
+
+
+def too_many(count: int, what: str, hint: str) -> PlanError:
+    """The error of an operator that gives more rows than `MOST_ROWS`."""
+    return PlanError(f"{what} has {count:,} rows, more than the {MOST_ROWS:,} that are worked out", hint=hint)
+
+
+def pairs(left: Places, right: Places) -> Iterator[tuple[Places, Places]]:
+    """The places of equal keys in both, in chunks; keys below 0 equal nothing."""
+    if not len(left) or not len(right):
+        return
+    order = in_order([right])
+    ordered = right.take(order)
+    top = int(ordered[-1])
+    if 0 <= top < 4 * (len(left) + len(right)) + 1024:
+        offsets = np.zeros(top + 3, np.int64)
+        np.cumsum(np.bincount(np.maximum(ordered + 1, 0), minlength=top + 2), out=offsets[1:])
+        probe = np.where((left >= 0) & (left <= top), left + 1, -1)
+        low, high = offsets.take(probe), offsets.take(probe + 1)
+        high = np.where(probe < 0, low, high)
+    else:
+        low, high = np.searchsorted(ordered, left), np.searchsorted(ordered, left, side="right")
+        high = np.where(left < 0, low, high)
+    total = int((high - low).sum())
+    if total > MOST_ROWS:
+        raise too_many(total, "a join", "join on more variables, or filter its inputs first")
+    for start, stop in chunks(high - low):
+        part_low, part_high = low[start:stop], high[start:stop]
+        yield np.arange(start, stop).repeat(part_high - part_low), order.take(ranges(part_low, part_high))
+
+
+def chunks(counts: Places, size: int = CHUNK) -> Iterator[tuple[int, int]]:
+    """Bounds of runs of rows with about `size` results each, of which row i has `counts[i]`; a look at the clock before
+    each.
+    """
+    ends = counts.cumsum()
+    start, total = 0, len(counts)
+    while start < total:
+        check()
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + size, side="right")))
+        yield start, min(stop, total)
+        start = stop
+
+
+def compatible(left: RowSet, right: RowSet, shared: Sequence[str]) -> tuple[Places, Places]:
+    """The places of all compatible pairs of rows."""
+    if not shared:
+        total = left.size * right.size
+        if total > MOST_ROWS:
+            names = [", ".join(rows.columns) or "no variable" for rows in (left, right)]
+            raise too_many(
+                total,
+                f"the product of {left.size:,} rows of {names[0]} with {right.size:,} rows of {names[1]}, which share no variable,",
+                "connect the two parts, or filter them first",
+            )
+        return np.arange(left.size).repeat(right.size), np.tile(np.arange(right.size), left.size)
+    columns = [codes(left.scope, [left.column(name), right.column(name)]) for name in shared]
+    lefts, rights = [part[0] for part in columns], [part[1] for part in columns]
+    found: list[tuple[Places, Places]] = []
+    for left_places, left_bound in _by_bound(lefts, left.size):
+        for right_places, right_bound in _by_bound(rights, right.size):
+            both = [at for at in range(len(shared)) if left_bound[at] and right_bound[at]]
+            ones = [lefts[at].take(left_places) for at in both]
+            others = [rights[at].take(right_places) for at in both]
+            keys = packed([np.concatenate(pair) for pair in zip(ones, others, strict=True)], len(left_places) + len(right_places))
+            for one, other in pairs(keys[: len(left_places)], keys[len(left_places) :]):
+                found.append((left_places.take(one), right_places.take(other)))
+                if sum(len(part[0]) for part in found) > MOST_ROWS:
+                    raise too_many(MOST_ROWS + 1, "a join", "join on more variables, or filter its inputs first")
+    if not found:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
+
+
+def _by_bound(columns: Sequence[Places], size: int) -> Iterator[tuple[Places, tuple[bool, ...]]]:
+    """The places of rows that bind the same of the shared variables, with which these are."""
+    if all((column >= 0).all() for column in columns):
+        yield np.arange(size), (True,) * len(columns)
+        return
+    mark = np.zeros(size, np.int64)
+    for at, column in enumerate(columns):
+        mark |= (column >= 0).astype(np.int64) << at
+    for value in np.unique(mark).tolist():
+        yield np.flatnonzero(mark == value), tuple(bool(value >> at & 1) for at in range(len(columns)))
+
+
+def merged(left: RowSet, right: RowSet, one: Places, other: Places, names: Sequence[str]) -> RowSet:
+    """Pairs of compatible rows as rows with these columns."""
+    columns: dict[str, Terms] = {}
+    for name in names:
+        if name not in right.columns:
+            columns[name] = left.column(name).take(one)
+        elif name not in left.columns:
+            columns[name] = right.columns[name].take(other)
+        else:
+            column = left.columns[name].take(one)
+            if not column.bound.all():
+                more = right.columns[name].take(other)
+                if column.kind == more.kind:
+                    column = Terms(column.kind, np.where(column.numbers >= 0, column.numbers, more.numbers))
+                else:
+                    column = Terms(None, np.where(column.numbers >= 0, column.marked(), more.marked())).narrowed()
+            columns[name] = column
+    return RowSet(left.scope, len(one), columns)
+
+
+def concatenated(parts: Sequence[RowSet], names: Sequence[str], scope: Scope) -> RowSet:
+    """Rows one after the other."""
+    size = sum(part.size for part in parts)
+    if size > MOST_ROWS:
+        raise too_many(size, "a union", "filter its parts first")
+    if not parts:
+        return RowSet(scope, 0, {name: Terms.unbound(0) for name in names})
+    return RowSet(scope, size, {name: Terms.joined([part.column(name) for part in parts]) for name in names})

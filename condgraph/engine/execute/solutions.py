@@ -1,0 +1,429 @@
+"""The operators of `algebra.solutions` in process, in a table."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.algebra import solutions as alg
+from condgraph.engine.algebra.grouped import Function, Measure
+from condgraph.engine.algebra.tables import SolutionTable, by_type
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import PlanError
+from condgraph.engine.execute.conditions import holds
+from condgraph.engine.execute.expressions import Compiler
+from condgraph.engine.execute.factset import FactSet
+from condgraph.engine.execute.grid import Column
+from condgraph.engine.execute.rowset import (
+    ENTITY,
+    GIVEN,
+    STATEMENT,
+    Places,
+    RowSet,
+    Terms,
+    codes,
+    column_of,
+    compatible,
+    concatenated,
+    given,
+    merged,
+    python_terms,
+    term_series,
+    value_cells,
+)
+from condgraph.engine.execute.run import Outcome, Run
+from condgraph.engine.execute.series import runs
+from condgraph.engine.execute.sets import Numbers, distinct
+from condgraph.engine.execute.solving import solve
+from condgraph.engine.execute.sums import Aggregate
+from condgraph.engine.execute.terms import EntityAt, GraphTerms
+from condgraph.engine.execute.walks import paths
+from condgraph.engine.facts import Entity, Ref
+from condgraph.engine.pieces import changed, in_order, watched
+from condgraph.engine.values import NO_UNIT, Quantity
+
+#: Functions that give another value each time.
+_VOLATILE: Final = frozenset(("rand", "randomuuid"))
+
+# -- leaves ------------------------------------------------------------------------------------------
+
+
+def path(run: Run, node: alg.Path) -> RowSet:
+    """The rows of a path."""
+    return paths(run, node)[0]
+
+
+def entity_rows(run: Run, node: alg.EntityRows) -> RowSet:
+    """One row for each entity."""
+    found = run.entities(node.entities)
+    return RowSet(run.scope, len(found), {node.variable: Terms(ENTITY, found)})
+
+
+def rows(run: Run, node: alg.Rows) -> RowSet:
+    """The rows that the program gives."""
+    if any(len(row) != len(node.names) for row in node.rows) or len(set(node.names)) != len(node.names):
+        raise PlanError(f"each row has one term for each of {', '.join(node.names) or 'no names'}, which differ")
+    columns = {
+        name: column_of(run.scope, [_term(run, row[at]) for row in watched(node.rows)]) for at, name in enumerate(node.names)
+    }
+    return RowSet(run.scope, len(node.rows), columns)
+
+
+def _term(run: Run, value: Any) -> Any:
+    if isinstance(value, Ref):
+        number = run.snapshot.identified(value.id)
+        return EntityAt(number) if number >= 0 else Entity(value.id, value.id)
+    return value.number if isinstance(value, Quantity) and value.unit == NO_UNIT else value
+
+
+# -- two inputs --------------------------------------------------------------------------------------
+
+
+def _both(run: Run, node: Any) -> tuple[RowSet, RowSet, list[str]]:
+    left, right = run.rows(node.left), run.rows(node.right)
+    return left, right, [name for name in left.columns if name in right.columns]
+
+
+def join(run: Run, node: alg.Join) -> RowSet:
+    """Every compatible pair."""
+    left, right, shared = _both(run, node)
+    return merged(left, right, *compatible(left, right, shared), node.variables)
+
+
+def left_join(run: Run, node: alg.LeftJoin) -> RowSet:
+    """Every compatible pair for which the condition is true, and the left rows that have none."""
+    left, right, shared = _both(run, node)
+    one, other = compatible(left, right, shared)
+    found = merged(left, right, one, other, node.variables)
+    if node.condition is not None:
+        chosen = np.flatnonzero(_true(run, node.condition, found))
+        found, one = found.take(chosen), one.take(chosen)
+    alone = np.ones(left.size, bool)
+    alone[one] = False
+    return concatenated([found, left.take(np.flatnonzero(alone))], node.variables, run.scope)
+
+
+def _matched(left: RowSet, right: RowSet, shared: list[str]) -> Any:
+    """Which left rows have a compatible right row."""
+    mask = np.zeros(left.size, bool)
+    if not shared:
+        mask[:] = right.size > 0
+        return mask
+    one, _ = compatible(left, right.only(shared).distinct(), shared)
+    mask[one] = True
+    return mask
+
+
+def semi_join(run: Run, node: alg.SemiJoin) -> RowSet:
+    """The left rows that have a compatible right row."""
+    left, right, shared = _both(run, node)
+    return left.where(_matched(left, right, shared))
+
+
+def anti_join(run: Run, node: alg.AntiJoin) -> RowSet:
+    """The left rows that have none."""
+    left, right, shared = _both(run, node)
+    return left.where(~_matched(left, right, shared))
+
+
+def mark_join(run: Run, node: alg.MarkJoin) -> RowSet:
+    """Every left row with whether it has one."""
+    left, right, shared = _both(run, node)
+    if node.variable in left.columns:
+        raise PlanError(f"{node.variable} is bound already")
+    truths = np.array([given(run.scope, False), given(run.scope, True)], np.int32)
+    return left.having(**{node.variable: Terms(GIVEN, truths.take(_matched(left, right, shared).astype(np.int64)))})
+
+
+def minus_rows(run: Run, node: alg.MinusRows) -> RowSet:
+    """The left rows that are compatible with no right row which binds one of their variables."""
+    left, right, shared = _both(run, node)
+    right = right.only(shared).distinct()
+    one, other = compatible(left, right, shared) if shared else (np.empty(0, np.int64), np.empty(0, np.int64))
+    meet = np.zeros(len(one), bool)
+    for name in shared:
+        meet |= left.columns[name].bound.take(one) & right.columns[name].bound.take(other)
+    mask = np.ones(left.size, bool)
+    mask[one[meet]] = False
+    return left.where(mask)
+
+
+def union_all(run: Run, node: alg.UnionAll) -> RowSet:
+    """The rows of all parts."""
+    return concatenated([run.rows(part) for part in node.parts], node.variables, run.scope)
+
+
+# -- expressions -------------------------------------------------------------------------------------
+
+
+def values_of(run: Run, expression: ex.Expression, of: RowSet) -> list[Any]:
+    """The value of an expression for each row: worked out once for rows that agree in its variables."""
+    names = [name for name in of.columns if name in ex.variables(expression)]
+    volatile = any(isinstance(part, ex.Call) and part.name in _VOLATILE for part in ex.walk(expression))
+    some, which = of, None
+    if not volatile and of.size > 1:
+        keys = of.keys(names) if names else np.zeros(of.size, np.int64)
+        found: Any = np.unique(keys, return_index=True, return_inverse=True)
+        some, which = of.take(found[1]), found[2]
+    evaluate = Compiler({name: at for at, name in enumerate(names)}, GraphTerms(run.snapshot))(expression)
+    columns = [python_terms(run.scope, some.columns[name]) for name in names]
+    items = zip(*columns, strict=True) if columns else iter([()] * some.size)
+    values = [evaluate(item) for item in watched(items, 1 << 10)]
+    return values if which is None else [values[one] for one in watched(which.tolist())]
+
+
+def _true(run: Run, expression: ex.Expression, of: RowSet) -> Any:
+    quick = _same_terms(run, expression, of)
+    if quick is not None:
+        return quick
+    return np.fromiter((value is True for value in values_of(run, expression, of)), bool, of.size)
+
+
+def _same_terms(run: Run, expression: ex.Expression, of: RowSet) -> Any:
+    """Whether two variables are bound to one entity or statement (or to two): on columns."""
+    if not isinstance(expression, ex.Comparison) or expression.operator not in ("=", "<>"):
+        return None
+    left, right = expression.left, expression.right
+    if not isinstance(left, ex.Variable) or not isinstance(right, ex.Variable):
+        return None
+    one, other = of.column(left.name).narrowed(), of.column(right.name).narrowed()
+    if one.kind != other.kind or one.kind not in (ENTITY, STATEMENT):
+        return None
+    both = one.bound & other.bound
+    return both & ((one.numbers == other.numbers) == (expression.operator == "="))
+
+
+def filter_rows(run: Run, node: alg.Filter) -> RowSet:
+    """The rows for which the expression is true."""
+    of = run.rows(node.of)
+    return of.where(_true(run, node.test, of))
+
+
+def where_rows(run: Run, node: alg.WhereRows) -> RowSet:
+    """The rows whose term satisfies the condition."""
+    of = run.rows(node.of)
+    places, cells = value_cells(run.scope, of.column(node.variable))
+    run.warn_incomparable(cells, node.condition)
+    mask = np.zeros(of.size, bool)
+    if len(cells):
+        mask[places[holds(run, node.condition, cells)]] = True
+    return of.where(mask)
+
+
+def bound_rows(run: Run, node: alg.BoundRows) -> RowSet:
+    """The rows that bind these variables."""
+    of = run.rows(node.of)
+    mask = np.ones(of.size, bool)
+    for name in node.names:
+        mask &= of.column(name).bound
+    return of.where(mask)
+
+
+def extend(run: Run, node: alg.Extend) -> RowSet:
+    """The rows with the value of the expression."""
+    of = run.rows(node.of)
+    if node.variable in of.columns:
+        raise PlanError(f"{node.variable} is bound already")
+    if isinstance(node.expression, ex.Variable):
+        return of.having(**{node.variable: of.column(node.expression.name)})
+    return of.having(**{node.variable: column_of(run.scope, values_of(run, node.expression, of))})
+
+
+def unwind(run: Run, node: alg.Unwind) -> RowSet:
+    """A row for each item of a list."""
+    of = run.rows(node.of)
+    fresh = [name for name in (node.variable, node.place) if name is not None]
+    if known := [name for name in fresh if name in of.columns]:
+        raise PlanError(f"{known[0]} is bound already")
+    at: list[int] = []
+    items: list[Any] = []
+    places: list[int] = []
+    for row, value in enumerate(watched(values_of(run, node.expression, of), 1 << 10)):
+        listed = [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
+        at.extend([row] * len(listed))
+        items.extend(listed)
+        places.extend(range(len(listed)))
+        if len(items) > 1 << 24:
+            raise PlanError(f"a list has more than {1 << 24:,} items to unwind")
+    found = of.take(np.array(at, np.int64)).having(**{node.variable: column_of(run.scope, items)})
+    return found if node.place is None else found.having(**{node.place: column_of(run.scope, places)})
+
+
+# -- one input ---------------------------------------------------------------------------------------
+
+
+def project(run: Run, node: alg.Project) -> RowSet:
+    """The rows with other columns."""
+    of = run.rows(node.of)
+    if len(set(node.variables)) != len(node.names):
+        raise PlanError("two columns have one name")
+    return RowSet(run.scope, of.size, {new: of.column(old) for new, old in node.names}, ordered=of.ordered)
+
+
+def distinct_rows(run: Run, node: alg.DistinctRows) -> RowSet:
+    """Each row once."""
+    return run.rows(node.of).distinct()
+
+
+def order_rows(run: Run, node: alg.OrderRows) -> RowSet:
+    """The rows in an order."""
+    of = run.rows(node.of)
+    marks: list[Places] = []
+    for by in node.by:
+        check()
+        ranks, bound = of.ranks(by.variable, spelled=False), of.column(by.variable).bound
+        if by.descending:
+            ranks = -ranks
+        marks.extend([np.where(bound, 0, -1 if by.first else 1), np.where(bound, ranks, 0)])
+    marks.extend(of.ranks(name) for name in of.columns)
+    return of.take(in_order(marks), ordered=True) if marks and of.size else RowSet(of.scope, of.size, of.columns, ordered=True)
+
+
+def slice_rows(run: Run, node: alg.SliceRows) -> RowSet:
+    """Some of the rows in their order."""
+    if node.start < 0 or (node.number is not None and node.number < 0):
+        raise PlanError("rows are counted from 0 on")
+    of = run.rows(node.of).in_fixed_order()
+    stop = of.size if node.number is None else min(of.size, node.start + node.number)
+    return of.take(np.arange(min(node.start, stop), stop), ordered=True)
+
+
+_MEASURES: Final[dict[str, Function]] = {"sum": "sum", "mean": "mean", "median": "median", "min": "min", "max": "max"}
+
+
+def group_rows(run: Run, node: alg.GroupRows) -> RowSet:
+    """A row for each group."""
+    of = run.rows(node.of)
+    if len(set(node.variables)) != len(node.variables):
+        raise PlanError("two columns have one name")
+    order, group, first = _grouped(of, node.keys)
+    size = len(first) if node.keys else 1
+    columns = {name: of.column(name).take(first) for name in node.keys}
+    for one in node.aggregates:
+        check()
+        columns[one.name] = _aggregate(run, one, of, order, group, size)
+    return RowSet(run.scope, size, columns)
+
+
+def _grouped(of: RowSet, keys: tuple[str, ...]) -> tuple[Places, Places, Places]:
+    """The places of rows by group, the group of each, and the first place of each group."""
+    if not keys or not of.size:
+        return np.arange(of.size), np.zeros(of.size, np.int64), np.zeros(0, np.int64)
+    numbers = of.keys(keys)
+    order = in_order([numbers])
+    fresh = changed(numbers.take(order))
+    return order, fresh.cumsum() - 1, order[fresh]
+
+
+def _aggregate(run: Run, one: alg.RowAggregate, of: RowSet, order: Places, group: Places, size: int) -> Terms:
+    if one.of is None:
+        if one.function != "count":
+            raise PlanError(f"{one.function} needs a variable")
+        if one.distinct:
+            keys = of.keys().take(order)
+            order, group = _once(keys, order, group)
+        return _counts(run, np.bincount(group, minlength=size))
+    column = of.column(one.of)
+    bound = column.bound.take(order)
+    order, group = order[bound], group[bound]
+    if one.distinct:
+        order, group = _once(codes(run.scope, [column])[0].take(order), order, group)
+    if one.function == "count":
+        return _counts(run, np.bincount(group, minlength=size))
+    if one.function in _MEASURES:
+        measure = Measure(one.name, _MEASURES[one.function])
+        return _from_column(run, Aggregate(run, measure).of_groups(size, group, order, term_series(run.scope, column.narrowed())))
+    # Lists, and what is made of them, are in the fixed order, or in the one that was asked for.
+    marks = [group, order] if of.ordered else [group, of.ranks(one.of).take(order)]
+    order = order.take(in_order(marks))
+    low, counts = runs(group, size)
+    if one.function == "any":
+        first = np.where(counts > 0, order.take(np.minimum(low, max(len(order) - 1, 0))) if len(order) else -1, -1)
+        found = column.take(np.maximum(first, 0)) if len(column) else Terms.unbound(size)
+        return Terms(found.kind, np.where(first >= 0, found.numbers, -1))
+    chosen = column.take(order)
+    items: list[Any]
+    if one.function == "text":
+        items = [cell.text for cell in term_series(run.scope, chosen.narrowed()).cells(np.arange(len(chosen)))]
+    else:
+        items = python_terms(run.scope, chosen)
+    bounds = zip(low.tolist(), (low + counts).tolist(), strict=True)
+    lists = [items[start:stop] for start, stop in watched(bounds)]
+    if one.function == "list":
+        return column_of(run.scope, lists)
+    if one.function != "text":
+        raise PlanError(f"there is no aggregate {one.function!r}")
+    return column_of(run.scope, [one.separator.join(some) for some in lists])
+
+
+def _once(keys: Places, order: Places, group: Places) -> tuple[Places, Places]:
+    """Of equal keys in one group the first."""
+    by = in_order([group, keys])
+    kept = np.sort(by[changed(group.take(by), keys.take(by))])
+    return order.take(kept), group.take(kept)
+
+
+def _counts(run: Run, counts: Places) -> Terms:
+    some, which = np.unique(counts, return_inverse=True)
+    numbers = np.array([given(run.scope, int(one)) for one in some.tolist()], np.int32)
+    return Terms(GIVEN, numbers.take(which))
+
+
+def _from_column(run: Run, column: Column) -> Terms:
+    """What an aggregate gives as a column of terms."""
+    cells = column.cells()
+    return column_of(run.scope, [None if cell is None else _term_of(run, cell.value) for cell in watched(cells)])
+
+
+def _term_of(run: Run, value: Any) -> Any:
+    if isinstance(value, Entity):
+        return EntityAt(run.snapshot.identified(value.id))
+    return value.number if isinstance(value, Quantity) and value.unit == NO_UNIT else value
+
+
+# -- bridges -----------------------------------------------------------------------------------------
+
+
+def entities_of(run: Run, node: alg.EntitiesOf) -> Numbers:
+    """The distinct entities of a column."""
+    found = run.rows(node.of).column(node.variable).entities()
+    return distinct(found[found >= 0].astype(np.int32), run.snapshot.entities)
+
+
+def facts_of(run: Run, node: alg.FactsOf) -> FactSet:
+    """The distinct statements of a column."""
+    parts = [numbers for kind, _, numbers in run.rows(node.of).column(node.variable).split() if kind == STATEMENT]
+    numbers = distinct(np.concatenate([*parts, np.empty(0, np.int32)]).astype(np.int32), run.snapshot.statements)
+    if node.reach == "object":
+        numbers = numbers[: run.snapshot.split(numbers)]
+    return FactSet(run, node.reach, numbers=numbers)
+
+
+_TABLE: Final[SolutionTable[Run, [], Outcome]] = {
+    "Pattern": solve,
+    "Path": path,
+    "EntityRows": entity_rows,
+    "Rows": rows,
+    "Join": join,
+    "LeftJoin": left_join,
+    "SemiJoin": semi_join,
+    "AntiJoin": anti_join,
+    "MarkJoin": mark_join,
+    "MinusRows": minus_rows,
+    "UnionAll": union_all,
+    "Filter": filter_rows,
+    "WhereRows": where_rows,
+    "BoundRows": bound_rows,
+    "Extend": extend,
+    "Unwind": unwind,
+    "Project": project,
+    "DistinctRows": distinct_rows,
+    "GroupRows": group_rows,
+    "OrderRows": order_rows,
+    "SliceRows": slice_rows,
+    "EntitiesOf": entities_of,
+    "FactsOf": facts_of,
+}
+Run.operators.update(by_type(_TABLE))
