@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 
 #: Ways from rows to keys beside one for each row.
 MOST_BINDINGS = 10_000_000
+#: Numbers are dense where the largest is fewer times as large as there are numbers.
+_DENSE: Final = 16
 
 
 class Reached(NamedTuple):
@@ -105,7 +107,7 @@ class Ways:
         self.run, self.node = run, node
         self.odd: Counter[str] = Counter()
         self._found: dict[Expression, Found] = {}
-        self._bags: dict[int, tuple[NDArray[np.int32], Places, Series]] = {}
+        self._bags: dict[int, tuple[NDArray[np.int32], Places | None, Series]] = {}
         given = run.results[id(node.of)]
         #: The statement of each row, where rows are facts.
         self.statements: NDArray[np.int32] = EMPTY
@@ -239,6 +241,8 @@ class Ways:
         has come to; one that leads nowhere stays, at nothing.
         """
         here = self._follow(Reached(np.arange(len(at)), at, at), (step,))
+        if len(here.of) == len(at) and (here.of == np.arange(len(at))).all():
+            return here.of, here
         nowhere = np.ones(len(at), bool)
         nowhere[here.of] = False
         lost = np.flatnonzero(nowhere)
@@ -254,14 +258,17 @@ class Ways:
             node = self.node.facts[number]
             facts = self.run.facts(node)
             statements = facts.all()
-            if _anchor(node) == "object":
+            anchored = _anchor(node)
+            if anchored == "object":
                 statements = statements[: self.run.snapshot.split(statements)]
                 anchors = self.run.snapshot.relation_object.take(statements)
             else:
                 anchors = self.run.snapshot.subjects(statements)
             places, chosen = _joined(start.at, anchors)
-            by = statements.take(chosen)
-            start = Reached(start.of.take(places), _ends(self.run, by, facts.reach), by)
+            by = int(statements[0]) + chosen.astype(np.int32) if _consecutive(statements) else statements.take(chosen)
+            # An attribute leads back to its subject.
+            at = start.at.take(places) if anchored == facts.reach == "subject" else _ends(self.run, by, facts.reach)
+            start = Reached(start.of.take(places), at, by)
         return start
 
     def _values(self, way: Way, arrived: Reached) -> Found:
@@ -271,17 +278,17 @@ class Ways:
             return Found(arrived.of[there], np.flatnonzero(there), series)
         carriers, order, values = self._bag(way.values)
         places, chosen = _joined(arrived.by, carriers, sort=False)
-        return Found(arrived.of.take(places), order.take(chosen), values)
+        return Found(arrived.of.take(places), chosen if order is None else order.take(chosen), values)
 
-    def _bag(self, number: int) -> tuple[NDArray[np.int32], Places, Series]:
-        """The carriers of a bag, sorted, with the place of the value of each, and the values."""
+    def _bag(self, number: int) -> tuple[NDArray[np.int32], Places | None, Series]:
+        """The carriers of a bag, sorted, with the place of the value of each (None: as they come), and the values."""
         known = self._bags.get(number)
         if known is None:
             bag: Bag = self.run.values(self.node.values[number])
             parts = [part.carriers for part in bag.parts if part.kind != "given"]
             carriers = np.concatenate(parts) if parts else EMPTY
-            order = carriers.argsort(kind="stable")
-            known = self._bags[number] = carriers.take(order), order, BagSeries(bag)
+            order = None if (carriers[1:] >= carriers[:-1]).all() else carriers.argsort(kind="stable")
+            known = self._bags[number] = carriers if order is None else carriers.take(order), order, BagSeries(bag)
         return known
 
     # -- calculating -------------------------------------------------------------------------------
@@ -347,20 +354,16 @@ def _joined(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool = T
     """For each of `left` all places in `right` that are equal, as pairs of places; `right` is sorted
     where not to be sorted.
     """
+    pairs = _joined_once(left, right, sort=sort)
+    if pairs is not None:
+        return pairs
     most = int(right.max(initial=-1))
-    if not len(right):
-        low = sizes = np.zeros(len(left), np.int64)
-    elif most < 16 * (len(left) + len(right)):
+    if most < _DENSE * (len(left) + len(right)):
         # Few more numbers than places: counting them is quicker than looking for each.
         counts = np.bincount(right, minlength=most + 1)
         there = (left >= 0) & (left <= most)
         known = left if there.all() else np.where(there, left, 0)
         sizes = np.where(there, counts.take(known), 0)
-        if sort and counts.max() == 1:
-            place = np.zeros(most + 1, np.int64)
-            place[right] = np.arange(len(right))
-            places = np.flatnonzero(sizes)
-            return places, place.take(known.take(places))
         low = (counts.cumsum() - counts).take(known)
     else:
         ordered = np.sort(right) if sort else right
@@ -374,6 +377,43 @@ def _joined(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool = T
     else:
         places, chosen = np.arange(len(left)).repeat(sizes), ranges(low, low + sizes)
     return places, right.argsort(kind="stable").take(chosen) if sort else chosen
+
+
+def _joined_once(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool) -> tuple[Places, Places] | None:
+    """The same where no number is in `right` twice, and they are dense; else None. Most columns are so, and every pass
+    over a million rows out of order that is saved here counts.
+    """
+    if not len(right):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    chosen: NDArray[Any]
+    if _consecutive(right):
+        chosen = left.astype(np.int64) - int(right[0])
+        inside = (chosen >= 0) & (chosen < len(right))
+    else:
+        most = int(right.max())
+        if not sort or most >= _DENSE * (len(left) + len(right)):
+            return None
+        place = np.full(most + 1, -1, np.int32)
+        place[right] = np.arange(len(right), dtype=np.int32)
+        if np.count_nonzero(place >= 0) < len(right):
+            return None
+        if _consecutive(left) and left[0] >= 0:
+            chosen = place[int(left[0]) : int(left[-1]) + 1]
+            if len(chosen) < len(left):
+                chosen = np.concatenate([chosen, np.full(len(left) - len(chosen), -1, np.int32)])
+        else:
+            chosen = np.where((left >= 0) & (left <= most), place.take(left, mode="clip"), -1)
+        inside = chosen >= 0
+    chosen = chosen.astype(np.int64, copy=False)
+    if inside.all():
+        return np.arange(len(left)), chosen
+    places = np.flatnonzero(inside)
+    return places, chosen.take(places)
+
+
+def _consecutive(numbers: NDArray[np.int32]) -> bool:
+    """Whether each number is the one before and 1."""
+    return bool(len(numbers)) and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1 and bool((np.diff(numbers) == 1).all())
 
 
 # -- expressions -----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from condgraph.engine.execute.bags import order_key, shown
 from condgraph.engine.execute.left_out import most_frequent
 from condgraph.engine.execute.series import Cell, ListSeries, Places, Series
 from condgraph.engine.operands import exact
-from condgraph.engine.pieces import PIECE, different, mapped, watched
+from condgraph.engine.pieces import PIECE, different, in_order, mapped, watched
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
 
 #: What stands between the cells of a row, and between the values of a cell, in a text.
@@ -127,30 +127,42 @@ class Grid:
 
 
 class Members:
-    """The rows of the graph behind each row of a table: those from one bound in `rows` to the next, some
-    of them repeatedly.
+    """The rows of the graph behind each row of a table. They are put together when the first is looked at, since most
+    answers are read without their evidence.
     """
 
-    __slots__ = ("_high", "_low", "_rows")
+    __slots__ = ("_of", "_places", "_runs")
 
-    def __init__(self, low: Places, high: Places, rows: Places) -> None:
-        self._low, self._high, self._rows = low, high, rows
+    def __init__(self, group: Places, rows: Places, size: int) -> None:
+        """`rows`, some of them repeatedly, each with its group below `size`."""
+        self._places = np.arange(size)
+        self._of: tuple[Places, Places] = group, rows
+        self._runs: tuple[Places, Places, Places] | None = None
 
     @classmethod
     def unknown(cls, count: int) -> Members:
         """Of so many rows nothing is known."""
-        none = np.zeros(count, np.int64)
-        return cls(none, none, none[:0])
+        none = np.zeros(0, np.int64)
+        return cls(none, none, count)
 
     def __len__(self) -> int:
-        return len(self._low)
+        return len(self._places)
 
     def __getitem__(self, row: int) -> Places:
-        return different(self._rows[self._low[row] : self._high[row]])
+        if self._runs is None:
+            group, rows = self._of
+            order = in_order((group,))
+            ends = np.bincount(group, minlength=int(self._places.max(initial=-1)) + 1).cumsum()
+            self._runs = np.concatenate([[0], ends[:-1]]), ends, rows.take(order)
+        low, high, rows = self._runs
+        place = self._places[row]
+        return different(rows[low[place] : high[place]])
 
     def take(self, places: Places) -> Members:
         """Those of some rows."""
-        return Members(self._low.take(places), self._high.take(places), self._rows)
+        taken = Members.unknown(0)
+        taken._places, taken._of, taken._runs = self._places.take(places), self._of, self._runs
+        return taken
 
 
 def grid_size(grid: Grid) -> tuple[int, tuple[str, ...]]:

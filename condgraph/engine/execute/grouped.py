@@ -169,11 +169,8 @@ def group(run: Run, node: Group) -> Grid:
     if not node.keys and not node.each:
         # Of nothing there is one sum, as without groups.
         size = 1
-    order = in_order((group,))
-    group, place, picks = group.take(order), place.take(order), [pick.take(order) for pick in picks]
-    low, sizes = runs(group, size)
-    members = Members(low, low + sizes, rows.take(place))
-    columns = [key.column(group, pick) for key, pick in zip(keys, picks, strict=True)]
+    members = Members(group, rows.take(place), size)
+    columns = [key.column(group, size, pick) for key, pick in zip(keys, picks, strict=True)]
     if node.unsure and len(ways):
         for number in node.unsure:
             if not len(run.facts(node.facts[number]).all()):
@@ -215,12 +212,15 @@ class _Key:
         """The codes of some of the values, -1 for none."""
         return _taken(self._codes, pick)
 
-    def column(self, group: Places, pick: Places) -> Column:
-        """The value of each group, from sorted groups and the values picked for each place."""
-        first = np.flatnonzero(changed(group))
-        if self._spellings is not None:
+    def column(self, group: Places, size: int, pick: Places) -> Column:
+        """The value of each of `size` groups, from the group of each place and the value picked for it."""
+        if self._spellings is None:
+            # Of several numbers for one place, the last is kept.
+            first = np.empty(size, np.int64)
+            first[group[::-1]] = np.arange(len(group))[::-1]
+        else:
             order = in_order((group, _taken(self._spellings, pick)))
-            first = order[first]
+            first = order[changed(group.take(order))]
         return Column(self._series, _taken(self._at, pick.take(first)))
 
 
@@ -258,12 +258,14 @@ def _joined_keys(keys: Sequence[_Key], place: Places) -> tuple[Places, list[Plac
 
 def _measured(run: Run, ways: Ways, bindings: Bindings, measure: Measure, size: int, group: Places, place: Places) -> Column:
     """One column: the measure of each group. What it has in common with the ways of keys is gone once:
-    `group by team show sum(team.size)` takes the size of the team of the group alone. `group`, sorted, has the group of
-    each binding at `place`.
+    `group by team show sum(team.size)` takes the size of the team of the group alone. `group` has the group of each
+    binding at `place`; `place` ascends.
     """
     aggregate, of = Aggregate(run, measure), measure.of
     if of is None and measure.function in ("count", "distinct"):
         rows = bindings.row.take(place)
+        if (rows[1:] > rows[:-1]).all():
+            return counts(np.bincount(group, minlength=size))
         order = in_order((group, rows))
         return counts(np.bincount(group[changed(group, rows.take(order))], minlength=size))
     assert of is not None
@@ -284,13 +286,15 @@ def _measured(run: Run, ways: Ways, bindings: Bindings, measure: Measure, size: 
         # Each once, in the order in which they come.
         order = np.sort(order[changed(group.take(order), items.take(order))])
         group, items = group.take(order), items.take(order)
-    low, sizes = (part.take(items) for part in runs(found.of, len(first)))
-    if (sizes == 1).all():
-        values = found.at.take(low)
+    if len(found.of) == len(first) and (found.of == np.arange(len(first))).all():
+        values = found.at.take(items)
     else:
+        low, sizes = (part.take(items) for part in runs(found.of, len(first)))
         values, group, items = found.at.take(ranges(low, low + sizes)), group.repeat(sizes), items.repeat(sizes)
     if measure.function not in ("top", "bottom"):
         return aggregate.of_groups(size, group, values, found.series)
+    order = in_order((group,))
+    group, items, values = group.take(order), items.take(order), values.take(order)
     entities = mapped(run.snapshot.entity, ways.rows.take(bindings.row.take(first).take(items)).tolist())
     cells = list(zip([Cell(entity, entity.name) for entity in entities], found.series.cells(values), strict=True))
     best = [aggregate.best(cells[low:high]) for low, high in watched(bounds_of(group, size))]

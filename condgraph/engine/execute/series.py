@@ -83,6 +83,15 @@ def dense(*columns: NDArray[Any]) -> Places:
     >>> dense(np.array([7, 5, 7]), np.array([1, 1, 1])).tolist()
     [1, 0, 1]
     """
+    if len(columns) == 1 and len(columns[0]):
+        (column,) = columns
+        low, high = int(column.min()), int(column.max())
+        if high - low < 2 * len(column):
+            # Counted instead of sorted.
+            above = column - low
+            there = np.zeros(high - low + 1, bool)
+            there[above] = True
+            return (there.cumsum() - 1).take(above)
     order = in_order(columns)
     numbers = np.empty(len(order), np.int64)
     numbers[order] = changed(*(column.take(order) for column in columns)).cumsum() - 1
@@ -169,6 +178,12 @@ class BagSeries(Series):
         return int(kinds[0]) if len(kinds) and (kinds == kinds[0]).all() else None
 
     @cached_property
+    def _unit(self) -> int | None:
+        """The unit, where all have one and no digits beyond a float."""
+        units, refs = self._columns["unit"], self._columns["ref"]
+        return int(units[0]) if len(units) and (units == units[0]).all() and not (refs >= 0).any() else None
+
+    @cached_property
     def _raws(self) -> NDArray[Any] | None:
         """The texts of cells as they stood in their source, -1 for a value's own; None where all are."""
         raws = self._bag.scope.snapshot.arrays.get("att.raw")
@@ -206,11 +221,14 @@ class BagSeries(Series):
             return refs.astype(np.int64)
         if kind == Kind.TIME:
             return dense(*(self._part(name, at) for name in ("a", "b", "precision")))
+        # 0 and -0 are one number.
+        if kind == Kind.QUANTITY and self._unit is not None:
+            alone: Places = (self._columns.numbers().take(at) + 0.0).view(np.int64)
+            return alone
         kinds = self._part("kind", at)
         if ((kinds == Kind.QUANTITY) & (refs >= 0)).any():
             # Digits beyond a float: equal as values, not as texts.
             return hashed([(("id", cell.value.id) if isinstance(cell.value, Entity) else cell.value) for cell in self._decoded(at)])
-        # 0 and -0 are one number.
         numbers = np.where(kinds == Kind.QUANTITY, (self._columns.numbers().take(at) + 0.0).view(np.int64), self._part("a", at))
         if kind == Kind.QUANTITY:
             units = self._part("unit", at)
@@ -232,11 +250,15 @@ class BagSeries(Series):
     def decimals(self, at: Places) -> Decimals | None:
         if self._kind(at) != Kind.QUANTITY:
             return None
-        units, refs = self._part("unit", at), self._part("ref", at)
-        if not len(at) or not (units == units[0]).all() or (refs >= 0).any():
+        if not len(at):
             return None
+        unit = self._unit
+        if unit is None:
+            units, refs = self._part("unit", at), self._part("ref", at)
+            if not (units == units[0]).all() or (refs >= 0).any():
+                return None
+            unit = int(units[0])
         found = decimals_of(self._columns.numbers().take(at))
-        unit = int(units[0])
         return None if found is None else Decimals(*found, self._bag.scope.text(unit) if unit != -1 else NO_UNIT)
 
     def times(self, at: Places) -> tuple[Places, Places] | None:

@@ -20,7 +20,7 @@ from condgraph.engine.execute.aggregates import exact_sum, middle
 from condgraph.engine.execute.grid import Column, Competing, competing, fixed_order, group_of, listed, size_of, text_cell
 from condgraph.engine.execute.left_out import in_unit
 from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers, read_as_numbers, summed_numbers
-from condgraph.engine.execute.series import LARGEST, Cell, ListSeries, Places, Series, identity, runs
+from condgraph.engine.execute.series import CERTAIN, LARGEST, Cell, ListSeries, Places, Series, identity, runs
 from condgraph.engine.operands import Inapplicable, plain, quotient
 from condgraph.engine.pieces import PIECE, changed, in_order, places_in_order, watched
 from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, collapse
@@ -68,12 +68,12 @@ class Aggregate:
     # -- measures of values as arrays --------------------------------------------------------------
 
     def of_groups(self, size: int, group: Places, at: Places, series: Series) -> Column:
-        """The measure of each of `size` groups, from the group of each value, ascending, and its place in a series. Gives
-        its warnings.
-        """
+        """The measure of each of `size` groups, from the group of each value and its place in a series. Gives its warnings."""
         arrays = _ARRAYS.get(self.measure.function)
         found = None if arrays is None else arrays(self, size, group, at, series)
         if found is None:
+            order = in_order((group,))
+            group, at = group.take(order), at.take(order)
             cells = series.cells(at)
             found = Column.of([self.of(cells[low:high]) for low, high in watched(bounds_of(group, size))])
         self.warn()
@@ -92,20 +92,26 @@ class Aggregate:
 
     def _sums(self, size: int, group: Places, at: Places, series: Series) -> Column | None:
         numbers = series.decimals(at)
-        if numbers is None or int(np.abs(numbers.integers).max()) * len(at) >= LARGEST:
+        if numbers is None:
             return None
-        starts = np.flatnonzero(changed(group))
-        totals = dict(zip(group[starts].tolist(), np.add.reduceat(numbers.integers, starts).tolist(), strict=True))
-        sizes = np.bincount(group, minlength=size).tolist()
+        most = int(np.abs(numbers.integers).max()) * len(at)
+        if most >= LARGEST:
+            return None
+        if most < CERTAIN:
+            # Floats add such integers exactly.
+            totals = np.bincount(group, weights=numbers.integers, minlength=size).astype(np.int64)
+        else:
+            totals = np.zeros(size, np.int64)
+            np.add.at(totals, group, numbers.integers)
         cells: list[Cell | None] = []
-        for one in watched(range(size)):
-            total = totals.get(one)
-            if total is None:
+        sizes = np.bincount(group, minlength=size)
+        for total, count in watched(zip(totals.tolist(), sizes.tolist(), strict=True)):
+            if not count:
                 cells.append(NO_SUM if self.measure.function == "sum" else self._nothing())
             elif self.measure.function == "sum":
                 cells.append(self._number(numbers.exact(total), numbers.unit))
             else:
-                cells.append(self._number(numbers.exact(total, sizes[one]), numbers.unit, quotient))
+                cells.append(self._number(numbers.exact(total, count), numbers.unit, quotient))
         return Column.of(cells)
 
     def _middles(self, size: int, group: Places, at: Places, series: Series) -> Column | None:
@@ -142,11 +148,11 @@ class Aggregate:
         return Column(series, places)
 
     def _lists(self, size: int, group: Places, at: Places, series: Series) -> Column | None:
-        if (group[1:] == group[:-1]).any():
+        if len(group) > size or (np.bincount(group, minlength=size) > 1).any():
             codes, spellings = series.codes(at), series.spellings(at)
             order = in_order((group, codes) if spellings is None else (group, codes, spellings))
-            fresh = changed(group, codes.take(order))
-            group, at = group[fresh], at.take(order[fresh])
+            fresh = changed(group.take(order), codes.take(order))
+            group, at = group.take(order[fresh]), at.take(order[fresh])
             if (group[1:] == group[:-1]).any():
                 return None
         places = np.full(size, -1, np.int64)
