@@ -48,12 +48,12 @@ def replay(graph: Graph, found: Replay, question: str, program: str, source: str
     """Ask one question with a model that writes this program; the answer of `query`, None for an
     error.
     """
-    asked = graph.ask(question, lambda _: program, via="query", source=source)
+    asked = graph.ask(question, lambda _: program, via="query", source=source, on_unknown="nearest")
     found.asked += 1
     found.statuses[asked.status] = found.statuses.get(asked.status, 0) + 1
     found.seconds.append(asked.overhead)
     try:
-        wanted = graph.query(program, language="llm_query", source=source)
+        wanted = graph.query(program, language="llm_query", source=source, on_unknown="nearest")
     except condgraph.CondgraphError as error:
         first = asked.attempts[0]
         if asked.answer is not None or first.code != error.code or str(error) != first.error:

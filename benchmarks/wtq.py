@@ -196,7 +196,7 @@ def engine() -> Answers:
             graph = condgraph.open()
             graph.load(table, format="csv")
             last[:] = [(table, graph)]
-        return shown(last[0][1].query(program, language="llm_query"))
+        return shown(last[0][1].query(program, language="llm_query", on_unknown="nearest"))
 
     return answers
 
@@ -214,7 +214,7 @@ def one_graph(folder: Path, tables: Sequence[str], directory: str) -> Answers:
     names = {Path(source.location): source.name for source in sources}
 
     def answers(table: Path, program: str) -> Sequence[Item]:
-        return shown(graph.query(program, language="llm_query", source=names[table]))
+        return shown(graph.query(program, language="llm_query", source=names[table], on_unknown="nearest"))
 
     return answers
 

@@ -691,7 +691,8 @@ def _asked(graph: Graph, case: Case, source: str | None, model: ChatModel, contr
         case.answers,
         given,
         found.status,
-        judge(given, case.answers),
+        # An answer to what may be another question is not right, whatever it says.
+        Right() if found.status == "doubtful" else judge(given, case.answers),
         None if without is None else tuple(without),
         judge(without, case.answers),
         "" if last is None else last.program,

@@ -30,6 +30,7 @@ from condgraph.loaders.base import OnError, Progress
 from condgraph.loading import add, load, unload
 from condgraph.logic import methods as logical
 from condgraph.logic.evaluation import methods as evaluation
+from condgraph.names.forms import OnUnknown
 from condgraph.prepared import PreparedProgram, explained, prepare
 from condgraph.query_options import QueryOptions
 from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, UnloadReport
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport
 
-OnUnknown = Literal["error", "empty"]
 #: What answers (`storage.ENGINES`).
 Engine = Literal["snapshot", "sparql"]
 #: The parameters of `load` that are no options of a format.
@@ -315,8 +315,9 @@ class Graph:
         baselines.
 
         `timeout` is in seconds; `limit` the most values to give (the answer warns of the rest);
-        `on_unknown="empty"` lets unknown names mean nothing. `engine="sparql"` answers with one
-        SPARQL query on the graph's embedded RDF store instead.
+        `on_unknown="empty"` lets unknown names mean nothing; "nearest" reads an unknown predicate as
+        the nearest, and the answer is `doubtful`. `engine="sparql"` answers with one SPARQL query on
+        the graph's embedded RDF store instead.
         """
         return self._ask(program, QueryOptions("kopl", engine, timeout, limit, cancelled, on_unknown))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from condgraph.engine.bounds import check_bounds
 from condgraph.engine.errors import OptionError
+from condgraph.names.forms import OnUnknown
 
 
 # Not frozen, as that costs a short query 5 % of its time; nobody changes one.
@@ -26,7 +27,7 @@ class QueryOptions:
     timeout: float | None = None
     limit: int | None = None
     cancelled: Event | None = None
-    on_unknown: str = "error"
+    on_unknown: OnUnknown = "error"
     table: Any = None
     parameters: Mapping[str, Any] | None = None
     further: Mapping[str, Any] | None = None
@@ -34,8 +35,8 @@ class QueryOptions:
     def __post_init__(self) -> None:
         if self.timeout is not None or self.limit is not None:
             check_bounds(self.timeout, self.limit)
-        if self.on_unknown not in ("error", "empty"):
-            raise OptionError(f"on_unknown is 'error' or 'empty', not {self.on_unknown!r}")
+        if self.on_unknown not in ("error", "empty", "nearest"):
+            raise OptionError(f"on_unknown is 'error', 'empty' or 'nearest', not {self.on_unknown!r}")
 
     def of_language(self) -> dict[str, Any]:
         """Those that the language of the program takes."""

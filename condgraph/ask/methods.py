@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from condgraph.ask.prompt import Excerpt
     from condgraph.ask.records import Asked, AskStep, Host, Via
     from condgraph.models.budget import Budget
+    from condgraph.names.forms import OnUnknown
 
 
 def ask(
@@ -40,6 +41,7 @@ def ask(
     untrusted: Collection[str] = (),
     prompts: str | os.PathLike[str] | None = None,
     limit: int | None = None,
+    on_unknown: OnUnknown = "error",
     timeout: float | None = None,
     cancelled: Event | None = None,
 ) -> Asked:
@@ -56,7 +58,9 @@ def ask(
     the question only what that entity has; the step "look" and the warnings say whether it did.
     `cells=False` shows the model names of the schema only, `untrusted` are sources whose cells it is
     not shown. `prompts` is a folder with your own prompts. `transcript` is a file that records the
-    calls. `limit` is the most values of the answer, `timeout` is in seconds.
+    calls. `limit` is the most values of the answer, `timeout` is in seconds. A predicate that the graph
+    does not have is an error that the model is told with candidates; with `on_unknown="nearest"` it is
+    read as the nearest, and the outcome is "doubtful" (the setting of TrustUQA).
 
     Errors of the model and of its programs are part of the outcome; `status` says how it ended.
     Raises `OptionError` for invalid options, `UnknownNameError` for an unknown source,
@@ -76,6 +80,7 @@ def ask(
         via=via, demos=demos, budget=Bounds() if budget is None else budget, samples=samples, retries=retries, source=source,
         verbalise=verbalise, function=function, seed=seed, temperature=temperature, limit=limit, cells=cells,
         untrusted=untrusted, choose=dict(choose or {}), prompts=prompts, on_step=on_step, aware=aware,
+        on_unknown=on_unknown,
     )  # fmt: skip
     timeout = graph.timeout if timeout is None else timeout
     with within(timeout, cancelled):

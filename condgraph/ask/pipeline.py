@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.ask.demos import Demos, Similar
-from condgraph.ask.programs import Runner, declines, feedback_of, gives_up, program_in
+from condgraph.ask.programs import Runner, declines, feedback_of, first_program, gives_up, program_in
 from condgraph.ask.prompt import (
     Excerpt,
     Known,
@@ -45,7 +45,7 @@ from condgraph.engine.errors import (
 from condgraph.engine.external import FunctionCall
 from condgraph.grammars.grammar import Grammar, constraint
 from condgraph.models.budget import Metered
-from condgraph.models.chat import ChatModel, Completion, Message, tokens_of
+from condgraph.models.chat import ChatModel, ChatOptions, Completion, Message, tokens_of
 from condgraph.names.words import STOP, WORD, stem
 from condgraph.overview.schema import quoted, unmarked
 from condgraph.vectors.encoders import fold
@@ -267,8 +267,14 @@ def _appears(text: str, statement: str) -> bool:
 
 #: Shares of the room in a prompt: for a second try, and for demonstrations.
 _FOR_RETRY, _FOR_DEMOS = 0.25, 0.45
-#: Tokens of a reply, and characters of one that the model is shown again.
-MOST_REPLY: Final = 800
+#: Tokens of a reply: of the first, as many as so many of the longest program among the demonstrations
+#: have, within bounds; twice as many after a reply that was cut off.
+_PROGRAMS: Final = 3
+LEAST_REPLY: Final = 400
+MOST_REPLY: Final = 1_600
+#: What no program contains, and a model writes that goes on with another question of its own.
+STOPS: Final = ("\nQuestion:",)
+#: Characters of a reply that the model is shown again.
 _SHOWN: Final = 2_000
 #: Seconds to put an answer into words that was found in time.
 _LATE: Final = 1.0
@@ -294,6 +300,8 @@ class Asking:
         #: What marks the data of the prompt.
         self.mark = ""
         self.declined = 0
+        #: The most tokens of the next reply.
+        self.reply_tokens = LEAST_REPLY
         #: What bounds the call itself; the seconds of the budget may end before it does.
         self.bounds = current()
 
@@ -355,7 +363,9 @@ class Asking:
             messages = self._messages(known, result, similar, most, ranked)
             assert self.excerpt is not None
             about.append(f"{len(self.excerpt.predicates)} predicates in {self.excerpt.tokens} tokens")
-        runner = Runner(self.graph, self.question, source, ranked, options.choose, limit=options.limit)
+        runner = Runner(
+            self.graph, self.question, source, ranked, options.choose, limit=options.limit, on_unknown=options.on_unknown
+        )
         if options.function:
             mark = mark_of(options.seed + 1, [self.question])
             runner.llm_function = Functions(self.model, self.prompts, mark, self.question, options.seed, self.shown)
@@ -425,6 +435,7 @@ class Asking:
             shown.append(item)
             texts.append(text)
             used += cost
+            self.reply_tokens = min(max(self.reply_tokens, _PROGRAMS * self.count(item.demo.program)), MOST_REPLY)
         weights = self.graph.demos.weights(similar)
         self.excerpt = excerpt(
             known, self.graph._store_of(None), self.question, max(min(options.excerpt_tokens, left - used), 0),
@@ -519,12 +530,14 @@ class Asking:
 
     def _write(self, messages: list[Message], samples: int, number: int = 0) -> list[Completion]:
         """The completions of one call; none where the model failed, which is recorded."""
+        options: ChatOptions = {
+            "n": samples, "max_tokens": self.reply_tokens, "temperature": self.options.heat, "seed": self.options.seed,
+        }  # fmt: skip
+        if "stop" in self.model.accepts:
+            options["stop"] = STOPS
         with self.step("write") as about:
             try:
-                result = self.model.chat(
-                    messages, n=samples, max_tokens=MOST_REPLY, temperature=self.options.heat, seed=self.options.seed,
-                    **({} if self.grammar is None else self.grammar.options()),
-                )  # fmt: skip
+                result = self.model.chat(messages, **{**options, **({} if self.grammar is None else self.grammar.options())})
             except ModelError as error:
                 about.append(str(error))
                 self.attempts.append(Attempt("", stage="writing", error=str(error), code=error.code))
@@ -560,25 +573,34 @@ class Asking:
         """Read a completion, and run its program; None where nothing is left to try."""
         reply = program_text(self.grammar, completion.text)
         with self.step("read") as about:
-            result = None if completion.finish == "refusal" or declines(reply) else program_in(reply, self.via)
-            about.append("no program" if result is None else f"{result[1]}, {len(result[0])} characters")
+            cut = completion.finish == "length"
+            result = None if completion.finish == "refusal" or declines(reply) else first_program(reply, self.via, cut=cut)
+            about.append("no program" if result is None else f"{result.language}, {len(result.program)} characters")
+            if result is not None and result.ignored:
+                about.append(f"{result.ignored:,} characters after the program are ignored")
         begun = Attempt(reply, sample=sample, number=number)
         if completion.finish == "refusal" or declines(reply):
             self.declined += 1
             why = "the model refused" if completion.finish == "refusal" else "the model says that the data does not answer this"
             self.attempts.append(replace(begun, stage="writing", error=why))
             return None
-        if completion.finish == "length" and not _whole(reply):
+        if cut and result is None:
             why = f"the reply was cut off after {len(reply):,} characters"
             told = f"{why[0].upper()}{why[1:]}. Write a shorter program, without words around it."
-            attempt = replace(begun, program="" if result is None else result[0], stage="writing", error=why, feedback=told)
+            begun_program = program_in(reply, self.via)
+            attempt = replace(
+                begun, program="" if begun_program is None else begun_program[0], stage="writing", error=why, feedback=told
+            )
+            self.reply_tokens = min(2 * self.reply_tokens, MOST_REPLY)
         elif result is None:
             # It is asked again, and declines again where it does not know.
             self.declined += gives_up(reply)
             told = f"There is no program in the reply. {_EXAMPLE[self.via]}"
             attempt = replace(begun, stage="writing", error="there is no program in the reply", feedback=told)
         else:
-            program, language = result
+            program, language = result.program, result.language
+            if result.ignored:
+                begun = replace(begun, notes=(f"{result.ignored:,} characters after the program are ignored",))
             if tried is not None and program in tried:
                 self.warnings.append("the model wrote the same program again")
                 return None
@@ -588,7 +610,7 @@ class Asking:
                 why = "the time was over while the program ran"
                 self._unfinished(reply, "running", why, program, language, sample=sample, number=number)
                 raise
-            attempt = replace(attempt, sample=sample, number=number)
+            attempt = replace(attempt, sample=sample, number=number, notes=(*begun.notes, *attempt.notes))
             if attempt.stage is not None:
                 attempt = replace(attempt, feedback=feedback_of(attempt, known))
         self.attempts.append(attempt)
@@ -614,6 +636,8 @@ class Asking:
     def _decided(self) -> Asked:
         """The outcome of the attempts: the answer of most samples, a choice, or why there is none."""
         answered = [attempt for attempt in self.attempts if attempt.answer is not None and attempt.stage is None]
+        # What rests on a substitution has no vote next to what does not.
+        answered = [attempt for attempt in answered if not _doubtful(attempt)] or answered
         votes: tuple[Vote, ...] = ()
         if answered:
             with self.step("vote") as about:
@@ -638,14 +662,18 @@ class Asking:
         text = ""
         citations: tuple[str, ...] = ()
         answer = None if attempt is None or attempt.choice is not None else attempt.answer
+        if attempt is not None and answer is not None and _doubtful(attempt):
+            status = "doubtful"
         if answer is not None:
             self.warnings += [warning for warning in answer.warnings if warning not in self.warnings]
         elif self.attempts and status == "failed":
             self.warnings.append(f"no program ran: {self.attempts[-1].error}")
         if status in ("empty", "failed", "abstained") and self.excerpt is not None:
             self.warnings.append(self._looked_for(self.excerpt))
-        if answer is not None and status == "answered":
+        if answer is not None and status in ("answered", "doubtful"):
             text, citations = self._in_words(answer)
+        if answer is not None and status == "doubtful":
+            text = "\n".join([f"Doubtful: {'; '.join(answer.substitutions)}", *([text] if text else [])])
         spent = self.model.spent
         return Asked(
             self.question, status, answer, _LANGUAGES_BACK.get(attempt.language, "") if attempt else "",
@@ -699,9 +727,9 @@ _EXAMPLE: Final = {
 }
 
 
-def _whole(reply: str) -> bool:
-    """Whether a reply that was cut off contains a whole program, in closed fences."""
-    return reply.count("```") >= 2
+def _doubtful(attempt: Attempt) -> bool:
+    """Whether the answer of an attempt rests on a name that was read as another one."""
+    return attempt.answer is not None and attempt.answer.doubtful
 
 
 def _normal(attempt: Attempt) -> tuple[str, ...]:

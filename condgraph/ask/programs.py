@@ -6,7 +6,9 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.ask.records import Attempt, Choice, Option, Stage
@@ -28,6 +30,7 @@ from condgraph.engine.lowered import Lowered
 from condgraph.engine.passes import rebuild
 from condgraph.engine.store import Request
 from condgraph.languages.fences import unfenced
+from condgraph.languages.kopl.syntax import parse as parse_kopl
 from condgraph.languages.kopl.table import COMPARED, FUNCTIONS
 from condgraph.languages.llm.functions import TABLE
 from condgraph.languages.llm.syntax.tokens import AN_OUTPUT
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from condgraph.ask.records import Attempt, Host
     from condgraph.engine.answer import Answer
     from condgraph.engine.store import KnownSchema
+    from condgraph.names.forms import OnUnknown
 
 
 # -- replies -----------------------------------------------------------------------------------------
@@ -93,6 +97,114 @@ def program_in(reply: str, via: str) -> tuple[str, str] | None:
         if result is not None:
             return result
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The first program of a reply, its language ("llm_query", "kopl", "pattern"), and how many characters
+    follow it that are no part of it.
+    """
+
+    program: str
+    language: str
+    ignored: int = 0
+
+
+def first_program(reply: str, via: str, *, cut: bool = False) -> Written | None:
+    """The first program of a reply: models go on with further questions, or with words, until their tokens
+    are spent. None where there is none, or where the reply was `cut` off before its first program was
+    complete.
+
+    >>> first_program('Find(Nepal) QueryName()' + chr(10) + 'Find(India) Que', "kopl", cut=True)
+    Written(program='Find(Nepal) QueryName()', language='kopl', ignored=16)
+    """
+    found = program_in(reply, via)
+    if found is None:
+        return None
+    text, language = found
+    cut = cut and reply[:MOST_REPLY_READ].rstrip().endswith(text.rstrip()[-20:])
+    end = _ENDS[language](text, cut)
+    if end is None:
+        return None
+    return Written(text[:end].rstrip(), language, len(text.rstrip()) - len(text[:end].rstrip()))
+
+
+def _end_of_queries(text: str, cut: bool) -> int | None:
+    """Where the first program of queries ends: before its first label is written again, or, in a text that
+    was cut off, behind the last query where the model had gone on to something else.
+    """
+    labels: list[str] = []
+    steps: set[str] = set()
+    expressions: set[str] = set()
+    end, at = len(text), 0
+    complete = True
+    for line in text.splitlines(keepends=True):
+        query = _QUERY_LINE.match(line)
+        if query is not None:
+            expression = line[query.end() :].strip(" \t\r\n\"'`*")
+            if labels and (query[1] == labels[0] or (cut and expression in expressions)):
+                return end
+            labels.append(query[1])
+            expressions.add(expression)
+            end = at + len(line)
+            # The last line of a text that was cut off has no end.
+            complete = line.endswith("\n") or expression.endswith(")")
+        elif step := _STEP_LINE.match(line):
+            if cut and labels and step[1] in steps:
+                return end
+            steps.add(step[1])
+            complete = not labels
+        elif line.strip():
+            complete = True
+        at += len(line)
+    if not cut:
+        return len(text)
+    return end if labels and complete else None
+
+
+def _end_of_functions(text: str, cut: bool) -> int | None:
+    """Where the first program of KoPL functions ends: the whole text where it is one, else behind the first
+    function that ends a program.
+    """
+    if not cut:
+        with suppress(CondgraphError):
+            parse_kopl(text)
+            return len(text)
+    for closed in islice(_CLOSED.finditer(text), _MOST_FUNCTIONS):
+        before = text[: closed.end()]
+        try:
+            steps, _ = parse_kopl(before)
+        except CondgraphError:
+            continue
+        rest = text[closed.end() :].lstrip(" \t\r\n;.`")
+        last = steps[-1].function
+        # Verify... follows QueryAttr; of a text that was cut off it is not known.
+        goes_on = rest.startswith("Verify") or (cut and "Verify".startswith(rest))
+        if last in _ENDING and not (last.startswith("QueryAttr") and goes_on):
+            return closed.end()
+    return None if cut else len(text)
+
+
+def _end_of_pattern(text: str, cut: bool) -> int | None:
+    """Where the first JSON object, or list, ends; other forms of patterns are one text."""
+    if text[:1] in "{[":
+        with suppress(ValueError, RecursionError):
+            return json.JSONDecoder().raw_decode(text)[1]
+    return None if cut else len(text)
+
+
+_ENDS: Final[Mapping[str, Callable[[str, bool], int | None]]] = {
+    "llm_query": _end_of_queries, "kopl": _end_of_functions, "pattern": _end_of_pattern,
+}  # fmt: skip
+_QUERY_LINE: Final = re.compile(r"^[ \t>*_`#-]*Query[ \t]*(\d\w*)[ \t*_]*:", re.IGNORECASE)
+_STEP_LINE: Final = re.compile(r"^[ \t>*_`#-]*Step[ \t]*(\d{0,9})", re.IGNORECASE)
+#: The end of a call of a function, before the next or the end of a line.
+_CLOSED: Final = re.compile(r"\)(?=\s|$|[;.`])")
+#: Functions of a KoPL program that is looked at, and those that end one.
+_MOST_FUNCTIONS: Final = 64
+_ENDING: Final = frozenset(
+    name for name in FUNCTIONS if name in ("What", "Count") or name.startswith(("Query", "Select", "Verify"))
+)
 
 
 def _pieces(text: str) -> list[str]:
@@ -347,6 +459,7 @@ class Runner:
     choose: Mapping[str, str] = field(default_factory=dict)
     llm_function: Callable[..., Any] | None = None
     limit: int | None = None
+    on_unknown: OnUnknown = "error"
     seconds: dict[str, float] = field(default_factory=lambda: {"resolve": 0.0, "run": 0.0})
 
     def attempt(self, reply: str, program: str, language: str) -> Attempt:
@@ -389,7 +502,7 @@ class Runner:
             resolving += time.perf_counter() - begin
             return result
 
-        options: dict[str, Any] = {"on_unknown": "error"}
+        options: dict[str, Any] = {"on_unknown": self.on_unknown}
         if begun.language == "llm_query":
             options |= {"source": source, "llm_function": self.llm_function, "question": self.question}
         begin = time.perf_counter()

@@ -13,6 +13,7 @@ from condgraph.engine import html
 from condgraph.engine.errors import CondgraphError, OptionError, nearest, shortened
 from condgraph.models.budget import Budget
 from condgraph.models.chat import Usage
+from condgraph.names.forms import OnUnknown
 
 if TYPE_CHECKING:
     from condgraph.ask.prompt import Excerpt
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from condgraph.overview.survey import Survey
 
 
-#: How a question ended: with an answer; with a program that ran without a result; with a name whose
-#: meaning the user has to choose; without any program that ran; with a model that declined; with a
-#: spent budget.
-Status = Literal["answered", "empty", "ambiguous", "failed", "abstained", "budget"]
+#: How a question ended: with an answer; with an answer to a program in which a name was read as
+#: another one; with a program that ran without a result; with a name whose meaning the user has to
+#: choose; without any program that ran; with a model that declined; with a spent budget.
+Status = Literal["answered", "doubtful", "empty", "ambiguous", "failed", "abstained", "budget"]
 #: Where an attempt failed.
 Stage = Literal["retrieval", "writing", "resolving", "running"]
 STAGES: Final[tuple[Stage, ...]] = ("retrieval", "writing", "resolving", "running")
@@ -270,6 +271,7 @@ class AskOptions:
     on_step: Callable[[AskStep], Any] | None = None
     aware: bool = False
     same_question: bool = False
+    on_unknown: OnUnknown = "error"
 
     def __post_init__(self) -> None:
         if self.via not in VIAS:
@@ -286,6 +288,8 @@ class AskOptions:
             raise OptionError(f"demos is how many demonstrations are shown, 0 or more, not {self.demos!r}")
         if self.temperature is not None and not 0 <= self.temperature <= 2:
             raise OptionError(f"temperature is from 0 to 2, not {self.temperature!r}")
+        if self.on_unknown not in ("error", "nearest"):
+            raise OptionError(f"on_unknown is 'error' or 'nearest' of questions, not {self.on_unknown!r}")
         if isinstance(self.untrusted, str):
             raise OptionError("untrusted is a list of names of sources")
 

@@ -19,6 +19,7 @@ from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, EntityKind
 from condgraph.engine.units import conversions
 from condgraph.engine.values import Quantity, Time, Unknown, Value, collapse, parse_quantity
+from condgraph.names.forms import Forms
 
 if TYPE_CHECKING:
     from condgraph.claims.claim import Asking
@@ -122,9 +123,7 @@ class Facts:
         self._kinds: dict[str, tuple[bool, bool]] = {
             name: (relations > 0, values > 0) for name, relations, values, *_ in graph._survey()["predicates"]
         }
-        self._folded: dict[str, list[str]] = {}
-        for name in self._kinds:
-            self._folded.setdefault(folded(name), []).append(name)
+        self._forms = Forms(self._kinds)
         #: The number of queries.
         self.queries = 0
         self.named = lru_cache(maxsize=None)(self._named)
@@ -139,10 +138,12 @@ class Facts:
     # -- names -------------------------------------------------------------------------------------
 
     def predicate(self, text: str) -> str | None:
-        """The predicate of a name: of exactly that name, or the only one that differs in case."""
+        """The predicate of a name: of exactly that name, or the only one that differs in case, spacing,
+        plural or tense.
+        """
         if text in self._kinds:
             return text
-        found = self._folded.get(folded(text), [])
+        found = self._forms.same(text)
         if len(found) == 1:
             return found[0]
         return INSTANCE_OF if not found and folded(text) == INSTANCE_OF else None

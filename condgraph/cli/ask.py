@@ -118,6 +118,9 @@ def ask(
             _write(found)
         for warning in found.warnings:
             complain(f"warning: {printable(warning)}")
+        if found.status == "doubtful":
+            complain("doubtful: the program has a name that the graph does not have, and another was taken")
+            raise typer.Exit(1)
         if found.status not in ("answered", "empty"):
             complain(f"{found.status}: no answer")
             raise typer.Exit(0 if found.status == "ambiguous" else 1)

@@ -59,6 +59,7 @@ class OnUnknown(StrEnum):
 
     ERROR = "error"
     EMPTY = "empty"
+    NEAREST = "nearest"
 
 
 class EngineName(StrEnum):
@@ -102,7 +103,10 @@ def query(
     timeout: TimeoutOption = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most answers given.")] = None,
     on_unknown: Annotated[
-        OnUnknown, typer.Option("--on-unknown", help="An unknown name is an error that lists the nearest, or an empty answer.")
+        OnUnknown,
+        typer.Option(
+            "--on-unknown", help="An unknown name is an error that lists the nearest, an empty answer, or the nearest predicate."
+        ),
     ] = OnUnknown.ERROR,
 ) -> None:
     """Run a program on a graph, and show its answer."""

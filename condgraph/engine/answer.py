@@ -23,7 +23,7 @@ from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.grid import Grid, grid_size
 from condgraph.engine.execute.run import Run, count
 from condgraph.engine.facts import Entity
-from condgraph.engine.lowered import Step
+from condgraph.engine.lowered import Step, Substitution
 from condgraph.engine.pieces import each_once, mapped, places_in_order, watched
 from condgraph.engine.row_labels import BETWEEN
 from condgraph.engine.row_texts import cell_text, labels_here, names_in, row_texts
@@ -33,7 +33,6 @@ from condgraph.engine.values import Kind, Quantity, Time, bound_text, text_of
 if TYPE_CHECKING:
     import pyarrow
 
-    from condgraph.engine.lowered import Step
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
@@ -398,6 +397,20 @@ class Answer(AnswerValues):
         if self._cut:
             found.append(f"{numbered(self._cut, 'more value is', 'more values are')} not shown (limit {self._limit})")
         return [shortened(one) for one in [*found, *self._emptied(values)]]
+
+    @property
+    def substitutions(self) -> list[Substitution]:
+        """The names of the program that were read as others (`on_unknown="nearest"`), with what else they
+        may be.
+        """
+        return [warning for warning in self._warnings if isinstance(warning, Substitution)]
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the answer rests on a name that was read as another one, so that it may answer another
+        question.
+        """
+        return bool(self.substitutions)
 
     def _emptied(self, values: list[Any]) -> list[str]:
         """Why the answer is empty, or what is counted and summed up in it."""

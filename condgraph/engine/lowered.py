@@ -2,11 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from condgraph.engine.errors import shortened
 
 if TYPE_CHECKING:
     from condgraph.engine.algebra import Node
+
+
+class Substitution(str):
+    """A warning that a name of a program was read as another one: `used` in place of `name`, where it might
+    have been any of `others`. An answer with one of these is doubtful.
+    """
+
+    name: str
+    used: tuple[str, ...]
+    others: tuple[str, ...]
+
+    def __new__(cls, kind: str, name: str, used: Sequence[str], others: Sequence[str] = (), why: str = "the nearest name") -> Self:
+        """The warning as text; `kind` is what the name is."""
+        listed = " and ".join(repr(shortened(one, 100)) for one in used[:_SHOWN])
+        rest = ", ".join(repr(shortened(one, 100)) for one in others[:_SHOWN])
+        text = f"{kind} {shortened(name, 100)!r} is not in the graph and is read as {listed}, {why}"
+        result = super().__new__(cls, text + (f"; it may also be {rest}" if rest else ""))
+        result.name, result.used, result.others = name, tuple(used), tuple(others)
+        return result
+
+    def __reduce__(self) -> Any:
+        return _substitution, (str(self), self.name, self.used, self.others)
+
+
+def _substitution(text: str, name: str, used: tuple[str, ...], others: tuple[str, ...]) -> Substitution:
+    result = str.__new__(Substitution, text)
+    result.name, result.used, result.others = name, used, others
+    return result
+
+
+#: Names that a substitution lists.
+_SHOWN: Final = 5
 
 
 # One step of a program as the trace of an answer shows it.

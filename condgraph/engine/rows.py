@@ -13,6 +13,7 @@ from condgraph.engine.errors import CondgraphError, MissingExtraError, shortened
 from condgraph.engine.execute.bags import shown
 from condgraph.engine.execute.grid import BETWEEN, Column
 from condgraph.engine.facts import Entity
+from condgraph.engine.lowered import Substitution
 from condgraph.engine.pieces import pieces, watched
 from condgraph.engine.row_texts import cell_text, names_in
 from condgraph.engine.values import NO_UNIT, Quantity
@@ -44,7 +45,9 @@ class Tabular:
 
     def _printed(self, texts: Iterable[str]) -> str:
         """Lines of text, and the warnings below them, a line each."""
-        return "\n".join([*texts, *(f"warning: {warning}" for warning in self.warnings)])  # type: ignore[attr-defined]
+        warnings: Sequence[str] = self.warnings  # type: ignore[attr-defined]
+        marked = (f"{'doubtful' if isinstance(warning, Substitution) else 'warning'}: {warning}" for warning in warnings)
+        return "\n".join([*texts, *marked])
 
     def _brief(self, text: str) -> str:
         """A `repr`: a short text and the first warnings. It raises nothing: a debugger shows it, of an

@@ -7,7 +7,7 @@ made from here, so that one plan means the same on every store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -112,11 +112,6 @@ class Schema:
     def snapshot(self) -> Snapshot:
         """The generation this is the schema of: for indexes of names, never for choices of a plan."""
         return self._snapshot
-
-    @property
-    def spelled(self) -> Callable[[str, str], str] | None:
-        """Names are written as they are."""
-        return None
 
     # -- what a name is ----------------------------------------------------------------------------
 

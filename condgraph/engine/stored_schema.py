@@ -5,7 +5,6 @@ names looked up when asked for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -47,9 +46,6 @@ class StoredSchema:
         self.concept_members: bool = found.get("concept_members", True)
         #: What others keep for as long as this schema is used, by their own names.
         self.kept: dict[str, Any] = {}
-        #: The name that is meant where a text of a role ("key", "qkey", "relation", "concept") is
-        #: another spelling of one; None where names are written as they are.
-        self.spelled: Callable[[str, str], str] | None = None
         #: How many relations a predicate has, and how many members the concepts of a name.
         self.sizes: dict[str, int] = found.get("sizes", {})
         self.members: dict[str, int] = found.get("members", {})

@@ -239,7 +239,7 @@ def _lower(schema: KnownSchema, program: Any, language: str, options: dict[str, 
 
         clause = clause_of(table)
         with in_clause(table if isinstance(table, str) else None):
-            lowered = lower_table(lowered, clause, schema, lenient=options.get("on_unknown") == "empty")
+            lowered = lower_table(lowered, clause, schema, on_unknown=options.get("on_unknown", "error"))
     if lowered.order is None:
         lowered.plan, lowered.order = optimise(lowered.plan)
     return lowered

@@ -18,7 +18,7 @@ from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.languages.logic.convert import checked_safe, tree_of
 from condgraph.languages.logic.formula import Query
-from condgraph.languages.logic.lower import query_of
+from condgraph.languages.logic.lower import as_written, query_of
 from condgraph.languages.logic.structures import STRUCTURES, named
 from condgraph.languages.logic.tree import OfType, Tree, bounded, negates, walk
 from condgraph.languages.registry import answer as ask
@@ -266,6 +266,9 @@ def logic(
         except UnsupportedError:
             warnings.append("the graph was read whole: its store cannot be asked for an `exists` that is joined by a negated atom")
     snapshot = graph.snapshot().current
+    read, written = as_written(read, snapshot.schema)
+    warnings += written
+    tree = tree_of(read)
     checked_names(tree, snapshot)
     matrix = matrix_of(snapshot, model, epsilon, cap)
     warnings.extend(getattr(matrix, "warnings", ()))

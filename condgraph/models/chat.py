@@ -79,6 +79,7 @@ class ChatOptions(TypedDict, total=False):
     temperature: float
     seed: int | None
     timeout: float | None
+    stop: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class ChatRequest:
     temperature: float = 0.0
     seed: int | None = None
     timeout: float | None = None
+    stop: Sequence[str] = ()
 
 
 @runtime_checkable
@@ -105,7 +107,7 @@ class ChatModel(Protocol):
 
     @property
     def accepts(self) -> frozenset[str]:
-        """Which constraints its calls take: `"json-schema"`, `"gbnf"`; none for plain text."""
+        """Which constraints its calls take: `"json-schema"`, `"gbnf"`, `"stop"`; none for plain text."""
 
     def chat(
         self,
@@ -118,12 +120,14 @@ class ChatModel(Protocol):
         temperature: float = 0.0,
         seed: int | None = None,
         timeout: float | None = None,
+        stop: Sequence[str] = (),
     ) -> Completions:
         """Up to `n` completions of the conversation.
 
         `schema` is a JSON schema and `grammar` a GBNF text that the completion has to follow, where
-        `accepts` names them; else they are left out, and the caller checks the reply. `timeout` is
-        in seconds, of the whole call.
+        `accepts` names them; else they are left out, and the caller checks the reply. `stop` are texts
+        before which a completion ends; it is given only to models that accept `"stop"`. `timeout` is in
+        seconds, of the whole call.
         """
 
     def count(self, text: str) -> int | None:

@@ -67,7 +67,7 @@ def openai_server(base_url: str | None, api_key: str | None) -> OpenAIServer:
 
 
 #: Parameters that a server may refuse, and the other name of one.
-_OPTIONAL: Final = ("response_format", "grammar", "max_tokens", "temperature", "seed", "n", "stream_options")
+_OPTIONAL: Final = ("response_format", "grammar", "max_tokens", "temperature", "seed", "n", "stop", "stream_options")
 OTHER_NAMES: Final = {"max_tokens": "max_completion_tokens"}
 SECRET: Final = re.compile(r"\b(sk-|Bearer\s+)[\w*.-]+")
 #: A limit of tokens that the model cannot give, and one that it wants by another name.
@@ -428,12 +428,14 @@ class OpenAIModel:
 
     @property
     def accepts(self) -> frozenset[str]:
-        """`"json-schema"`, unless the server refused it; `"gbnf"` for llama.cpp's server, which is
-        detected once. Nothing where `extra` has a constraint.
+        """`"json-schema"` and `"stop"`, unless the server refused them; `"gbnf"` for llama.cpp's server,
+        which is detected once. Nothing where `extra` has a constraint.
         """
         if self._extra.keys() & {"grammar", "response_format"}:
             return frozenset()
         result = set() if "response_format" in self._refused else {"json-schema"}
+        if "stop" not in self._refused and "stop" not in self._extra:
+            result.add("stop")
         if "grammar" not in self._refused and self._tokenizer.llama():
             result.add("gbnf")
         return frozenset(result)
@@ -467,6 +469,8 @@ class OpenAIModel:
             }
         if request.grammar is not None and "gbnf" in self.accepts:
             body["grammar"] = request.grammar
+        if request.stop and "stop" in self.accepts:
+            body["stop"] = list(request.stop)
         wait = Wait(self._timeout if request.timeout is None else request.timeout)
         return wait.until_done(lambda: self._all(body, request.n, request.seed, wait), self._who)
 

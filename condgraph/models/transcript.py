@@ -30,6 +30,8 @@ def canonical(request: ChatRequest) -> dict[str, Any]:
         "max_tokens": request.max_tokens,
         "temperature": float(request.temperature),
         "seed": request.seed,
+        # Left out where there is none, as in transcripts of earlier versions.
+        **({"stop": list(request.stop)} if request.stop else {}),
     }
 
 

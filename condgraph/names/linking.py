@@ -19,6 +19,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Value, text_of
 from condgraph.engine.workers import built, shared
+from condgraph.names.forms import Forms
 from condgraph.names.vocabulary import THRESHOLD, Resolution, Vocabulary, entity_index, resolve
 from condgraph.vectors.encoders import fold
 
@@ -150,6 +151,7 @@ class Linker:
         self._heads: dict[tuple[str, ...], Vocabulary] = {}
         self._predicates: dict[str | None, dict[str, list[str]]] = {}
         self._vocabularies: dict[str | None, Vocabulary] = {}
+        self._forms: dict[str | None, Forms] = {}
         self._sources: dict[str, tuple[str, ...]] = {}
 
     @classmethod
@@ -198,8 +200,15 @@ class Linker:
             self._predicates[source] = result
         return result
 
-    def resolve_predicate(self, name: str, source: str | None, *, threshold: float = THRESHOLD) -> Resolution:
-        """What a name means among the predicates of a source (None: of all)."""
+    def forms(self, source: str | None) -> Forms:
+        """The predicates of a source (None: of all), by how their names may be written."""
+        result = self._forms.get(source)
+        if result is None:
+            result = self._forms[source] = Forms(item for several in self.predicates(source).values() for item in several)
+        return result
+
+    def nearest_predicates(self, name: str, source: str | None, *, threshold: float = THRESHOLD) -> Resolution:
+        """The predicates of a source (None: of all) whose names are most similar."""
         vocabulary = self._vocabularies.get(source)
         if vocabulary is None:
             names = [item for several in self.predicates(source).values() for item in several]
@@ -442,6 +451,7 @@ class RemoteLinker(Linker):
         self._heads = {}
         self._predicates = {}
         self._vocabularies = {}
+        self._forms = {}
         self._sources = {}
 
     @cached

@@ -15,7 +15,7 @@ from condgraph.engine.check import Checked, built
 from condgraph.engine.errors import OptionError, PlanError, shortened
 from condgraph.engine.evidence import Evidence, EvidenceList, items
 from condgraph.engine.facts import Entity
-from condgraph.engine.lowered import Step
+from condgraph.engine.lowered import Step, Substitution
 from condgraph.engine.pieces import each_once, watched
 from condgraph.engine.rows import arrow_table
 from condgraph.languages.pattern.pattern import Pattern
@@ -307,6 +307,11 @@ class Matches(Answer):
         return "\n".join([*lines, "}"])
 
     # -- how it came about -------------------------------------------------------------------------
+
+    @property
+    def substitutions(self) -> list[Substitution]:
+        """None: what a pattern is compared with is part of its distance."""
+        return []
 
     @kept
     def warnings(self) -> list[str]:

@@ -107,7 +107,7 @@ class Explain(Program):
 class Query(Explain, Formatted):
     """A program to be answered."""
 
-    on_unknown: Literal["error", "empty"] = Field("error", description="The result of an unknown name.")
+    on_unknown: Literal["error", "empty", "nearest"] = Field("error", description="The result of an unknown name.")
     engine: Literal["snapshot", "sparql"] | None = Field(None, description="The engine, for a graph in a folder.")
 
 

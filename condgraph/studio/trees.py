@@ -68,7 +68,7 @@ def _knows(graph: Graph, program: str) -> Knows | None:
     from condgraph.languages.kopl.lower import Lowering
 
     with suppress(CondgraphError):
-        knows: Knows = Lowering(schema_of(graph), False, program).knows
+        knows: Knows = Lowering(schema_of(graph), "error", program).knows
         return knows
     return None
 

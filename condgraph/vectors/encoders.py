@@ -245,15 +245,19 @@ _HUMPS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _JOINTS: Final = re.compile(r"[_\-/.:#\s]+")
 
 
+def humps(text: str) -> str:
+    """A name in one word with its parts apart: "placeOfBirth" is "place Of Birth"."""
+    # Names with spaces are words already: "McDonald's".
+    return text if " " in text.strip() else _HUMPS.sub(" ", text)
+
+
 def spelled(text: str) -> str:
     """A relation as words in small letters; a text of nothing but joints stays as it is.
 
     >>> spelled("placeOfBirth"), spelled("starred_actors"), spelled("film.directedBy"), spelled("IMDBRating")
     ('place of birth', 'starred actors', 'film directed by', 'imdb rating')
     """
-    # Names with spaces are words already: "McDonald's".
-    apart = text if " " in text.strip() else _HUMPS.sub(" ", text)
-    return _JOINTS.sub(" ", apart).strip().lower() or text
+    return _JOINTS.sub(" ", humps(text)).strip().lower() or text
 
 
 # -- Encoders by name --------------------------------------------------------------------------------

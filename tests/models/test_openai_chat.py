@@ -263,7 +263,7 @@ def test_what_a_server_refuses_is_left_out_from_then_on(
 def test_tokens_and_grammars_of_servers(chat_server: Server) -> None:
     text = "four words are here"
     assert model_of("openai:small").count(text) is None
-    assert model_of("openai:small").accepts == {"json-schema"}
+    assert model_of("openai:small").accepts == {"json-schema", "stop"}
     model_of("openai:small").chat(ASKED, grammar='root ::= "a"')
     assert "grammar" not in chat_server.requests[-1]
     chat_server.llama = True
@@ -272,7 +272,7 @@ def test_tokens_and_grammars_of_servers(chat_server: Server) -> None:
         model = model_of("openai:small")
         assert [model.count(text), model.count(""), model.count(text)] == [4, 0, 4]
         assert chat_server.asked.count("/tokenize") == (2 if field == "content" else 3)
-    assert model.accepts == {"json-schema", "gbnf"}
+    assert model.accepts == {"json-schema", "gbnf", "stop"}
     model.chat(ASKED, grammar='root ::= "a"')
     assert chat_server.requests[-1]["grammar"] == 'root ::= "a"'
 

@@ -67,7 +67,7 @@ def films(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
 def test_the_server_does_what_the_adapter_asks(small_model_server: str) -> None:
     model = model_of(f"openai:smollm2@{small_model_server}")
-    assert model.accepts == {"json-schema", "gbnf"}
+    assert model.accepts == {"json-schema", "gbnf", "stop"}
     assert 0 < (model.count("Hello, how are you?") or 0) < 10
     found = model.chat(ASKED, max_tokens=6, n=2, seed=1, temperature=0.9)
     assert len(found) == 2

@@ -11,7 +11,7 @@ from condgraph.cypher.native.layout import NativeLayout
 from condgraph.cypher.native.mapping import Mapping, NodeType, Property, RelationshipType
 from condgraph.cypher.native.schema import NativeSchema
 from condgraph.engine import algebra as alg
-from condgraph.engine.errors import UnsupportedError
+from condgraph.engine.errors import UnknownNameError, UnsupportedError
 from condgraph.languages.kopl.lower import lower
 
 
@@ -93,11 +93,12 @@ def test_names_of_the_database_are_quoted() -> None:
 
 
 def test_other_spellings() -> None:
-    meant = SCHEMA.spelled
-    assert meant is not None
-    assert (meant("relation", "acted in"), meant("concept", "movie"), meant("key", "BORN")) == ("ACTED_IN", "Movie", "born")
-    assert (meant("name", "movie"), meant("relation", "acted on"), meant("key", "x" * 10**6)) == ("movie", "acted on", "x" * 10**6)
     assert text_of("Find(A) Relate(acted in, forward)") == text_of("Find(A) Relate(ACTED_IN, forward)")
+    assert text_of("FindAll() FilterConcept(movies) Count()") == text_of("FindAll() FilterConcept(Movie) Count()")
+    assert text_of("Find(A) QueryAttr(BORN)") == text_of("Find(A) QueryAttr(born)")
+    for program in ("Find(A) Relate(acted on, forward)", f"Find(A) QueryAttr({'x' * 10**5})"):
+        with pytest.raises(UnknownNameError):
+            text_of(program)
 
 
 def test_the_schema_is_the_mapping() -> None:

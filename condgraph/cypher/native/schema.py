@@ -4,7 +4,6 @@ server, types and shares those of a sample.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Any, Final
 
@@ -32,46 +31,10 @@ class NativeSchema(StoredSchema):
     def __init__(self, mapping: Mapping) -> None:
         super().__init__(_described(mapping))
         self.mapping = mapping
-        self.spelled = _Spellings(self).meant
 
     def concept_ids(self) -> dict[str, str]:
         """The ids of the concepts by their names."""
         return {node.concept: concept_id(node.label) for node in self.mapping.nodes if node.label}
-
-
-class _Spellings:
-    """The names of a database by their words, since "acted in" is ACTED_IN there."""
-
-    def __init__(self, schema: StoredSchema) -> None:
-        vocabularies = {
-            "key": schema.attributes, "qkey": schema.qualifiers, "relation": schema.relations, "concept": schema.concepts,
-        }  # fmt: skip
-        self._names = {role: frozenset(names) for role, names in vocabularies.items()}
-        self._by_words: dict[str, dict[str, list[str]]] = {}
-        for role, names in vocabularies.items():
-            by_words = self._by_words.setdefault(role, {})
-            for name in names:
-                by_words.setdefault(_words(name), []).append(name)
-
-    def meant(self, role: str, text: str) -> str:
-        """The one name that has the same words; the text itself where it is a name, or several are."""
-        if role not in self._names or text in self._names[role] or len(text) > _LONGEST:
-            return text
-        word = self._by_words[role].get(_words(text), ())
-        return word[0] if len(word) == 1 else text
-
-
-#: Longer texts are no other spelling of a name.
-_LONGEST: Final = 200
-
-
-def _words(name: str) -> str:
-    """The words of a name, whatever separates them.
-
-    >>> _words("ACTED_IN") == _words("acted in"), _words("companyName") == _words("Company name")
-    (True, True)
-    """
-    return " ".join(re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name))).casefold()
 
 
 def _described(mapping: Mapping) -> dict[str, Any]:

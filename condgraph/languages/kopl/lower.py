@@ -8,7 +8,7 @@ taken.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import permutations
 from operator import itemgetter
 from typing import Any, Final, TypeVar
@@ -56,6 +56,7 @@ from condgraph.languages.kopl.syntax import parse, parted, places
 from condgraph.languages.kopl.table import CLOSED, COMPARED, FUNCTIONS, CallSpan, Program, Span, Step, form
 from condgraph.languages.literals import quantity_test, read_quantity, read_time, readings
 from condgraph.languages.parameters import Given, hole
+from condgraph.names.forms import Forms, OnUnknown, read_as
 from condgraph.names.words import near_names
 
 # -- What the rules share ----------------------------------------------------------------------------
@@ -80,6 +81,7 @@ class Lowering:
         "_rows",
         "_scans",
         "lenient",
+        "on_unknown",
         "order",
         "program",
         "results",
@@ -89,8 +91,9 @@ class Lowering:
         "warnings",
     )
 
-    def __init__(self, schema: Schema, lenient: bool, program: Program) -> None:
-        self.schema, self.lenient, self.program = schema, lenient, program
+    def __init__(self, schema: Schema, on_unknown: OnUnknown, program: Program) -> None:
+        self.schema, self.on_unknown, self.program = schema, on_unknown, program
+        self.lenient = on_unknown == "empty"
         self.warnings: list[str] = []
         #: The program, and what its steps became so far.
         self.steps: list[Step] = []
@@ -260,29 +263,44 @@ class Lowering:
         return self.knows(role, text)
 
     def relation(self, name: str, i: int) -> str:
-        """A relation by its exact name."""
-        if not self.schema.has_relation(name):
-            hint = "it is an attribute: QueryAttr reads it" if self.schema.has_attribute(name) else None
-            self.unknown("relation", name, i, near_names(name, self.schema.relations), hint)
-        return name
+        """A relation by its name."""
+        if self.schema.has_relation(name):
+            return name
+        hint = "it is an attribute: QueryAttr reads it" if self.schema.has_attribute(name) else None
+        return self.written("relation", name, i, self.schema.relations, hint)
 
     def attribute(self, name: str, i: int) -> str:
-        """An attribute by its exact name."""
-        if not self.schema.has_attribute(name):
-            hint = "it is a relation: Relate follows it" if self.schema.has_relation(name) else None
-            if hint is None and self.schema.has_qualifier(name):
-                hint = _QUALIFIER
-            self.unknown("attribute", name, i, near_names(name, self.schema.attributes), hint)
-        return name
+        """An attribute by its name."""
+        if self.schema.has_attribute(name):
+            return name
+        hint = "it is a relation: Relate follows it" if self.schema.has_relation(name) else None
+        if hint is None and self.schema.has_qualifier(name):
+            hint = _QUALIFIER
+        return self.written("attribute", name, i, self.schema.attributes, hint)
 
     def qualifier(self, name: str, i: int) -> str:
-        """A qualifier key by its exact name."""
-        if not self.schema.has_qualifier(name):
-            hint = None
-            if self.schema.has_attribute(name):
-                hint = "it is an attribute: QueryAttr reads it, FilterStr, FilterNum, FilterYear and FilterDate test it"
-            self.unknown("qualifier", name, i, near_names(name, self.schema.qualifiers), hint)
-        return name
+        """A qualifier key by its name."""
+        if self.schema.has_qualifier(name):
+            return name
+        hint = None
+        if self.schema.has_attribute(name):
+            hint = "it is an attribute: QueryAttr reads it, FilterStr, FilterNum, FilterYear and FilterDate test it"
+        return self.written("qualifier", name, i, self.schema.qualifiers, hint)
+
+    def written(self, kind: str, name: str, i: int, names: Sequence[str], hint: str | None) -> str:
+        """The name of the graph that differs from a name in how it is written alone, or that
+        `on_unknown="nearest"` takes; else an error, or a name that means nothing.
+        """
+        if hint is not None:
+            self.unknown(kind, name, i, near_names(name, names), hint)
+            return name
+        result, warning, candidates = read_as(kind, name, Forms.of(self.schema.kept, kind, names), self.on_unknown)
+        if result is None or warning is None:
+            self.unknown(kind, name, i, candidates)
+            return name
+        if warning not in self.warnings:
+            self.warnings.append(warning)
+        return result
 
     def closed(self, text: str, i: int, role: str) -> str:
         """A word of a closed vocabulary."""
@@ -350,15 +368,15 @@ def sort_of(node: Node) -> str:
 # -- Rules -------------------------------------------------------------------------------------------
 
 
-def lower(program: Program, schema: Schema, *, on_unknown: str = "error") -> Lowered:
+def lower(program: Program, schema: Schema, *, on_unknown: OnUnknown = "error") -> Lowered:
     """Read a program and lower it; `on_unknown="empty"` lets unknown names mean nothing, with a
-    warning.
+    warning; "nearest" reads an unknown predicate as the nearest name, as a substitution.
 
     Raises `ParseError` for text that is no program, `UnknownNameError` with the nearest names,
     `LiteralError` for a literal of the wrong type, and `PlanError` for a step whose inputs are of
     the wrong sort.
     """
-    lowering = Lowering(schema, on_unknown == "empty", program)
+    lowering = Lowering(schema, on_unknown, program)
     steps, warnings = parse(program, lowering.knows)
     if warnings:
         # The result of a step may be taken twice.
@@ -368,8 +386,6 @@ def lower(program: Program, schema: Schema, *, on_unknown: str = "error") -> Low
     for function, texts, dependencies in steps:
         if budget is not None:
             budget.check()
-        if schema.spelled is not None:
-            texts = tuple(map(schema.spelled, FUNCTIONS[function].texts, texts))
         taken = [results[dependencies[0]]] if len(dependencies) == 1 else [results[number] for number in dependencies]
         results.append(_RULES[function](lowering, taken, texts))
     done = list(zip(map(_function, steps), results, strict=True))
@@ -407,9 +423,7 @@ def _find(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
 def _filter_concept(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
     table = low.schema.table_called(texts[0])
     if table is None and not low.schema.has_concept(texts[0]):
-        hint = "there is an entity of this name, and it is no concept: Find begins with it"
-        known = (*low.schema.concepts, *low.schema.tables)
-        low.unknown("concept", texts[0], 0, near_names(texts[0], known), hint if low.schema.has_entity(texts[0]) else None)
+        table, texts = _concept(low, texts[0])
     of = low.entities(inputs[0])
     whole = type(of) is AllEntities and of.source is None
     if whole or type(of) is Intersect:
@@ -419,15 +433,30 @@ def _filter_concept(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -
     return members if whole or of is members else low.put(intersect(of, members))
 
 
-def _attribute_facts(low: Lowering, of: Node, key: str, i: int) -> Scan:
-    return low.scan(low.entities(of), (low.attribute(key, i),), "subject", "subject", "attribute")
+def _concept(low: Lowering, name: str) -> tuple[str | None, tuple[str, ...]]:
+    """The table or the concept of a name that is written otherwise; else an error."""
+    schema = low.schema
+    forms = Forms.of(schema.kept, "concept", (*schema.concepts, *schema.tables))
+    # Of a server it may not be known here whether there is an entity of this name.
+    if len(forms.same(name)) != 1 and schema.has_entity(name):
+        hint = "there is an entity of this name, and it is no concept: Find begins with it"
+        low.unknown("concept", name, 0, near_names(name, forms.names), hint)
+    else:
+        name = low.written("concept", name, 0, forms.names, None)
+    return schema.table_called(name), (name,)
+
+
+def _attribute_facts(low: Lowering, of: Node, key: str, i: int) -> tuple[Scan, str]:
+    """The facts of an attribute, and its name in the graph."""
+    entities, name = low.entities(of), low.attribute(key, i)
+    return low.scan(entities, (name,), "subject", "subject", "attribute"), name
 
 
 def _filter(kind: str) -> Rule:
     def rule(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
         operator = low.operator(texts[2], 2) if len(texts) > 2 else "="
-        facts = _attribute_facts(low, inputs[0], texts[0], 0)
-        return low.put(Where(facts, low.typed(kind, texts[1], operator, 1, low.schema.attribute_kinds(texts[0]))))
+        facts, key = _attribute_facts(low, inputs[0], texts[0], 0)
+        return low.put(Where(facts, low.typed(kind, texts[1], operator, 1, low.schema.attribute_kinds(key))))
 
     return rule
 
@@ -482,13 +511,14 @@ def _count(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
 
 
 def _query_attr(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
-    return low.put(Distinct(low.put(Objects(_attribute_facts(low, inputs[0], texts[0], 0)))))
+    return low.put(Distinct(low.put(Objects(_attribute_facts(low, inputs[0], texts[0], 0)[0]))))
 
 
 def _query_attr_under_condition(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
     key, qkey, qvalue = texts
-    facts = _attribute_facts(low, inputs[0], key, 0)
-    test = low.literal(2, readings, "=", qvalue, low.schema.qualifier_kinds(low.qualifier(qkey, 1)))
+    facts, _ = _attribute_facts(low, inputs[0], key, 0)
+    qkey = low.qualifier(qkey, 1)
+    test = low.literal(2, readings, "=", qvalue, low.schema.qualifier_kinds(qkey))
     return low.put(Distinct(low.put(Objects(low.put(WhereQualifier(facts, qkey, test))))))
 
 
@@ -508,7 +538,7 @@ def _select(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
 
 def _query_attr_qualifier(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
     key, value, qkey = texts
-    facts = _attribute_facts(low, inputs[0], key, 0)
+    facts, key = _attribute_facts(low, inputs[0], key, 0)
     test = low.literal(1, readings, "=", value, low.schema.attribute_kinds(key))
     return low.put(Distinct(low.put(Qualifiers(low.put(Where(facts, test)), low.qualifier(qkey, 2)))))
 

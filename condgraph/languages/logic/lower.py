@@ -7,6 +7,8 @@ leaves are all entities, concepts and rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from condgraph.engine.algebra import (
@@ -27,7 +29,7 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.schema import Schema
 from condgraph.languages.logic.convert import checked_safe, tree_of
-from condgraph.languages.logic.formula import Query, name_text
+from condgraph.languages.logic.formula import Atom, Query, Typed, name_text
 from condgraph.languages.logic.structures import is_nested, nested
 from condgraph.languages.logic.text import read
 from condgraph.languages.logic.tree import (
@@ -42,6 +44,8 @@ from condgraph.languages.logic.tree import (
     bounded,
     walk,
 )
+from condgraph.languages.parameters import mapped
+from condgraph.names.forms import Forms, OnUnknown, read_as
 
 #: Every node of a graph can be the value of a variable.
 EVERY_KIND: Final = (EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW)
@@ -54,17 +58,50 @@ def query_of(program: Any) -> Query:
     return nested(program) if is_nested(program) else read(program if isinstance(program, str) else str(program))
 
 
-def lower(program: Any, schema: Schema, *, on_unknown: str = "error", bound: bool = False) -> Lowered:
+def lower(program: Any, schema: Schema, *, on_unknown: OnUnknown = "error", bound: bool = False) -> Lowered:
     """Read a query and lower it; `on_unknown="empty"` lets unknown names mean nothing, with a
-    warning; `bound` says that something else bounds the answers.
+    warning, "nearest" reads an unknown relation as the nearest, as a substitution; `bound` says that
+    something else bounds the answers.
 
     Raises `ParseError`, `CyclicQueryError`, `UnsafeQueryError`, `UnknownNameError` with the nearest
     names, and `UnsupportedError` for `exists ?v. (a and not b(?v, ?x))`, which the algebra has no
     operator for.
     """
-    tree = tree_of(query_of(program))
+    query, warnings = as_written(query_of(program), schema, on_unknown)
+    tree = tree_of(query)
     checked_safe(tree, bound=bound)
-    return lowered(tree, schema, lenient=on_unknown == "empty")
+    found = lowered(tree, schema, lenient=on_unknown == "empty")
+    found.warnings[:0] = warnings
+    return found
+
+
+def as_written(query: Query, schema: Schema, on_unknown: OnUnknown = "error") -> tuple[Query, list[str]]:
+    """A query with its relations and concepts as the graph writes them, where nothing but case, spacing,
+    plural or tense differs (or where the nearest are asked for), and warnings. Names that are not in
+    the graph stay.
+    """
+    warnings: list[str] = []
+
+    def read(kind: str, name: str, names: Sequence[str]) -> str:
+        # A name of another use is reported with what it is.
+        if other_use(schema, name, kind) is not None:
+            return name
+        result, warning, _ = read_as(kind, name, Forms.of(schema.kept, kind, names), on_unknown)
+        if result is None or warning is None:
+            return name
+        if warning not in warnings:
+            warnings.append(warning)
+        return result
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Atom) and not schema.has_relation(node.relation):
+            return replace(node, relation=read("relation", node.relation, schema.relations))
+        if isinstance(node, Typed) and schema.table_called(node.concept) is None and not schema.has_concept(node.concept):
+            return replace(node, concept=read("concept", node.concept, (*schema.concepts, *schema.tables)))
+        return node
+
+    found: Query = mapped(query, change)
+    return found, warnings
 
 
 def lowered(tree: Tree, schema: Schema, *, lenient: bool = False) -> Lowered:

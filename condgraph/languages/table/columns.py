@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -32,6 +32,7 @@ from condgraph.languages.table.tree import (
     Text,
 )
 from condgraph.languages.table.words import title
+from condgraph.names.forms import Forms, OnUnknown, read_as
 from condgraph.names.words import near_names
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ _WHITE: Final = re.compile(r"\s+")
 class Columns:
     """The expressions of one table: what they need of the graph is gathered in `facts` and `values`."""
 
-    def __init__(self, of: alg.Entities | alg.Facts, schema: KnownSchema, *, lenient: bool = False) -> None:
-        self.of, self.schema, self.lenient = of, schema, lenient
+    def __init__(self, of: alg.Entities | alg.Facts, schema: KnownSchema, *, on_unknown: OnUnknown = "error") -> None:
+        self.of, self.schema, self.on_unknown = of, schema, on_unknown
         self.facts: list[alg.Facts] = []
         self.values: list[alg.Values] = []
         self.warnings: list[str] = []
@@ -128,14 +129,14 @@ class Columns:
             return True
         if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
             return False
-        kinds = self.schema.attribute_kinds(of.steps[-1].name)
+        kinds = self.schema.attribute_kinds(self._as_written(of).steps[-1].name)
         return bool(kinds) and all(kind is Kind.TIME for kind, _ in kinds)
 
     def _may_be_time(self, of: Expression) -> bool:
         """Whether an expression may give times: a column of others, or a function of numbers, does not."""
         if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
             return isinstance(of, Path) or (isinstance(of, Call) and of.function in ex.CHOSEN)
-        kinds = self.schema.attribute_kinds(of.steps[-1].name)
+        kinds = self.schema.attribute_kinds(self._as_written(of).steps[-1].name)
         return not kinds or any(kind is Kind.TIME for kind, _ in kinds)
 
     def _row_sum(self, of: Call) -> ex.Summed:
@@ -168,8 +169,38 @@ class Columns:
 
     # -- paths -------------------------------------------------------------------------------------
 
+    def _as_written(self, path: Path) -> Path:
+        """A path with its predicates and its qualifier as the graph writes them, where nothing but case,
+        spacing, plural or tense differs, or where the nearest are asked for; with a warning.
+        """
+        schema = self.schema
+        steps: list[Step] = []
+        for number, step in enumerate(path.steps):
+            name, last = step.name, number == len(path.steps) - 1
+            known = schema.has_relation(name) or schema.has_attribute(name)
+            # Rows, and what steps lead to, have a name whatever the graph calls so.
+            if not known and not (last and path.qualifier is None and name == "name") and self._quoted(path) is None:
+                names = schema.relations if step.backward else tuple(dict.fromkeys((*schema.attributes, *schema.relations)))
+                name = self._read("relation" if step.backward else "column", name, names)
+            steps.append(step if name == step.name else replace(step, name=name))
+        key = path.qualifier
+        if key is not None and key not in _VALIDITY and not schema.has_qualifier(key):
+            key = self._read("qualifier", key, schema.qualifiers)
+        if key == path.qualifier and all(one is other for one, other in zip(steps, path.steps, strict=True)):
+            return path
+        return replace(path, steps=tuple(steps), qualifier=key)
+
+    def _read(self, kind: str, name: str, names: Sequence[str]) -> str:
+        result, warning, _ = read_as(kind, name, Forms.of(self.schema.kept, kind, names), self.on_unknown)
+        if result is None or warning is None:
+            return name
+        if warning not in self.warnings:
+            self.warnings.append(warning)
+        return result
+
     def _path(self, path: Path) -> ex.Expression:
         name, steps, at = title(path), list[int](), -1
+        path = self._as_written(path)
         for number, step in enumerate(path.steps):
             last = number == len(path.steps) - 1 and path.qualifier is None
             own = last and step == Step("name")
@@ -296,7 +327,7 @@ class Columns:
 
     def _unknown(self, kind: str, name: str, path: Path, known: Any, hint: str | None = None) -> None:
         error = UnknownNameError(kind, name, candidates=near_names(name, tuple(known)), span=path.span, hint=hint)
-        if not self.lenient:
+        if self.on_unknown != "empty":
             raise error
         self.warnings.append(f"{error}; it means nothing here")
 
@@ -356,7 +387,7 @@ class Columns:
             return list(dict.fromkeys([*self._own_units(of.left), *self._own_units(of.right)]))
         if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
             return []
-        return [unit for kind, unit in self.schema.attribute_kinds(of.steps[-1].name) if kind is Kind.QUANTITY]
+        return [unit for kind, unit in self.schema.attribute_kinds(self._as_written(of).steps[-1].name) if kind is Kind.QUANTITY]
 
 
 def _as_cell(text: str) -> list[Value]:

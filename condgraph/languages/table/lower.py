@@ -19,18 +19,19 @@ from condgraph.engine.lowered import Lowered
 from condgraph.languages.table.columns import Columns
 from condgraph.languages.table.tree import Clause, Column, Expression
 from condgraph.languages.table.words import mentions, named_row, title
+from condgraph.names.forms import OnUnknown
 
 if TYPE_CHECKING:
     from condgraph.engine.store import KnownSchema
 
 
-def lower(of: Lowered, clause: Clause, schema: KnownSchema, *, lenient: bool = False) -> Lowered:
+def lower(of: Lowered, clause: Clause, schema: KnownSchema, *, on_unknown: OnUnknown = "error") -> Lowered:
     """The plan of a program with a table made of the rows that it gives; the passes have to look at
     it again.
 
     Raises `UnknownNameError` with the nearest names, and `PlanError` for what makes no table.
     """
-    table = TableLowering(rows_of(of.plan, clause), schema, lenient=lenient)
+    table = TableLowering(rows_of(of.plan, clause), schema, on_unknown=on_unknown)
     plan, steps = table.plan(clause)
     return Lowered(plan, [*of.steps, *steps], [*of.warnings, *table.columns.warnings], of.notes)
 
@@ -59,8 +60,8 @@ def rows_of(plan: alg.Node, clause: Clause) -> alg.Entities | alg.Facts:
 class TableLowering:
     """One table while it is made."""
 
-    def __init__(self, of: alg.Entities | alg.Facts, schema: KnownSchema, *, lenient: bool = False) -> None:
-        self.of, self.columns = of, Columns(of, schema, lenient=lenient)
+    def __init__(self, of: alg.Entities | alg.Facts, schema: KnownSchema, *, on_unknown: OnUnknown = "error") -> None:
+        self.of, self.columns = of, Columns(of, schema, on_unknown=on_unknown)
         self.keys: list[ex.Key] = []
         self.measures: list[ex.Measure] = []
         self.hidden: list[ex.Measure] = []

@@ -29,6 +29,7 @@ from condgraph.engine.errors import AmbiguousNameError, LiteralError, OptionErro
 from condgraph.engine.external import Asked, LlmFunction
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.functions import OPERATORS
+from condgraph.engine.lowered import Substitution
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import watched
 from condgraph.engine.reading.shapes import ambiguous
@@ -36,6 +37,7 @@ from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Value, collapse
 from condgraph.languages.llm.lower.literals import Typed, exactly, inner_number, leading_number, literal_tests, read_quantity
 from condgraph.languages.llm.syntax.tree import Application, Expression, Items, Literal, Program, Span
+from condgraph.names.forms import DIFFERS, OnUnknown
 from condgraph.names.linking import ENTITY_THRESHOLD, LARGE, Column, Linker
 from condgraph.names.vocabulary import THRESHOLD, Match, resolve
 from condgraph.names.words import near_names
@@ -153,7 +155,7 @@ class Matching:
     """Warnings about names and literals, and literals as tests."""
 
     schema: Schema
-    lenient: bool
+    on_unknown: OnUnknown
     warnings: list[str]
     #: Remarks about the current query, for the trace.
     remarks: list[str]
@@ -173,7 +175,7 @@ class Matching:
 
     def unknown(self, error: UnknownNameError) -> None:
         """Raise the error, or with `on_unknown="empty"` warn that the name means nothing."""
-        if not self.lenient:
+        if self.on_unknown != "empty":
             raise error
         self.warn(f"{error}; it means nothing here")
 
@@ -188,6 +190,13 @@ class Matching:
     def folded(self, what: str, name: str, names: Sequence[str]) -> None:
         """Warn of names that differ in case, accents or white space."""
         self.warn(f"{what} {name!r} is read as {_listed(names)} ({_FOLDED})")
+
+    def written(self, what: str, name: str, names: Sequence[str]) -> None:
+        """Warn of predicates or qualifiers that are written otherwise."""
+        if all(fold(one) == fold(name) for one in names):
+            self.folded(what, name, names)
+        else:
+            self.warn(f"{what} {name!r} is read as {_listed(names)} ({DIFFERS})")
 
     # -- literals as tests -------------------------------------------------------------------------
 
@@ -374,13 +383,13 @@ class Context(Matching):
         self,
         schema: Schema,
         *,
-        lenient: bool = False,
+        on_unknown: OnUnknown = "error",
         source: str | None = None,
         llm_function: LlmFunction | Mapping[str, LlmFunction] | None = None,
         target_type: str | None = None,
         question: str | None = None,
     ) -> None:
-        self.schema, self.lenient, self.llm_function, self.target_type = schema, lenient, llm_function, target_type
+        self.schema, self.on_unknown, self.llm_function, self.target_type = schema, on_unknown, llm_function, target_type
         self.question = question or ""
         self.linker = Linker.of(schema)
         self.warnings: list[str] = []
@@ -425,7 +434,10 @@ class Context(Matching):
     # -- predicates --------------------------------------------------------------------------------
 
     def predicates(self, expression: Expression, source: str | None, what: str = "relation") -> tuple[str, ...]:
-        """The predicates that a literal (or a list) names; of similar names all ties."""
+        """The predicates that a literal (or a list) names. A name that the graph does not have is an
+        error with candidates; with `on_unknown="nearest"` it is the most similar one (all ties), as a
+        `Substitution`.
+        """
         if isinstance(expression, Items):
             return tuple(dict.fromkeys(name for item in expression.items for name in self.predicates(item, source, what)))
         if not isinstance(expression, Literal):
@@ -437,35 +449,47 @@ class Context(Matching):
         result = self.find_predicates(expression.text, source)
         if result:
             if collapse(expression.text) not in result:
-                self.folded(what, expression.text, result)
+                self.written(what, expression.text, result)
             return result
-        wanted = f" {words(expression.text)} "
-        holding = [name for several in self.linker.predicates(source).values() for name in several if wanted in f" {words(name)} "]
-        if len(holding) == 1 and wanted.strip():
-            self.warn(f"{what} {expression.text!r} is read as part of {holding[0]!r}")
-            return tuple(holding)
-        resolution = self.linker.resolve_predicate(expression.text, source, threshold=THRESHOLD)
-        names = tuple(dict.fromkeys(match.name for match in resolution.matches))
-        if not names:
-            candidates = list(dict.fromkeys(match.name for match in resolution.near))
-            hint = None if source is None else f"looked for in the source {source!r}"
-            if what == "key":
-                keys = list(self.schema.qualifiers) + (["time", "start time", "end time"] if self.linker.temporal else [])
-                candidates = list(dict.fromkeys([*near_names(expression.text, keys), *candidates, *keys]))[:_MOST_KEYS]
-                hint = hint or "a key is a qualifier of the facts, or says when they hold"
-            elif self.schema.has_qualifier(collapse(expression.text)):
-                hint = f"it is a qualifier of facts: key={collapse(expression.text)!r} beside their relation"
-            self.unknown(UnknownNameError(what, expression.text, candidates=candidates, span=expression.span, hint=hint))
-            return ()
-        self.near(what, expression.text, resolution.matches)
-        return names
+        names, candidates = self._near_predicates(expression.text, source)
+        if names and self.on_unknown == "nearest":
+            self.warn(Substitution(what, expression.text, names, [one for one in candidates if one not in names]))
+            return names
+        hint = None if source is None else f"looked for in the source {source!r}"
+        if what == "key":
+            keys = list(self.schema.qualifiers) + (["time", "start time", "end time"] if self.linker.temporal else [])
+            candidates = list(dict.fromkeys([*near_names(expression.text, keys), *candidates, *keys]))[:_MOST_KEYS]
+            hint = hint or "a key is a qualifier of the facts, or says when they hold"
+        elif self.schema.has_qualifier(collapse(expression.text)):
+            hint = f"it is a qualifier of facts: key={collapse(expression.text)!r} beside their relation"
+        self.unknown(UnknownNameError(what, expression.text, candidates=candidates, span=expression.span, hint=hint))
+        return ()
+
+    def _near_predicates(self, text: str, source: str | None) -> tuple[tuple[str, ...], list[str]]:
+        """The predicates that are nearest to a name, and all that it may mean, best first: the only one
+        that contains its words, else the most similar.
+        """
+        forms = self.linker.forms(source)
+        every = forms.names
+        wanted = f" {words(text)} "
+        holding = [name for name in every if wanted in f" {words(name)} "] if wanted.strip() else []
+        resolution = self.linker.nearest_predicates(text, source, threshold=THRESHOLD)
+        matches = [match.name for match in resolution.matches]
+        names = holding if len(holding) == 1 else matches
+        near = [*forms.same(text), *names, *matches, *near_names(text, every), *(match.name for match in resolution.near)]
+        return tuple(dict.fromkeys(names)), list(dict.fromkeys(near))[:_MOST_KEYS]
 
     def find_predicates(self, name: str, source: str | None) -> tuple[str, ...]:
-        """Predicates with this name, else with a name that differs in case and accents."""
+        """Predicates with this name, else all whose names differ in case and accents, else the only one
+        that differs in spacing, plural or tense.
+        """
         wanted = collapse(name)
         if source is None and self.linker.sources_of(wanted):
             return (wanted,)
         same = self.linker.predicates(source).get(fold(name), ())
+        if not same:
+            same = self.linker.forms(source).same(name)
+            return tuple(same) if len(same) == 1 else ()
         return (wanted,) if wanted in same else tuple(same)
 
     def repeats(self, name: str, table: str) -> list[str]:

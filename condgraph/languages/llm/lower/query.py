@@ -73,6 +73,7 @@ from condgraph.languages.llm.syntax.tree import (
     Search,
     Ternary,
 )
+from condgraph.names.forms import OnUnknown
 from condgraph.names.vocabulary import Vocabulary, resolve
 
 _INFIX: Final = {"+": "add", "-": "difference", "*": "multiply", "/": "divide", "%": "remainder", "and": "and", "or": "or"}
@@ -82,7 +83,7 @@ def lower(
     program: str | Program,
     schema: Schema,
     *,
-    on_unknown: str = "error",
+    on_unknown: OnUnknown = "error",
     source: str | None = None,
     llm_function: LlmFunction | Mapping[str, LlmFunction] | None = None,
     question: str | None = None,
@@ -93,7 +94,8 @@ def lower(
     `llm_function(name, texts of each argument, options)`, or one that takes a `FunctionCall`,
     answers functions that are not native; it may be a mapping from their names to such callables.
     `question` is what the program answers, for them. `on_unknown="empty"` lets unknown names mean
-    nothing, with a warning. Raises `ParseError`, `UnknownNameError` with the nearest names,
+    nothing, with a warning; "nearest" reads an unknown predicate as the most similar one, which the
+    answer reports as a substitution (the setting of the paper). Raises `ParseError`, `UnknownNameError` with the nearest names,
     `AmbiguousNameError` for a name of several tables, `LiteralError`, and `PlanError` for what has
     no meaning.
     """
@@ -102,8 +104,9 @@ def lower(
     tree = parse(program) if isinstance(program, str) else program
     if question is not None and not isinstance(question, str):
         raise OptionError(f"a question is a text, not {type(question).__name__}")
-    lenient, target = on_unknown == "empty", tree.target_type
-    context = Context(schema, lenient=lenient, source=source, llm_function=llm_function, target_type=target, question=question)
+    context = Context(
+        schema, on_unknown=on_unknown, source=source, llm_function=llm_function, target_type=tree.target_type, question=question
+    )
     lowering = ProgramLowering(context, tree)
     for notice in tree.notices:
         context.warnings.append(str(notice))

@@ -71,6 +71,7 @@ from condgraph.languages.llm.lower.joins import keyed, shared_values, themselves
 from condgraph.languages.llm.lower.literals import inner_conditions, literal_tests, read_times, superlative
 from condgraph.languages.llm.syntax.tree import PARAMETERS, ColumnCondition, Expression, Items, Literal, Search
 from condgraph.languages.parameters import Given
+from condgraph.names.forms import Forms
 from condgraph.names.linking import Column
 from condgraph.vectors.encoders import fold
 
@@ -114,8 +115,13 @@ class Key:
             return cls(lowering, text, part)  # type: ignore[arg-type]
         owners = predicates or (None,)
         same = [key for key in schema.qualifiers if fold(key) == fold(text)]
+        if not same and not lowering.context.find_predicates(text, None):
+            same = Forms.of(schema.kept, "qualifier", schema.qualifiers).same(text)
+            same = same if len(same) == 1 else []
         for key in [text] if text in same else same:
             if any(schema.has_qualifier(key, owner) for owner in owners):
+                if key != text:
+                    lowering.context.written("key", text, (key,))
                 return cls(lowering, key, None)
         return None
 
