@@ -26,7 +26,7 @@ from condgraph.query_options import QueryOptions
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
-    from condgraph.engine.evidence import Evidence
+    from condgraph.engine.records import Evidence
     from condgraph.graph import Graph
 
 

@@ -16,8 +16,8 @@ from condgraph.chains.place import Numbers, Place
 from condgraph.chains.walk import MOST_STEPS, Triple, Verdict, Walk, triple_of, verify
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, nearest
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity
+from condgraph.engine.records import Evidence
 from condgraph.engine.values import Value, text_of
 from condgraph.vectors.encoders import Encoder, LexicalEncoder, encode
 

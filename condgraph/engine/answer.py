@@ -16,7 +16,7 @@ from condgraph.engine.bounds import kept, timed, within
 from condgraph.engine.check import Checked, Counting, check
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import PlanError, numbered, shortened
-from condgraph.engine.evidence import Evidence, EvidenceList
+from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.bags import Bag, order_key
 from condgraph.engine.execute.evidence import Demand, row_asked, trace_back
 from condgraph.engine.execute.factset import FactSet
@@ -25,6 +25,7 @@ from condgraph.engine.execute.run import Run, count
 from condgraph.engine.facts import Entity
 from condgraph.engine.lowered import Step, Substitution
 from condgraph.engine.pieces import each_once, mapped, places_in_order, watched
+from condgraph.engine.records import Evidence
 from condgraph.engine.row_labels import BETWEEN
 from condgraph.engine.row_texts import cell_text, labels_here, names_in, row_texts
 from condgraph.engine.rows import Tabular, arrow_table

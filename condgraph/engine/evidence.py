@@ -16,8 +16,9 @@ import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.pieces import mapped, watched
+from condgraph.engine.records import Evidence, record_of
 from condgraph.engine.snapshot import readback
-from condgraph.engine.values import Value, text_of
+from condgraph.engine.values import Value
 
 if TYPE_CHECKING:
     from condgraph.engine.algebra import Node
@@ -33,49 +34,6 @@ SOME: Final = 512
 #: How many statements, or entities, each of some operators gives on the store that answered, within
 #: so many seconds.
 Counter: TypeAlias = Callable[[Sequence["Node"], float | None], list[int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A statement an answer rests on, with every `(source, row)` it stands in.
-
-    `kind` tells statements from memberships (predicate "instance of") and steps from a concept to
-    one above it ("subclass of"). `raw` is the text as it stood in the source, where the object
-    prints in another way.
-    """
-
-    subject: Entity
-    predicate: str
-    object: Entity | Value
-    qualifiers: tuple[tuple[str, Entity | Value], ...]
-    sources: tuple[tuple[Source, int], ...]
-    kind: Literal["statement", "membership", "subclass"] = "statement"
-    raw: str | None = None
-
-    def __str__(self) -> str:
-        text = f"{self.subject.name} | {self.predicate} | {_shown(self.object)}"
-        if self.qualifiers:
-            text += " (" + ", ".join(f"{key}: {_shown(value)}" for key, value in self.qualifiers) + ")"
-        return text + "  [" + "; ".join(s.name + (f", row {row}" if row else "") for s, row in self.sources) + "]"
-
-
-@dataclass(frozen=True, slots=True)
-class PathTerm:
-    """A path that a row binds: its entities in order, and the statement between each two of them; one
-    entity alone where it has no statement. A statement may have been followed from its object to its
-    subject.
-    """
-
-    entities: tuple[Entity, ...]
-    statements: tuple[Evidence, ...]
-
-    def __str__(self) -> str:
-        return " - ".join(entity.name for entity in self.entities)
-
-
-#: What a row binds a variable to, as answers and expressions see it; None where it is unbound. A statement is the record
-#: that evidence has of it, a list a tuple, a map a dictionary.
-Term: TypeAlias = "Entity | Value | Evidence | PathTerm | bool | int | float | tuple[Term | None, ...] | dict[str, Term | None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +113,7 @@ class EvidenceList(Sequence[Evidence]):
         at %= len(self)
         trail = self.trail
         if at < len(trail.statements):
-            return self._statement(int(trail.statements[at]))
+            return record_of(self._snapshot, int(trail.statements[at]))
         at -= len(trail.statements)
         if at < len(trail.memberships):
             return self._link("mem", *trail.memberships[at])
@@ -167,18 +125,6 @@ class EvidenceList(Sequence[Evidence]):
     def __repr__(self) -> str:
         return f"<{len(self)} statements of evidence>"
 
-    def _statement(self, number: int) -> Evidence:
-        snapshot = self._snapshot
-        found, places = next(readback.statements(snapshot, np.array([number], np.int32)))
-        return Evidence(
-            self._entity(found.subject),
-            found.predicate,
-            self._resolve(found.object),
-            tuple((key, self._resolve(value)) for key, value in found.qualifiers),
-            tuple((snapshot.source_of(s), row) for s, row in places),
-            raw=found.raw,
-        )
-
     def _link(self, table: Literal["mem", "sub"], below: int, above: int) -> Evidence:
         snapshot = self._snapshot
         places = readback.link_sources(snapshot, table, below, above)
@@ -186,12 +132,6 @@ class EvidenceList(Sequence[Evidence]):
         predicate = INSTANCE_OF if table == "mem" else SUBCLASS_OF
         kind: Literal["membership", "subclass"] = "membership" if table == "mem" else "subclass"
         return Evidence(snapshot.entity(below), predicate, snapshot.entity(above), (), sources, kind)
-
-    def _entity(self, ident: str) -> Entity:
-        return self._snapshot.entity(self._snapshot.identified(ident))
-
-    def _resolve(self, value: Ref | Value) -> Entity | Value:
-        return self._entity(value.id) if isinstance(value, Ref) else value
 
     # -- beside the statements ---------------------------------------------------------------------
 
@@ -315,7 +255,3 @@ def items(evidence: Iterable[Evidence], declared: Iterable[Declared] = (), sourc
 
 def _row(entity: Entity, source: Source) -> Item:
     return Sourced(entity, ((source.name, entity.row),))
-
-
-def _shown(value: Any) -> str:
-    return value.name if isinstance(value, Entity) else text_of(value)

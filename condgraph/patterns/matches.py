@@ -13,10 +13,11 @@ from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import kept, timed, within
 from condgraph.engine.check import Checked, built
 from condgraph.engine.errors import OptionError, PlanError, shortened
-from condgraph.engine.evidence import Evidence, EvidenceList, items
+from condgraph.engine.evidence import EvidenceList, items
 from condgraph.engine.facts import Entity
 from condgraph.engine.lowered import Step, Substitution
 from condgraph.engine.pieces import each_once, watched
+from condgraph.engine.records import Evidence
 from condgraph.engine.rows import arrow_table
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.terms import TextTerms

@@ -2,7 +2,7 @@
 
 The sort is that of SPARQL's algebra and of Cypher's clauses: a bag of rows, each of which binds variables to terms. A
 term is an entity, a value, a statement, a truth value, a count, a path, or a list of terms; a predicate is a text
-(`engine.evidence.Term` has them as Python sees them). Three rules hold for every operator:
+(`engine.records.Term` has them as Python sees them). Three rules hold for every operator:
 
 * Multiplicity. Rows are a bag; only `DistinctRows`, `GroupRows` and paths that ask for reachability drop repeats.
 * Unbound variables. A row need not bind every variable. Rows of two inputs are *compatible* where no variable is bound
@@ -204,7 +204,7 @@ class Path(Solutions):
 
     `of` gives rows that the paths extend: a row is joined with the paths from its subject to its object; None is one
     row that binds nothing. A path of no steps leads from an entity to itself; where neither end is bound or a set,
-    these are all entities and concepts. `path` is bound to an `evidence.PathTerm`, `length` to the number of steps, which
+    these are all entities and concepts. `path` is bound to an `records.PathTerm`, `length` to the number of steps, which
     "ends" has neither of. Cycles end: "ends" and the shortest visit each entity once, a trail each statement.
     """
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError
-from condgraph.engine.evidence import EvidenceList, PathTerm
 from condgraph.engine.execute.bags import Bag, Part, PartKind, shown
 from condgraph.engine.execute.grid import Column, Grid, Members, fixed_order, order_of
 from condgraph.engine.execute.scope import Scope
@@ -24,12 +23,10 @@ from condgraph.engine.execute.series import BagSeries, Cell, EntitySeries, ListS
 from condgraph.engine.execute.terms import EntityAt, PathAt, StatementAt
 from condgraph.engine.facts import Entity
 from condgraph.engine.pieces import changed, in_order, places_in_order, watched
+from condgraph.engine.records import PathTerm, record_of, statement_text
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time
-
-if TYPE_CHECKING:
-    from condgraph.engine.evidence import Evidence
 
 Places: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[Any]
@@ -434,17 +431,12 @@ class _StatementSeries(Series):
 
     def cells(self, at: Places) -> list[Cell]:
         distinct, which = np.unique(self._numbers.take(at), return_inverse=True)
-        records = list(EvidenceList.of(self._scope.snapshot, distinct.tolist(), []))
-        cells = [Cell(record, statement_text(record)) for record in watched(records)]
+        records = [record_of(self._scope.snapshot, number) for number in watched(distinct.tolist(), 512)]
+        cells = [Cell(record, statement_text(record)) for record in records]
         return [cells[one] for one in watched(which.tolist())]
 
     def codes(self, at: Places) -> Places:
         return self._numbers.take(at).astype(np.int64)
-
-
-def statement_text(record: Evidence) -> str:
-    """A statement as an answer shows it, without its sources."""
-    return str(record).rpartition("  [")[0]
 
 
 def term_series(scope: Scope, column: Terms) -> Series:
@@ -476,10 +468,10 @@ def given_cell(scope: Scope, term: Any) -> Cell:
         entity = snapshot.entity(term.number)
         return Cell(entity, entity.name)
     if isinstance(term, StatementAt):
-        record = EvidenceList.of(snapshot, [term.number], [])[0]
+        record = record_of(snapshot, term.number)
         return Cell(record, statement_text(record))
     if isinstance(term, PathAt):
-        records = [EvidenceList.of(snapshot, [number], [])[0] for number in term.statements]
+        records = [record_of(snapshot, number) for number in term.statements]
         path = PathTerm(tuple(snapshot.entity(number) for number in term.entities), tuple(records))
         return Cell(path, str(path))
     if isinstance(term, list | tuple):

@@ -1,0 +1,87 @@
+"""Statements of a snapshot as records: what evidence, and the rows of an answer, have of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from condgraph.engine.facts import Entity, Ref, Source
+from condgraph.engine.snapshot import readback
+from condgraph.engine.values import Value, text_of
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A statement an answer rests on, with every `(source, row)` it stands in.
+
+    `kind` tells statements from memberships (predicate "instance of") and steps from a concept to
+    one above it ("subclass of"). `raw` is the text as it stood in the source, where the object
+    prints in another way.
+    """
+
+    subject: Entity
+    predicate: str
+    object: Entity | Value
+    qualifiers: tuple[tuple[str, Entity | Value], ...]
+    sources: tuple[tuple[Source, int], ...]
+    kind: Literal["statement", "membership", "subclass"] = "statement"
+    raw: str | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.subject.name} | {self.predicate} | {_shown(self.object)}"
+        if self.qualifiers:
+            text += " (" + ", ".join(f"{key}: {_shown(value)}" for key, value in self.qualifiers) + ")"
+        return text + "  [" + "; ".join(s.name + (f", row {row}" if row else "") for s, row in self.sources) + "]"
+
+
+@dataclass(frozen=True, slots=True)
+class PathTerm:
+    """A path that a row binds: its entities in order, and the statement between each two of them; one
+    entity alone where it has no statement. A statement may have been followed from its object to its
+    subject.
+    """
+
+    entities: tuple[Entity, ...]
+    statements: tuple[Evidence, ...]
+
+    def __str__(self) -> str:
+        return " - ".join(entity.name for entity in self.entities)
+
+
+#: What a row binds a variable to, as answers and expressions see it; None where it is unbound. A statement is the record
+#: that evidence has of it, a list a tuple, a map a dictionary.
+Term: TypeAlias = "Entity | Value | Evidence | PathTerm | bool | int | float | tuple[Term | None, ...] | dict[str, Term | None]"
+
+
+def record_of(snapshot: Snapshot, number: int) -> Evidence:
+    """A statement by its number."""
+
+    def entity(ident: str) -> Entity:
+        return snapshot.entity(snapshot.identified(ident))
+
+    def resolved(value: Ref | Value) -> Entity | Value:
+        return entity(value.id) if isinstance(value, Ref) else value
+
+    found, places = next(readback.statements(snapshot, np.array([number], np.int32)))
+    return Evidence(
+        entity(found.subject),
+        found.predicate,
+        resolved(found.object),
+        tuple((key, resolved(value)) for key, value in found.qualifiers),
+        tuple((snapshot.source_of(s), row) for s, row in places),
+        raw=found.raw,
+    )
+
+
+def statement_text(record: Evidence) -> str:
+    """A statement without its sources."""
+    return str(record).rpartition("  [")[0]
+
+
+def _shown(value: Any) -> str:
+    return value.name if isinstance(value, Entity) else text_of(value)
