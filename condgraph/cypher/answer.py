@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from condgraph.cypher.compile.compiler import Compiler
 from condgraph.cypher.compile.plan import PART, Columns, Compiled, group_of, lowered, run_witness
 from condgraph.cypher.compile.sets import written
+from condgraph.cypher.compile.solutions import compared
 from condgraph.cypher.compile.values import PlanCompiler, qualified
 from condgraph.cypher.layout.base import KINDS, Layout, value_of
 from condgraph.cypher.layout.schema import CONDGRAPH, quote
@@ -19,6 +20,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine import html
 from condgraph.engine.algebra import Condition, Count, Node, Scalar, Shown, postorder
 from condgraph.engine.algebra.grouped import Way
+from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import cached, kept, timed
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.execute.aggregates import median_of
@@ -31,16 +33,17 @@ from condgraph.engine.execute.number_texts import summed_numbers
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.series import Cell
 from condgraph.engine.execute.sums import Aggregate, zeros
-from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.facts import Entity, EntityKind, Item, Ref, Sourced
 from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
 from condgraph.engine.lowered import Step
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import watched
+from condgraph.engine.row_shapes import Name, row_tests
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_answer import StoredAnswer
-from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, text_of
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, Value, text_of
 
 if TYPE_CHECKING:
     from condgraph.cypher.queries import CypherStore
@@ -158,7 +161,7 @@ def tested(plan: Node, schema: StoredSchema) -> list[Node]:
             kinds = kinds_tested(node, schema)
             if wanted and (kinds is None or not all_comparable(kinds, wanted)):
                 result.append(node)
-    return result
+    return result + [node for node in row_tests(plan) if compared_kinds(node.condition)]
 
 
 def of_concepts(plan: Node, nodes: list[Node]) -> list[Node]:
@@ -238,6 +241,8 @@ def _looked_at(compiler: Compiler, node: Node) -> list[tuple[list[str], str, str
     if isinstance(node, (alg.FilterValues, alg.AnySatisfies)):
         rows = compiler.values(node.values)
         return [(rows.clauses, rows.cell.kind, rows.cell.unit)]
+    if isinstance(node, alg.WhereRows):
+        return [compared(compiler, node)]
     assert isinstance(node, (alg.Where, alg.WhereQualifier, alg.WhereValidity))
     facts = compiler.facts(node.facts)
     if isinstance(node, alg.Where):
@@ -281,6 +286,8 @@ class Neo4jAnswer(StoredAnswer):
         super().__init__(store, request, lowered)
         self._compiled, self._rows = compiled, rows
         self.cypher = pasteable(compiled)
+        if compiled.core is not None:
+            self.run = _run_of_rows(self.plan, compiled.core, rows[0]["rows"])
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -290,6 +297,8 @@ class Neo4jAnswer(StoredAnswer):
             if self._limit is not None and len(values) > self._limit:
                 self._cut = len(values) - self._limit
             return values[: self._limit], texts[: self._limit]
+        if self._compiled.shape == "rows":
+            return super()._work_out()
         if self._compiled.shape == "witness":
             local = self._local
             result = local._outcome()
@@ -320,6 +329,8 @@ class Neo4jAnswer(StoredAnswer):
         return result
 
     def _grid(self) -> Grid:
+        if self._compiled.shape == "rows":
+            return Answer._grid(self)
         grouped = self._grouped
         return super()._grid() if grouped is None else grouped.results[id(self.plan)]
 
@@ -362,6 +373,8 @@ class Neo4jAnswer(StoredAnswer):
     def entities(self) -> list[Entity]:
         """The entities of the answer, in order."""
         shape = self._compiled.shape
+        if shape == "rows":
+            return super().entities
         if shape in ("witness", "groups"):
             return self._local.entities
         result: dict[str, Entity] = {}
@@ -423,6 +436,8 @@ class Neo4jAnswer(StoredAnswer):
         empty, grouped = not self._outcome()[0], self._grouped
         if grouped is not None and not values_may_warn(self.plan, schema, empty, tables=False):
             result = list(grouped.warnings)
+        elif self._compiled.shape == "rows":
+            result, left = list(self.run.warnings), self.run.left_out
         elif self._compiled.shape in ("witness", "groups") or values_may_warn(self.plan, schema, empty):
             result, left = list(self._witness.warnings), self._witness.left_out
         nodes = tested(self.plan, schema)
@@ -441,6 +456,33 @@ class Neo4jAnswer(StoredAnswer):
         steps = [str(step) for step in self.trace]
         parts = [self.program, tree(self.plan), self.cypher or "", "\n".join(steps)]
         return "\n\n".join(part for part in parts if part)
+
+
+def _run_of_rows(plan: alg.Node, core: alg.Solutions, rows: Sequence[list[Any]]) -> Run:
+    """An execution of a plan on the rows that the server gave of one of its operators."""
+    from condgraph.engine.execute.stored_rows import run_rows
+
+    entities: dict[str, Entity] = {}
+    sources: dict[str, str] = {}
+
+    def term(cell: Any) -> Value | Ref | Name | bool | int | None:
+        if not isinstance(cell, dict):
+            return Name(cell) if isinstance(cell, str) else cell
+        if "id" not in cell:
+            return value_of(cell)
+        ident: str = cell["id"]
+        if ident not in entities:
+            entities[ident] = entity_of(ident, cell["name"], cell["kind"], cell["row"])
+            if cell["source"] is not None:
+                sources[ident] = cell["source"]
+        return Ref(ident)
+
+    read = [tuple(map(term, row)) for row in watched(rows)]
+    return run_rows(plan, core, read, [_sourced(entity, sources.get(ident)) for ident, entity in entities.items()])
+
+
+def _sourced(entity: Entity, source: str | None) -> Item:
+    return entity if source is None else Sourced(entity, ((source, entity.row),))
 
 
 def _entity_in(cell: dict[str, Any]) -> Entity:

@@ -26,14 +26,18 @@ from condgraph.engine.values import Value
 from condgraph.sparql.compile.conditions import Group
 from condgraph.sparql.compile.operators import Compiler, reach_of
 from condgraph.sparql.compile.plan import (
+    Compiled,
     branch_of,
     collect,
+    compile_plan,
     gathering,
+    lowered,
     memberships,
     memberships_of,
     namesakes,
     native,
     other_namesakes,
+    over_rows,
 )
 from condgraph.sparql.layout import MEMBER, PRED, RDF, STATEMENT, SUBCLASS, VALUE, GraphIris, exactly, integer, read_value
 
@@ -208,7 +212,7 @@ _TOGETHER: Final = 200
 
 def wanted(plan: Node) -> list[Unit]:
     """What has to be fetched for a plan."""
-    return units(plan, {id(node) for node in postorder(plan) if not native(node)})
+    return units(plan, lowered(postorder(plan)))
 
 
 def compile_witness(fetched: Sequence[Unit], target: Target) -> list[str]:
@@ -218,6 +222,12 @@ def compile_witness(fetched: Sequence[Unit], target: Target) -> list[str]:
     branches = _branches(fetched, target)
     parts = [[branch] for branch in branches] if target.dialect.gathers_in_parts else [branches]
     return [gathering(part, target, stated=True) for part in parts]
+
+
+def compile_whole(plan: Node, target: Target) -> Compiled:
+    """The query of a plan (`compile_plan`), also where it is of what the plan rests on."""
+    compiled = compile_plan(plan, target)
+    return replace(compiled, text="\n".join(compile_witness(wanted(plan), target))) if compiled.shape == "witness" else compiled
 
 
 def _branches(fetched: Sequence[Unit], target: Target) -> list[str]:
@@ -278,7 +288,8 @@ def run_witness(plan: Node, fetched: Sequence[Unit], rows: Iterable[Row], names:
         for node in unit.known:
             found = [snapshot.identified(names.name_of(iri)) for iri in gathered.given.get(i, ())]
             known[id(node)] = np.unique(np.array(found, np.int32))
-    run = WitnessRun(snapshot, known)
+    order = postorder(plan)
+    run = WitnessRun(snapshot, known, lowered(order) if over_rows(order) else ())
     run.execute(plan)
     return run
 

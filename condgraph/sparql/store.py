@@ -7,6 +7,7 @@ or an endpoint. Both answer programs in the same way.
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -21,11 +22,13 @@ from condgraph.engine.execute import Run
 from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.conditions import compared_kinds
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
-from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, Ref
 from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
 from condgraph.engine.lowered import Step
 from condgraph.engine.passes import mark, rewrite
 from condgraph.engine.pieces import watched
+from condgraph.engine.row_shapes import Name, RowShape, Sort, row_tests, shapes_of
+from condgraph.engine.row_shapes import Row as TermRow
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
 from condgraph.sparql.compile.conditions import Group, Target
@@ -34,7 +37,6 @@ from condgraph.sparql.compile.plan import (
     Compiled,
     compile_descriptions,
     compile_kinds,
-    compile_plan,
     compile_sizes,
     gather_parts,
     has_patterns,
@@ -42,12 +44,15 @@ from condgraph.sparql.compile.plan import (
     value_rows,
     values_are_native,
 )
+from condgraph.sparql.compile.solutions import rows as row_patterns
+from condgraph.sparql.compile.solutions import variable
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.gathered import (
     Gathered,
     LostRowsError,
     Row,
     around,
+    compile_whole,
     compile_witness,
     counted,
     finish,
@@ -93,7 +98,8 @@ def count_left_out(plan: Node, target: Target, select: Select) -> LeftOut:
     be compared with.
     """
     compiler = Compiler(target)
-    nodes = [node for node in postorder(plan) if _may_leave_out(node, plan, target)]
+    nodes: list[Node] = [node for node in postorder(plan) if _may_leave_out(node, plan, target)]
+    nodes += [node for node in row_tests(plan) if native(node) and compared_kinds(node.condition)]
     if not nodes:
         return LeftOut()
     branches = " UNION ".join(f"{{ {_tally(compiler, i, node)} }}" for i, node in enumerate(nodes))
@@ -128,6 +134,8 @@ def _possible(node: Node, target: Target) -> set[tuple[Kind, str]] | None:
     """The types that the values of a test can have; None where the schema does not say."""
     schema = target.schema
     facts = node
+    if isinstance(node, alg.WhereRows):
+        return None
     while not isinstance(facts, (alg.Scan, alg.Qualifiers)):
         facts = facts.inputs()[0]
     if isinstance(facts, alg.Qualifiers) or node.facets.tests in ("qualifiers", "validity"):
@@ -145,7 +153,10 @@ def _tally(compiler: Compiler, i: int, node: Node) -> str:
     """The query that counts how often each value is tested."""
     out = Group()
     count = "COUNT(*)"
-    if isinstance(node, alg.AnySatisfies):
+    if isinstance(node, alg.WhereRows):
+        v = variable(compiler, node.variable)
+        out.append(f"{{ {row_patterns(compiler, node.of)} }} FILTER(BOUND({v}))")
+    elif isinstance(node, alg.AnySatisfies):
         v, _, _ = value_rows(compiler, _plain(node.values), out, whole=True)
         if isinstance(node.values, alg.Distinct):
             return f"SELECT DISTINCT ({integer(i)} AS ?step) ({v} AS ?o) ({integer(1)} AS ?count) WHERE {{ {out.text()} }}"
@@ -381,6 +392,58 @@ def read_entity(node: str, row: QuerySolution, names: GraphIris) -> Entity:
     return Entity(names.name_of(node), row["name"].value, _KIND_OF_CLASS[kind], 0 if at is None else int(at.value))
 
 
+class RowTerms:
+    """Reads the terms of rows, and remembers the entities among them."""
+
+    def __init__(self, target: Target, columns: Sequence[str], shape: RowShape) -> None:
+        self._target, self._columns = target, columns
+        self._sorts = [bound.sort for bound in shape.values()]
+        self._entities: dict[str, Entity | None] = {}
+
+    def read(self, row: QuerySolution) -> TermRow:
+        """The terms of a row, entities by their ids."""
+        return tuple(map(self._term, itertools.repeat(row), self._columns, self._sorts))
+
+    def _term(self, row: QuerySolution, column: str, sort: Sort) -> Value | Ref | Name | bool | int | None:
+        term, names = _term(row, column), self._target.names
+        if term is None:
+            return None
+        if sort == "truth":
+            return bool(term.value == "true")
+        if sort == "count":
+            return int(term.value)
+        if sort == "name":
+            return Name(names.name_of(term.value))
+        node = term.value
+        if not names.is_value(node):
+            ident = names.name_of(node)
+            if ident not in self._entities:
+                self._entities[ident] = None if self._target.local else self._described(row, column, ident)
+            return Ref(ident)
+        value = value_named(node[len(names.base) + len(VALUE) :])
+        if value is not None:
+            return value
+        # Only texts and numbers are ever longer than a name.
+        if (unit := _term(row, f"{column}u")) is not None:
+            exact = _term(row, f"{column}e")
+            return Quantity(read_number(_term(row, f"{column}x").value, None if exact is None else exact.value), unit.value)
+        text: str = _term(row, f"{column}x").value
+        return text
+
+    @staticmethod
+    def _described(row: QuerySolution, column: str, ident: str) -> Entity:
+        at = _term(row, f"{column}r")
+        kind = _KIND_OF_CLASS[_term(row, f"{column}k").value]
+        return Entity(ident, _term(row, f"{column}n").value, kind, 0 if at is None else int(at.value))
+
+    def entities(self) -> Sequence[Entity]:
+        """The entities of all rows that were read."""
+        here = self._target.entities
+        if here is not None:
+            return here(list(self._entities))
+        return [entity for entity in self._entities.values() if entity is not None]
+
+
 _KIND_OF_CLASS = {f"{PRED}{name}": kind for kind, name in ENTITY_CLASSES.items()}
 
 
@@ -409,10 +472,20 @@ class RdfStore(ABC):
     def answer(self, request: Request) -> Answer:
         """Answer a program with one query."""
         lowered = self._lowered(request)
-        plan, compiled = lowered.plan, compile_plan(lowered.plan, self.target)
+        plan, compiled = lowered.plan, compile_whole(lowered.plan, self.target)
         if compiled.shape == "truth":
             return SparqlAnswer(self, request, lowered, compiled, self.ask(compiled.text))
+        if compiled.shape == "witness":
+            return FinishedAnswer(self, request, lowered, compiled, self.witness(plan))
         rows = watched(self.select(compiled.text))
+        if compiled.core is not None:
+            from condgraph.engine.execute.stored_rows import run_rows
+
+            terms = RowTerms(self.target, compiled.columns, shapes_of(compiled.core)[id(compiled.core)])
+            read = list(map(terms.read, rows))
+            run = run_rows(plan, compiled.core, read, terms.entities())
+            run.notes.update(lowered.notes)
+            return FinishedAnswer(self, request, lowered, compiled, run)
         if compiled.shape == "gathered":
             names = self.target.names
             try:
@@ -430,7 +503,7 @@ class RdfStore(ABC):
 
     def explain(self, request: Request) -> str:
         """The SPARQL of a program, without running it."""
-        return compile_plan(self._lowered(request).plan, self.target).text
+        return compile_whole(self._lowered(request).plan, self.target).text
 
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""

@@ -6,25 +6,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from condgraph.cypher.compile import plan as cypher
-from condgraph.engine.algebra import Node
+from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.check import built
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.passes import optimise
 from condgraph.engine.stored_schema import StoredSchema, describe_schema
 from condgraph.languages.registry import detect, lower
-from condgraph.sparql.compile import plan as sparql
 from condgraph.sparql.compile.conditions import Target
+from condgraph.sparql.compile.plan import over_rows
 from condgraph.sparql.dialect import STANDARD, VIRTUOSO
+from condgraph.sparql.gathered import compile_whole
 from condgraph.sparql.layout import GraphIris, base_iri
 from condgraph.sparql.load.write import counts
 from tests.support import golden
 from tests.support.operators import CONDITIONS, OPERATORS, asked, graph
+from tests.support.row_plans import EXAMPLES
 from tests.support.world import PROGRAMS, QUERIES
 
 SNAPSHOT: Final = built(graph())
@@ -36,16 +39,21 @@ def plans() -> dict[str, Node]:
     found = {type(node).__name__: node for node in OPERATORS}
     found |= {f"condition {type(condition).__name__}": asked(condition) for condition in CONDITIONS}
     programs = {" ".join(text.split()): lower(SNAPSHOT.schema, text, detect(text), {}).plan for text in (*PROGRAMS, *QUERIES)}
-    return {name: optimise(plan)[0] for name, plan in (found | programs).items()}
+    return {name: optimise(plan)[0] for name, plan in (found | programs | EXAMPLES).items()}
+
+
+#: Of a graph in which no value is written in a way of its own: there stores give rows of values.
+PLAIN: Final = StoredSchema(describe_schema(SNAPSHOT) | {"raw": False})
 
 
 def in_cypher(plan: Node) -> str:
-    made = cypher.compile_plan(plan, "world", SCHEMA)
+    made = cypher.compile_plan(plan, "world", PLAIN if over_rows(postorder(plan)) else SCHEMA)
     return f"{made.text}\n{json.dumps(made.parameters, default=str, ensure_ascii=False, sort_keys=True)}"
 
 
 def in_sparql(target: Target) -> Callable[[Node], str]:
-    return lambda plan: sparql.compile_plan(plan, target).text
+    plain = replace(target, schema=PLAIN, counts={**target.counts, "raws": 0})
+    return lambda plan: compile_whole(plan, plain if over_rows(postorder(plan)) else target).text
 
 
 NAMES: Final = GraphIris(base_iri("world"))

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from condgraph.cypher.compile import solutions as cypher_rows
 from condgraph.cypher.compile import values as cypher
 from condgraph.cypher.compile.conditions import CONDITIONS
 from condgraph.cypher.compile.values import SCALARS
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import tables
 from condgraph.sparql.compile import operators as sparql
+from condgraph.sparql.compile import solutions as sparql_rows
 from condgraph.sparql.compile.plan import BY_NAME, READ
 
 SORTS: dict[Any, type] = {
@@ -33,6 +35,8 @@ FILLED: list[tuple[Any, Any]] = [
     (tables.ConditionTable, CONDITIONS),
     (tables.EntityTable, sparql.ENTITIES),
     (tables.FactTable, sparql.FACTS),
+    (tables.SolutionTable, cypher_rows.SOLUTIONS),
+    (tables.SolutionTable, sparql_rows.SOLUTIONS),
 ]
 
 

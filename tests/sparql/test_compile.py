@@ -18,8 +18,8 @@ from tests.support.world import PROGRAMS, QUERIES, world
 
 
 def operators() -> set[type[Node]]:
-    sorts = {alg.Entities, alg.Facts, alg.Values, alg.Scalar, alg.Table}
-    found = {cls for _, cls in inspect.getmembers(alg, inspect.isclass) if issubclass(cls, Node)}
+    sorts = {alg.Entities, alg.Facts, alg.Values, alg.Scalar, alg.Table, alg.Solutions}
+    found = {cls for name in alg.__all__ if inspect.isclass(cls := getattr(alg, name)) and issubclass(cls, Node)}
     return {cls for cls in found if any(issubclass(cls, sort) for sort in sorts) and cls not in sorts}
 
 

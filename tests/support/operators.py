@@ -108,7 +108,6 @@ OPERATORS: Final[tuple[Node, ...]] = (
     alg.Sum(AMOUNTS),
     alg.Mean(AMOUNTS),
     alg.Median(AMOUNTS),
-    alg.Deviation(AMOUNTS),
     alg.AnySatisfies(TALL, OVER),
     alg.Exists(KNOWS),
     GROUPED,

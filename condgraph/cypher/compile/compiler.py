@@ -97,6 +97,10 @@ def _first(estimates: Estimates, node: Node) -> float:
     return estimates.rows(inputs[0]) if inputs else _SOME
 
 
+def _few(estimates: Estimates, node: Node) -> float:
+    return _SOME
+
+
 def _one(estimates: Estimates, node: Node) -> float:
     return 1.0
 
@@ -194,11 +198,13 @@ _SCALARS: Final[ScalarTable[Estimates, [], float]] = {
     "Sum": _first,
     "Mean": _first,
     "Median": _first,
-    "Deviation": _first,
     "AnySatisfies": _first,
     "Exists": _first,
 }
-_BY_TYPE: Final = {**by_type(_ENTITIES), **by_type(_FACTS), **by_type(_VALUES), **by_type(_SCALARS)}
+_BY_TYPE: Final = {
+    **by_type(_ENTITIES), **by_type(_FACTS), **by_type(_VALUES), **by_type(_SCALARS),
+    **dict.fromkeys((alg.EntitiesOf, alg.FactsOf), _few),
+}  # fmt: skip
 
 
 def share(test: Condition) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 
 from condgraph.cypher.compile.compiler import Compiler, arrange
 from condgraph.cypher.compile.conditions import condition
+from condgraph.cypher.compile.solutions import returned as rows_returned
 from condgraph.cypher.compile.values import MIDDLE, PlanCompiler, middle, scalar, shown_text
 from condgraph.cypher.layout.base import FIELDS, TARGET, Direct, Layout, Listed, value_of
 from condgraph.cypher.layout.schema import CONDGRAPH
@@ -25,6 +26,7 @@ from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.row_shapes import RowShape, core_of, shape_of
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -65,12 +67,27 @@ SUPPORT: Final[dict[type[Node] | type[Condition], Support]] = {
         ),
         _YES,
     ),
+    **dict.fromkeys(
+        (
+            *(alg.Pattern, alg.EntityRows, alg.Join, alg.SemiJoin, alg.AntiJoin, alg.MarkJoin, alg.UnionAll, alg.WhereRows),
+            *(alg.BoundRows, alg.Project, alg.DistinctRows, alg.EntitiesOf, alg.FactsOf),
+        ),
+        _YES,
+    ),
+    alg.Path: Support("supported", "paths by their ends, of steps one way, else they are lowered: a server goes along each"),
+    alg.Rows: Support("supported", "of texts, quantities and times, else they are lowered"),
+    alg.LeftJoin: Support("supported", "with a condition it is lowered"),
+    alg.MinusRows: Support("supported", "with variables that may be unbound it is lowered"),
+    alg.GroupRows: Support("supported", "of counts, else it is lowered: sums are exactly rounded, lists are in a fixed order"),
+    **dict.fromkeys(
+        (alg.Filter, alg.Extend, alg.Unwind), Support("lowered", "expressions compare times, units and numbers as Python does")
+    ),
+    **dict.fromkeys((alg.OrderRows, alg.SliceRows), Support("lowered", "servers order values in other ways")),
     alg.Count: Support("supported", "of times that were cut, whose texts the client makes, it is lowered"),
     alg.Mode: Support("supported", "of times that were cut, whose texts the client makes, it is lowered"),
     alg.Choose: Support("supported", "where the test is a function of the client, it is lowered"),
     alg.Sum: Support("lowered", "sums are exactly rounded, and a server's depend on the order of rows"),
     alg.Mean: Support("lowered", "means are exactly rounded, and a server's depend on the order of rows"),
-    alg.Deviation: Support("lowered", "deviations are exactly rounded, and a server's are not"),
     alg.Median: Support("last", "the query gives the middle one or two, whose mean the client rounds exactly"),
     **dict.fromkeys(
         (alg.Group, alg.Having, alg.Order, alg.Limit),
@@ -87,6 +104,7 @@ def lowered(plan: Node, *, ends: bool = True) -> set[int]:
     """
     result: set[int] = set()
     textless: set[int] = set()
+    shapes: dict[int, RowShape] = {}
     for node in postorder(plan):
         inputs = [id(child) for child in node.inputs()]
         carries = isinstance(node, alg.Values) and node.facets.carries
@@ -96,6 +114,11 @@ def lowered(plan: Node, *, ends: bool = True) -> set[int]:
         how = SUPPORT[type(node)].how
         if how == "lowered" or (how == "last" and not (ends and node is plan)) or by_text or not result.isdisjoint(inputs):
             result.add(id(node))
+        elif isinstance(node, alg.Solutions):
+            if (shape := shape_of(node, shapes)) is None:
+                result.add(id(node))
+            else:
+                shapes[id(node)] = shape
     return result
 
 
@@ -103,9 +126,9 @@ def lowered(plan: Node, *, ends: bool = True) -> set[int]:
 
 
 #: What the rows of a query are: entities, values, predicates (as relationship types), a count, how
-#: many values satisfy a test, a truth value, the middle of some numbers, groups that are summed up, or
-#: the statements that the plan rests on.
-Shape: TypeAlias = Literal["entities", "values", "predicates", "count", "some", "exists", "median", "groups", "witness"]
+#: many values satisfy a test, a truth value, the middle of some numbers, groups that are summed up, rows
+#: that bind variables, or the statements that the plan rests on.
+Shape: TypeAlias = Literal["entities", "values", "predicates", "count", "some", "exists", "median", "groups", "rows", "witness"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +158,8 @@ class Compiled:
     layout: Layout = CONDGRAPH
     #: Of groups: what each list has.
     columns: Columns | None = None
+    #: Of rows: the operator that gives them; what is above it the client works out.
+    core: alg.Solutions | None = None
 
     def unknown(self, rows: list[dict[str, Any]]) -> list[str]:
         """The names that no entity has, as the rows of the query say; these rows are taken out."""
@@ -682,7 +707,15 @@ def compile_plan(
 
 
 def _compiled(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str], layout: Layout, *, grouped: bool) -> Compiled:
-    if id(plan) in lowered(plan):
+    beyond = lowered(plan)
+    if isinstance(plan, alg.Solutions):
+        core = core_of(plan, beyond, spelled=schema.raw)
+        return (
+            compile_witness(plan, graph, schema, names, layout=layout)
+            if core is None
+            else _rows(core, graph, schema, names, layout)
+        )
+    if id(plan) in beyond:
         if grouped and (result := compile_groups(plan, graph, schema, names, layout)) is not None:
             return result
         return compile_witness(plan, graph, schema, names, layout=layout)
@@ -699,6 +732,15 @@ def _compiled(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str]
     branches, columns, shape = _result(compiler, inner, fields, distinct)
     looked_up = look_up(compiler, branches, columns, names)
     return Compiled(compiler.whole(branches, columns), compiler.parameters, shape, distinct, fields, kind, looked_up, layout)
+
+
+def _rows(core: alg.Solutions, graph: str, schema: StoredSchema, names: Sequence[str], layout: Layout) -> Compiled:
+    """The query of rows that bind variables."""
+    compiler = PlanCompiler(graph, schema, [core], layout)
+    branches = [rows_returned(compiler, core)]
+    looked_up = look_up(compiler, branches, ("rows",), names)
+    text = compiler.whole(branches, ("rows",))
+    return Compiled(text, compiler.parameters, "rows", looked_up=looked_up, layout=layout, core=core)
 
 
 #: The parts of a value that identify it, by kind.
@@ -792,7 +834,8 @@ def compile_sizes(nodes: list[Node], graph: str, schema: StoredSchema, *, layout
     of the first (`sample`).
     """
     beyond = set().union(*(lowered(node, ends=False) for node in nodes)) if nodes else set()
-    chosen = [(i, node) for i, node in enumerate(nodes) if id(node) not in beyond]
+    # Rows are shown in an order that servers do not have.
+    chosen = [(i, node) for i, node in enumerate(nodes) if id(node) not in beyond and not isinstance(node, alg.Solutions)]
     compiler = PlanCompiler(graph, schema, [node for _, node in chosen], layout)
     branches = []
     for i, node in chosen:

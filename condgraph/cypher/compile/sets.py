@@ -78,8 +78,8 @@ def intersect(compiler: Compiler, node: alg.Intersect) -> Rows:
     """Entities in all parts: names, kinds and concepts are tested on the entities of the others,
     which are counted.
     """
-    tested = [part for part in node.parts if _testable(part)]
-    others = [part for part in node.parts if not _testable(part)]
+    tested = [part for part in node.parts if testable(part)]
+    others = [part for part in node.parts if not testable(part)]
     if not others:
         tested.sort(key=lambda part: isinstance(part, alg.AllEntities) - isinstance(part, alg.ByName | alg.ById))
         others, tested = tested[:1], tested[1:]
@@ -126,7 +126,7 @@ def _joined(compiler: Compiler, part: alg.Entities, tested: list[alg.Entities]) 
     return _reached(compiler, facts), None
 
 
-def _testable(part: alg.Entities) -> bool:
+def testable(part: alg.Entities) -> bool:
     """Whether membership in a set is a condition on the entity alone."""
     if isinstance(part, alg.Members):
         return isinstance(part.concepts, alg.ByName)
@@ -134,7 +134,7 @@ def _testable(part: alg.Entities) -> bool:
 
 
 def membership(compiler: Compiler, part: alg.Entities, e: str) -> str:
-    """A condition: an entity is in a set (see `_testable`; other sets are bound as lists)."""
+    """A condition: an entity is in a set (see `testable`; other sets are bound as lists)."""
     layout = compiler.layout
     if isinstance(part, alg.Members) and isinstance(part.concepts, alg.ByName):
         return layout.within(compiler, e, part.concepts.names)[0]

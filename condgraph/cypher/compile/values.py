@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 from condgraph.cypher.compile.compiler import Compiler, FactRows, ValueRows
 from condgraph.cypher.compile.conditions import condition, identity, most_frequent, unit_name
 from condgraph.cypher.compile.sets import ENTITIES, FACTS, times_of, written
+from condgraph.cypher.compile.solutions import entities_of, facts_of
 from condgraph.cypher.layout.base import Bound, Cell, Field
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra.tables import ScalarTable, ValueTable, by_type, given
@@ -425,7 +426,6 @@ SCALARS: Final[ScalarTable[Compiler, [], tuple[list[str], str]]] = {
     "Sum": None,
     "Mean": None,
     "Median": None,
-    "Deviation": None,
     "AnySatisfies": some,
     "Exists": exists,
 }
@@ -466,12 +466,12 @@ VALUES: Final[ValueTable[Compiler, [], ValueRows]] = {
     "External": None,
 }
 #: The operators that leave rows, by name.
-OPERATORS: Final = given(ENTITIES) | given(FACTS) | given(VALUES)
+OPERATORS: Final = given(ENTITIES) | given(FACTS) | given(VALUES) | {"EntitiesOf", "FactsOf"}
 
 
 class PlanCompiler(Compiler):
     """The compiler with what becomes of each operator."""
 
-    of_entities: ClassVar = by_type(ENTITIES)
-    of_facts: ClassVar = by_type(FACTS)
+    of_entities: ClassVar = by_type(ENTITIES) | {alg.EntitiesOf: entities_of}
+    of_facts: ClassVar = by_type(FACTS) | {alg.FactsOf: facts_of}
     of_values: ClassVar = by_type(VALUES)

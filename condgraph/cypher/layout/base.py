@@ -452,6 +452,10 @@ class Layout(ABC):
     def is_entity(self, o: str) -> str:
         """A condition: an object is an entity, not a value."""
 
+    def is_entity_term(self, o: str) -> str:
+        """The same of what may be a value that a program gave, which is a map."""
+        return self.is_entity(o)
+
     @abstractmethod
     def id(self, e: str) -> str:
         """The id of an entity."""
@@ -502,6 +506,10 @@ class Layout(ABC):
         """Clauses that go on from concepts that are bound, as `members`."""
         self._lacks("members of concepts that are worked out")
 
+    def membership_pattern(self, e: str, c: str, *, direct: bool) -> tuple[str, list[str]]:
+        """The pattern of members and their concepts, each pair once, and its conditions; `direct`: as they are stated."""
+        self._lacks("members and their concepts")
+
     # -- tables ------------------------------------------------------------------------------------
 
     def rows(self, e: str, source: str) -> tuple[str, str]:
@@ -547,6 +555,18 @@ class Layout(ABC):
     @abstractmethod
     def relations(self, writing: Writing, wanted: Wanted) -> Match:
         """The statements whose objects are entities; in the family "any" those of values as well."""
+
+    def ends(self, f: str) -> tuple[str, str]:
+        """The subject and the object of a statement."""
+        self._lacks("the ends of statements")
+
+    def reach(
+        self, a: str, b: str, predicates: Sequence[str], direction: str, least: int, most: int | None
+    ) -> tuple[str, list[str]]:
+        """The pattern of `least` to `most` relations from one entity to another, and its conditions; `direction` is "forward",
+        "backward" or "either".
+        """
+        self._lacks("paths")
 
     def is_statement(self, f: str) -> str:
         """A condition: a relationship is a statement, not anything else that the database has between nodes."""

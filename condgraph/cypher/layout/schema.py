@@ -410,6 +410,10 @@ class CondgraphLayout(Layout):
     def is_entity(self, o: str) -> str:
         return f"{o}:{ENTITY}"
 
+    def is_entity_term(self, o: str) -> str:
+        """The kind of an entity is a number, that of a value a word."""
+        return f"{o}.kind IS :: INTEGER NOT NULL"
+
     def id(self, e: str) -> str:
         return f"{e}.id"
 
@@ -459,6 +463,12 @@ class CondgraphLayout(Layout):
         if len(names) != 1 or names[0] not in writing.schema.single:
             return condition, []
         return condition, [f"MATCH ({c}:{CONCEPT}) WHERE {test}", f"MATCH ({e})-[:MEMBER_OF]->({c})"]
+
+    def membership_pattern(self, e: str, c: str, *, direct: bool) -> tuple[str, list[str]]:
+        """One relationship a pair; memberships that were stated have sources."""
+        m = f"m_{e}_{c}"
+        stated = [f"size({m}.sources) > 0"] if direct else []
+        return f"({e}:{ENTITY})-[{m}:MEMBER_OF]->({c}:{CONCEPT})", [f"{e}.graph = $graph", f"{e}.kind <> 1", *stated]
 
     # -- tables ------------------------------------------------------------------------------------
 
@@ -550,6 +560,19 @@ class CondgraphLayout(Layout):
 
     def _types(self, predicates: Sequence[str] | None) -> str:
         return "" if predicates is None else ":" + "|".join([quote(type_of(name)) for name in predicates])
+
+    def ends(self, f: str) -> tuple[str, str]:
+        return f"startNode({f})", f"endNode({f})"
+
+    def reach(
+        self, a: str, b: str, predicates: Sequence[str], direction: str, least: int, most: int | None
+    ) -> tuple[str, list[str]]:
+        """Relationships of some types; none of them leads on from a value."""
+        left, right = {"forward": ("-", "->"), "backward": ("<-", "-"), "either": ("-", "-")}[direction]
+        types = "|".join(quote(type_of(name)) for name in predicates)
+        steps = f"*{least}..{'' if most is None else most}"
+        pattern = f"({a}:{ENTITY}){left}[:{types}{steps}]{right}({b}:{ENTITY})"
+        return pattern, [f"{a}.graph = $graph", f"{b}.graph = $graph"]
 
     def is_statement(self, f: str) -> str:
         """The edges of the layout have no `sid`."""

@@ -180,6 +180,9 @@ class Edge:
 
     def runs(self) -> list[tuple[int, int]]:
         """The runs of its statements."""
+        if self.sets[1] is not None and isinstance(self.part, StatementPattern) and self.part.family == "attribute":
+            # No value is an entity.
+            return []
         return self.run.snapshot.runs(self.predicates, self.family != "attribute", self.family != "relation")
 
     def size(self) -> int:
@@ -238,9 +241,9 @@ class Edge:
         else:
             offsets = np.asarray(get("con.offsets"))
             members, concepts = get("con.items"), np.asarray(get("con.entity")).repeat(np.diff(offsets)).astype(np.int32)
-        for numbers, of in ((members, self.sets[0]), (concepts, self.sets[1])):
+        for at, of in enumerate(self.sets):
             if of is not None:
-                there = np.flatnonzero(among(numbers, of, snapshot.entities))
+                there = np.flatnonzero(among((members, concepts)[at], of, snapshot.entities))
                 members, concepts = members.take(there), concepts.take(there)
         if self.subject is None or self.object is None or self.subject == self.object:
             # Each combination of what is bound once.

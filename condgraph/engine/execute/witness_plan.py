@@ -8,15 +8,18 @@ answer and the warnings of its aggregates, which are equal to those in process b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import Node, passed, passing, postorder
+from condgraph.engine.algebra import Node, Solutions, passed, passing, postorder
+from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.algebra.solutions import Place
 from condgraph.engine.execute.run import Outcome, Run
 from condgraph.engine.execute.sets import Numbers
-from condgraph.engine.facts import EntityKind
+from condgraph.engine.facts import EntityKind, Ref
+from condgraph.engine.row_shapes import shapes_of
 from condgraph.engine.snapshot.snapshot import Snapshot
 
 #: Everything that has a name.
@@ -52,6 +55,8 @@ def units(plan: Node, beyond: set[int]) -> list[Unit]:
     found: list[Unit] = []
     for node in order:
         taken_by = takers.get(id(node), [])
+        if isinstance(node, alg.FactsOf | alg.EntitiesOf):
+            continue
         if isinstance(node, alg.Facts):
             through = [taker for taker in taken_by if isinstance(taker, alg.Facts) and passed(taker) is node]
             if len(through) < len(taken_by) or node is plan:
@@ -60,6 +65,8 @@ def units(plan: Node, beyond: set[int]) -> list[Unit]:
             found.append(Unit(_relaxed(alg.Scan(node.of, (node.key,), family="attribute"), beyond)))
         elif isinstance(node, alg.Members):
             found.extend(_members(node, taken_by, beyond))
+        elif isinstance(node, Solutions):
+            continue
         elif node.facets.reads == "entities" and not isinstance(node, alg.AllEntities):
             if id(node) not in beyond:
                 found.append(Unit(node, (node,)))
@@ -74,6 +81,8 @@ def units(plan: Node, beyond: set[int]) -> list[Unit]:
             if node.source is not None and node.kinds != (EntityKind.ROW,):
                 # That an entity is one of the source is said by its statements.
                 found.append(Unit(alg.Scan(None, None, source=node.source)))
+    if any(isinstance(node, Solutions) for node in order):
+        found.extend(_Rows(order, beyond).units())
     return found
 
 
@@ -105,6 +114,8 @@ def _bounds(taker: Node, every: alg.AllEntities) -> bool:
     """Whether it takes no more of every entity than what statements or other sets lead to."""
     if isinstance(taker, alg.Intersect):
         return any(part is not every and not isinstance(part, alg.AllEntities) for part in taker.parts)
+    if isinstance(taker, Solutions):
+        return isinstance(taker, alg.Pattern)
     return isinstance(taker, alg.Scan) or (isinstance(taker, alg.Minus) and taker.right is every)
 
 
@@ -115,12 +126,241 @@ def _relaxed(facts: alg.Facts, beyond: set[int]) -> alg.Facts:
     if isinstance(facts, alg.Scan):
         return replace(facts, of=None)
     of = passed(facts)
-    assert of is not None
+    if of is None:
+        # The statements of rows come with the patterns that bind them.
+        return alg.Scan(alg.ById(()), ())
     inner = _relaxed(of, beyond)
     others = [child for child in facts.inputs() if child is not of]
     if any(not beyond.isdisjoint(map(id, postorder(child))) for child in others):
         return inner
     return passing(facts, inner)
+
+
+# -- Rows --------------------------------------------------------------------------------------------
+# Of a pattern these are the statements and memberships that its matches have, and where other rows are joined with it, what the
+# matches have that are compatible with these. A pattern that the store cannot match is taken apart; then each of its parts is
+# fetched by itself.
+
+
+#: Functions of an entity that read all its statements, and those that read its concepts.
+_READ_ALL: Final = frozenset(("keys", "properties"))
+#: Operators whose rows are those of their input, with more or fewer variables or rows: the context of one is that of the other.
+_THROUGH: Final = (alg.Filter, alg.WhereRows, alg.BoundRows, alg.Extend, alg.Unwind, alg.DistinctRows, alg.OrderRows)
+
+
+class _Rows:
+    """What is fetched for one plan."""
+
+    def __init__(self, order: Sequence[Node], beyond: set[int]) -> None:
+        self._order, self._beyond = order, beyond
+        #: Rows that the rows of an operator are joined with, by its identity; None where it has several consumers.
+        self._context: dict[int, list[Solutions] | None] = {}
+        self._names = 0
+
+    def units(self) -> Iterator[Unit]:
+        for node in reversed(self._order):
+            if isinstance(node, Solutions):
+                self._contexts(node)
+        for node in self._order:
+            if isinstance(node, alg.Pattern):
+                yield from self._pattern(node)
+            elif isinstance(node, alg.Path):
+                yield from self._path(node)
+            elif isinstance(node, alg.Rows):
+                idents = {term.id for row in node.rows for term in row if isinstance(term, Ref)}
+                if idents:
+                    yield Unit(alg.ById(tuple(sorted(idents))))
+            for expression in _expressions(node):
+                yield from self._expression(expression, _input(node))
+
+    # -- context -----------------------------------------------------------------------------------
+
+    def _give(self, node: Node, rows: list[Solutions]) -> None:
+        """Note what the rows of an operator are joined with, unless it is taken more than once."""
+        if isinstance(node, Solutions):
+            self._context[id(node)] = None if id(node) in self._context else [item for item in rows if id(item) not in self._beyond]
+
+    def _contexts(self, node: Solutions) -> None:
+        own = self._context.get(id(node)) or []
+        if isinstance(node, alg.Join):
+            small = [node.right] if isinstance(node.right, alg.EntityRows | alg.Rows) else []
+            self._give(node.left, [*own, *small])
+            self._give(node.right, [*own, node.left])
+        elif isinstance(node, alg.LeftJoin | alg.SemiJoin | alg.AntiJoin | alg.MarkJoin | alg.MinusRows):
+            # What the right does not have decides as well: it is looked for from all rows on the left.
+            apart = set(node.right.variables) - set(node.left.variables)
+            shared = any(not apart.isdisjoint(item.variables) for item in own)
+            self._give(node.left, [] if shared else own)
+            self._give(node.right, [] if isinstance(node, alg.MinusRows) else [node.left])
+        elif isinstance(node, _THROUGH):
+            fresh = set(node.variables) - set(node.of.variables)
+            self._give(node.of, [item for item in own if fresh.isdisjoint(item.variables)])
+        elif isinstance(node, alg.UnionAll):
+            for part in node.parts:
+                self._give(part, own)
+        else:
+            for below in node.inputs():
+                self._give(below, [])
+
+    # -- patterns ----------------------------------------------------------------------------------
+
+    def _variable(self) -> alg.Variable:
+        # No language has such a name.
+        self._names += 1
+        return alg.Variable(f" {self._names}")
+
+    def _pattern(self, node: alg.Pattern) -> Iterator[Unit]:
+        if id(node) in self._beyond:
+            for statement in node.statements:
+                yield from self._matches(alg.Pattern((_alone(statement, self._beyond),)), [])
+            for membership in node.memberships:
+                yield from self._matches(alg.Pattern((), (_alone_member(membership, self._beyond),)), [])
+            return
+        yield from self._matches(node, self._context.get(id(node)) or [])
+
+    def _matches(self, node: alg.Pattern, context: list[Solutions]) -> Iterator[Unit]:
+        """What the matches of a pattern have."""
+        statements = tuple(part if part.statement else replace(part, statement=self._variable()) for part in node.statements)
+        memberships, sets = [], list[Solutions]()
+        for part in node.memberships:
+            ends: list[alg.Variable] = []
+            for place in (part.member, part.concept):
+                if isinstance(place, alg.Variable):
+                    ends.append(place)
+                    continue
+                ends.append(self._variable())
+                if place is not None:
+                    sets.append(alg.EntityRows(ends[-1].name, place))
+            memberships.append(replace(part, member=ends[0], concept=ends[1]))
+        whole: Solutions = replace(node, statements=statements, memberships=tuple(memberships))
+        for rows in (*sets, *context):
+            whole = _narrowed(rows, whole)
+        for statement in statements:
+            assert statement.statement is not None
+            yield Unit(alg.FactsOf(whole, statement.statement.name))
+        for membership in memberships:
+            assert isinstance(membership.member, alg.Variable)
+            assert isinstance(membership.concept, alg.Variable)
+            concepts = alg.EntitiesOf(whole, membership.concept.name)
+            yield Unit(concepts)
+            yield Unit(alg.EntitiesOf(whole, membership.member.name), concepts=concepts)
+
+    def _path(self, node: alg.Path) -> Iterator[Unit]:
+        """The relations that its steps may follow; the entities that paths of no steps lead to themselves."""
+        if node.hops:
+            named = [hop.predicates for hop in node.hops]
+            every = None if None in named else tuple(sorted({name for names in named for name in names or ()}))
+            yield Unit(alg.Scan(None, every, "subject", "object", "relation"))
+        if node.least == 0:
+            known = node.of is not None and id(node.of) not in self._beyond
+            for place in (node.subject, node.object):
+                if isinstance(place, alg.Variable) and known and place.name in node.of.variables:  # type: ignore[union-attr]
+                    yield Unit(alg.EntitiesOf(node.of, place.name))  # type: ignore[arg-type]
+                    return
+            if not any(isinstance(place, alg.Entities) for place in (node.subject, node.object)):
+                yield Unit(_ALL)
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def _expression(self, expression: Any, of: Solutions | None) -> Iterator[Unit]:
+        """What an expression reads of the graph, of the entities that rows bind."""
+        for part in ex.walk(expression):
+            if isinstance(part, ex.Property):
+                yield from self._attributes(part.of, (part.key,), of)
+            elif isinstance(part, ex.Index):
+                yield from self._attributes(part.of, None, of)
+            elif isinstance(part, ex.Call) and part.name in _READ_ALL:
+                yield from self._attributes(part.arguments[0], None, of)
+            elif isinstance(part, ex.HasConcept):
+                yield from self._concepts(part.of, alg.ByName(part.names), of)
+            elif isinstance(part, ex.Call) and part.name == "labels":
+                yield from self._concepts(part.arguments[0], None, of)
+
+    def _entities(self, of: ex.Expression, rows: Solutions | None) -> alg.Variable | None:
+        """The variable whose entities an expression gives, where a store has its rows."""
+        if rows is None or id(rows) in self._beyond or not isinstance(of, ex.Variable) or of.name not in rows.variables:
+            return None
+        return alg.Variable(of.name)
+
+    def _attributes(self, of: ex.Expression, keys: tuple[str, ...] | None, rows: Solutions | None) -> Iterator[Unit]:
+        variable = self._entities(of, rows)
+        if variable is None:
+            yield Unit(alg.Scan(None, keys))
+            return
+        assert rows is not None
+        statement = self._variable()
+        pattern = alg.Pattern((alg.StatementPattern(variable, keys, statement=statement),))
+        yield Unit(alg.FactsOf(_narrowed(rows, pattern), statement.name))
+
+    def _concepts(self, of: ex.Expression, named: alg.ByName | None, rows: Solutions | None) -> Iterator[Unit]:
+        variable, concept = self._entities(of, rows), self._variable()
+        member = variable or self._variable()
+        places: Solutions = alg.Pattern((), (alg.MembershipPattern(member, concept),))
+        if named is not None:
+            places = _narrowed(alg.EntityRows(concept.name, named), places)
+            yield Unit(named, (named,))
+        if variable is not None:
+            assert rows is not None
+            places = _narrowed(rows, places)
+        concepts = alg.EntitiesOf(places, concept.name)
+        yield Unit(concepts)
+        yield Unit(alg.EntitiesOf(places, member.name), concepts=concepts)
+
+
+def _narrowed(rows: Solutions, whole: Solutions) -> Solutions:
+    """The matches that are compatible with some rows; all of them if a store cannot join the two."""
+    joined = alg.Join(rows, whole)
+    return joined if id(joined) in shapes_of(joined) else whole
+
+
+P = TypeVar("P")
+
+
+def _given(place: P, beyond: set[int]) -> P | None:
+    """A set in a pattern, if the store has it."""
+    return None if isinstance(place, Node) and not beyond.isdisjoint(map(id, postorder(place))) else place
+
+
+def _alone(part: alg.StatementPattern, beyond: set[int]) -> alg.StatementPattern:
+    """A part of a pattern without what the store cannot match, and without what its variables are equal to."""
+    known = part.condition is None or not any(not beyond.isdisjoint(map(id, postorder(node))) for node in part.condition.inputs())
+    return alg.StatementPattern(
+        _unnamed(_given(part.subject, beyond)),
+        part.predicate if isinstance(part.predicate, tuple) else None,
+        _unnamed(_given(part.object, beyond)),
+        part.condition if known and not part.undirected else None,
+        family=part.family,
+        undirected=part.undirected,
+        among=_given(part.among, beyond),
+    )
+
+
+def _alone_member(part: alg.MembershipPattern, beyond: set[int]) -> alg.MembershipPattern:
+    return replace(part, member=_unnamed(_given(part.member, beyond)), concept=_unnamed(_given(part.concept, beyond)))
+
+
+def _unnamed(place: Place) -> Place:
+    return None if isinstance(place, alg.Variable) else place
+
+
+def _input(node: Node) -> Solutions | None:
+    """The rows that the expressions of an operator are worked out for."""
+    if isinstance(node, alg.LeftJoin):
+        return alg.Join(node.left, node.right)
+    first = next(iter(node.inputs()), None)
+    return first if isinstance(first, Solutions) else None
+
+
+def _expressions(node: Node) -> Iterator[Any]:
+    if isinstance(node, alg.Filter):
+        yield node.test
+    elif isinstance(node, alg.Extend | alg.Unwind):
+        yield node.expression
+    elif isinstance(node, alg.LeftJoin) and node.condition is not None:
+        yield node.condition
+
+
+# -- Running -----------------------------------------------------------------------------------------
 
 
 class WitnessRun(Run):
@@ -145,7 +385,14 @@ class WitnessRun(Run):
         for node in self.order:
             if isinstance(node, alg.FilterValues | alg.AnySatisfies) and id(node.values) in self._beyond:
                 self.warn_incomparable(self.values(node.values).cells(), node.condition)
+            elif isinstance(node, Solutions) and id(node) in self._beyond and node.facets.tests == "values":
+                self._warn_of_rows(node)
             elif node.facets.warns != alg.NEVER and id(node) in known:
                 # For what it has to say of what it takes, which is here.
                 self.listen(node)
         return outcome
+
+    def _warn_of_rows(self, node: Any) -> None:
+        from condgraph.engine.execute.rowset import value_cells
+
+        self.warn_incomparable(value_cells(self.scope, self.rows(node.of).column(node.variable))[1], node.condition)

@@ -24,6 +24,7 @@ from condgraph.sparql.compile.conditions import (
     during_filter,
     test_patterns,
 )
+from condgraph.sparql.compile.solutions import entities_of, facts_of
 from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, VALUE, integer, pred, string
 
 # -- statements --------------------------------------------------------------------------------------
@@ -37,7 +38,7 @@ from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, VALUE, integer, pred, 
 
 def reach_of(node: Node) -> alg.End:
     """The end that facts reach."""
-    while not isinstance(node, (alg.Scan, alg.OtherEnd)):
+    while not isinstance(node, (alg.Scan, alg.OtherEnd, alg.FactsOf)):
         node = node.inputs()[0]
     return node.reach
 
@@ -64,6 +65,8 @@ class Compiler:
         #: Whether the client leaves out predicates of the vocabulary.
         self.client_filters = False
         self._variables = self._patterns = 0
+        #: The variables of rows, by their names in the plan.
+        self.row_variables: dict[str, str] = {}
 
     def variable(self, prefix: str) -> str:
         """A fresh variable."""
@@ -556,7 +559,7 @@ ENTITIES: Final[EntityTable[Compiler, [str, Group], bool]] = {
     "SameName": Compiler.same_name,
     "ArgExtreme": Compiler.arg_extreme,
 }
-_ENTITIES_BY_TYPE: Final = by_type(ENTITIES)
+_ENTITIES_BY_TYPE: Final = by_type(ENTITIES) | {alg.EntitiesOf: entities_of}
 
 #: What becomes of each operator; `None` where the client works it out (`plan.SUPPORT`).
 FACTS: Final[FactTable[Compiler, [Group, Wanted], FactTerms]] = {
@@ -568,4 +571,4 @@ FACTS: Final[FactTable[Compiler, [Group, Wanted], FactTerms]] = {
     "WhereValidity": Compiler.where_validity,
     "OtherEnd": Compiler.other_end,
 }
-_FACTS_BY_TYPE: Final = by_type(FACTS)
+_FACTS_BY_TYPE: Final = by_type(FACTS) | {alg.FactsOf: facts_of}

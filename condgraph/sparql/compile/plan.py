@@ -11,10 +11,12 @@ from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.algebra.tables import given
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.row_shapes import RowShape, core_of
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind
 from condgraph.sparql.compile.conditions import Group, Objects, Target, supports_test, test_patterns
 from condgraph.sparql.compile.operators import ENTITIES, FACTS, Compiler
+from condgraph.sparql.compile.solutions import SOLUTIONS, selected, shape_here
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import PRED, RDF, TYPE, integer
 
@@ -71,12 +73,34 @@ SUPPORT: Final[dict[type[Node], str]] = {
     alg.Mode: _BAG,
     alg.Sum: "lowered: sums are exactly rounded, which no store's are",
     alg.Mean: "lowered: means are exactly rounded, which no store's are",
-    alg.Deviation: "lowered: SPARQL has no square roots",
     alg.Median: "lowered: SPARQL has no place in an order, and its means are not exactly rounded",
     alg.Group: "lowered: sums are exactly rounded, and in each group the most frequent unit counts",
     alg.Having: _TABLE,
     alg.Order: _TABLE,
     alg.Limit: _TABLE,
+    alg.Pattern: "supported (lowered: tests with the values of another step)",
+    alg.Path: "supported of paths by their ends, of steps one way, else lowered: a store goes along each",
+    alg.EntityRows: "supported",
+    alg.Rows: "supported of texts, quantities and times, else lowered",
+    alg.Join: "supported",
+    alg.LeftJoin: "supported without a condition, else lowered",
+    alg.SemiJoin: "supported of variables that every row binds, else lowered",
+    alg.AntiJoin: "supported of variables that every row binds, else lowered",
+    alg.MarkJoin: "supported of variables that every row binds, else lowered",
+    alg.MinusRows: "supported of variables that every row binds, else lowered",
+    alg.UnionAll: "supported",
+    alg.Filter: "lowered: expressions compare times, units and numbers as Python does",
+    alg.WhereRows: "supported (lowered: tests with the values of another step)",
+    alg.BoundRows: "supported",
+    alg.Extend: "lowered: expressions compute as Python does",
+    alg.Unwind: "lowered: SPARQL has no lists",
+    alg.Project: "supported",
+    alg.DistinctRows: "supported",
+    alg.GroupRows: "supported of counts, else lowered: sums are exactly rounded, lists are in a fixed order",
+    alg.OrderRows: "lowered: stores order values in other ways",
+    alg.SliceRows: "lowered: stores order values in other ways",
+    alg.EntitiesOf: "supported",
+    alg.FactsOf: "supported",
     alg.Apply: "lowered: the engine's native functions",
     alg.Choose: "lowered: one of two bags",
     alg.External: "lowered: the function is the client's",
@@ -92,12 +116,12 @@ SUPPORT: Final[dict[type[Node], str]] = {
 
 #: The rows of a query: entities (with names, where the graph is on a server), entities with their sort
 #: key (those that tie with the first count), one row with all ties, values, predicates, a count, a
-#: truth value, or gathered triples.
-Shape: TypeAlias = Literal["entities", "best", "tied", "values", "predicates", "count", "truth", "gathered"]
+#: truth value, rows that bind variables, what a plan over such rows rests on, or gathered triples.
+Shape: TypeAlias = Literal["entities", "best", "tied", "values", "predicates", "count", "truth", "rows", "witness", "gathered"]
 
 
 #: The operators that become patterns, by name.
-PATTERNS: Final = given(ENTITIES) | given(FACTS)
+PATTERNS: Final = given(ENTITIES) | given(FACTS) | given(SOLUTIONS) | {"EntitiesOf", "FactsOf"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +133,35 @@ class Compiled:
     text: str
     shape: Shape
     leaves: tuple[Node, ...] = field(default=())
+    #: Of rows: the operator that gives them, above which the client works out the rest, and its columns.
+    core: alg.Solutions | None = None
+    columns: tuple[str, ...] = ()
 
 
 def native(node: Node) -> bool:
     """Whether an operator and everything below it become patterns."""
-    return all(_native_one(one) for one in postorder(node))
+    order = postorder(node)
+    return not lowered(order) if over_rows(order) else all(map(_native_one, order))
+
+
+def lowered(order: Iterable[Node]) -> set[int]:
+    """The operators (by identity) among those of a plan, inputs first, that are no patterns, or take one that is none."""
+    result: set[int] = set()
+    shapes: dict[int, RowShape] = {}
+    for node in order:
+        if not _native_one(node) or any(id(child) in result for child in node.inputs()):
+            result.add(id(node))
+        elif isinstance(node, alg.Solutions):
+            if (shape := shape_here(node, shapes)) is None:
+                result.add(id(node))
+            else:
+                shapes[id(node)] = shape
+    return result
+
+
+def over_rows(order: Iterable[Node]) -> bool:
+    """Whether some operator of a plan gives rows that bind variables."""
+    return any(isinstance(node, alg.Solutions) for node in order)
 
 
 def _native_one(node: Node) -> bool:
@@ -402,8 +450,19 @@ _NAMED: Final = '(CONCAT(STR(?e), " ", ?name) AS ?named)'
 
 
 def compile_plan(plan: Node, target: Target) -> Compiled:
-    """The query of a plan; raises `UnsupportedError` where no query can say it."""
+    """The query of a plan; raises `UnsupportedError` where no query can say it. `sparql.gathered` has the text of what a plan over
+    rows rests on.
+    """
     try:
+        order = postorder(plan)
+        if over_rows(order):
+            beyond = lowered(order)
+            core = core_of(plan, beyond, spelled=bool(target.counts.get("raws", 1))) if isinstance(plan, alg.Solutions) else None
+            if core is not None:
+                text, columns = selected(Compiler(target), core)
+                return Compiled(text, "rows", core=core, columns=columns)
+            if isinstance(plan, alg.Solutions) or any(id(node) in beyond for node in order if isinstance(node, alg.Solutions)):
+                return Compiled("", "witness")
         lines = _root(Compiler(target), plan)
         return gather(plan, target) if lines is None else Compiled(*lines)
     except RecursionError:

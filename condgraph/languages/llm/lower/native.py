@@ -18,7 +18,6 @@ from condgraph.engine.algebra import (
     Condition,
     Constants,
     Count,
-    Deviation,
     Direction,
     Distinct,
     Entities,
@@ -445,7 +444,7 @@ def _bag_of_all(lowering: Lowering, call: Application) -> Result:
     return Result(Concat(parts), model.table, model.sources, model.column, model.kinds, led, carried=carried)
 
 
-def total(kind: type[Sum | Mean | Median | Deviation]) -> Rule:
+def total(kind: type[Sum] | type[Mean] | type[Median]) -> Rule:
     """An aggregate of numbers."""
 
     def rule(lowering: Lowering, call: Application) -> Result:

@@ -1,0 +1,68 @@
+"""Plans that go on from rows that a store gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from condgraph.engine.algebra import Node, Solutions
+from condgraph.engine.execute.rowset import ATTRIBUTE, ENTITY, RowSet, Terms, column_of
+from condgraph.engine.execute.run import Run
+from condgraph.engine.facts import Item, Ref, Source, Statement
+from condgraph.engine.pieces import watched
+from condgraph.engine.row_shapes import Name, Row
+from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import Quantity, Time, Unknown
+
+#: The subject of the statements that carry values.
+_HOLDER: Final = " "
+
+
+def run_rows(plan: Node, core: Solutions, rows: Sequence[Row], entities: Iterable[Item]) -> Run:
+    """A plan run on the rows that a store gave of one of its operators, with the entities in them."""
+    values = dict.fromkeys(term for row in watched(rows) for term in row if isinstance(term, str | Quantity | Time | Unknown))
+    places = {value: str(place) for place, value in enumerate(values)}
+    builder = Builder()
+    builder.begin(Source(""))
+    builder.add(entities)
+    # Values are those of statements, as in process: each of a predicate by which its number is known.
+    builder.add([Statement(_HOLDER, name, value) for value, name in places.items()])
+    builder.finish()
+    snapshot = Snapshot.of(*lay_out(builder))
+    run = Run(snapshot)
+    numbers = np.arange(snapshot.relations, snapshot.statements, dtype=np.int32)
+    attributes = {snapshot.predicate_name(p): at for at, p in enumerate(snapshot.predicates(numbers).tolist())}
+    columns = {}
+    for at, name in enumerate(core.variables):
+        entity, attribute = np.full(len(rows), -1, np.int32), np.full(len(rows), -1, np.int32)
+        others: list[Name | bool | int | None] = [None] * len(rows)
+        for place, row in enumerate(watched(rows)):
+            term = row[at]
+            if isinstance(term, Ref):
+                entity[place] = snapshot.identified(term.id)
+            elif isinstance(term, bool | int | Name):
+                others[place] = term
+            elif term is not None:
+                attribute[place] = attributes[places[term]]
+        columns[name] = _merged([Terms(ENTITY, entity), Terms(ATTRIBUTE, attribute), column_of(run.scope, others)])
+    run.results[id(core)] = RowSet(run.scope, len(rows), columns)
+    above: list[Node] = []
+    node = plan
+    while node is not core:
+        above.append(node)
+        node = node.inputs()[0]
+    if above:
+        run.execute(plan, above[::-1])
+    return run
+
+
+def _merged(parts: Sequence[Terms]) -> Terms:
+    """One column of several that bind different rows."""
+    marked = parts[0].marked()
+    for part in parts[1:]:
+        marked = np.where(part.bound, part.marked(), marked)
+    return Terms(None, marked.astype(np.int64)).narrowed()
