@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import within
 from condgraph.engine.check import Checked, Counting
-from condgraph.engine.errors import DeadlineError, OptionError
+from condgraph.engine.errors import DeadlineError
 from condgraph.engine.external import each, on_loop
 from condgraph.engine.records import Evidence
 from condgraph.engine.workers import Workers
@@ -211,14 +211,18 @@ class AsyncGraph:
         """`Answer.check`, in a worker thread."""
         return await self._cancellable(lambda: answer.check(evidence, full=full, graph=graph, timeout=timeout), timeout)
 
-    async def cypher(
-        self, text: str, parameters: dict[str, Any] | None = None, *, timeout: float | None = 60.0
-    ) -> list[dict[str, Any]]:
-        """`Neo4jGraph.cypher`; raises `OptionError` for a graph that is elsewhere."""
-        ask = getattr(self.graph, "cypher", None)
-        if ask is None:
-            raise OptionError("only a graph on Neo4j is asked in Cypher", hint="KoPL, LLM queries and SPARQL ask any graph")
-        return await self._cancellable(lambda: ask(text, parameters, timeout=timeout), timeout)
+    async def cypher(self, text: str, parameters: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        """`Graph.cypher`, which gives an answer, or `Neo4jGraph.cypher`, which gives a dict a row."""
+        cancelled = options.pop("cancelled", None)
+
+        def run() -> Any:
+            found = self.graph.cypher(text, parameters, **options)
+            if isinstance(found, Answer):
+                # Values are read in the worker, so that looking at them does not hold the event loop.
+                _ = found.values
+            return found
+
+        return await self._cancellable(run, options.get("timeout"), cancelled)
 
     async def generate(self, n: int, *, timeout: float | None = None, **options: Any) -> AsyncQuestions:
         """`Graph.generate`: `async for question in await graph.generate(100)`.

@@ -379,6 +379,26 @@ class Graph:
             options = QueryOptions(limit=limit, on_unknown=on_unknown)
             return self._storage.sparql(text, dialect=dialect, limit=options.limit, on_unknown=options.on_unknown)
 
+    def cypher(
+        self,
+        text: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        limit: int | None = None,
+        on_unknown: OnUnknown = "error",
+        cancelled: Event | None = None,
+    ) -> Answer:
+        """Answer a Cypher query that reads (openCypher 9 and the core of GQL): rows of the columns that it
+        returns, with evidence. `docs/reference/cypher.md` says how the graph looks as a property graph.
+
+        `parameters` are the values of `$name`; `timeout` is in seconds, `limit` the most rows;
+        `on_unknown="empty"` lets labels, types and properties that the graph does not have mean nothing. On Neo4j
+        the server runs the query (`Neo4jGraph.cypher`).
+        """
+        further = {"parameters": parameters} if parameters else None
+        return self._ask(text, QueryOptions("cypher", None, timeout, limit, cancelled, on_unknown, further=further))
+
     def rdf(self, base: str | None = None) -> EmbeddedStore:
         """The embedded RDF store of the graph as it is now: built on first use, stored next to
         the generation it was built from. One whose names begin with another `base` is built

@@ -19,7 +19,7 @@ from condgraph.storage import ENGINES
 from condgraph.vectors.encoders import encoder_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from condgraph.engine.store import Store
     from condgraph.sparql.embedded import EmbeddedStore
@@ -127,7 +127,9 @@ class Neo4jGraph(RemoteGraph):
         """A name for what the graph holds, at most a second old: it changes when that does."""
         return self.store.content
 
-    def cypher(self, text: str, parameters: dict[str, Any] | None = None, *, timeout: float | None = 60.0) -> list[dict[str, Any]]:
+    def cypher(  # type: ignore[override]
+        self, text: str, parameters: Mapping[str, Any] | None = None, *, timeout: float | None = 60.0
+    ) -> list[dict[str, Any]]:
         """Run a reading query that a person (or a model) wrote, after its text and the server's
         plan of it were checked.
 
@@ -135,7 +137,7 @@ class Neo4jGraph(RemoteGraph):
         read; `timeout` is in seconds.
         """
         with within(timeout):
-            return self.store.cypher(text, parameters or {})
+            return self.store.cypher(text, dict(parameters or {}))
 
     def push(self, graph: Graph, *, wait: float = 0.0, progress: Progress | None = None) -> None:
         """Write a local graph as this one, next to what it holds; the same content twice changes

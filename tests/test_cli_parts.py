@@ -65,8 +65,6 @@ def test_a_place_that_is_empty_is_none(tmp_path: Path, monkeypatch: pytest.Monke
         ("# films\nPREFIX f: <http://f/> ASK { f:a f:b f:c }", "SPARQL"),
         ("SELECT (1 AS ?x) {}", "SPARQL"),
         ("describe <http://f/a>", "SPARQL"),
-        ("MATCH (n)-[r]->(m) RETURN n", "Cypher"),
-        ("CALL db.labels()", "Cypher"),
         ("select name from films where year > 1990", "SQL"),
     ],
 )

@@ -42,7 +42,6 @@ from condgraph.cli.render import (
     write_table,
 )
 from condgraph.engine.delimited import csv_line
-from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.facts import Entity
 from condgraph.languages.logic.structures import STRUCTURES
 from condgraph.logic.answers import LogicAnswers
@@ -486,8 +485,8 @@ def cypher(
     form: FormOption = Format.TABLE,
     timeout: TimeoutOption = 60.0,
 ) -> None:
-    """Run a Cypher query on Neo4j, whose text and plan are checked first: it only reads, and only the
-    graph.
+    """Run a Cypher query that only reads: on Neo4j its text and plan are checked first, other graphs
+    answer it themselves.
     """
     with guard():
         query = program_text(text, file)
@@ -495,7 +494,8 @@ def cypher(
         from condgraph.remote_neo4j import Neo4jGraph
 
         if not isinstance(at, Neo4jGraph):
-            raise UnsupportedError(at.place, ["Cypher"], hint="it runs on Neo4j: -d neo4j://HOST:7687")
+            write_answer(at.cypher(query, timeout=timeout), form, evidence=False, trace=False, checked=None)
+            return
         if form is Format.ARROW:
             raise typer.BadParameter("rows of Cypher have no fixed types: take json or csv", param_hint="--format")
         records = at.cypher(query, timeout=timeout)

@@ -238,6 +238,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         # A row of a table, or what a cell of it lists.
         return tuple(map(_plain, value))
+    if isinstance(value, dict):
+        return ("map", *((key, _plain(item)) for key, item in sorted(value.items())))
+    if isinstance(value, list):
+        return tuple(map(_plain, value))
     return (value.id, value.name) if isinstance(value, Entity) else value
 
 
@@ -257,12 +261,16 @@ def _difference(here: tuple[list[Any], ...], there: tuple[list[Any], ...]) -> tu
 
 def _words(part: Any) -> str:
     value = part[1] if isinstance(part, tuple) and len(part) == 2 else part
+    if part == ():
+        return "[]"
     if isinstance(part, tuple) and part[0] == "tuple":
         return " | ".join("" if one is None else _words(one) for one in value)
     if isinstance(part, tuple) and isinstance(value, str):
         return f"{value} ({part[0]})" if part[0] != "str" else value
     if isinstance(value, tuple):
-        return f"{value[1]} ({value[0]})"
+        if len(value) == 2 and all(isinstance(item, str) for item in value):
+            return f"{value[1]} ({value[0]})"
+        return ", ".join("" if item is None else _words(item) for item in value)
     return value if isinstance(value, str) else text_of(value)
 
 

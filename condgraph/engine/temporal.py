@@ -692,17 +692,12 @@ def _datetime_of_map(value: Mapping[str, Any]) -> ZonedDateTime:
     known, zone = _zone_of(clock_base), fields.get("timezone")
     if zone is not None and not isinstance(zone, str):
         raise _wrong(f"a time zone is a text, not {zone!r}")
-    day, nanos = _day_part(day_base), _clock_part(clock_base)
+    day, nanos = _date_of_fields(fields, _day_part(day_base)), _clock_part(clock_base)
     if zone is not None and known is not None and nanos is not None:
-        # The moment stays the same in the other zone, before parts of it are replaced.
-        at = day if day is not None else _date_of_fields(fields, None)
-        moved = _at_instant(_zoned(at, nanos, known).instant, zone)
-        nanos = moved.nanos
-        if day is not None:
-            day = moved.days
-        elif moved.days != at:
-            return moved
-    return _zoned(_date_of_fields(fields, day), _clock_of_fields(fields, nanos), zone or known or "Z")
+        # The moment of that day stays the same in the other zone, before parts of its time are replaced.
+        moved = _at_instant(_zoned(day, nanos, known).instant, zone)
+        day, nanos = moved.days, moved.nanos
+    return _zoned(day, _clock_of_fields(fields, nanos), zone or known or "Z")
 
 
 def from_epoch(seconds: Any, nanos: Any) -> ZonedDateTime:
@@ -833,15 +828,19 @@ def _both(a: Any, b: Any) -> tuple[tuple[int, int, str], tuple[int, int, str], b
     dated = None not in days
     zones = _zone_of(a), _zone_of(b)
     here = zones[0] or zones[1] or "Z"
-    first = (days[0] or 0) if dated else 0, clocks[0] or 0, here
-    last = (days[1] or 0) if dated else 0, clocks[1] or 0, here
+    # A time of day is one of the day of the other, if that has one.
+    day = next((one for one in days if one is not None), 0)
+    first = day if days[0] is None else days[0], clocks[0] or 0, here
+    last = day if days[1] is None else days[1], clocks[1] or 0, here
+    if not dated and None in zones:
+        return first, last, False
     if zones[0] is not None and zones[1] is not None:
         if dated:
             moved = _at_instant(_zoned(last[0], last[1], zones[1]).instant, here)
             last = moved.days, moved.nanos, here
         else:
             shift = _fixed(b) - _fixed(a)
-            last = 0, last[1] - shift * NANOS, here
+            last = last[0], last[1] - shift * NANOS, here
     return first, last, dated
 
 
@@ -850,7 +849,7 @@ def _fixed(value: Any) -> int:
 
 
 def _instant(part: tuple[int, int, str], dated: bool) -> int:
-    if not dated:
+    if not dated and _offset_of(part[2]) is not None:
         return part[0] * DAY_NANOS + part[1]
     return _zoned(*part).instant if 0 <= part[1] < DAY_NANOS else part[0] * DAY_NANOS + part[1]
 
@@ -869,7 +868,7 @@ def between(a: Any, b: Any) -> Duration:
     """From one value to another in months, then days, then seconds; seconds alone where one has no date."""
     first, last, dated = _both(a, b)
     if not dated:
-        return Duration(0, 0, *divmod(last[1] - first[1], NANOS))
+        return Duration(0, 0, *divmod(_instant(last, False) - _instant(first, False), NANOS))
     months = _months_between(first, last)
     first = _plus_months(first[0], months), first[1], first[2]
     days = _split((last[0] - first[0]) * DAY_NANOS + last[1] - first[1], DAY_NANOS)[0]

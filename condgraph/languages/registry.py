@@ -43,6 +43,12 @@ def _logic() -> Lower:
     return lower
 
 
+def _cypher() -> Lower:
+    from condgraph.languages.cypher.lower import lower
+
+    return lower
+
+
 def _kopl_template() -> Callable[[Any], Template]:
     from condgraph.languages.kopl.template import KoplTemplate
 
@@ -61,6 +67,12 @@ def _logic_template() -> Callable[[Any], Template]:
     return LogicTemplate
 
 
+def _cypher_template() -> Callable[[Any], Template]:
+    from condgraph.languages.cypher.template import CypherTemplate
+
+    return CypherTemplate
+
+
 def _pattern_template() -> Callable[[Any], Template]:
     from condgraph.languages.pattern.template import PatternTemplate
 
@@ -75,12 +87,14 @@ LANGUAGES: Final[dict[str, Callable[[], Lower]]] = {
     "kopl": cache(_kopl),
     "llm_query": cache(_llm_query),
     "logic": cache(_logic),
+    "cypher": cache(_cypher),
 }
 #: What reads programs with parameters, by language, imported as above.
 TEMPLATES: Final[dict[str, Callable[[], Callable[[Any], Template]]]] = {
     "kopl": cache(_kopl_template),
     "llm_query": cache(_llm_template),
     "logic": cache(_logic_template),
+    "cypher": cache(_cypher_template),
     PATTERN: cache(_pattern_template),
 }
 #: The options that each language takes.
@@ -88,6 +102,7 @@ OPTIONS: Final[dict[str, frozenset[str]]] = {
     "kopl": frozenset({"on_unknown", "table"}),
     "llm_query": frozenset({"on_unknown", "source", "llm_function", "question", "table"}),
     "logic": frozenset({"on_unknown", "bound", "table"}),
+    "cypher": frozenset({"on_unknown", "parameters"}),
     PATTERN: frozenset({"on_unknown", "encoder", *MATCH_OPTIONS}),
 }
 _LLM_QUERY: Final = re.compile(r"\bQuery\s*\d+\s*:|\bget_information\s*\(", re.IGNORECASE)
@@ -96,12 +111,16 @@ _KOPL: Final = re.compile(r"\s*(?:\[|[A-Z]\w*\s*\(|[A-Z]\w*\s*(?:<arg>|<func>))"
 _SPARQL: Final = re.compile(
     r"(?:\s++|#[^\n]*+\n)*+(?:(?:PREFIX|BASE|SELECT|ASK|CONSTRUCT)\b(?=[^{<]*+[{<])|DESCRIBE\s*+[<?$])", re.IGNORECASE
 )
-_CYPHER: Final = re.compile(r"\s*+(?:(?:OPTIONAL\s++)?MATCH\s*+\(|CALL\s++[\w.]++\s*+\()", re.IGNORECASE)
+_CYPHER: Final = re.compile(
+    r"(?:\s++|//[^\n]*+\n|/\*(?:[^*]|\*(?!/))*+\*/)*+"
+    r"(?:(?:OPTIONAL\s++)?MATCH\s*+(?:\(|\w++\s*+=|(?:ANY|ALL|SHORTEST)\b)|(?:OPTIONAL\s++)?CALL\s*+(?:[\w.]++\s*+\(|[({])"
+    r"|UNWIND\s.*?\sAS\s|WITH\s.*?\b(?:RETURN|AS)\s|RETURN\s|CREATE\s*+\(|MERGE\s*+\(|LOAD\s++CSV\s)",
+    re.IGNORECASE | re.DOTALL,
+)
 _SQL: Final = re.compile(r"\s*+SELECT\s.*?\sFROM\s", re.IGNORECASE | re.DOTALL)
 #: Languages that are asked elsewhere: how a text of each begins, and where it is asked.
 _ELSEWHERE: Final = {
     "SPARQL": (_SPARQL, 'graph.sparql(...) asks it, in a shell `condgraph sparql`, over HTTP language="sparql"'),
-    "Cypher": (_CYPHER, 'on Neo4j graph.cypher(...) asks it, in a shell `condgraph cypher`, over HTTP language="cypher"'),
     "SQL": (_SQL, 'graph.table("FindAll() FilterConcept(order)").group("country").show("count()") groups and sums up'),
 }
 
@@ -119,7 +138,7 @@ def _is_pattern(program: Any) -> bool:
 
 
 def detect(text: Any) -> str:
-    """The language of a program: "kopl", "llm_query", "logic" or "pattern"; raises `ParseError`
+    """The language of a program: "kopl", "llm_query", "logic", "cypher" or "pattern"; raises `ParseError`
     where it looks like none.
     """
     if _LOGIC.match(text) if isinstance(text, str) else _is_nested(text):
@@ -130,6 +149,8 @@ def detect(text: Any) -> str:
         return "kopl"
     if _LLM_QUERY.search(text):
         return "llm_query"
+    if _CYPHER.match(text):
+        return "cypher"
     for name, (begins, asked) in _ELSEWHERE.items():
         if begins.match(text):
             raise ParseError(f"this is {name}, which programs are not written in: {text[:40]!r}", hint=asked)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from condgraph.ask.records import AskStep
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.graph import Graph
+    from condgraph.remote_neo4j import Neo4jGraph
 
 
 Document = dict[str, Any]
@@ -83,7 +84,7 @@ def query(graph: Graph, arguments: Document) -> Result:
         if text.lstrip().startswith(":"):
             what = f"{text.split(maxsplit=1)[0]!r} is a command of Neo4j Browser and cypher-shell, and no Cypher"
             raise OptionError(what, hint="paste it there, or run the program that the query was made of")
-        return _written(answers.recorded(graph.cypher(text), text, most), form, begin)  # type: ignore[attr-defined]
+        return _written(answers.recorded(cast("Neo4jGraph", graph).cypher(text), text, most), form, begin)
     program, language, options = _bound(text, language, arguments)
     engine: Document = {} if arguments.get("engine") is None else {"engine": arguments["engine"]}
     if language == PATTERN:

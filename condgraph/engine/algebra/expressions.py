@@ -18,7 +18,7 @@ equal and ordered in one unit, after conversion; a number compares with a quanti
 unit. Lists and maps are equal item by item, and null if an item that decides it is. `<` and the like
 are null between values that have no common order, and always null for maps, entities and paths. NaN
 is equal to nothing and neither less nor greater. `ORDER BY`, `min` and `max` use the total order of
-`execute.expressions.order_key`; `DISTINCT` and groups the equivalence by which null is null.
+`execute.comparing.order_key`; `DISTINCT` and groups the equivalence by which null is null.
 
 **Errors.** A type that an operator or function is not defined for raises a `PlanError` that names it.
 Integers have any size. Division of an integer by zero is an error; of a float it is infinite or NaN.
@@ -376,7 +376,8 @@ _MAKERS: Final = ("date", "time", "localtime", "datetime", "localdatetime")
 #: `quantity` ("4000 m") a quantity, `unit` and `number` its parts, `merged` two maps as one in which the
 #: second wins, `name` what an entity is called. Those that begin with `group_` are aggregates of the list
 #: of values of a group without null: `group_sum` of an empty list is 0, deviations are 0.0, the others null;
-#: sums and means take numbers, quantities of one dimension, or durations.
+#: sums and means take numbers, quantities of one dimension, or durations. `orderkey` is a text that sorts as the
+#: value does in the order of all values.
 FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(
         Signature(1),
@@ -396,7 +397,7 @@ FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(Signature(2, 3), "range substring"),
     **_same(Signature(3), "replace"),
     **_same(Signature(0), "pi e rand randomuuid timestamp"),
-    **{f"{kind}.{clock}": Signature(0) for kind in _MAKERS for clock in ("transaction", "statement", "realtime")},
+    **{f"{kind}.{clock}": Signature(0, 1) for kind in _MAKERS for clock in ("transaction", "statement", "realtime")},
     **{f"{kind}.truncate": Signature(2, 3) for kind in _MAKERS},
     **{kind: Signature(0, 1) for kind in _MAKERS},
     **_same(Signature(1), "group_sum group_avg group_min group_max group_stdev group_stdevp"),
@@ -404,6 +405,7 @@ FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(Signature(1, None, nulls=True), "coalesce path"),
     **_same(Signature(2, nulls=True), "nullif"),
     **_same(Signature(1, nulls=True), "valuetype"),
+    **_same(Signature(1), "orderkey"),
     **_same(Signature(1), "duration datetime.fromepochmillis"),
     **_same(Signature(2), "datetime.fromepoch duration.between duration.indays duration.inmonths duration.inseconds"),
 }

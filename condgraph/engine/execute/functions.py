@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import statistics
+import time
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
@@ -16,11 +18,11 @@ from typing import Any, Final
 
 from condgraph.engine import temporal
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import PlanError
+from condgraph.engine.errors import PlanError, shortened
+from condgraph.engine.execute.comparing import NUMBERS, alike, equal, order_key, rank_of
 from condgraph.engine.execute.terms import PathAt, type_name
 from condgraph.engine.values import Quantity, Time, as_number, format_number, parse_number, parse_quantity
 
-_NUMBERS: Final = frozenset((int, float, Decimal))
 #: The longest list that a function makes.
 LONGEST_LIST: Final = 10_000_000
 
@@ -37,7 +39,7 @@ def integer_of(value: Any, name: str) -> int:
 
 
 def _number(value: Any, name: str) -> Any:
-    if type(value) not in _NUMBERS:
+    if type(value) not in NUMBERS:
         raise _undefined(name, value)
     return value
 
@@ -261,7 +263,7 @@ def _to_integer(value: Any) -> int | None:
             return None
     if type(value) is Quantity:
         value = value.number
-    if type(value) in _NUMBERS:
+    if type(value) in NUMBERS:
         return int(value) if math.isfinite(value) else None
     raise _undefined("toInteger", value)
 
@@ -273,7 +275,7 @@ def _to_float(value: Any) -> float | None:
             return None
     if type(value) is Quantity:
         value = value.number
-    if type(value) in _NUMBERS:
+    if type(value) in NUMBERS:
         try:
             return float(value)
         except OverflowError:
@@ -303,7 +305,7 @@ def _quantity(value: Any) -> Any:
         except ValueError as error:
             raise PlanError(f"quantity() needs a number and a unit, such as '4000 m': {error}") from None
         return made
-    if type(value) in (Quantity, *_NUMBERS):
+    if type(value) in (Quantity, *NUMBERS):
         return value
     raise _undefined("quantity", value)
 
@@ -334,10 +336,210 @@ def _merged(first: Any, second: Any) -> dict[str, Any]:
     return first | second
 
 
-def _null_if(first: Any, second: Any) -> Any:
-    from condgraph.engine.execute.expressions import equal
+def _at_zone(kind: str, zone: Any) -> Any:
+    return temporal.now(kind, time.time_ns(), _text(zone, kind))
 
+
+def _null_if(first: Any, second: Any) -> Any:
     return None if equal(first, second) else first
+
+
+def _order_text(value: Any) -> str:
+    """A text that sorts as a value does in the order of all values (`comparing.total_compare`)."""
+    rank = rank_of(value)
+    head = chr(0x30 + min(rank, 60))
+    if isinstance(value, dict):
+        parts = [key + "\x00" for key in sorted(value)]
+        return head + "".join(parts) + "\x00" + "".join(_order_text(value[key]) for key in sorted(value)) + "\x00"
+    if isinstance(value, list):
+        return head + "".join("\x01" + _order_text(item) for item in value) + "\x00"
+    if isinstance(value, str):
+        return head + value + "\x00"
+    if isinstance(value, bool):
+        return head + "01"[value]
+    if isinstance(value, int | float | Decimal):
+        return head + _number_text(value)
+    if isinstance(value, Quantity):
+        return head + value.unit + "\x00" + _number_text(value.number)
+    if isinstance(value, Time):
+        return head + "".join(_number_text(part) for part in (value.start, value.end, int(value.precision)))
+    if value is None:
+        return head
+    order = getattr(value, "order", None)
+    if order is None:
+        order = (value.instant, value.offset) if hasattr(value, "instant") else (getattr(value, "days", 0), value.nanos)
+    return head + "".join(map(_number_text, order if isinstance(order, tuple) else (order,)))
+
+
+#: What makes the integral part of a number, as digits of fixed length, not negative.
+_SHIFT: Final = 10**40
+
+
+def _number_text(number: Any) -> str:
+    if isinstance(number, float) and not math.isfinite(number):
+        return "9" if number > 0 else "/"
+    exact = (
+        Fraction(repr(number) if isinstance(number, float) else str(number)) if not isinstance(number, int) else Fraction(number)
+    )
+    whole = math.floor(exact)
+    if abs(whole) >= _SHIFT:
+        # Beyond forty digits the number of digits comes first.
+        digits = str(abs(whole))
+        if whole > 0:
+            return f"8{len(digits):05d}{digits}"
+        return f"0{99_999 - len(digits):05d}" + "".join(str(9 - int(digit)) for digit in digits)
+    rest = exact - whole
+    return f"1{whole + _SHIFT:041d}" + (f".{int(rest * 10**40):040d}" if rest else "")
+
+
+# -- Operators ---------------------------------------------------------------------------------------
+
+
+def no_operator(what: str, *values: Any) -> PlanError:
+    """The error of an operator that is not defined for the types of some values."""
+    return PlanError(f"{what} is not defined for {' and '.join(type_name(value) for value in values)}")
+
+
+def _plain(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two numbers that Python computes with: a decimal next to a float is one."""
+    if type(a) is Decimal and type(b) is float:
+        return float(a), b
+    return (a, float(b)) if type(a) is float and type(b) is Decimal else (a, b)
+
+
+def add_values(a: Any, b: Any) -> Any:
+    """The sum of two values (`Arithmetic`)."""
+    one, two = type(a), type(b)
+    if one in NUMBERS and two in NUMBERS:
+        a, b = _plain(a, b)
+        return a + b
+    if one is list:
+        return a + b if two is list else [*a, b]
+    if two is list:
+        return [a, *b]
+    if one is str and two is str:
+        return a + b
+    if (one is str and two in NUMBERS) or (two is str and one in NUMBERS):
+        return f"{text_of_value(a)}{text_of_value(b)}"
+    if one is Quantity and two is Quantity:
+        pair = alike(a, b)
+        if pair is not None:
+            return Quantity(sum(_plain(*pair)), a.unit)
+    result = temporal.add(a, b)
+    if result is None:
+        raise no_operator("+", a, b)
+    return result
+
+
+def _subtract(a: Any, b: Any) -> Any:
+    one, two = type(a), type(b)
+    if one in NUMBERS and two in NUMBERS:
+        a, b = _plain(a, b)
+        return a - b
+    if one is Quantity and two is Quantity:
+        pair = alike(a, b)
+        if pair is not None:
+            x, y = _plain(*pair)
+            return Quantity(x - y, a.unit)
+    result = temporal.add(a, -b) if two is temporal.Duration else None
+    if result is None:
+        raise no_operator("-", a, b)
+    return result
+
+
+def _multiply(a: Any, b: Any) -> Any:
+    one, two = type(a), type(b)
+    if one in NUMBERS and two in NUMBERS:
+        a, b = _plain(a, b)
+        return a * b
+    for x, y in ((a, b), (b, a)):
+        if type(y) in NUMBERS:
+            if type(x) is Quantity:
+                return Quantity(_multiply(x.number, y), x.unit)
+            if type(x) is temporal.Duration:
+                return x.times(y)
+    raise no_operator("*", a, b)
+
+
+def _divide(a: Any, b: Any) -> Any:
+    one, two = type(a), type(b)
+    if one is int and two is int:
+        if b == 0:
+            raise PlanError("an integer is divided by 0")
+        quotient = abs(a) // abs(b)
+        return quotient if (a < 0) is (b < 0) else -quotient
+    if one in NUMBERS and two in NUMBERS:
+        x, y = float(a), float(b)
+        if y == 0:
+            return math.nan if x == 0 or x != x else math.copysign(math.inf, x) * math.copysign(1, y)
+        return x / y
+    if one is Quantity and two in NUMBERS:
+        return Quantity(_divide(float(a.number), b), a.unit)
+    if one is Quantity and two is Quantity:
+        pair = alike(a, b)
+        if pair is not None:
+            return _divide(float(pair[0]), float(pair[1]))
+    if one is temporal.Duration and two in NUMBERS and b:
+        return a.times(b, divided=True)
+    raise no_operator("/", a, b)
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    one, two = type(a), type(b)
+    if one is int and two is int:
+        if b == 0:
+            raise PlanError("the remainder of a division by 0")
+        rest = abs(a) % abs(b)
+        return -rest if a < 0 else rest
+    if one in NUMBERS and two in NUMBERS:
+        return math.nan if not b or math.isinf(a) else math.fmod(a, b)
+    raise no_operator("%", a, b)
+
+
+def _power(a: Any, b: Any) -> float:
+    if type(a) in NUMBERS and type(b) in NUMBERS:
+        try:
+            result = float(a) ** float(b)
+        except ZeroDivisionError:
+            return math.inf
+        except OverflowError:
+            return math.inf
+        return result if isinstance(result, float) else math.nan
+    raise no_operator("^", a, b)
+
+
+#: What `Arithmetic` computes.
+ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": add_values, "-": _subtract, "*": _multiply, "/": _divide, "%": _remainder, "^": _power,
+}  # fmt: skip
+#: Characters of a regular expression, and of a text that it is matched with.
+_LONGEST_PATTERN: Final = 1_000
+
+
+def _matches(text: str, pattern: str) -> bool:
+    """Whether a text matches a regular expression as a whole. One whose repeats are nested would take
+    exponential time, and is refused.
+    """
+    if len(pattern) > _LONGEST_PATTERN or _NESTED.search(pattern):
+        raise PlanError(
+            f"the regular expression {shortened(pattern, 60)!r} may take exponential time",
+            hint="write it without a repeat of what is repeated already, such as (a+)+, and without back references",
+        )
+    try:
+        return re.fullmatch(pattern, text) is not None
+    except re.error as error:
+        raise PlanError(f"{shortened(pattern, 60)!r} is no regular expression: {error}") from None
+
+
+#: A group with a repeat or a choice in it that is repeated, or a back reference.
+_NESTED: Final = re.compile(r"[*+}|][^()]*\)[*+{]|\)\)+[*+{]|\\[1-9]|\(\?P=")
+#: What `TextTest` tests.
+TEXT_TESTS: Final[dict[str, Callable[[str, str], bool]]] = {
+    "starts with": str.startswith,
+    "ends with": str.endswith,
+    "contains": str.__contains__,
+    "matches": _matches,
+}
 
 
 # -- Functions of all values of a group --------------------------------------------------------------
@@ -349,10 +551,8 @@ def _sum(values: Any) -> Any:
     kinds = set(map(type, values))
     if kinds <= {int}:
         return sum(values)
-    if kinds <= _NUMBERS:
+    if kinds <= NUMBERS:
         return math.fsum(values) if float in kinds else as_number(sum(map(Fraction, values), Fraction(0)))
-    from condgraph.engine.execute.expressions import add_values
-
     result = values[0]
     if type(result) not in (Quantity, temporal.Duration):
         raise _undefined("sum", *list(dict.fromkeys(values))[:2])
@@ -373,8 +573,6 @@ def _average(values: Any) -> Any:
 
 
 def _extreme(values: Any, *, largest: bool) -> Any:
-    from condgraph.engine.execute.expressions import order_key
-
     if not values:
         return None
     return max(values, key=order_key) if largest else min(values, key=order_key)
@@ -388,7 +586,7 @@ def _deviation(values: Any, *, sample: bool) -> Any:
 
 
 def _percentile(values: Any, part: Any, *, discrete: bool) -> Any:
-    if type(part) not in _NUMBERS or not 0 <= part <= 1:
+    if type(part) not in NUMBERS or not 0 <= part <= 1:
         raise PlanError(f"a percentile is a number from 0 to 1, not {part!r}")
     numbers = sorted(_number(value, "percentile") for value in values)
     if not numbers:
@@ -486,6 +684,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "unit": _unit,
     "number": _number_part,
     "merged": _merged,
+    "orderkey": _order_text,
     "duration": temporal.duration,
     "duration.between": temporal.between,
     "duration.inmonths": temporal.in_months,
@@ -494,6 +693,9 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "datetime.fromepoch": temporal.from_epoch,
     "datetime.fromepochmillis": temporal.from_epoch_millis,
     **temporal.MAKERS,
+    **{
+        f"{kind}.{clock}": partial(_at_zone, kind) for kind in temporal.MAKERS for clock in ("transaction", "statement", "realtime")
+    },
     **{f"{kind}.truncate": partial(temporal.truncate, kind) for kind in temporal.MAKERS},
 }
 

@@ -106,7 +106,9 @@ def _tested(run: Run, condition: Condition | None, found: Found) -> None:
 
 def _membership(run: Run, part: alg.MembershipPattern, rows: RowSet, found: Found) -> None:
     snapshot = run.snapshot
-    entries = Edge(run, alg.MembershipPattern(_open(part.member, "m"), _open(part.concept, "c"), part.direct), 0).entries()
+    # With variables in both places, so that members and concepts are known.
+    open_part = alg.MembershipPattern(alg.Variable("\0m"), alg.Variable("\0c"), part.direct)
+    entries = Edge(run, open_part, 0).entries()
     members, concepts = entries.subject, entries.object.entities()
     pairs = RowSet(run.scope, len(members), {"\0m": Terms(ENTITY, members), "\0c": Terms(ENTITY, concepts)})
     names = {}
@@ -128,11 +130,6 @@ def _membership(run: Run, part: alg.MembershipPattern, rows: RowSet, found: Foun
     for place, numbers in ((part.member, members), (part.concept, concepts)):
         if isinstance(place, Entities):
             found.asked.append((place, Demand(distinct(numbers, snapshot.entities))))
-
-
-def _open(place: alg.Place, name: str) -> alg.Place:
-    """A place as a variable, so that its entities are known."""
-    return place if isinstance(place, Entities) else alg.Variable(f"\0{name}")
 
 
 def _path(run: Run, node: alg.Path, demand: Demand, found: Found) -> None:
@@ -228,11 +225,14 @@ def _touched(run: Run, expression: ex.Expression, rows: RowSet, found: Found) ->
     names = [name for name in rows.columns if name in ex.variables(expression)]
     some = rows.only(names).distinct() if names else rows.take(np.arange(min(rows.size, 1)))
     touched: set[int] = set()
-    evaluate = Compiler({name: at for at, name in enumerate(names)}, GraphTerms(run.snapshot, touched))(expression)
+    terms = GraphTerms(run.snapshot, touched)
+    evaluate = Compiler({name: at for at, name in enumerate(names)}, terms)(expression)
     columns = [python_terms(run.scope, some.columns[name]) for name in names]
     for item in watched(zip(*columns, strict=True) if columns else [()] * some.size, 1 << 10):
         evaluate(item)
     found.statements.append(np.array(sorted(touched), np.int32))
+    found.memberships.update(terms.memberships)
+    found.subclasses.update(terms.subclasses)
 
 
 def _filter(run: Run, node: alg.Filter, demand: Demand, found: Found) -> None:

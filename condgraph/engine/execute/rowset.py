@@ -184,9 +184,19 @@ def same(value: Any) -> Any:
     return value
 
 
+def _typed(value: Any) -> Any:
+    """What terms have in common that are equal and of one type, item by item."""
+    if isinstance(value, list | tuple):
+        return ("list", *[_typed(item) for item in value])
+    if isinstance(value, dict):
+        return ("map", frozenset((key, _typed(item)) for key, item in value.items()))
+    return (type(value), same(value))
+
+
 def given(scope: Scope, value: Any) -> int:
     """The number of a term that is none of the graph; equal ones of one type have one number."""
-    key = (type(value), same(value))
+    kind = type(value)
+    key = (kind, value) if kind is int or kind is str or kind is float or kind is bool else _typed(value)
     number = scope.term_numbers.get(key)
     if number is None:
         number = scope.term_numbers[key] = len(scope.terms)
@@ -480,7 +490,8 @@ def given_cell(scope: Scope, term: Any) -> Cell:
         return Cell(tuple(None if cell is None else cell.value for cell in cells), f"[{text}]")
     if isinstance(term, dict):
         items = {key: None if item is None else given_cell(scope, item) for key, item in term.items()}
-        return Cell(term, "{" + ", ".join(f"{key}: {'' if cell is None else cell.text}" for key, cell in items.items()) + "}")
+        values = {key: None if cell is None else cell.value for key, cell in items.items()}
+        return Cell(values, "{" + ", ".join(f"{key}: {'' if cell is None else cell.text}" for key, cell in items.items()) + "}")
     return Cell(term, shown(term) if isinstance(term, str | bool | int | float | Decimal | Quantity | Time | Entity) else str(term))
 
 

@@ -29,6 +29,7 @@ from condgraph.engine.execute.rowset import (
     concatenated,
     given,
     merged,
+    packed,
     python_terms,
     term_series,
     value_cells,
@@ -164,7 +165,8 @@ def values_of(run: Run, expression: ex.Expression, of: RowSet) -> list[Any]:
     volatile = any(isinstance(part, ex.Call) and part.name in _VOLATILE for part in ex.walk(expression))
     some, which = of, None
     if not volatile and of.size > 1:
-        keys = of.keys(names) if names else np.zeros(of.size, np.int64)
+        # By their numbers: 1 and 1.0 are equal, and divided by 2 they are not.
+        keys = packed([of.columns[name].marked() for name in names], of.size)
         found: Any = np.unique(keys, return_index=True, return_inverse=True)
         some, which = of.take(found[1]), found[2]
     evaluate = Compiler({name: at for at, name in enumerate(names)}, GraphTerms(run.snapshot))(expression)

@@ -272,7 +272,8 @@ class Edge:
     def _indexed(self, backward: bool) -> Index:
         check()
         snapshot, runs = self.run.snapshot, self.runs() if isinstance(self.part, StatementPattern) else []
-        if self.whole and len(runs) == 1 and runs[0][1] <= snapshot.relations and not backward:
+        one = self.predicates is not None and len(runs) == 1
+        if self.whole and one and runs[0][1] <= snapshot.relations and not backward:
             # Relations of one predicate are numbered by subject and object.
             low, high = runs[0]
             return Index(

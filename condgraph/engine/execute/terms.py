@@ -73,8 +73,9 @@ def type_name(value: Any) -> str:
 
 @dataclass(slots=True)
 class _Key:
-    """A key of attributes or qualifiers: its number, the statements that it is the predicate of, and how
-    its numbers and texts are read.
+    """A key of attributes or qualifiers: its number, the statements that it is the predicate of, how its
+    numbers and texts are read, and a statement that shows this: with a number that is not whole, or with a
+    text that is no truth value (-1: none).
     """
 
     number: int
@@ -82,18 +83,23 @@ class _Key:
     high: int
     floats: bool
     truths: bool
+    fraction: int = -1
+    word: int = -1
 
 
 class GraphTerms:
     """What a snapshot says of entities and statements; functions over them are methods.
 
     With `touched` every statement that a value is read from is added to it, so that evidence can name
-    them.
+    them; memberships and subclass steps that labels are read from are then in `memberships` and `subclasses`,
+    as pairs of numbers.
     """
 
     def __init__(self, snapshot: Snapshot, touched: set[int] | None = None) -> None:
         self._snapshot = snapshot
         self._touched = touched
+        self.memberships: set[tuple[int, int]] = set()
+        self.subclasses: set[tuple[int, int]] = set()
         #: Nanoseconds since 1970 at which functions of the clock are asked.
         self.clock = time.time_ns()
         kept = snapshot.schema.kept
@@ -135,15 +141,25 @@ class GraphTerms:
     def _read_as(self, family: str, number: int, low: int, high: int, groups: list[tuple[Kind, str, int, int]]) -> _Key:
         """Numbers without unit are floats if some are not whole, texts truth values if all are."""
         cells, texts = self._snapshot.ordered(family), self._snapshot.texts
-        truths, known = {texts.find("true"), texts.find("false")}, [True]
-        floats = False
+        truths = [texts.find("true"), texts.find("false")]
+        found = _Key(number, low, high, False, False)
+
+        def statement(place: int) -> int:
+            cell = int(cells.numbers(place, place + 1)[0])
+            return cell + self._snapshot.relations if family == "att" else int(self._snapshot.arrays.get("q.owner")[cell])
+
         for kind, unit, begin, end in groups:
-            if kind is Kind.QUANTITY and unit == NO_UNIT:
+            if kind is Kind.QUANTITY and unit == NO_UNIT and not found.floats:
                 numbers = cells.column("a", begin, end).view(np.float64)
-                floats = floats or bool((np.isfinite(numbers) & (numbers != np.floor(numbers))).any())
+                fractions = np.isfinite(numbers) & (numbers != np.floor(numbers))
+                if fractions.any():
+                    found.floats, found.fraction = True, statement(begin + int(fractions.argmax()))
             elif kind is Kind.TEXT:
-                known.append(set(np.unique(cells.column("ref", begin, end)).tolist()) <= truths)
-        return _Key(number, low, high, floats, all(known) and len(known) > 1)
+                words = ~np.isin(cells.column("ref", begin, end), truths)
+                found.truths = not words.any()
+                if not found.truths:
+                    found.word = statement(begin + int(words.argmax()))
+        return found
 
     def _attribute_values(self, entity: int, key: _Key) -> list[Any]:
         snapshot = self._snapshot
@@ -166,12 +182,22 @@ class GraphTerms:
             assert isinstance(value, Quantity)
             if value.unit != NO_UNIT:
                 return value
-            return float(value.number) if key.floats and type(value.number) is int else value.number
+            if key.floats and type(value.number) is int:
+                self._touch(key.fraction)
+                return float(value.number)
+            return value.number
         if kind is str:
+            if not key.truths and value in ("true", "false"):
+                self._touch(key.word)
             return value == "true" if key.truths else value
         if value is UNKNOWN:
             return None
         return EntityAt(self._snapshot.identified(value.id)) if isinstance(value, Ref) else value
+
+    def _touch(self, statement: int) -> None:
+        """What shows how others are read is part of what they rest on."""
+        if self._touched is not None and statement >= 0:
+            self._touched.add(statement)
 
     def _qualifier_values(self, statement: int, only: str | None = None) -> dict[str, list[Any]]:
         """The values of the qualifiers of a statement by their keys."""
@@ -228,6 +254,8 @@ class GraphTerms:
             return self.type(term) in names
         if type(term) is not EntityAt:
             raise PlanError(f"labels are not defined for {type_name(term)}")
+        if self._touched is not None:
+            self.labels(term)
         return any(self._is(term.number, name) for name in names)
 
     def _is(self, entity: int, name: str) -> bool:
@@ -255,12 +283,18 @@ class GraphTerms:
         snapshot = self._snapshot
         members, concepts, parents = self._memberships
         low, high = np.searchsorted(members, [term.number, term.number + 1])
-        waiting, result = concepts[low:high].tolist(), set()
+        waiting: list[int] = concepts[low:high].tolist()
+        result: set[int] = set()
+        if self._touched is not None:
+            self.memberships.update((term.number, concept) for concept in waiting)
         while waiting:
             concept = waiting.pop()
             if concept not in result:
                 result.add(concept)
-                waiting.extend(parents.get(concept, ()))
+                above = parents.get(concept, [])
+                waiting.extend(above)
+                if self._touched is not None:
+                    self.subclasses.update((concept, parent) for parent in above)
         names = {snapshot.name(concept) for concept in result}
         if (table := self._table(term.number)) is not None:
             short = table.rpartition("/")[2]

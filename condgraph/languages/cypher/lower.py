@@ -1,0 +1,919 @@
+"""A Cypher query lowered to the algebra: clauses to operators over rows (`algebra.solutions`), expressions to
+`algebra.expressions`. `docs/reference/cypher.md` says how a graph looks as a property graph.
+
+Names are resolved against the schema, never against the facts. A subquery becomes a plan over the distinct
+rows of what it takes from outside, and is joined with them again, so that it runs once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from condgraph.engine import temporal
+from condgraph.engine.algebra import AllEntities, ByName, Entities, Members, Node, Solutions, solutions, union
+from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.errors import OptionError, PlanError, UnknownNameError, UnsupportedError, nearest
+from condgraph.engine.execute.expressions import Compiler
+from condgraph.engine.execute.terms import type_name
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.lowered import Lowered
+from condgraph.engine.store import KnownSchema
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
+from condgraph.languages.cypher import tree
+from condgraph.languages.cypher.parse import parse, rebuilt
+from condgraph.languages.cypher.patterns import Matching
+from condgraph.languages.cypher.scope import (
+    NODE,
+    PATH,
+    RELATIONSHIP,
+    RELATIONSHIPS,
+    SCALAR,
+    START,
+    VALUE,
+    Rows,
+    conjuncts,
+    mentioned_in,
+)
+from condgraph.languages.cypher.template import BoundQuery
+
+
+def lower(program: Any, schema: KnownSchema, *, parameters: Mapping[str, Any] | None = None, on_unknown: str = "error") -> Lowered:
+    """The plan of a Cypher query. `parameters` are the values of `$name`; `on_unknown="empty"` lets labels, types and
+    properties that the graph does not have mean nothing, with a warning each.
+
+    Raises `ParseError`, with the place, for what is no query that reads, `UnknownNameError` for unknown names, and
+    `PlanError` for a query that means nothing.
+    """
+    if isinstance(program, BoundQuery):
+        program, parameters = program.text, {**program.parameters, **(parameters or {})}
+    if not isinstance(program, str):
+        raise PlanError(f"a Cypher query is a text, not {type(program).__name__}")
+    parsed = parse(program)
+    lowering = Lowering(schema, dict(parameters or {}), on_unknown, parsed.names)
+    rows, columns = lowering.query(parsed.query, None)
+    plan = solutions.Project(rows.plan, tuple((name, rows.scope[name]) for name in columns))
+    lowering.steps.append(("RETURN", plan))
+    return Lowered(plan, lowering.steps, lowering.warnings)
+
+
+def _value(value: Any, name: str) -> Any:
+    """A parameter as expressions have it."""
+    if value is None or isinstance(value, bool | str | Quantity | Time | Decimal) or type(value) in temporal.ORDERED:
+        return (
+            Quantity(value.number, value.unit)
+            if isinstance(value, Quantity) and value.unit != NO_UNIT
+            else getattr(value, "number", value)
+        )
+    if isinstance(value, int | float | temporal.Duration):
+        return value
+    if isinstance(value, datetime):
+        return temporal.zoned_datetime(value.isoformat()) if value.tzinfo else temporal.localdatetime(value.isoformat())
+    if isinstance(value, date):
+        return Time.day(value.year, value.month, value.day)
+    if isinstance(value, timedelta):
+        return temporal.Duration.of(days=value.days, seconds=value.seconds).plus(
+            temporal.duration({"microseconds": value.microseconds})
+        )
+    if isinstance(value, Mapping):
+        return {str(key): _value(item, name) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_value(item, name) for item in value]
+    if hasattr(value, "item") and not isinstance(value, type):
+        return _value(value.item(), name)
+    raise OptionError(f"the parameter ${name} is a {type(value).__name__}, which is no value of a query")
+
+
+def _constant(expression: ex.Expression) -> bool:
+    return not any(
+        isinstance(part, ex.Variable | tree.SubQuery | tree.PatternTest | tree.PatternComprehension | tree.Aggregate)
+        for part in ex.walk(expression)
+    )
+
+
+def _aggregated(expression: ex.Expression) -> bool:
+    return any(isinstance(part, tree.Aggregate) for part in ex.walk(expression))
+
+
+class Lowering:
+    """What the clauses share: the schema, the parameters, and what was noticed."""
+
+    def __init__(
+        self, schema: KnownSchema, parameters: dict[str, Any], on_unknown: str, names: dict[tuple[str, str], tuple[int, int]]
+    ) -> None:
+        self.schema = schema
+        self._parameters = parameters
+        self._lenient = on_unknown == "empty"
+        self._spans = names
+        self._count = 0
+        self._units: dict[str, str | None] = {}
+        self.steps: list[tuple[str, Node]] = []
+        self.warnings: list[str] = []
+
+    def fresh(self, name: str = "") -> str:
+        """A variable of the plan that nobody has."""
+        self._count += 1
+        return f" {name}#{self._count}"
+
+    def warn(self, text: str) -> None:
+        """A remark for the answer, once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def _unknown(self, kind: str, name: str, names: Sequence[str], effect: str) -> None:
+        """Raise the error for a name that the graph does not have, or warn."""
+        if not self._lenient:
+            span = self._spans.get((kind, name))
+            raise UnknownNameError(
+                kind, name, candidates=nearest(name, names), span=span, hint='on_unknown="empty" lets it mean nothing, as in Cypher'
+            )
+        self.warn(f"the graph has no {kind} {name!r}: {effect}")
+
+    def label(self, name: str) -> bool:
+        """Whether there is a concept, or table, of a name."""
+        schema = self.schema
+        if schema.has_concept(name) or schema.table_called(name) is not None:
+            return True
+        self._unknown("label", name, [*schema.concepts, *schema.tables], "no node has it")
+        return False
+
+    def relationship_type(self, name: str) -> bool:
+        """Whether there is a relation of a name."""
+        if self.schema.has_relation(name):
+            return True
+        self._unknown("relationship type", name, self.schema.relations, "no relationship has it")
+        return False
+
+    def property(self, of: ex.Expression, key: str, kind: str) -> ex.Expression:
+        """The property of a node or relationship, or an entry of something else."""
+        schema = self.schema
+        if kind in (NODE, RELATIONSHIP, VALUE):
+            known = schema.has_attribute(key) if kind == NODE else schema.has_qualifier(key) if kind == RELATIONSHIP else True
+            if not known and kind == NODE and key in ("name", "id"):
+                return ex.Call("name" if key == "name" else "elementid", (of,))
+            if not known:
+                what = "property" if kind == NODE else "property of relationships"
+                self._spans.setdefault((what, key), self._spans.get(("property", key), (0, 0)))
+                self._unknown(what, key, schema.attributes if kind == NODE else schema.qualifiers, "it is null")
+        return ex.Property(of, key)
+
+    def label_set(self, names: Sequence[str]) -> Entities:
+        """The entities that have one of some labels, which are known."""
+        parts: list[Entities] = []
+        concepts = [name for name in names if self.schema.has_concept(name)]
+        if concepts:
+            parts.append(Members(ByName(tuple(concepts))))
+        for name in names:
+            if (table := self.schema.table_called(name)) is not None:
+                parts.append(AllEntities((EntityKind.ROW,), source=table, own=True))
+        return union(*parts)
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def expression(self, e: ex.Expression, rows: Rows, local: Mapping[str, str] | None = None) -> ex.Expression:
+        """An expression over the rows; subqueries in it are joined to them."""
+        return _Expressions(self, rows, dict(local or {})).lowered(e)
+
+    def kind_of(self, e: ex.Expression, rows: Rows) -> str:
+        """What a lowered expression gives, as far as it tells."""
+        if isinstance(e, ex.Variable):
+            return rows.types.get(e.name, VALUE)
+        if isinstance(e, ex.Constant):
+            return VALUE if e.value is None else SCALAR
+        if isinstance(e, ex.Call):
+            return {"startnode": NODE, "endnode": NODE, "path": PATH, "relationships": RELATIONSHIPS}.get(
+                e.name, VALUE if e.name in ("coalesce", "head", "last", "nullif") else SCALAR
+            )
+        if isinstance(e, ex.Index | ex.Property | ex.Case | ex.Reduce | ex.ListComprehension | ex.Slice):
+            return VALUE
+        return SCALAR
+
+    def may_be_null(self, e: ex.Expression, rows: Rows) -> bool:
+        """Whether an expression may give null."""
+        if isinstance(e, ex.Variable):
+            return e.name in rows.nullable
+        return not (isinstance(e, ex.Constant) and e.value is not None) and not isinstance(e, ex.ListOf | ex.MapOf | ex.IsNull)
+
+    def extended(self, rows: Rows, e: ex.Expression, name: str = "") -> str:
+        """The variable of an expression: its own, or a new one of the rows."""
+        if isinstance(e, ex.Variable):
+            return e.name
+        variable = self.fresh(name)
+        rows.plan = solutions.Extend(rows.plan, variable, e)
+        rows.types[variable] = self.kind_of(e, rows)
+        if self.may_be_null(e, rows):
+            rows.nullable.add(variable)
+        return variable
+
+    def filtered(self, rows: Rows, where: ex.Expression | None) -> None:
+        """Keep the rows for which a condition is true."""
+        for condition in conjuncts(where):
+            test = self.expression(condition, rows)
+            self.check_truth(test, self.kind_of(test, rows))
+            rows.plan = solutions.Filter(rows.plan, test)
+
+    @staticmethod
+    def check_truth(test: ex.Expression, kind: str = "") -> None:
+        """Refuse a condition that is never a truth value; `kind` is what it gives (`kind_of`)."""
+        wrong = (
+            kind in (NODE, RELATIONSHIP, RELATIONSHIPS, PATH)
+            or isinstance(test, ex.ListOf | ex.MapOf | ex.Arithmetic | ex.Negative)
+            or (isinstance(test, ex.Constant) and test.value is not None and not isinstance(test.value, bool))
+        )
+        if wrong:
+            raise PlanError("a condition is a truth value, which this is not", hint="compare it with something")
+
+    def whole(self, e: ex.Expression, what: str) -> int:
+        """The number of `SKIP` and `LIMIT`."""
+        if not _constant(e):
+            raise PlanError(f"{what} takes a number that does not depend on rows")
+        value = Compiler({}, None)(self.expression(e, Rows(START)))([])  # type: ignore[arg-type]
+        if type(value) is not int or value < 0:
+            raise PlanError(
+                f"{what} takes a whole number from 0, not {value if isinstance(value, int | float) else type_name(value)}"
+            )
+        return value
+
+    # -- queries -----------------------------------------------------------------------------------
+
+    def query(self, query: tree.Query, start: Rows | None) -> tuple[Rows, list[str]]:
+        """The rows of a query, and the names of its columns; `start` has the rows that a subquery begins with."""
+        parts = [self.single(part, start) for part in query.parts]
+        first, columns = parts[0]
+        if len(parts) == 1:
+            return first, columns
+        for _, names in parts[1:]:
+            if sorted(names) != sorted(columns):
+                raise PlanError(
+                    f"the parts of UNION have different columns: {', '.join(columns)}; {', '.join(names)}",
+                    hint="give them the same names with AS",
+                )
+        carried = () if start is None else start.carried
+        made = [
+            solutions.Project(rows.plan, (*((name, rows.scope[name]) for name in columns), *((key, key) for key in carried)))
+            for rows, _ in parts
+        ]
+        plan: Solutions = solutions.UnionAll(tuple(made))
+        if not query.every:
+            plan = solutions.DistinctRows(plan)
+        self.steps.append(("UNION ALL" if query.every else "UNION", plan))
+        types = {name: first.types.get(first.scope[name], VALUE) for name in columns}
+        for rows, _ in parts[1:]:
+            types = {name: kind if rows.types.get(rows.scope[name]) == kind else VALUE for name, kind in types.items()}
+        return Rows(
+            plan, {name: name for name in columns}, types, set(columns), carried, None if start is None else start.seed
+        ), columns
+
+    def single(self, single: tree.Single, start: Rows | None) -> tuple[Rows, list[str]]:
+        """The rows of clauses, and the names of their columns."""
+        rows = Rows(START) if start is None else start.copy()
+        columns: list[str] = []
+        for clause in single.clauses:
+            if isinstance(clause, tree.Match):
+                rows = self.match(clause, rows)
+                self.steps.append(("OPTIONAL MATCH" if clause.optional else "MATCH", rows.plan))
+            elif isinstance(clause, tree.Unwind):
+                rows = self.unwind(clause, rows)
+                self.steps.append(("UNWIND", rows.plan))
+            elif isinstance(clause, tree.Call):
+                rows = self.call(clause, rows)
+                self.steps.append(("CALL", rows.plan))
+            else:
+                rows, columns = self.projection(clause, rows)
+                if not clause.final:
+                    self.steps.append(("WITH", rows.plan))
+        return rows, columns
+
+    def unwind(self, clause: tree.Unwind, rows: Rows) -> Rows:
+        """A row for each item of a list."""
+        rows = rows.copy()
+        items = self.expression(clause.items, rows)
+        if clause.variable in rows.scope:
+            raise PlanError(f"the variable {clause.variable!r} is there already", span=(clause.position, clause.position + 6))
+        variable = clause.variable if clause.variable not in rows.plan.variables else self.fresh(clause.variable)
+        rows.plan = solutions.Unwind(rows.plan, variable, items)
+        rows.scope[clause.variable] = variable
+        rows.types[variable] = RELATIONSHIP if self.kind_of(items, rows) == RELATIONSHIPS else VALUE
+        rows.nullable.add(variable)
+        return rows
+
+    # -- subqueries --------------------------------------------------------------------------------
+
+    def seeded(self, rows: Rows, names: Sequence[str]) -> tuple[Rows, tuple[str, ...]]:
+        """The distinct rows of some names, with which a subquery begins, and the variables by which its rows are
+        joined to `rows` again.
+        """
+        names = [name for name in names if name in rows.scope]
+        variables = list(dict.fromkeys(rows.scope[name] for name in names))
+        if not variables:
+            return Rows(START), ()
+        key: tuple[str, ...] = tuple(variables)
+        if rows.nullable.intersection(variables):
+            # A null joins with everything: rows are told apart by all of it as one list.
+            marker = self.fresh()
+            rows.plan = solutions.Extend(rows.plan, marker, ex.ListOf(tuple(ex.Variable(name) for name in variables)))
+            rows.types[marker] = SCALAR
+            key = (marker,)
+        plan = solutions.DistinctRows(
+            solutions.Project(rows.plan, tuple((name, name) for name in dict.fromkeys([*variables, *key])))
+        )
+        scope = {name: rows.scope[name] for name in names}
+        types = {name: rows.types.get(name, VALUE) for name in variables}
+        only = (
+            solutions.DistinctRows(solutions.Project(plan, tuple((name, name) for name in key)))
+            if len(key) != len(variables) or set(key) != set(variables)
+            else plan
+        )
+        return Rows(plan, scope, types, rows.nullable.intersection(variables), key, only), key
+
+    def free(self, query: tree.Query) -> list[str]:
+        """The variables that a subquery may take from outside: all that it mentions."""
+        found: dict[str, None] = {}
+        mentioned_in(query, found)
+        return list(found)
+
+    def subquery(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> tuple[Rows, list[str], tuple[str, ...]]:
+        """The rows of a subquery, its columns, and the variables by which it is joined."""
+        start, key = self.seeded(rows, outer)
+        steps, self.steps = self.steps, []
+        try:
+            made, columns = self.query(query, start)
+        finally:
+            self.steps = steps
+        return made, columns, key
+
+    def exists(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
+        """Whether a subquery has rows, as a variable of the rows."""
+        made, _, key = self.subquery(query, rows, outer)
+        mark = self.fresh()
+        right = solutions.Project(made.plan, tuple((name, name) for name in key))
+        rows.plan = solutions.MarkJoin(rows.plan, right, mark)
+        rows.types[mark] = SCALAR
+        return ex.Variable(mark)
+
+    def count(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
+        """How many rows a subquery has."""
+        made, _, key = self.subquery(query, rows, outer)
+        name = self.fresh()
+        grouped = solutions.GroupRows(made.plan, key, (solutions.RowAggregate(name, "count"),))
+        rows.plan = solutions.LeftJoin(rows.plan, grouped)
+        return ex.Call("coalesce", (ex.Variable(name), ex.Constant(0)))
+
+    def collect(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
+        """The values of the only column of a subquery."""
+        made, columns, key = self.subquery(query, rows, outer)
+        boxed, name, item = self.fresh(), self.fresh(), self.fresh()
+        # In a list of its own each, since groups leave null out.
+        plan = solutions.Extend(made.plan, boxed, ex.ListOf((ex.Variable(made.scope[columns[0]]),)))
+        grouped = solutions.GroupRows(plan, key, (solutions.RowAggregate(name, "list", boxed),))
+        rows.plan = solutions.LeftJoin(rows.plan, grouped)
+        items = ex.Call("coalesce", (ex.Variable(name), ex.ListOf(())))
+        return ex.ListComprehension(item, items, None, ex.Index(ex.Variable(item), ex.Constant(0)))
+
+    def call(self, clause: tree.Call, rows: Rows) -> Rows:
+        """`CALL { }`: the rows with those of a subquery."""
+        rows = rows.copy()
+        imports, query = clause.imports, clause.query
+        if imports is None:
+            imports, query = self.importing(query, rows)
+        elif imports == ("*",):
+            imports = tuple(rows.scope)
+        for name in imports:
+            if name not in rows.scope:
+                raise self.undefined(name, rows)
+        for part in query.parts:
+            last = part.clauses[-1]
+            if not isinstance(last, tree.Projection) or not last.final:
+                raise PlanError("CALL { } needs a RETURN at its end", span=(clause.position, clause.position + 4))
+        made, columns, key = self.subquery(query, rows, imports)
+        for name in columns:
+            if name in rows.scope:
+                raise PlanError(f"the variable {name!r} is there already", hint="give the column of CALL { } another name with AS")
+        names = {name: self.fresh(name) for name in columns}
+        right = solutions.Project(
+            made.plan, (*((name, name) for name in key), *((names[name], made.scope[name]) for name in columns))
+        )
+        rows.plan = solutions.LeftJoin(rows.plan, right) if clause.optional else solutions.Join(rows.plan, right)
+        for name, variable in names.items():
+            rows.scope[name] = variable
+            rows.types[variable] = made.types.get(made.scope[name], VALUE)
+            if clause.optional or made.scope[name] in made.nullable:
+                rows.nullable.add(variable)
+        return rows
+
+    def importing(self, query: tree.Query, rows: Rows) -> tuple[tuple[str, ...], tree.Query]:
+        """What a subquery takes by a `WITH` that it begins with, and the subquery without that."""
+        names: dict[str, None] = {}
+        parts = []
+        for part in query.parts:
+            first = part.clauses[0]
+            if (
+                isinstance(first, tree.Projection)
+                and not first.final
+                and all(
+                    isinstance(item.value, ex.Variable) and not (item.named and item.value.name != item.name)
+                    for item in first.items
+                )
+                and not (first.distinct or first.order or first.skip or first.limit)
+            ):
+                names.update(dict.fromkeys(rows.scope if first.star else ()))
+                names.update(dict.fromkeys(item.name for item in first.items))
+        for part in query.parts:
+            parts.append(part)
+        return tuple(names), tree.Query(tuple(parts), query.every)
+
+    def undefined(self, name: str, rows: Rows) -> PlanError:
+        """The error for a variable that is not there."""
+        return PlanError(
+            f"the variable {name!r} is not defined here",
+            candidates=nearest(name, [known for known in rows.scope if known[0] != " "]),
+        )
+
+    # -- MATCH -------------------------------------------------------------------------------------
+
+    def match(self, clause: tree.Match, rows: Rows) -> Rows:
+        """The rows that match, of `OPTIONAL MATCH` joined with the ones before."""
+        if not clause.optional:
+            return Matching(self, clause, rows.copy()).rows()
+        rows = rows.copy()
+        before = dict(rows.scope)
+        mentioned: dict[str, None] = {}
+        mentioned_in(clause, mentioned)
+        outer = [name for name in mentioned if name in before]
+        start, key = self.seeded(rows, outer)
+        inner = Matching(self, clause, start).rows()
+        new = [name for name in inner.scope if name not in before]
+        names = {name: inner.scope[name] for name in new}
+        right = solutions.Project(
+            inner.plan, (*((name, name) for name in key), *((variable, variable) for variable in dict.fromkeys(names.values())))
+        )
+        rows.plan = solutions.LeftJoin(rows.plan, right)
+        for name, variable in names.items():
+            rows.scope[name] = variable
+            rows.types[variable] = inner.types.get(variable, VALUE)
+            rows.nullable.add(variable)
+        return rows
+
+    # -- WITH and RETURN ---------------------------------------------------------------------------
+
+    def projection(self, clause: tree.Projection, rows: Rows) -> tuple[Rows, list[str]]:
+        """`WITH` and `RETURN`: the rows, and the names of their columns."""
+        rows = rows.copy()
+        items = list(clause.items)
+        if clause.star:
+            visible = sorted(name for name in rows.scope if name[0] != " ")
+            if not visible and not items:
+                raise PlanError(
+                    f"{'RETURN' if clause.final else 'WITH'} * has no variables to take",
+                    span=(clause.position, clause.position + 4),
+                )
+            items = [tree.Item(ex.Variable(name), name, True) for name in visible] + items
+        seen: set[str] = set()
+        for item in items:
+            if item.name in seen:
+                raise PlanError(
+                    f"two columns are called {item.name!r}",
+                    hint="give one another name with AS",
+                    span=(item.position, item.position + 1),
+                )
+            seen.add(item.name)
+            if not clause.final and not item.named and not isinstance(item.value, ex.Variable):
+                raise PlanError(
+                    f"{item.name!r} in WITH needs a name", hint="give it one with AS", span=(item.position, item.position + 1)
+                )
+            if isinstance(item.value, tree.PatternTest):
+                raise PlanError("a pattern is no column", hint="EXISTS { (n)-->() } tells whether it matches, COUNT { } how often")
+            for part in ex.walk(item.value):
+                inner = [getattr(part, name, None) for name in ("where", "result")] if part.bound() else []
+                if any(one is not None and _aggregated(one) for one in inner):
+                    raise PlanError("an aggregate within a list expression", hint="compute it in a WITH before")
+        columns = [item.name for item in items]
+        grouped = any(_aggregated(item.value) for item in items)
+        computed = {part for item in items for part in ex.walk(item.value) if isinstance(part, tree.Aggregate)}
+        if any(
+            isinstance(part, tree.Aggregate) and part not in computed for order in clause.order for part in ex.walk(order.value)
+        ):
+            raise PlanError(
+                "ORDER BY has an aggregate, which the columns do not have", hint="group in WITH or RETURN, and order by its name"
+            )
+        order = list(clause.order)
+        if grouped:
+            rows, order_values = self.grouped(items, [one.value for one in order], rows)
+            visible_scope = dict(rows.scope)
+        else:
+            names: dict[str, str] = {}
+            for item in items:
+                value = self.expression(item.value, rows)
+                names[item.name] = self.extended(rows, value, item.name)
+            visible_scope = names
+            order_values = [one.value for one in order]
+            if clause.distinct:
+                order_values = [self.of_items(value, items) for value in order_values]
+                rows = self.projected(rows, names)
+                rows.plan = solutions.DistinctRows(rows.plan)
+            else:
+                rows.scope = rows.scope | names
+        if grouped and clause.distinct:
+            rows = self.projected(rows, {name: rows.scope[name] for name in columns})
+            rows.plan = solutions.DistinctRows(rows.plan)
+        if order:
+            keys = []
+            for one, value in zip(order, order_values, strict=True):
+                keys.append(self.order_key(value, rows, one.descending))
+            rows.plan = solutions.OrderRows(rows.plan, tuple(keys))
+        skip = 0 if clause.skip is None else self.whole(clause.skip, "SKIP")
+        limit = None if clause.limit is None else self.whole(clause.limit, "LIMIT")
+        if skip or limit is not None:
+            rows = self.sliced(rows, skip, limit)
+        where = clause.where
+        if where is not None and (grouped or clause.distinct):
+            where = self.of_items(where, [item for item in items if not isinstance(item.value, ex.Variable)])
+        self.filtered(rows, where)
+        return self.projected(rows, {name: visible_scope[name] for name in columns}), columns
+
+    def projected(self, rows: Rows, names: Mapping[str, str]) -> Rows:
+        """The rows with some variables alone, by their names in the query."""
+        kept = dict.fromkeys([*names.values(), *rows.carried])
+        plan = solutions.Project(rows.plan, tuple((name, name) for name in kept))
+        return Rows(
+            plan,
+            dict(names),
+            {v: rows.types.get(v, VALUE) for v in kept},
+            rows.nullable.intersection(kept),
+            rows.carried,
+            rows.seed,
+        )
+
+    def sliced(self, rows: Rows, skip: int, limit: int | None) -> Rows:
+        """Some of the rows in their order; of a subquery for each row outside."""
+        if not rows.carried:
+            rows.plan = solutions.SliceRows(rows.plan, skip, limit)
+            return rows
+        # As a list for each row outside, of which a part is taken.
+        variables = [name for name in dict.fromkeys(rows.scope.values()) if name not in rows.carried]
+        boxed, listed, item = self.fresh(), self.fresh(), self.fresh()
+        plan: Solutions = solutions.Extend(rows.plan, boxed, ex.ListOf(tuple(ex.Variable(name) for name in variables)))
+        plan = solutions.GroupRows(plan, rows.carried, (solutions.RowAggregate(listed, "list", boxed),))
+        stop = None if limit is None else ex.Constant(skip + limit)
+        plan = solutions.Unwind(plan, item, ex.Slice(ex.Variable(listed), ex.Constant(skip), stop))
+        renamed = {name: self.fresh(name) for name in variables}
+        for at, name in enumerate(variables):
+            plan = solutions.Extend(plan, renamed[name], ex.Index(ex.Variable(item), ex.Constant(at)))
+        pairs = (*((name, name) for name in rows.carried), *((name, renamed[name]) for name in variables))
+        plan = solutions.Project(plan, pairs)
+        return replace(rows, plan=plan)
+
+    def order_key(self, value: ex.Expression, rows: Rows, descending: bool) -> solutions.RowOrder:
+        """A key of `ORDER BY`, as a variable of the rows."""
+        made = self.expression(value, rows)
+        if not self.of_one_type(made):
+            made = ex.Call("orderkey", (made,))
+        return solutions.RowOrder(self.extended(rows, made), descending, first=descending)
+
+    def of_one_type(self, e: ex.Expression) -> bool:
+        """Whether the values of an expression have the same order everywhere: numbers, or texts."""
+        if isinstance(e, ex.Property):
+            kinds = self.schema.attribute_kinds(e.key)
+            return len(kinds) == 1 and next(iter(kinds)) in ((Kind.QUANTITY, NO_UNIT), (Kind.TIME, NO_UNIT))
+        return isinstance(e, ex.Call) and e.name in ("tointeger", "tofloat", "size", "id", "tolower", "toupper", "name", "tostring")
+
+    def of_items(self, value: ex.Expression, items: Sequence[tree.Item]) -> ex.Expression:
+        """An expression in terms of the columns: parts that are one are its name."""
+        known = {item.name for item in items}
+
+        def named(part: ex.Expression) -> ex.Expression | None:
+            if (
+                isinstance(part, ex.Variable)
+                and part.name in known
+                and not any(item.value == part and item.name != part.name for item in items)
+            ):
+                return part
+            for item in items:
+                if item.value == part:
+                    return ex.Variable(item.name)
+            return None
+
+        return rebuilt(value, named)
+
+    def grouped(self, items: Sequence[tree.Item], order: Sequence[ex.Expression], rows: Rows) -> tuple[Rows, list[ex.Expression]]:
+        """Group by the items without aggregates; the order in terms of what the groups have."""
+        keys = [item for item in items if not _aggregated(item.value)]
+        key_names: dict[str, str] = {}
+        for item in keys:
+            key_names[item.name] = self.extended(rows, self.expression(item.value, rows), item.name)
+        aggregates: dict[tree.Aggregate, ex.Expression] = {}
+        made: list[solutions.RowAggregate] = []
+        hidden: dict[str, str] = {}
+
+        def aggregate(part: tree.Aggregate) -> ex.Expression:
+            if part not in aggregates:
+                aggregates[part] = self.aggregate(part, rows, made)
+            name = self.fresh()
+            hidden[name] = name
+            results[name] = aggregates[part]
+            return ex.Variable(name)
+
+        results: dict[str, ex.Expression] = {}
+
+        def replaced(value: ex.Expression) -> ex.Expression:
+            def other(part: ex.Expression) -> ex.Expression | None:
+                if isinstance(part, tree.Aggregate):
+                    return aggregate(part)
+                for item in keys:
+                    # Larger expressions are ambiguous: Cypher allows variables and their properties.
+                    if item.value == part and isinstance(part, ex.Variable | ex.Property):
+                        return ex.Variable(item.name)
+                return None
+
+            return rebuilt(value, other)
+
+        values = {item.name: replaced(item.value) for item in items if _aggregated(item.value)}
+        item_names = {item.name for item in items}
+        ordered: list[ex.Expression] = []
+        for value in order:
+            whole = next((item.name for item in items if item.value == value), None)
+            if whole is not None:
+                ordered.append(ex.Variable(whole))
+            elif isinstance(value, ex.Variable) and value.name in item_names:
+                ordered.append(value)
+            else:
+                ordered.append(replaced(self.of_items(value, [item for item in items if _aggregated(item.value)])))
+        plan: Solutions = solutions.GroupRows(rows.plan, tuple(dict.fromkeys([*key_names.values(), *rows.carried])), tuple(made))
+        if rows.carried and not keys and rows.seed is not None:
+            # A subquery that groups everything has a row even for nothing.
+            plan = solutions.LeftJoin(rows.seed, plan)
+        after = Rows(
+            plan, dict(key_names), {v: rows.types.get(v, VALUE) for v in key_names.values()},
+            rows.nullable.intersection(key_names.values()), rows.carried, rows.seed,
+        )  # fmt: skip
+        for name, result in results.items():
+            after.scope[name] = self.extended(after, result)
+        new: dict[str, str] = {}
+        for name, value in values.items():
+            try:
+                new[name] = self.extended(after, self.expression(value, after), name)
+            except PlanError as error:
+                raise self._ungrouped(error, rows) from None
+        after.scope.update(new)
+        return after, ordered
+
+    @staticmethod
+    def _ungrouped(error: PlanError, rows: Rows) -> PlanError:
+        """The error for a variable next to an aggregate that the rows are not grouped by."""
+        if not error.message.startswith("the variable"):
+            return error
+        return PlanError(
+            f"{error.message}: next to an aggregate only what the rows are grouped by can be used",
+            hint="make it a column of its own, or compute it in a WITH before",
+        )
+
+    def aggregate(self, part: tree.Aggregate, rows: Rows, made: list[solutions.RowAggregate]) -> ex.Expression:
+        """An aggregate as one of the group, and what is computed from that."""
+        for value in (part.of, part.argument):
+            if value is not None and _aggregated(value):
+                raise PlanError(f"{part.function}() is an aggregate of an aggregate", hint="compute the inner one in a WITH before")
+        name = self.fresh()
+        if part.of is not None and any(isinstance(one, ex.Call) and one.name in ("rand", "randomuuid") for one in ex.walk(part.of)):
+            raise PlanError(f"{part.function}() of a random value means nothing", hint="compute it in a WITH before")
+        if part.of is None:
+            made.append(solutions.RowAggregate(name, "count"))
+            return ex.Call("coalesce", (ex.Variable(name), ex.Constant(0)))
+        of = self.extended(rows, self.expression(part.of, rows))
+        if part.function == "count":
+            made.append(solutions.RowAggregate(name, "count", of, part.distinct))
+            return ex.Call("coalesce", (ex.Variable(name), ex.Constant(0)))
+        made.append(solutions.RowAggregate(name, "list", of, part.distinct))
+        values = ex.Call("coalesce", (ex.Variable(name), ex.ListOf(())))
+        if part.function == "collect":
+            return values
+        if part.argument is None:
+            return ex.Call(f"group_{part.function}", (values,))
+        if not _constant(part.argument):
+            raise PlanError(f"the second argument of {part.function}() does not depend on rows")
+        return ex.Call(f"group_{part.function}", (values, self.expression(part.argument, rows)))
+
+
+# -- Expressions -------------------------------------------------------------------------------------
+
+
+class _Expressions:
+    """Lowers one expression; `local` has the variables that it binds itself."""
+
+    def __init__(self, lowering: Lowering, rows: Rows, local: dict[str, str]) -> None:
+        self._lowering, self._rows, self._local = lowering, rows, local
+
+    def lowered(self, e: ex.Expression) -> ex.Expression:
+        """The expression over variables of the plan."""
+        return rebuilt(e, self._other)
+
+    def _other(self, e: ex.Expression) -> ex.Expression | None:
+        handler: Callable[[Any, Any], ex.Expression | None] | None = _HANDLERS.get(type(e))
+        return None if handler is None else handler(self, e)
+
+    def _inside(self, *names: str) -> tuple[_Expressions, list[str]]:
+        own = [self._lowering.fresh(name) for name in names]
+        return _Expressions(self._lowering, self._rows, self._local | dict(zip(names, own, strict=True))), own
+
+    def _variable(self, e: ex.Variable) -> ex.Expression:
+        local = self._local.get(e.name)
+        if local is not None:
+            return ex.Variable(local)
+        variable = self._rows.scope.get(e.name)
+        if variable is None:
+            raise self._lowering.undefined(e.name, self._rows)
+        return ex.Variable(variable)
+
+    def _parameter(self, e: tree.Parameter) -> ex.Expression:
+        parameters = self._lowering._parameters
+        if e.name not in parameters:
+            raise OptionError(
+                f"the parameter ${e.name} is not given",
+                candidates=nearest(e.name, parameters),
+                hint=f'parameters={{"{e.name}": ...}}',
+            )
+        return ex.Constant(_value(parameters[e.name], e.name))
+
+    def _kind(self, e: ex.Expression) -> str:
+        return self._lowering.kind_of(e, self._rows)
+
+    def _property(self, e: ex.Property) -> ex.Expression:
+        of = self.lowered(e.of)
+        kind = self._kind(of)
+        if kind in (PATH, RELATIONSHIPS) or (isinstance(of, ex.Constant | ex.ListOf) and not _may_have_parts(of)):
+            raise PlanError(f"a {'list' if kind == RELATIONSHIPS or isinstance(of, ex.ListOf) else kind} has no property {e.key!r}")
+        return self._lowering.property(of, e.key, kind)
+
+    def _truths(self, e: Any) -> ex.Expression:
+        """An operator over truth values."""
+        parts = tuple(self.lowered(part) for part in e.parts())
+        for part in parts:
+            self._lowering.check_truth(part, self._kind(part))
+        if isinstance(e, ex.Not):
+            return ex.Not(parts[0])
+        return ex.Xor(*parts) if isinstance(e, ex.Xor) else type(e)(parts)
+
+    def _has_concept(self, e: ex.HasConcept) -> ex.Expression:
+        of = self.lowered(e.of)
+        kind = self._kind(of)
+        if kind == RELATIONSHIP:
+            names = [name for name in e.names if self._lowering.relationship_type(name)]
+        else:
+            if kind not in (NODE, VALUE):
+                raise PlanError(f"labels are not defined for a {kind}")
+            names = [name for name in e.names if self._lowering.label(name)]
+        return ex.HasConcept(of, tuple(names))
+
+    def _comparison(self, e: ex.Comparison) -> ex.Expression:
+        left, right = self.lowered(e.left), self.lowered(e.right)
+        return ex.Comparison(e.operator, self._with_unit(left, right), self._with_unit(right, left))
+
+    def _in(self, e: ex.In) -> ex.Expression:
+        item, items = self.lowered(e.item), self.lowered(e.items)
+        if isinstance(items, ex.Constant) and items.value is not None and not isinstance(items.value, list):
+            raise PlanError(f"IN takes a list, not {type_name(items.value)}")
+        if isinstance(items, ex.ListOf):
+            items = ex.ListOf(tuple(self._with_unit(one, item) for one in items.items))
+        return ex.In(item, items)
+
+    def _with_unit(self, value: ex.Expression, other: ex.Expression) -> ex.Expression:
+        """A number that is compared with an attribute of one unit, in that unit."""
+        if (
+            not isinstance(value, ex.Constant)
+            or type(value.value) not in (int, float, Decimal)
+            or not isinstance(other, ex.Property)
+        ):
+            return value
+        schema = self._lowering.schema
+        kinds = schema.attribute_kinds(other.key) or schema.qualifier_kinds(other.key)
+        units = {unit for kind, unit in kinds if kind is Kind.QUANTITY}
+        if not units or NO_UNIT in units:
+            return value
+        if len(units) > 1:
+            raise PlanError(
+                f"{other.key} has several units ({', '.join(sorted(units))}): {value.value} is not clear",
+                hint=f"name the unit: quantity('{value.value} {sorted(units)[0]}')",
+            )
+        return ex.Constant(Quantity(value.value, units.pop()))
+
+    def _all_properties(self, e: tree.AllProperties) -> ex.Expression:
+        return ex.Call("properties", (self.lowered(e.of),))
+
+    def _comprehension(self, e: ex.ListComprehension) -> ex.Expression:
+        items = self.lowered(e.items)
+        inside, (name,) = self._inside(e.variable)
+        self._typed(name, items)
+        where = None if e.where is None else inside.lowered(e.where)
+        return ex.ListComprehension(name, items, where, None if e.result is None else inside.lowered(e.result))
+
+    def _typed(self, name: str, items: ex.Expression) -> None:
+        """What the items of a list are."""
+        if isinstance(items, ex.Call) and items.name in ("nodes", "relationships"):
+            self._rows.types[name] = NODE if items.name == "nodes" else RELATIONSHIP
+        elif self._kind(items) == RELATIONSHIPS:
+            self._rows.types[name] = RELATIONSHIP
+
+    def _quantified(self, e: ex.Quantified) -> ex.Expression:
+        items = self.lowered(e.items)
+        inside, (name,) = self._inside(e.variable)
+        self._typed(name, items)
+        where = inside.lowered(e.where)
+        return ex.Quantified(e.quantifier, name, items, where)
+
+    def _reduce(self, e: ex.Reduce) -> ex.Expression:
+        initial, items = self.lowered(e.initial), self.lowered(e.items)
+        inside, (accumulator, name) = self._inside(e.accumulator, e.variable)
+        self._typed(name, items)
+        return ex.Reduce(accumulator, initial, name, items, inside.lowered(e.result))
+
+    def _call(self, e: ex.Call) -> ex.Expression:
+        if any(isinstance(argument, tree.PatternTest) for argument in e.arguments):
+            raise PlanError(f"{e.name}() of a pattern", hint="COUNT { (n)-->() } counts its matches")
+        arguments = tuple(self.lowered(argument) for argument in e.arguments)
+        if arguments:
+            kind = self._kind(arguments[0])
+            wanted = _TAKES.get(e.name)
+            if wanted is not None and kind not in (VALUE, *wanted) and not _is_null(arguments[0]):
+                raise PlanError(f"{e.name}() is not defined for a {kind}")
+            if e.name == "relationships" and kind == PATH and isinstance(arguments[0], ex.Variable):
+                return ex.Call(e.name, arguments)
+        return ex.Call(e.name, arguments)
+
+    def _aggregate(self, e: tree.Aggregate) -> ex.Expression:
+        raise PlanError(
+            f"{e.function}() is an aggregate, which is only allowed in WITH and RETURN", hint="compute it in a WITH before"
+        )
+
+    def _outer(self, node: Any) -> list[str]:
+        """The variables that a subquery takes from the rows; raises `UnsupportedError` for one that a list binds."""
+        mentioned: dict[str, None] = {}
+        mentioned_in(node, mentioned)
+        for name in mentioned:
+            if name in self._local:
+                raise UnsupportedError(
+                    "a query within a list expression", [f"a pattern or subquery about {name!r}, which the list binds"],
+                    hint="UNWIND the list, and put the pattern behind it",
+                )  # fmt: skip
+        return list(self._rows.scope) if " *" in mentioned else [name for name in mentioned if name in self._rows.scope]
+
+    def _pattern_test(self, e: tree.PatternTest) -> ex.Expression:
+        names = [*(node.variable for node in e.pattern.nodes), *(one.variable for one in e.pattern.relationships)]
+        for name in names:
+            if name[0] != " " and name not in self._rows.scope and name not in self._local:
+                raise self._lowering.undefined(name, self._rows)
+        query = tree.Query((tree.Single((tree.Match((e.pattern,)),)),))
+        return self._lowering.exists(query, self._rows, self._outer(query))
+
+    def _sub_query(self, e: tree.SubQuery) -> ex.Expression:
+        return getattr(self._lowering, e.kind)(e.query, self._rows, self._outer(e.query))  # type: ignore[no-any-return]
+
+    def _pattern_comprehension(self, e: tree.PatternComprehension) -> ex.Expression:
+        if e.pattern.variable is not None and e.pattern.variable in self._rows.scope:
+            raise PlanError(f"the variable {e.pattern.variable!r} is there already")
+        returned = tree.Projection((tree.Item(e.result, " result", True),), final=True)
+        query = tree.Query((tree.Single((tree.Match((e.pattern,), e.where), returned)),))
+        return self._lowering.collect(query, self._rows, self._outer(query))
+
+
+def _may_have_parts(e: ex.Expression) -> bool:
+    return isinstance(e, ex.Constant) and (
+        e.value is None or isinstance(e.value, dict | Time | temporal.Duration) or type(e.value) in temporal.ORDERED
+    )
+
+
+def _is_null(e: ex.Expression) -> bool:
+    return isinstance(e, ex.Constant) and e.value is None
+
+
+#: What some functions take, beyond what the text does not tell.
+_TAKES: Final = {
+    "type": (RELATIONSHIP,), "labels": (NODE,), "startnode": (RELATIONSHIP,), "endnode": (RELATIONSHIP,),
+    "nodes": (PATH,), "relationships": (PATH,), "length": (PATH,), "properties": (NODE, RELATIONSHIP, SCALAR),
+    "size": (SCALAR, RELATIONSHIPS), "id": (NODE, RELATIONSHIP), "tointeger": (SCALAR,), "tofloat": (SCALAR,),
+    "toboolean": (SCALAR,), "tostring": (SCALAR,),
+}  # fmt: skip
+_HANDLERS: Final[dict[type, Callable[[Any, Any], ex.Expression | None]]] = {
+    ex.Variable: _Expressions._variable,
+    ex.Property: _Expressions._property,
+    ex.HasConcept: _Expressions._has_concept,
+    ex.And: _Expressions._truths,
+    ex.Or: _Expressions._truths,
+    ex.Xor: _Expressions._truths,
+    ex.Not: _Expressions._truths,
+    ex.Comparison: _Expressions._comparison,
+    ex.In: _Expressions._in,
+    ex.Call: _Expressions._call,
+    ex.ListComprehension: _Expressions._comprehension,
+    ex.Quantified: _Expressions._quantified,
+    ex.Reduce: _Expressions._reduce,
+    tree.Parameter: _Expressions._parameter,
+    tree.AllProperties: _Expressions._all_properties,
+    tree.Aggregate: _Expressions._aggregate,
+    tree.PatternTest: _Expressions._pattern_test,
+    tree.SubQuery: _Expressions._sub_query,
+    tree.PatternComprehension: _Expressions._pattern_comprehension,
+}

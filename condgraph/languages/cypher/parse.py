@@ -1,0 +1,977 @@
+"""From the text of a Cypher query to its tree: the part of openCypher 9 and GQL that reads, in time linear
+in the text and with a bounded depth. What writes, and what is not supported, is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, NoReturn
+
+from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.errors import ParseError, UnknownNameError, nearest
+from condgraph.languages.cypher import tree
+from condgraph.languages.cypher.tokens import LONGEST_CHAIN, LONGEST_TEXT, MAX_INTEGER, RESERVED, WRITES, Tokens
+
+
+class _Parser(Tokens):
+    """One text, token by token."""
+
+    # -- queries -----------------------------------------------------------------------------------
+
+    def whole(self) -> tree.Query:
+        """The text as one query."""
+        if self.words[self.at] in ("explain", "profile", "cypher") and self.kinds[self.at + 1] in ("word", "number"):
+            self.refuse(
+                f"{self.values[self.at].upper()} before a query is not supported", self.starts[self.at],
+                hint="graph.explain(text) shows the plan of a query, answer.explain() what each step gave",
+            )  # fmt: skip
+        query = self.query()
+        self.mark(";")
+        if self.kinds[self.at] != "end":
+            self.expected("a clause, or the end of the query,")
+        return query
+
+    def query(self, nested: bool = False) -> tree.Query:
+        """Clauses, with `UNION` between them; `nested`: in braces, where `RETURN` may lack."""
+        parts, kinds = [self.single(nested)], set()
+        while self.word("union"):
+            kinds.add("all" if self.word("all") else "distinct")
+            self.word("distinct")
+            parts.append(self.single(nested))
+        if len(kinds) > 1:
+            self.refuse("UNION and UNION ALL cannot be mixed in one query", self.starts[self.at - 1])
+        return tree.Query(tuple(parts), kinds == {"all"})
+
+    def single(self, nested: bool) -> tree.Single:
+        clauses: list[tree.Clause] = []
+        start = self.starts[self.at]
+        while True:
+            word = self.words[self.at]
+            position = self.starts[self.at]
+            if word in ("match", "optional"):
+                if word == "optional" and self.words[self.at + 1] == "call":
+                    self.at += 1
+                    clauses.append(self.call(position, optional=True))
+                    continue
+                clauses.append(self.match(position))
+            elif word == "unwind":
+                self.at += 1
+                items = self.expression()
+                if not self.word("as"):
+                    self.expected("AS", hint="UNWIND list AS item")
+                clauses.append(tree.Unwind(items, self.variable(), position))
+            elif word == "with":
+                self.at += 1
+                clauses.append(self.projection(position, final=False))
+            elif word == "call":
+                clauses.append(self.call(position))
+            elif word == "return":
+                self.at += 1
+                clauses.append(self.projection(position, final=True))
+                break
+            elif word == "finish":
+                self.refuse("FINISH is not supported: a query that only reads has nothing to do without RETURN", position)
+            elif word in WRITES and not (word in ("start", "use", "set") and self.kinds[self.at + 1] == "mark"):
+                self.refuse_write()
+            else:
+                break
+        if not clauses:
+            self.expected("MATCH, OPTIONAL MATCH, UNWIND, WITH, CALL or RETURN")
+        last = clauses[-1]
+        if not nested and not (isinstance(last, tree.Projection) and last.final):
+            if self.kinds[self.at] == "end":
+                self.refuse("the query ends without RETURN", start, hint="end it with RETURN and what is asked for")
+            self.expected("a clause or RETURN")
+        if isinstance(last, tree.Projection) and not last.final:
+            self.refuse("WITH needs a clause behind it", last.position, hint="end the query with RETURN")
+        return tree.Single(tuple(clauses))
+
+    def match(self, position: int) -> tree.Match:
+        optional = self.word("optional")
+        if not self.word("match"):
+            self.expected("MATCH")
+        if self.words[self.at] in ("different", "repeatable") and self.kinds[self.at + 1] == "word":
+            self.refuse(
+                f"MATCH {self.values[self.at].upper()} is not supported",
+                self.starts[self.at],
+                hint="relationships of one MATCH are different; write two MATCH clauses to let them repeat",
+            )
+        patterns = [self.path_pattern()]
+        while self.mark(","):
+            patterns.append(self.path_pattern())
+        if self.words[self.at] == "using":
+            self.refuse("USING (a hint for a planner) is not supported", self.starts[self.at], hint="leave it out")
+        where = self.expression() if self.word("where") else None
+        return tree.Match(tuple(patterns), where, optional, position)
+
+    def call(self, position: int, optional: bool = False) -> tree.Call:
+        self.at += 1
+        imports: tuple[str, ...] | None = None
+        if self.mark("("):
+            names: list[str] = []
+            if not self.mark(")"):
+                if self.mark("*"):
+                    names.append("*")
+                else:
+                    names.append(self.variable())
+                    while self.mark(","):
+                        names.append(self.variable())
+                self.need(")")
+            imports = tuple(names)
+        if not self.mark("{"):
+            self.refuse(
+                "CALL of a procedure is not supported", position, hint="CALL { ... } runs a query; schema() shows what a graph has"
+            )
+        self.deeper()
+        query = self.query()
+        self.depth -= 1
+        self.need("}")
+        if self.words[self.at] == "in" and self.words[self.at + 1] in ("transactions", "concurrent"):
+            self.refuse("CALL { } IN TRANSACTIONS writes; only queries that read are answered", self.starts[self.at])
+        return tree.Call(query, imports, optional, position)
+
+    def projection(self, position: int, *, final: bool) -> tree.Projection:
+        distinct = self.word("distinct")
+        star = self.mark("*")
+        items: list[tree.Item] = []
+        if not star or self.mark(","):
+            items.append(self.item())
+            while self.mark(","):
+                items.append(self.item())
+        order: list[tree.Order] = []
+        if self.word("order"):
+            if not self.word("by"):
+                self.expected("BY")
+            order.append(self.order())
+            while self.mark(","):
+                order.append(self.order())
+        skip = self.expression() if self.word("skip") or self.word("offset") else None
+        limit = self.expression() if self.word("limit") else None
+        where = self.expression() if not final and self.word("where") else None
+        return tree.Projection(tuple(items), star, distinct, tuple(order), skip, limit, where, final, position)
+
+    def item(self) -> tree.Item:
+        start = self.starts[self.at]
+        value = self.expression()
+        end = self.ends[self.at - 1]
+        if self.word("as"):
+            return tree.Item(value, self.variable("a name"), True, start)
+        name = value.name if isinstance(value, ex.Variable) else self.text[start:end]
+        return tree.Item(value, name, False, start)
+
+    def order(self) -> tree.Order:
+        value = self.expression()
+        if self.word("desc") or self.word("descending"):
+            return tree.Order(value, True)
+        if not self.word("asc"):
+            self.word("ascending")
+        return tree.Order(value)
+
+    # -- patterns ----------------------------------------------------------------------------------
+
+    def path_pattern(self) -> tree.PathPattern:
+        """A path, perhaps with a variable, or with a search for the shortest."""
+        position, variable = self.starts[self.at], None
+        if self.kinds[self.at] in ("word", "name") and self.marks[self.at + 1] == "=":
+            variable = self.variable()
+            self.at += 1
+        word = self.words[self.at]
+        if word in ("shortestpath", "allshortestpaths") and self.marks[self.at + 1] == "(":
+            self.at += 2
+            inner = self.chain()
+            self.need(")")
+            if len(inner.relationships) != 1:
+                self.refuse(f"{word}() takes one relationship between two nodes", position)
+            kind = "shortest" if word == "shortestpath" else "all shortest"
+            return tree.PathPattern(inner.nodes, inner.relationships, variable, kind, position)  # type: ignore[arg-type]
+        if (
+            word in ("shortest", "any", "all")
+            and self.kinds[self.at + 1] in ("word", "number", "mark")
+            and self.marks[self.at + 1] != "("
+        ):
+            return self.selected(variable, position)
+        if word in ("walk", "trail", "acyclic", "simple", "paths", "path") and self.kinds[self.at + 1] == "mark":
+            self.refuse(f"{word.upper()} before a path is not supported", position, hint="paths use each relationship once")
+        inner = self.chain()
+        return tree.PathPattern(inner.nodes, inner.relationships, variable, None, position)
+
+    def selected(self, variable: str | None, position: int) -> tree.PathPattern:
+        """`SHORTEST 1`, `ANY SHORTEST`, `ALL SHORTEST` and `ANY` before a path."""
+        words: list[str] = []
+        while self.kinds[self.at] in ("word", "number") and len(words) < 4:
+            words.append(self.words[self.at] or str(self.values[self.at]))
+            self.at += 1
+        kinds = {
+            ("shortest", "1"): "shortest",
+            ("any", "shortest"): "shortest",
+            ("all", "shortest"): "all shortest",
+            ("any",): "shortest",
+        }
+        kind = kinds.get(tuple(word for word in words if word not in ("path", "paths")))
+        if kind is None:
+            self.refuse(
+                f"{' '.join(words).upper()} before a path is not supported", position, hint="SHORTEST 1, ALL SHORTEST and ANY are"
+            )
+        inner = self.chain()
+        if len(inner.relationships) != 1:
+            self.refuse(
+                "the shortest path of a pattern with several relationships is not supported",
+                position,
+                hint="search between two nodes: SHORTEST 1 (a)-[*]->(b)",
+            )
+        return tree.PathPattern(inner.nodes, inner.relationships, variable, kind, position)  # type: ignore[arg-type]
+
+    def chain(self) -> tree.PathPattern:
+        """Nodes and relationships in turn."""
+        position = self.starts[self.at]
+        if self.marks[self.at] == "(" and self.marks[self.at + 1] == "(":
+            return self.quantified_group()
+        nodes, relationships = [self.node()], []
+        while self.marks[self.at] in ("-", "<"):
+            relationships.append(self.relationship())
+            if self.marks[self.at] == "(" and self.marks[self.at + 1] == "(":
+                self.refuse(
+                    "a group within a longer path is not supported", self.starts[self.at], hint="write (a)-[:TYPE]->{1,3}(b)"
+                )
+            nodes.append(self.node())
+        if self.marks[self.at] == "(":
+            self.refuse("a group within a longer path is not supported", self.starts[self.at], hint="write (a)-[:TYPE]->{1,3}(b)")
+        return tree.PathPattern(tuple(nodes), tuple(relationships), None, None, position)
+
+    def quantified_group(self) -> tree.PathPattern:
+        """`((a)-[r]->(b)){1,3}` of one relationship whose nodes have no conditions."""
+        position = self.starts[self.at]
+        self.at += 1
+        inner = self.chain()
+        if self.words[self.at] == "where":
+            self.refuse(
+                "WHERE within a group of a path is not supported",
+                self.starts[self.at],
+                hint="write the condition in the relationship, or behind MATCH",
+            )
+        self.need(")")
+        bounds = self.quantifier()
+        if bounds is None:
+            if self.marks[self.at] in ("-", "<", "("):
+                self.refuse("a group without a quantifier is not supported", position, hint="leave its parentheses out")
+            return inner
+        if len(inner.relationships) != 1 or any(node.conditions for node in inner.nodes) or self.marks[self.at] in ("-", "<", "("):
+            self.refuse(
+                "a group of a path with several relationships or conditions is not supported",
+                position,
+                hint="write (a)-[:TYPE]->{1,3}(b)",
+            )
+        (only,) = inner.relationships
+        if any(node.variable[0] != " " for node in inner.nodes) or only.variable[0] != " ":
+            self.refuse(
+                "variables within a group of a path are not supported",
+                position,
+                hint="p = (a)-[:TYPE]->{1,3}(b), and nodes(p) and relationships(p) of it",
+            )
+        made = self.with_length(only, bounds)
+        return tree.PathPattern(tuple(tree.NodePattern(self.anonymous()) for _ in "ab"), (made,), None, None, position)
+
+    @staticmethod
+    def with_length(only: tree.RelationshipPattern, bounds: tuple[int, int | None]) -> tree.RelationshipPattern:
+        return tree.RelationshipPattern(
+            only.variable, only.types, only.direction, bounds, only.conditions, only.item, only.position
+        )
+
+    def node(self) -> tree.NodePattern:
+        position = self.starts[self.at]
+        self.need("(")
+        variable = (
+            self.anonymous()
+            if self.kinds[self.at] not in ("word", "name")
+            or (self.words[self.at] in ("where", "is") and self.kinds[self.at + 1] != "mark")
+            else self.variable()
+        )
+        conditions = self.about(ex.Variable(variable), ("label",))
+        self.need(")")
+        return tree.NodePattern(variable, tuple(conditions), position)
+
+    def about(self, subject: ex.Variable, kinds: tuple[str, ...]) -> list[ex.Expression]:
+        """Labels, properties and `WHERE` of a node or relationship."""
+        conditions: list[ex.Expression] = []
+        if self.mark(":") or self.word("is"):
+            conditions.append(self.label_or(subject, kinds[0]))
+        if self.marks[self.at] == "{":
+            self.at += 1
+            if not self.mark("}"):
+                while True:
+                    key = self.known("property", self.name("a property"))
+                    self.need(":")
+                    conditions.append(ex.Comparison("=", ex.Property(subject, key), self.expression()))
+                    if not self.mark(","):
+                        break
+                self.need("}")
+        elif self.kinds[self.at] == "parameter":
+            self.refuse(
+                "a parameter as the properties of a pattern is not supported",
+                self.starts[self.at],
+                hint="write the properties one by one: {name: $name}",
+            )
+        if self.word("where"):
+            conditions.append(self.expression())
+        return conditions
+
+    def label_or(self, subject: ex.Expression, kind: str) -> ex.Expression:
+        """Labels: `A:B`, `A&B`, `A|B`, `!A`, `%`."""
+        parts = [self.label_and(subject, kind)]
+        while self.marks[self.at] == "|":
+            self.at += 1
+            self.mark(":")
+            parts.append(self.label_and(subject, kind))
+        if len(parts) > 1 and all(isinstance(part, ex.HasConcept) for part in parts):
+            return ex.HasConcept(subject, tuple(name for part in parts for name in part.names))  # type: ignore[attr-defined]
+        return parts[0] if len(parts) == 1 else ex.Or(tuple(parts))
+
+    def label_and(self, subject: ex.Expression, kind: str) -> ex.Expression:
+        parts = [self.label_not(subject, kind)]
+        while self.marks[self.at] == "&" or (self.marks[self.at] == ":" and self.kinds[self.at + 1] in ("word", "name")):
+            self.at += 1
+            parts.append(self.label_not(subject, kind))
+        return parts[0] if len(parts) == 1 else ex.And(tuple(parts))
+
+    def label_not(self, subject: ex.Expression, kind: str) -> ex.Expression:
+        turned = 0
+        while self.mark("!"):
+            turned += 1
+        if self.mark("("):
+            self.deeper()
+            inner = self.label_or(subject, kind)
+            self.depth -= 1
+            self.need(")")
+        elif self.mark("%"):
+            inner = (
+                ex.Comparison(">", ex.Call("size", (ex.Call("labels", (subject,)),)), ex.Constant(0))
+                if kind == "label"
+                else ex.Constant(True)
+            )
+        else:
+            inner = ex.HasConcept(subject, (self.known(kind, self.name(f"a {'label' if kind == 'label' else 'type'}")),))
+        return ex.Not(inner) if turned % 2 else inner
+
+    def relationship(self) -> tree.RelationshipPattern:
+        position = self.starts[self.at]
+        left = self.mark("<")
+        self.need("-")
+        variable, types, length, conditions, item = self.anonymous(), [], None, [], ""
+        if self.mark("["):
+            if self.kinds[self.at] in ("word", "name") and not (
+                self.words[self.at] in ("where", "is") and self.kinds[self.at + 1] != "mark"
+            ):
+                variable = self.variable()
+            item = self.anonymous()
+            condition = None
+            if self.mark(":") or self.word("is"):
+                condition = self.label_or(ex.Variable(item), "relationship type")
+            if self.mark("*"):
+                length = self.bounds()
+            subject = item if length is not None else variable
+            conditions = self.about(ex.Variable(subject), ("relationship type",))
+            if isinstance(condition, ex.HasConcept):
+                types = list(dict.fromkeys(condition.names))
+            elif condition is not None:
+                conditions.insert(0, _renamed(condition, item, subject))
+            self.need("]")
+        self.need("-")
+        right = self.mark(">")
+        direction = "either" if left is right else "backward" if left else "forward"
+        bounds = self.quantifier()
+        if bounds is not None:
+            if length is not None:
+                self.refuse("a relationship has two lengths", position)
+            length, item = bounds, item or self.anonymous()
+            conditions = [_renamed(condition, variable, item) for condition in conditions]
+        if length is not None and length[1] is not None and length[0] > length[1]:
+            # Cypher lets such a path match nothing.
+            length = (length[0], length[1])
+        return tree.RelationshipPattern(variable, tuple(types), direction, length, tuple(conditions), item, position)  # type: ignore[arg-type]
+
+    def bounds(self) -> tuple[int, int | None]:
+        """What follows `*`: nothing, `2`, `1..3`, `..3`, `1..`."""
+        least: int | None = None
+        if self.kinds[self.at] == "number":
+            least = self.whole_number()
+            if not self.mark(".."):
+                return least, least
+        elif not self.mark(".."):
+            return 1, None
+        most = self.whole_number() if self.kinds[self.at] == "number" else None
+        return (1 if least is None else least), most
+
+    def quantifier(self) -> tuple[int, int | None] | None:
+        """`{1,3}`, `{2}`, `+` or `*` behind a relationship."""
+        if self.mark("+"):
+            return 1, None
+        if self.mark("*"):
+            return 0, None
+        if self.marks[self.at] != "{" or not (self.kinds[self.at + 1] == "number" or self.marks[self.at + 1] == ","):
+            return None
+        self.at += 1
+        least = self.whole_number() if self.kinds[self.at] == "number" else 0
+        most: int | None = least
+        if self.mark(","):
+            most = self.whole_number() if self.kinds[self.at] == "number" else None
+        self.need("}")
+        return least, most
+
+    def whole_number(self) -> int:
+        value = self.values[self.at]
+        if self.kinds[self.at] != "number" or not isinstance(value, int):
+            self.expected("a whole number")
+        self.at += 1
+        return value
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def expression(self) -> ex.Expression:
+        """An expression, from the loosest operator on."""
+        self.deeper()
+        result = self.or_()
+        self.depth -= 1
+        return result
+
+    def or_(self) -> ex.Expression:
+        parts = [self.xor()]
+        while self.word("or"):
+            parts.append(self.xor())
+        return parts[0] if len(parts) == 1 else ex.Or(tuple(parts))
+
+    def xor(self) -> ex.Expression:
+        result = self.and_()
+        count = 0
+        while self.word("xor"):
+            count = self.counted(count)
+            result = ex.Xor(result, self.and_())
+        return result
+
+    def and_(self) -> ex.Expression:
+        parts = [self.not_()]
+        while self.word("and"):
+            parts.append(self.not_())
+        return parts[0] if len(parts) == 1 else ex.And(tuple(parts))
+
+    def not_(self) -> ex.Expression:
+        count = 0
+        while self.words[self.at] == "not" and self.marks[self.at + 1] not in (".", ",", ")", ":"):
+            self.at += 1
+            count = self.counted(count)
+        result = self.comparison()
+        for _ in range(count):
+            result = ex.Not(result)
+        return result
+
+    def counted(self, count: int) -> int:
+        """One more operator in a row."""
+        if count >= LONGEST_CHAIN:
+            self.refuse(f"more than {LONGEST_CHAIN} operators in a row", self.starts[self.at])
+        return count + 1
+
+    def comparison(self) -> ex.Expression:
+        left = self.predicate()
+        parts: list[ex.Expression] = []
+        while (operator := self.marks[self.at]) in _COMPARISONS:
+            self.at += 1
+            right = self.predicate()
+            parts.append(ex.Comparison(operator, left, right))  # type: ignore[arg-type]
+            left = right
+        if not parts:
+            return left
+        return parts[0] if len(parts) == 1 else ex.And(tuple(parts))
+
+    def predicate(self) -> ex.Expression:
+        """`STARTS WITH`, `IN`, `IS NULL`, `=~`, behind a sum."""
+        result = self.sum()
+        count = 0
+        while True:
+            word, following = self.words[self.at], self.words[self.at + 1] if self.at + 1 < len(self.words) else ""
+            if word in ("starts", "ends") and following == "with":
+                self.at += 2
+                result = ex.TextTest("starts with" if word == "starts" else "ends with", result, self.sum())
+            elif word == "contains":
+                self.at += 1
+                result = ex.TextTest("contains", result, self.sum())
+            elif self.marks[self.at] == "=~":
+                self.at += 1
+                result = ex.TextTest("matches", result, self.sum())
+            elif word == "in":
+                self.at += 1
+                result = ex.In(result, self.sum())
+            elif word == "is":
+                self.at += 1
+                turned = self.word("not")
+                if not self.word("null"):
+                    if self.marks[self.at] == ":" or self.words[self.at] in ("typed", "normalized", "labeled"):
+                        self.refuse(
+                            "IS with a type is not supported", self.starts[self.at], hint="valueType(x) gives the type of a value"
+                        )
+                    self.expected("NULL or NOT NULL")
+                result = ex.Not(ex.IsNull(result)) if turned else ex.IsNull(result)
+            else:
+                return result
+            count = self.counted(count)
+
+    def sum(self) -> ex.Expression:
+        result = self.product()
+        count = 0
+        while (operator := self.marks[self.at]) in ("+", "-", "||"):
+            self.at += 1
+            count = self.counted(count)
+            result = ex.Arithmetic("-" if operator == "-" else "+", result, self.product())
+        return result
+
+    def product(self) -> ex.Expression:
+        result = self.power()
+        count = 0
+        while (operator := self.marks[self.at]) in ("*", "/", "%"):
+            self.at += 1
+            count = self.counted(count)
+            result = ex.Arithmetic(operator, result, self.power())  # type: ignore[arg-type]
+        return result
+
+    def power(self) -> ex.Expression:
+        result = self.unary()
+        count = 0
+        while self.mark("^"):
+            count = self.counted(count)
+            result = ex.Arithmetic("^", result, self.unary())
+        return result
+
+    def unary(self) -> ex.Expression:
+        signs, count = 0, 0
+        while self.marks[self.at] in ("-", "+"):
+            if self.marks[self.at] == "-":
+                signs += 1
+            self.at += 1
+            count = self.counted(count)
+        start = self.starts[self.at]
+        if signs and self.kinds[self.at] == "number" and self.marks[self.at + 1] not in (".", "[", ":"):
+            value = self.values[self.at]
+            self.at += 1
+            value = -value if signs % 2 and value else value
+            self.check_integer(value, start)
+            return ex.Constant(value)
+        result = self.postfix()
+        return ex.Negative(result) if signs % 2 else result
+
+    def check_integer(self, value: Any, start: int) -> None:
+        if isinstance(value, int) and value > MAX_INTEGER:
+            self.refuse(f"{value} is too large for an integer of 64 bits", start)
+
+    def postfix(self) -> ex.Expression:
+        result = self.atom()
+        count = 0
+        while True:
+            mark = self.marks[self.at]
+            if mark == ".":
+                self.at += 1
+                result = ex.Property(result, self.known("property", self.name("a property")))
+            elif mark == "[":
+                self.at += 1
+                result = self.indexed(result)
+            elif mark == ":" and isinstance(result, ex.Variable | ex.Property) and self.kinds[self.at + 1] in ("word", "name"):
+                self.at += 1
+                result = self.label_or(result, "label")
+            elif mark == "{" and isinstance(result, ex.Variable):
+                result = self.map_projection(result)
+            else:
+                return result
+            count = self.counted(count)
+
+    def indexed(self, of: ex.Expression) -> ex.Expression:
+        if self.mark(".."):
+            stop = None if self.marks[self.at] == "]" else self.expression()
+            self.need("]")
+            return ex.Slice(of, None, stop)
+        index = self.expression()
+        if self.mark(".."):
+            stop = None if self.marks[self.at] == "]" else self.expression()
+            self.need("]")
+            return ex.Slice(of, index, stop)
+        self.need("]")
+        return ex.Index(of, index)
+
+    def map_projection(self, of: ex.Variable) -> ex.Expression:
+        """`n {.name, .*, age: 3, other}`."""
+        self.at += 1
+        items: list[tuple[str, ex.Expression]] = []
+        everything = False
+        if not self.mark("}"):
+            while True:
+                if self.mark("."):
+                    if self.mark("*"):
+                        everything = True
+                    else:
+                        key = self.known("property", self.name("a property"))
+                        items.append((key, ex.Property(of, key)))
+                else:
+                    key = self.name("a key")
+                    items.append((key, self.expression() if self.mark(":") else ex.Variable(key)))
+                if not self.mark(","):
+                    break
+            self.need("}")
+        made: ex.Expression = ex.MapOf(tuple(items))
+        if everything:
+            made = ex.Call("merged", (tree.AllProperties(of), made))
+        return ex.Case(((ex.IsNull(of), ex.NULL),), made)
+
+    def atom(self) -> ex.Expression:
+        at = self.at
+        kind, value, word = self.kinds[at], self.values[at], self.words[at]
+        if kind == "number":
+            self.at += 1
+            self.check_integer(value, self.starts[at])
+            return ex.Constant(value)
+        if kind == "string":
+            self.at += 1
+            return ex.Constant(value)
+        if kind == "parameter":
+            self.at += 1
+            return tree.Parameter(value)
+        if kind == "mark":
+            if value == "(":
+                return self.parenthesis()
+            if value == "[":
+                return self.list()
+            if value == "{":
+                self.at += 1
+                return self.map()
+        if kind == "name" or (kind == "word" and (word not in RESERVED or self.marks[at + 1] == "(")):
+            return self.named(word)
+        if word in ("true", "false", "null"):
+            self.at += 1
+            return ex.Constant({"true": True, "false": False, "null": None}[word])
+        if word != "case":
+            self.expected("an expression")
+        self.at += 1
+        return self.case()
+
+    def parenthesis(self) -> ex.Expression:
+        """An expression in parentheses, or a pattern."""
+        if self.is_pattern():
+            return tree.PatternTest(self.chain())
+        self.at += 1
+        inner = self.expression()
+        self.need(")")
+        return inner
+
+    def is_pattern(self) -> bool:
+        """Whether a pattern begins with the parenthesis here: `(n)-`, `(n:A {..})<-`."""
+        at, marks, kinds = self.at + 1, self.marks, self.kinds
+        if marks[at] == ")":
+            return marks[at + 1] in ("-", "<")
+        if kinds[at] in ("word", "name"):
+            at += 1
+        if marks[at] == ")":
+            following = marks[at + 1]
+            if following == "<":
+                return marks[at + 2] == "-" and (marks[at + 3] in ("[", "-"))
+            return following == "-" and (marks[at + 2] == "[" or (marks[at + 2] == "-" and marks[at + 3] in (">", "(")))
+        if marks[at] == ":" or (marks[at] == "{" and kinds[self.at + 1] in ("word", "name", "mark")):
+            # Labels and properties end at the parenthesis of this level.
+            depth, end = 0, at
+            while kinds[end] != "end" and end - at < 10_000:
+                if marks[end] in ("(", "[", "{"):
+                    depth += 1
+                elif marks[end] in (")", "]", "}"):
+                    if depth == 0:
+                        break
+                    depth -= 1
+                end += 1
+            return marks[end] == ")" and (
+                (marks[end + 1] == "-" and marks[end + 2] in ("[", "-")) or (marks[end + 1] == "<" and marks[end + 2] == "-")
+            )
+        return False
+
+    def list(self) -> ex.Expression:
+        """A list, or a comprehension."""
+        self.at += 1
+        at = self.at
+        if self.kinds[at] in ("word", "name") and self.words[at + 1] == "in" and self.words[at] not in RESERVED:
+            mark = self.at
+            variable = self.variable()
+            self.at += 1
+            items = self.expression()
+            if self.words[self.at] == "where" or self.marks[self.at] in ("|", "]"):
+                where = self.expression() if self.word("where") else None
+                bar = self.mark("|")
+                result = self.expression() if bar else None
+                if where is not None or result is not None or self.marks[self.at] == "]":
+                    self.need("]")
+                    return ex.ListComprehension(variable, items, where, result)
+            self.again(mark)
+        pattern = self.pattern_comprehension()
+        if pattern is not None:
+            return pattern
+        items_: list[ex.Expression] = []
+        if not self.mark("]"):
+            items_.append(self.expression())
+            while self.mark(","):
+                items_.append(self.expression())
+            self.need("]")
+        return ex.ListOf(tuple(items_))
+
+    def pattern_comprehension(self) -> ex.Expression | None:
+        at, variable = self.at, None
+        if self.kinds[at] in ("word", "name") and self.marks[at + 1] == "=" and self.marks[at + 2] == "(":
+            variable = self.variable()
+            self.at += 1
+        if self.marks[self.at] != "(" or not self.is_pattern():
+            self.at = at
+            return None
+        chain = self.chain()
+        if self.words[self.at] != "where" and self.marks[self.at] != "|":
+            # A list of patterns, which are tests.
+            self.again(at)
+            return None
+        where = self.expression() if self.word("where") else None
+        self.need("|")
+        result = self.expression()
+        self.need("]")
+        return tree.PatternComprehension(
+            tree.PathPattern(chain.nodes, chain.relationships, variable, None, chain.position), where, result
+        )
+
+    def map(self) -> ex.Expression:
+        items: list[tuple[str, ex.Expression]] = []
+        if not self.mark("}"):
+            while True:
+                key = self.name("a key")
+                self.need(":")
+                items.append((key, self.expression()))
+                if not self.mark(","):
+                    break
+            self.need("}")
+        return ex.MapOf(tuple(items))
+
+    def case(self) -> ex.Expression:
+        operand = None if self.words[self.at] == "when" else self.expression()
+        branches: list[tuple[ex.Expression, ex.Expression]] = []
+        while self.word("when"):
+            conditions = [self.expression()]
+            while operand is not None and self.mark(","):
+                conditions.append(self.expression())
+            if not self.word("then"):
+                self.expected("THEN")
+            value = self.expression()
+            branches.extend((condition, value) for condition in conditions)
+        if not branches:
+            self.expected("WHEN")
+        otherwise = self.expression() if self.word("else") else ex.NULL
+        if not self.word("end"):
+            self.expected("END")
+        return ex.Case(tuple(branches), otherwise, operand)
+
+    def named(self, word: str) -> ex.Expression:
+        """A variable, a function, or an expression that begins with a word."""
+        at = self.at
+        following = self.marks[at + 1]
+        if following == "{" and word in ("exists", "count", "collect") and self.kinds[at] == "word":
+            return self.sub_query(word)
+        # A function may have dots in its name.
+        end = at
+        while self.marks[end + 1] == "." and self.kinds[end + 2] in ("word", "name"):
+            end += 2
+        if self.marks[end + 1] == "(" and (end == at or self.is_function(at, end)):
+            return self.call_of(at, end)
+        return ex.Variable(self.variable())
+
+    def is_function(self, at: int, end: int) -> bool:
+        name = ".".join(str(self.values[i]) for i in range(at, end + 1, 2)).lower()
+        return name in ex.FUNCTIONS or self.values[at].lower() in _NAMESPACES or end - at >= 2
+
+    def sub_query(self, word: str) -> ex.Expression:
+        self.at += 2
+        self.deeper()
+        if self.marks[self.at] == "(" or (self.kinds[self.at] in ("word", "name") and self.marks[self.at + 1] == "="):
+            # A pattern alone.
+            position = self.starts[self.at]
+            patterns = [self.path_pattern()]
+            while self.mark(","):
+                patterns.append(self.path_pattern())
+            where = self.expression() if self.word("where") else None
+            query = tree.Query((tree.Single((tree.Match(tuple(patterns), where, False, position),)),))
+        else:
+            query = self.query(nested=True)
+        self.depth -= 1
+        self.need("}")
+        if word == "collect":
+            for part in query.parts:
+                last = part.clauses[-1]
+                if not isinstance(last, tree.Projection) or last.star or len(last.items) != 1:
+                    self.refuse("COLLECT { } needs a RETURN of one column", self.starts[self.at - 1])
+        return tree.SubQuery(word, query)  # type: ignore[arg-type]
+
+    def call_of(self, at: int, end: int) -> ex.Expression:
+        """A function, from its name on."""
+        written = ".".join(str(self.values[i]) for i in range(at, end + 1, 2))
+        name = written.lower()
+        self.at = end + 2
+        span = (self.starts[at], self.ends[end])
+        if name in _SPECIAL:
+            special: Callable[[str], ex.Expression] = getattr(self, _SPECIAL[name])
+            return special(name)
+        distinct = self.word("distinct")
+        if name == "count" and self.mark("*"):
+            self.need(")")
+            return tree.Aggregate("count")
+        arguments: list[ex.Expression] = []
+        if not self.mark(")"):
+            arguments.append(self.expression())
+            while self.mark(","):
+                arguments.append(self.expression())
+            self.need(")")
+        if name in tree.AGGREGATES:
+            wanted = 2 if name.startswith("percentile") else 1
+            if len(arguments) != wanted:
+                self.refuse(
+                    f"{written}() takes {wanted} argument{'s' if wanted > 1 else ''}, not {len(arguments)}", span[0], end=span[1]
+                )
+            return tree.Aggregate(name, arguments[0], distinct, arguments[1] if wanted == 2 else None)
+        name = _ALIASES.get(name, name)
+        signature = ex.FUNCTIONS.get(name)
+        if signature is None or name.startswith("group_") or name in ("path", "merged"):
+            if name.startswith(("apoc.", "gds.", "db.", "dbms.")):
+                self.refuse(f"{written}() is a function of a plug-in or server, which are not supported", span[0], end=span[1])
+            raise UnknownNameError("function", written, candidates=nearest(name, [*ex.FUNCTIONS, *tree.AGGREGATES]), span=span)
+        if distinct:
+            self.refuse(f"DISTINCT is for aggregates, which {written}() is not", span[0], end=span[1])
+        if not signature.takes(len(arguments)):
+            most = signature.least if signature.most == -1 else signature.most
+            count = (
+                f"{signature.least}"
+                if most == signature.least
+                else f"{signature.least} to {most}"
+                if most
+                else f"{signature.least} or more"
+            )
+            self.refuse(f"{written}() takes {count} arguments, not {len(arguments)}", span[0], end=span[1])
+        if name == "properties":
+            return tree.AllProperties(arguments[0])
+        return ex.Call(name, tuple(arguments))
+
+    def quantified(self, name: str) -> ex.Expression:
+        variable = self.variable()
+        if not self.word("in"):
+            self.expected("IN", hint=f"{name}(x IN list WHERE condition)")
+        items = self.expression()
+        if not self.word("where"):
+            self.expected("WHERE", hint=f"{name}(x IN list WHERE condition)")
+        where = self.expression()
+        self.need(")")
+        return ex.Quantified(name, variable, items, where)  # type: ignore[arg-type]
+
+    def reduced(self, name: str) -> ex.Expression:
+        accumulator = self.variable()
+        self.need("=")
+        initial = self.expression()
+        self.need(",")
+        variable = self.variable()
+        if not self.word("in"):
+            self.expected("IN", hint="reduce(sum = 0, x IN list | sum + x)")
+        items = self.expression()
+        self.need("|")
+        result = self.expression()
+        self.need(")")
+        return ex.Reduce(accumulator, initial, variable, items, result)
+
+    def exists(self, name: str) -> ex.Expression:
+        """`exists(n.name)` and `exists((n)-->())`."""
+        inner = self.expression()
+        self.need(")")
+        if isinstance(inner, tree.PatternTest):
+            return tree.SubQuery("exists", tree.Query((tree.Single((tree.Match((inner.pattern,)),)),)))
+        return ex.Not(ex.IsNull(inner))
+
+    def trimmed(self, name: str) -> ex.Expression:
+        """`trim(x)`, `trim(BOTH "x" FROM y)`."""
+        if self.words[self.at] in ("both", "leading", "trailing") and self.kinds[self.at + 1] in ("string", "word", "parameter"):
+            side = self.words[self.at]
+            self.at += 1
+            characters = None if self.words[self.at] == "from" else self.expression()
+            if not self.word("from"):
+                self.expected("FROM")
+            value = self.expression()
+            self.need(")")
+            function = {"both": "btrim", "leading": "ltrim", "trailing": "rtrim"}[side]
+            return ex.Call(function, (value,) if characters is None else (value, characters))
+        value = self.expression()
+        self.need(")")
+        return ex.Call("trim", (value,))
+
+    def shortest(self, name: str) -> NoReturn:
+        self.refuse(
+            f"{name}() within an expression is not supported", self.starts[self.at - 2], hint="MATCH p = shortestPath((a)-[*]->(b))"
+        )
+
+
+_COMPARISONS: Final = frozenset(("=", "<>", "<", "<=", ">", ">="))
+_ALIASES: Final = {"ceiling": "ceil", "rels": "relationships", "sdtev": "stdev"}
+_NAMESPACES: Final = frozenset(
+    ("date", "time", "datetime", "localtime", "localdatetime", "duration", "apoc", "gds", "db", "dbms", "point")
+)
+_SPECIAL: Final = {
+    "all": "quantified", "any": "quantified", "none": "quantified", "single": "quantified", "reduce": "reduced",
+    "exists": "exists", "trim": "trimmed", "shortestpath": "shortest", "allshortestpaths": "shortest",
+}  # fmt: skip
+
+
+def _renamed(expression: ex.Expression, old: str, new: str) -> ex.Expression:
+    """An expression with a variable renamed (labels and properties of a relationship)."""
+    return rebuilt(expression, lambda part: ex.Variable(new) if isinstance(part, ex.Variable) and part.name == old else None)
+
+
+def rebuilt(expression: ex.Expression, replace: Callable[[ex.Expression], ex.Expression | None]) -> ex.Expression:
+    """An expression in which `replace` gives another one for some parts (None: the part stays, and is
+    looked into).
+    """
+    other = replace(expression)
+    if other is not None:
+        return other
+    fields: dict[str, Any] = {}
+    slots: tuple[str, ...] = getattr(expression, "__slots__", ())
+    for name in slots:
+        value = getattr(expression, name)
+        made = _rebuilt_field(value, replace)
+        if made is not value:
+            fields[name] = made
+    if not fields:
+        return expression
+    return type(expression)(**{name: fields.get(name, getattr(expression, name)) for name in slots})
+
+
+def _rebuilt_field(value: Any, replace: Callable[[ex.Expression], ex.Expression | None]) -> Any:
+    if isinstance(value, ex.Expression):
+        return rebuilt(value, replace)
+    if isinstance(value, tuple):
+        made = tuple(_rebuilt_field(item, replace) for item in value)
+        return made if any(a is not b for a, b in zip(made, value, strict=True)) else value
+    return value
+
+
+class Parsed:
+    """A text that was read: its query, and where labels, types and keys first occur, by kind and name."""
+
+    __slots__ = ("names", "query")
+
+    def __init__(self, text: str) -> None:
+        if len(text) > LONGEST_TEXT:
+            raise ParseError(f"the query has {len(text):,} characters; at most {LONGEST_TEXT:,} are read")
+        parser = _Parser(text)
+        self.query = parser.whole()
+        self.names = parser.names
+
+
+@lru_cache(maxsize=512)
+def _parse_short(text: str) -> Parsed:
+    return Parsed(text)
+
+
+def parse(text: str) -> Parsed:
+    """Read a query; raises `ParseError`, with the place, for what is none, and for what does more than
+    read. Short texts are kept.
+    """
+    return _parse_short(text) if len(text) <= 4_000 else Parsed(text)

@@ -1,0 +1,317 @@
+"""The patterns of `MATCH` lowered: nodes with labels to sets, relationships to basic patterns, those of any length
+to paths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from condgraph.engine.algebra import AllEntities, ByName, Entities, Solutions, solutions
+from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.errors import PlanError, UnsupportedError
+from condgraph.languages.cypher import tree
+from condgraph.languages.cypher.scope import (
+    NODE,
+    PATH,
+    RELATIONSHIP,
+    RELATIONSHIPS,
+    START,
+    VALUE,
+    Naming,
+    Rows,
+    all_of,
+    conjuncts,
+    mentioned_in,
+)
+
+
+@dataclass(slots=True)
+class _Path:
+    """A relationship of any length between two nodes."""
+
+    pattern: tree.RelationshipPattern
+    subject: str
+    object: str
+    variable: str
+    mode: solutions.PathMode
+    types: tuple[str, ...] | None
+
+
+class Matching:
+    """The patterns of one MATCH over the rows before it."""
+
+    def __init__(self, lowering: Naming, clause: tree.Match, rows: Rows) -> None:
+        self._lowering, self._clause, self._rows = lowering, clause, rows
+        self._before = set(rows.scope)
+        self._statements: list[tuple[solutions.StatementPattern, str, str]] = []
+        self._paths: list[_Path] = []
+        self._nodes: dict[str, None] = {}
+        self._conditions: list[ex.Expression] = []
+        self._nothing = False
+        #: The variables of relationships, and of paths, none of which repeats another.
+        self._edges: list[str] = []
+        self._named: list[tuple[str, list[str]]] = []
+
+    def _declare(self, name: str, kind: str, position: int) -> str:
+        """The variable of a name of the pattern."""
+        rows = self._rows
+        variable = rows.scope.get(name)
+        if variable is None:
+            variable = name if name not in rows.plan.variables else self._lowering.fresh(name)
+            rows.scope[name] = variable
+            rows.types[variable] = kind
+        else:
+            known = rows.types.get(variable, VALUE)
+            if known not in (kind, VALUE):
+                raise PlanError(f"the variable {name!r} is a {known}, and a {kind} here", span=(position, position + 1))
+        return variable
+
+    def rows(self) -> Rows:
+        """The rows that match."""
+        clause, rows = self._clause, self._rows
+        for pattern in clause.patterns:
+            self._read(pattern)
+        plan = self._joined()
+        if self._nothing:
+            # A relationship of a type that the graph does not have.
+            plan = solutions.SliceRows(plan, 0, 0)
+        rows.plan = plan
+        self._extend_paths()
+        for condition in self._conditions:
+            self._lowering.filtered(rows, condition)
+        self._lowering.filtered(rows, clause.where)
+        return rows
+
+    def _read(self, pattern: tree.PathPattern) -> None:
+        rows = self._rows
+        if pattern.variable is not None and pattern.variable in rows.scope:
+            raise PlanError(f"the variable {pattern.variable!r} is there already", span=(pattern.position, pattern.position + 1))
+        ends: list[str] = []
+        for node in pattern.nodes:
+            ends.append(self._declare(node.variable, NODE, node.position))
+            self._nodes[ends[-1]] = None
+            self._conditions.extend(node.conditions)
+        steps: list[str] = []
+        for relationship, left, right in zip(pattern.relationships, ends, ends[1:], strict=False):
+            steps.append(self._relationship(relationship, left, right, pattern))
+        if pattern.variable is not None and pattern.variable in rows.scope:
+            raise PlanError(f"{pattern.variable!r} is both a path and a part of it", span=(pattern.position, pattern.position + 1))
+        if pattern.variable is not None:
+            self._named.append((pattern.variable, [part for pair in zip(ends, [*steps, ""], strict=True) for part in pair][:-1]))
+            rows.scope[pattern.variable] = self._lowering.fresh(pattern.variable)
+            rows.types[rows.scope[pattern.variable]] = PATH
+            rows.nullable.add(rows.scope[pattern.variable])
+
+    def _relationship(self, relationship: tree.RelationshipPattern, left: str, right: str, pattern: tree.PathPattern) -> str:
+        lowering, rows = self._lowering, self._rows
+        name = relationship.variable
+        types = tuple(one for one in relationship.types if lowering.relationship_type(one))
+        impossible = bool(relationship.types) and not types
+        if relationship.length is None and pattern.shortest is None:
+            if name in rows.scope and name not in self._before:
+                raise PlanError(
+                    f"the relationship {name!r} occurs twice in one MATCH", span=(relationship.position, relationship.position + 1)
+                )
+            variable = self._declare(name, RELATIONSHIP, relationship.position)
+            subject, target = (right, left) if relationship.direction == "backward" else (left, right)
+            self._nothing = self._nothing or impossible
+            statement = solutions.StatementPattern(
+                solutions.Variable(subject), types or None, solutions.Variable(target), statement=solutions.Variable(variable),
+                family="relation", undirected=relationship.direction == "either",
+            )  # fmt: skip
+            self._statements.append((statement, left, right))
+            self._edges.append(variable)
+            self._conditions.extend(relationship.conditions)
+            return variable
+        if name in rows.scope:
+            raise UnsupportedError("Cypher", [f"the variable {name!r}, bound before, as a path of several relationships"])
+        if pattern.shortest is not None and (relationship.conditions or self._mentions_path(relationship, pattern)):
+            raise UnsupportedError(
+                "the search for shortest paths", ["conditions about the path or its relationships"],
+                hint="it would find another path: name the types in the pattern, or put WITH between MATCH and WHERE",
+            )  # fmt: skip
+        least, most = relationship.length or (1, 1)
+        path = lowering.fresh()
+        mode: solutions.PathMode = pattern.shortest or "trails"
+        if impossible:
+            # Nothing but the path without a relationship is left.
+            most, self._nothing = (0, self._nothing) if least == 0 else (most, True)
+        if most is not None and least > most:
+            self._nothing = True
+            least = most
+        found = _Path(replace(relationship, length=(least, most)), left, right, path, mode, types or None)
+        self._paths.append(found)
+        self._edges.append(f"*{path}")
+        rows.types[path] = PATH
+        if name[0] != " ":
+            rows.scope[name] = lowering.fresh(name)
+            rows.types[rows.scope[name]] = RELATIONSHIPS
+        if relationship.conditions:
+            rows.scope[f" {path}"] = path
+            items = ex.Call("relationships", (ex.Variable(f" {path}"),))
+            self._conditions.append(ex.Quantified("all", relationship.item, items, all_of(relationship.conditions)))
+        return path
+
+    def _mentions_path(self, relationship: tree.RelationshipPattern, pattern: tree.PathPattern) -> bool:
+        mentioned: dict[str, None] = {}
+        mentioned_in(self._clause.where, mentioned)
+        return relationship.variable in mentioned or (pattern.variable is not None and pattern.variable in mentioned)
+
+    # -- joins -------------------------------------------------------------------------------------
+
+    def _joined(self) -> Solutions:
+        """The rows before, the relationships and the paths, joined along what they share."""
+        rows = self._rows
+        bound = set(rows.plan.variables)
+        nulls = [name for name in (*self._nodes, *self._edges) if name in rows.nullable and name in bound]
+        plan: Solutions | None = solutions.BoundRows(rows.plan, tuple(nulls)) if nulls else rows.plan
+        rows.nullable.difference_update(nulls)
+        if plan is START or (isinstance(plan, solutions.Pattern) and not plan.variables):
+            plan = None
+        parts = self._components()
+        paths = list(self._paths)
+        fixed: list[set[str]] = []
+        while parts or paths:
+            known = set() if plan is None else set(plan.variables)
+            path = next((one for one in paths if one.subject in known or one.object in known), None)
+            part = next((one for one in parts if known.intersection(one[1])), None)
+            if part is not None and (path is None or part[2]):
+                parts.remove(part)
+                plan = self._join(plan, part[0])
+                fixed.append(set(part[2]))
+                continue
+            if path is not None:
+                paths.remove(path)
+                plan = self._follow(plan, path)
+                continue
+            if parts:
+                # Nothing is shared: the product, of what has relationships first.
+                part = next((one for one in parts if one[2]), parts[0])
+                parts.remove(part)
+                plan = self._join(plan, part[0])
+                fixed.append(set(part[2]))
+                continue
+            plan = self._follow(plan, paths.pop(0))
+        if plan is None:
+            return START
+        return self._different(plan, fixed)
+
+    @staticmethod
+    def _join(plan: Solutions | None, part: Solutions) -> Solutions:
+        return part if plan is None else solutions.Join(plan, part)
+
+    def _follow(self, plan: Solutions | None, path: _Path) -> Solutions:
+        least, most = path.pattern.length or (1, 1)
+        hop = solutions.Hop(path.types, path.pattern.direction)
+        return solutions.Path(
+            plan, solutions.Variable(path.subject), (hop,), solutions.Variable(path.object), least, most, path.mode,
+            solutions.Variable(path.variable),
+        )  # fmt: skip
+
+    def _components(self) -> list[tuple[Solutions, set[str], list[str]]]:
+        """The relationships that hang together, as one pattern each, and the nodes alone: with their nodes and the
+        variables of their relationships.
+        """
+        groups: list[tuple[list[solutions.StatementPattern], set[str], list[str]]] = []
+        for statement, left, right in self._statements:
+            assert statement.statement is not None
+            mine = ([statement], {left, right}, [statement.statement.name])
+            for group in [one for one in groups if one[1] & mine[1]]:
+                groups.remove(group)
+                mine = (group[0] + mine[0], group[1] | mine[1], group[2] + mine[2])
+            groups.append(mine)
+        result: list[tuple[Solutions, set[str], list[str]]] = []
+        labels = self._labels()
+        for statements, nodes, edges in groups:
+            members = tuple(
+                solutions.MembershipPattern(solutions.Variable(node), concept)
+                for node in sorted(nodes)
+                for concept, _ in labels.get(node, ())
+                if concept is not None
+            )
+            plan: Solutions = solutions.Pattern(tuple(statements), members, different=len(statements) > 1)
+            for node in sorted(nodes):
+                for concept, entities in labels.get(node, ()):
+                    if concept is None:
+                        plan = solutions.Join(solutions.EntityRows(node, entities), plan)
+            result.append((plan, nodes, edges))
+        connected = {node for _, nodes, _ in groups for node in nodes}
+        # A node at the end of a path is found by that.
+        reached = {end for path in self._paths for end in (path.subject, path.object)}
+        # Of a path without relationships it is any node.
+        starts = {path.subject for path in self._paths if path.pattern.length is not None and path.pattern.length[0] == 0}
+        for node in self._nodes:
+            if node in connected:
+                continue
+            sets = [entities for _, entities in labels.get(node, ())]
+            if not sets and (node in self._rows.plan.variables or node in reached - starts):
+                continue
+            entities = sets[0] if sets else self._every()
+            plan = solutions.EntityRows(node, entities)
+            for more in sets[1:]:
+                plan = solutions.Join(plan, solutions.EntityRows(node, more))
+            result.append((plan, {node}, []))
+        return result
+
+    @staticmethod
+    def _every() -> Entities:
+        return AllEntities()
+
+    def _labels(self) -> dict[str, list[tuple[Entities | None, Entities]]]:
+        """The sets that nodes have to be in by their labels, which are then no conditions any more: the concepts, if
+        it is concepts alone, and the entities.
+        """
+        lowering, rest = self._lowering, []
+        found: dict[str, list[tuple[Entities | None, Entities]]] = {}
+        for condition in (part for one in self._conditions for part in conjuncts(one)):
+            if isinstance(condition, ex.HasConcept) and isinstance(condition.of, ex.Variable):
+                variable = self._rows.scope.get(condition.of.name)
+                if variable in self._nodes and self._rows.types.get(variable) == NODE:
+                    names = [name for name in condition.names if lowering.label(name)]
+                    if names:
+                        only = all(lowering.schema.has_concept(name) for name in names)
+                        assert variable is not None
+                        found.setdefault(variable, []).append((ByName(tuple(names)) if only else None, lowering.label_set(names)))
+                    else:
+                        self._nothing = True
+                    continue
+            rest.append(condition)
+        self._conditions = rest
+        return found
+
+    def _different(self, plan: Solutions, fixed: list[set[str]]) -> Solutions:
+        """Drop rows in which a relationship repeats; within one pattern none does."""
+        edges = self._edges
+        for at, one in enumerate(edges):
+            for other in edges[at + 1 :]:
+                if any(one in group and other in group for group in fixed):
+                    continue
+                plan = solutions.Filter(plan, _apart(one, other, self._lowering.fresh()))
+        return plan
+
+    def _extend_paths(self) -> None:
+        rows = self._rows
+        for path in self._paths:
+            name = path.pattern.variable
+            if name[0] != " ":
+                rows.plan = solutions.Extend(rows.plan, rows.scope[name], ex.Call("relationships", (ex.Variable(path.variable),)))
+        known = {path.variable for path in self._paths}
+        for name, parts in self._named:
+            if len(parts) == 3 and parts[1] in known:
+                value: ex.Expression = ex.Variable(parts[1])
+            else:
+                steps = [ex.Call("relationships", (ex.Variable(part),)) if part in known else ex.Variable(part) for part in parts]
+                value = ex.Call("path", tuple(steps))
+            rows.plan = solutions.Extend(rows.plan, rows.scope[name], value)
+
+
+def _apart(one: str, other: str, item: str) -> ex.Expression:
+    """Whether two relationships, or paths (with a star before their variable), share no relationship."""
+    if one[0] == "*" and other[0] == "*":
+        within = ex.In(ex.Variable(item), ex.Call("relationships", (ex.Variable(other[1:]),)))
+        return ex.Quantified("none", item, ex.Call("relationships", (ex.Variable(one[1:]),)), within)
+    if one[0] == "*":
+        one, other = other, one
+    if other[0] == "*":
+        return ex.Not(ex.In(ex.Variable(one), ex.Call("relationships", (ex.Variable(other[1:]),))))
+    return ex.Comparison("<>", ex.Variable(one), ex.Variable(other))

@@ -1,0 +1,44 @@
+"""Cypher queries with parameters, which Cypher has itself: `$name` stands for a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from condgraph.languages.cypher import tree
+from condgraph.languages.cypher.parse import parse
+from condgraph.languages.parameters import Given, in_order
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A query with the values of its parameters."""
+
+    text: str
+    parameters: Mapping[str, Any]
+
+
+class CypherTemplate:
+    """A query that was read. Reading one raises as `parse`."""
+
+    language: ClassVar[str] = "cypher"
+
+    def __init__(self, program: Any) -> None:
+        self._text = program if isinstance(program, str) else str(program)
+        names: list[str] = []
+        stack: list[Any] = [parse(self._text).query]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, tree.Parameter):
+                names.append(item.name)
+            elif isinstance(item, tuple):
+                stack.extend(reversed(item))
+            elif hasattr(item, "__dataclass_fields__"):
+                stack.extend(getattr(item, name) for name in reversed(list(item.__dataclass_fields__)))
+        self.parameters = in_order(names)
+        self.entities: frozenset[str] = frozenset()
+
+    def bind(self, values: Mapping[str, Given]) -> BoundQuery:
+        """The query with these values."""
+        return BoundQuery(self._text, {name: value.value for name, value in values.items()})

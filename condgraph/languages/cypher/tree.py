@@ -1,0 +1,195 @@
+"""The tree of a Cypher query: clauses, patterns, and the expressions that only a query has.
+
+Other expressions are the records of `engine.algebra.expressions`. Nodes and relationships without a
+variable have one that begins with a space, which nobody can write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from condgraph.engine.algebra.expressions import Expression
+
+#: The functions over the rows of a group.
+AGGREGATES = frozenset(("count", "sum", "avg", "min", "max", "collect", "stdev", "stdevp", "percentilecont", "percentiledisc"))
+
+# -- Expressions -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Expression):
+    """`$name`: a value that is given with the query."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Expression):
+    """An aggregate of the rows of a group; `count` without `of` counts rows."""
+
+    function: str
+    of: Expression | None = None
+    distinct: bool = False
+    argument: Expression | None = None
+
+    def parts(self) -> tuple[Expression, ...]:
+        """The expressions that it takes."""
+        return tuple(part for part in (self.of, self.argument) if part is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class SubQuery(Expression):
+    """`EXISTS { }`, `COUNT { }` or `COLLECT { }`."""
+
+    kind: Literal["exists", "count", "collect"]
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class PatternTest(Expression):
+    """A pattern where a truth value is expected: whether it matches."""
+
+    pattern: PathPattern
+
+
+@dataclass(frozen=True, slots=True)
+class PatternComprehension(Expression):
+    """`[(n)-->(m) WHERE ... | m.name]`."""
+
+    pattern: PathPattern
+    where: Expression | None
+    result: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class AllProperties(Expression):
+    """`n {.*}`: the properties of a variable as a map."""
+
+    of: Expression
+
+    def parts(self) -> tuple[Expression, ...]:
+        """The expressions that it takes."""
+        return (self.of,)
+
+
+# -- Patterns ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodePattern:
+    """`(n:Person {name: "Keanu"} WHERE ...)`: its variable, and conditions about it."""
+
+    variable: str
+    conditions: tuple[Expression, ...] = ()
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RelationshipPattern:
+    """`-[r:ACTED_IN*1..3 {role: "Neo"}]->`: `types` are alternatives (empty: any), `length` the bounds of
+    a path (None: one relationship). The conditions are about `variable`, of a path about each of its
+    relationships, bound to `item`.
+    """
+
+    variable: str
+    types: tuple[str, ...] = ()
+    direction: Literal["forward", "backward", "either"] = "either"
+    length: tuple[int, int | None] | None = None
+    conditions: tuple[Expression, ...] = ()
+    item: str = ""
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """Nodes, with a relationship between each two of them."""
+
+    nodes: tuple[NodePattern, ...]
+    relationships: tuple[RelationshipPattern, ...] = ()
+    variable: str | None = None
+    shortest: Literal["shortest", "all shortest"] | None = None
+    position: int = 0
+
+
+# -- Clauses -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """`MATCH` and `OPTIONAL MATCH`."""
+
+    patterns: tuple[PathPattern, ...]
+    where: Expression | None = None
+    optional: bool = False
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unwind:
+    """`UNWIND list AS x`."""
+
+    items: Expression
+    variable: str
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A column of `WITH` or `RETURN`: its expression and name, and whether `AS` gave it that."""
+
+    value: Expression
+    name: str
+    named: bool
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A key of `ORDER BY`."""
+
+    value: Expression
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """`WITH` and `RETURN`; `star` takes the variables that there are."""
+
+    items: tuple[Item, ...]
+    star: bool = False
+    distinct: bool = False
+    order: tuple[Order, ...] = ()
+    skip: Expression | None = None
+    limit: Expression | None = None
+    where: Expression | None = None
+    final: bool = False
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`CALL { }`; `imports` are the variables that it takes, None those of a `WITH` that it begins with."""
+
+    query: Query
+    imports: tuple[str, ...] | None = None
+    optional: bool = False
+    position: int = 0
+
+
+Clause: TypeAlias = Match | Unwind | Projection | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """The clauses of a query without `UNION`."""
+
+    clauses: tuple[Clause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Parts with `UNION` between them; `every` keeps repeated rows (`UNION ALL`)."""
+
+    parts: tuple[Single, ...]
+    every: bool = False

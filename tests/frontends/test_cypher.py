@@ -1,0 +1,264 @@
+"""Cypher in process: rows checked by hand, evidence that proves them, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph import Graph
+from condgraph.engine.errors import CondgraphError, OptionError, ParseError, PlanError, UnknownNameError, UnsupportedError
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement, Subclass
+from condgraph.engine.values import Quantity, Time
+from condgraph.languages.registry import detect
+
+
+def films() -> list[Item]:
+    """People, films, and a cyclic line of cities; heights have a unit, ratings are not all whole."""
+    items: list[Item] = [Entity(name, name, EntityKind.CONCEPT) for name in ("person", "actor", "film", "city")]
+    items += [Subclass("actor", "person")]
+    people = {"keanu": ("Keanu", "actor", 1964), "carrie": ("Carrie-Anne", "actor", 1967), "lana": ("Lana", "person", 1965)}
+    for ident, (name, concept, born) in people.items():
+        items += [Entity(ident, name), Member(ident, concept), Statement(ident, "born", Time.year(born))]
+    for ident, title, rating, released in (("m1", "The Matrix", 8.7, 1999), ("m2", "Speed", 7, 1994), ("m3", "Bound", 7.3, 1996)):
+        items += [Entity(ident, title), Member(ident, "film"), Statement(ident, "title", title)]
+        items += [Statement(ident, "rating", Quantity(rating)), Statement(ident, "released", Quantity(released))]
+    items += [
+        Statement("keanu", "acted in", Ref("m1"), (("role", "Neo"), ("year", Quantity(1999)))),
+        Statement("keanu", "acted in", Ref("m2"), (("role", "Jack"), ("year", Quantity(1994)))),
+        Statement("carrie", "acted in", Ref("m1"), (("role", "Trinity"),)),
+        Statement("lana", "directed", Ref("m1")),
+        Statement("lana", "directed", Ref("m3")),
+        Statement("keanu", "height", Quantity(186, "cm")),
+        Statement("carrie", "height", Quantity(174, "cm")),
+        Statement("m1", "colour", "true"),
+        Statement("m3", "colour", "false"),
+    ]
+    for start, end in (("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")):
+        items.append(Statement(start, "road", Ref(end)))
+    return items + [Member(name, "city") for name in "abcd"]
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    made = condgraph.open()
+    made.add(films())
+    return made
+
+
+def plain(value: Any) -> Any:
+    """A cell without the types of entities and quantities."""
+    if isinstance(value, Entity):
+        return value.id
+    if isinstance(value, Quantity):
+        return value.number if value.unit == "1" else str(value)
+    if isinstance(value, Time):
+        return str(value)
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    return {key: plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+#: Queries with their rows; in the order of ORDER BY, or in the fixed order of rows.
+ROWS: list[tuple[str, list[list[Any]]]] = [
+    (
+        "MATCH (p:person)-[:`acted in`]->(f) RETURN p.name, f.title",
+        [["Carrie-Anne", "The Matrix"], ["Keanu", "Speed"], ["Keanu", "The Matrix"]],
+    ),
+    ("MATCH (p:actor) RETURN count(*) AS n", [[2]]),
+    ("MATCH (p) WHERE p:person RETURN p.name AS n ORDER BY n DESC", [["Lana"], ["Keanu"], ["Carrie-Anne"]]),
+    ("MATCH (p {name: 'Keanu'})-[r:`acted in` {role: 'Neo'}]->(f) RETURN f.title, r.year", [["The Matrix", 1999]]),
+    ("MATCH (p:person) WHERE p.born > 1964 RETURN p.name ORDER BY p.name", [["Carrie-Anne"], ["Lana"]]),
+    ("MATCH (p:person) WHERE p.born < date('1965-06-01') RETURN p.name", [["Keanu"]]),
+    ("MATCH (p:person) WHERE p.height > 180 RETURN p.name", [["Keanu"]]),
+    ("MATCH (p:person) WHERE p.height > quantity('180 cm') RETURN p.height", [["186 cm"]]),
+    ("MATCH (p:person) WHERE p.height IS NULL RETURN p.name", [["Lana"]]),
+    ("MATCH (p:person) WHERE NOT p.height > 180 RETURN p.name", [["Carrie-Anne"]]),
+    ("MATCH (f:film) RETURN f.rating / 2 AS half ORDER BY half", [[3.5], [3.65], [4.35]]),
+    ("MATCH (f:film) RETURN f.released / 1000 AS n LIMIT 1", [[1]]),
+    ("MATCH (f:film {colour: true}) RETURN f.title", [["The Matrix"]]),
+    ("MATCH (f:film) RETURN avg(f.rating) AS a, min(f.released) AS b, sum(f.released) AS c", [[23 / 3, 1994, 5989]]),
+    (
+        "MATCH (p:person) OPTIONAL MATCH (p)-[:directed]->(f) RETURN p.name AS n, collect(f.title) AS t ORDER BY n",
+        [["Carrie-Anne", []], ["Keanu", []], ["Lana", ["Bound", "The Matrix"]]],
+    ),
+    ("MATCH (p:person) WHERE EXISTS { (p)-[:directed]->() } RETURN p.name", [["Lana"]]),
+    ("MATCH (p:person) WHERE NOT (p)-[:directed]->() RETURN p.name ORDER BY p.name", [["Carrie-Anne"], ["Keanu"]]),
+    (
+        "MATCH (p:person) RETURN p.name AS n, COUNT { (p)-[:`acted in`]->() } AS c ORDER BY n",
+        [["Carrie-Anne", 1], ["Keanu", 2], ["Lana", 0]],
+    ),
+    (
+        "MATCH (p:actor) RETURN p.name AS n, [(p)-[r:`acted in`]->(f) WHERE f.released > 1995 | r.role] AS roles ORDER BY n",
+        [["Carrie-Anne", ["Trinity"]], ["Keanu", ["Neo"]]],
+    ),
+    (
+        "MATCH (p:actor) CALL (p) { MATCH (p)-->(f:film) RETURN f.title AS t ORDER BY t LIMIT 1 } RETURN p.name, t",
+        [["Carrie-Anne", "The Matrix"], ["Keanu", "Speed"]],
+    ),
+    (
+        "MATCH (p:person) CALL { WITH p MATCH (p)-[:directed]->(f) RETURN count(f) AS c } RETURN p.name AS n, c ORDER BY n",
+        [["Carrie-Anne", 0], ["Keanu", 0], ["Lana", 2]],
+    ),
+    (
+        "MATCH (p:actor) RETURN COLLECT { MATCH (p)-->(f:film) RETURN f.released ORDER BY f.released DESC } AS l ORDER BY p.name",
+        [[[1999]], [[1999, 1994]]],
+    ),
+    ("MATCH (a:city)-[:road*2]->(b) RETURN a, b", [["a", "c"], ["b", "a"], ["b", "d"], ["c", "b"]]),
+    (
+        "MATCH p = (x:city)-[:road*1..4]->(b:city) WHERE x.name = 'a' RETURN b, length(p) AS n ORDER BY n, b.name",
+        [["b", 1], ["c", 2], ["a", 3], ["d", 3]],
+    ),
+    ("MATCH p = (x:city)-[:road]->{2,3}(b) WHERE x.name = 'b' RETURN b, length(p) AS n", [["a", 2], ["b", 3], ["d", 2]]),
+    (
+        "MATCH p = shortestPath((x:city {name: 'a'})-[:road*]->(y:city {name: 'd'})) RETURN [n IN nodes(p) | n.name] AS l",
+        [[["a", "b", "c", "d"]]],
+    ),
+    ("MATCH (a)-[r:road]->(b)-[s:road]->(c)-[t:road]->(a) RETURN count(*) AS n", [[3]]),
+    ("MATCH (a:city)--(b) WHERE a.name = 'c' RETURN b ORDER BY b.name", [["a"], ["b"], ["d"]]),
+    ("UNWIND [3, 1, null, 2] AS x RETURN x ORDER BY x DESC", [[None], [3], [2], [1]]),
+    ("UNWIND [1, 2, 3] AS x WITH x WHERE x > 1 RETURN sum(x) AS s, collect(x * 2) AS l", [[5, [4, 6]]]),
+    ("UNWIND [1, 2] AS x RETURN x UNION UNWIND [2, 3] AS x RETURN x", [[1], [2], [3]]),
+    ("UNWIND [1, 2] AS x RETURN x UNION ALL UNWIND [2, 3] AS x RETURN x", [[1], [2], [2], [3]]),
+    (
+        "RETURN null = null AS a, null <> 1 AS b, true OR null AS c, false AND null AS d, NOT null AS e",
+        [[None, None, True, False, None]],
+    ),
+    ("RETURN 7 / 2 AS a, 7.0 / 2 AS b, -7 % 3 AS c, 2 ^ 3 AS d", [[3, 3.5, -1, 8.0]]),
+    (
+        "RETURN CASE 3 WHEN 1, 2 THEN 'low' WHEN 3 THEN 'three' ELSE 'high' END AS a, reduce(s = 0, x IN [1, 2] | s + x) AS b",
+        [["three", 3]],
+    ),
+    (
+        "RETURN [x IN range(1, 5) WHERE x % 2 = 1 | x * x] AS a, [1, 2, 3][-1] AS b, [1, 2, 3][1..] AS c, {k: 1}.k AS d",
+        [[[1, 9, 25], 3, [2, 3], 1]],
+    ),
+    (
+        "RETURN date('2024-02-28') + duration('P2D') AS a, duration.between(date('2024-01-01'), date('2024-03-01')).months AS b",
+        [["2024-03-01", 2]],
+    ),
+    (
+        "RETURN any(x IN [1, null] WHERE x = 2) AS a, all(x IN [] WHERE x) AS b, single(x IN [1, 2] WHERE x = 1) AS c",
+        [[None, True, True]],
+    ),
+    (
+        "RETURN 'abc' STARTS WITH 'a' AS a, 'abc' =~ 'a.c' AS b, 1 IN [1, null] AS c, 2 IN [1, null] AS d",
+        [[True, True, True, None]],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "rows"), ROWS, ids=lambda case: case if isinstance(case, str) else "")
+def test_rows_are_those_of_cypher_and_proved(graph: Graph, text: str, rows: list[list[Any]]) -> None:
+    answer = graph.query(text)
+    assert answer.language == "cypher"
+    assert [plain(row if isinstance(row, tuple) else (row,)) for row in answer.values] == rows
+    assert answer.check(), answer.check()
+
+
+def test_types_of_numbers_are_kept(graph: Graph) -> None:
+    ((first, second, third),) = graph.cypher("RETURN 1 AS a, 1.0 AS b, [1, 1.0] AS c").values
+    assert [type(item) for item in (first, second, *third)] == [int, float, int, float]
+    assert [type(row[0]) for row in graph.cypher("UNWIND [4, 4.0] AS x RETURN x / 2 AS y").values] == [int, float]
+
+
+def test_parameters_are_values_and_never_text(graph: Graph) -> None:
+    text = "MATCH (p:person) WHERE p.name = $name RETURN p.name AS n"
+    assert graph.cypher(text, {"name": "Keanu"}).texts == ["Keanu"]
+    assert graph.cypher(text, {"name": "' OR true //"}).texts == []
+    assert graph.cypher("UNWIND $rows AS r RETURN r.a AS a", {"rows": [{"a": 1}, {"a": None}]}).values == [(1,), (None,)]
+    prepared = graph.prepare(text)
+    assert [prepared(name=name).texts for name in ("Lana", "Keanu")] == [["Lana"], ["Keanu"]]
+    with pytest.raises(OptionError, match="the parameter \\$name is not given"):
+        graph.cypher(text)
+
+
+def test_limits_traces_and_tables_are_those_of_any_answer(graph: Graph) -> None:
+    answer = graph.cypher("MATCH (f:film) RETURN f.title AS title, f.released AS year ORDER BY year", limit=2)
+    assert answer.columns == ("title", "year")
+    assert [row[0] for row in answer.values] == ["Speed", "Bound"]
+    assert "1 more value is not shown (limit 2)" in answer.warnings
+    assert [step.function for step in answer.trace] == ["MATCH", "RETURN"]
+    assert answer.to_arrow().column_names == ["title", "year"]
+    assert "f.title" not in graph.explain("MATCH (f:film) RETURN f")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("MATCH (n:persn) RETURN n", "unknown label 'persn' (at character 10); nearest: 'person'"),
+        ("MATCH ()-[:acted]->() RETURN 1", "unknown relationship type 'acted' (at character 12); nearest: 'acted in'"),
+        ("MATCH (n:film) WHERE n.titel = 'x' RETURN n", "unknown property 'titel' (at character 24); nearest: 'title'"),
+        ("MATCH ()-[r]->() RETURN r.rolle", "unknown property of relationships 'rolle' (at character 27); nearest: 'role'"),
+        ("RETURN siz([1])", "unknown function 'siz' (at character 8); nearest: 'size'"),
+    ],
+)
+def test_unknown_names_are_errors_or_null_with_a_warning(graph: Graph, text: str, words: str) -> None:
+    with pytest.raises(UnknownNameError) as raised:
+        graph.cypher(text)
+    assert str(raised.value).startswith(words)
+    if "function" not in words:
+        assert any("the graph has no" in warning for warning in graph.cypher(text, on_unknown="empty").warnings)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE (n:film) RETURN n", "MATCH (n) SET n.x = 1 RETURN n", "MATCH (n) DETACH DELETE n",
+        "MATCH (n) REMOVE n:film RETURN n",
+        "MERGE (n:film) RETURN n", "LOAD CSV FROM 'file:///etc/passwd' AS l RETURN l", "FOREACH (x IN [1] | CREATE (n))",
+        "MATCH (n) CALL { CREATE (m) RETURN m } RETURN n", "CALL dbms.components()", "CALL db.labels() YIELD label RETURN label",
+        "MATCH (n) RETURN n; MATCH (m) DELETE m", "DROP INDEX x", "SHOW USERS", "USE other MATCH (n) RETURN n",
+        "CALL { MATCH (n) RETURN n } IN TRANSACTIONS RETURN 1", "RETURN apoc.load.json('http://x') AS x",
+    ],
+)  # fmt: skip
+def test_what_does_more_than_read_is_refused_by_name(graph: Graph, text: str) -> None:
+    with pytest.raises(ParseError) as raised:
+        graph.query(text, language="cypher")
+    assert raised.value.span is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("MATCH (n) RETURN m", PlanError), ("MATCH (n)-[n]->() RETURN n", PlanError), ("RETURN 1 AS a, 2 AS a", PlanError),
+        ("MATCH (n) WITH n.title RETURN 1", PlanError), ("MATCH (n) WHERE count(n) > 1 RETURN n", PlanError),
+        ("MATCH (n) RETURN n.title, n.rating + count(*)", PlanError), ("RETURN 1 LIMIT -1", PlanError),
+        ("RETURN 1 AND 2", PlanError),
+        ("RETURN 1 AS a UNION RETURN 2 AS b", PlanError), ("MATCH (n) RETURN size((n)-->())", PlanError),
+        ("RETURN 1 +", ParseError),
+        ("RETURN 'a", ParseError), ("MATCH (n RETURN n", ParseError), ("RETURN 9223372036854775808", ParseError),
+        ("RETURN 1 / 0", PlanError),
+        ("RETURN '" + "a" * 30 + "' =~ '(a+)+b'", PlanError), ("RETURN range(1, 100000000000)", PlanError),
+        ("UNWIND [[1]] AS l RETURN [x IN l WHERE (x)-->()]", UnsupportedError), ("RETURN date('2024-02-30')", CondgraphError),
+    ],
+)  # fmt: skip
+def test_what_means_nothing_is_a_typed_error(graph: Graph, text: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        graph.cypher(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RETURN " + "(" * 100_000, "RETURN " + "[" * 100_000, "RETURN " + "NOT " * 100_000 + "true", "MATCH " + "(a)-->" * 50_000,
+        "RETURN " + "1 + " * 100_000 + "1",
+        "RETURN " + "[x IN " * 5_000, "'" * 999_999, "x" * 2_000_000, "RETURN " + "-" * 100_000 + "1",
+        "RETURN " + "CASE WHEN " * 5_000, "RETURN " + "{a: " * 5_000, "MATCH (n) RETURN n." + "a." * 5_000 + "a",
+    ],
+    ids=lambda text: text[:14],
+)  # fmt: skip
+def test_hostile_texts_are_refused_quickly(graph: Graph, text: str) -> None:
+    with pytest.raises(CondgraphError):
+        graph.cypher(text, timeout=5)
+
+
+def test_texts_of_cypher_are_recognised() -> None:
+    for text in (
+        "MATCH (n) RETURN n", "match (n) return n", "// all\nMATCH p = (a)-->(b) RETURN p", "UNWIND [1] AS x RETURN x",
+        "RETURN 1 AS x",
+        "WITH 1 AS x RETURN x", "OPTIONAL MATCH (n) RETURN n", "CALL { RETURN 1 AS x } RETURN x", "CREATE (n) RETURN n",
+    ):  # fmt: skip
+        assert detect(text) == "cypher"
+    assert detect("Find(Nepal) QueryName()") == "kopl"
