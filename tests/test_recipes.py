@@ -23,7 +23,7 @@ def examples() -> dict[str, list[str]]:
 
 
 def test_recipes_have_examples() -> None:
-    assert {"Recipe: KoPL function", "Recipe: command", "Recipe: loader"} <= set(examples())
+    assert {"Recipe: KoPL function", "Recipe: command", "Recipe: loader", "Recipe: operator"} <= set(examples())
 
 
 @pytest.mark.parametrize("trailer", examples())

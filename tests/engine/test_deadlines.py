@@ -179,6 +179,7 @@ PLANS: dict[type, list[alg.Node]] = {
     alg.Sum: [alg.Sum(MIX)],
     alg.Mean: [alg.Mean(objects("size"))],
     alg.Median: [alg.Median(objects("size")), alg.Median(MIX)],
+    alg.Deviation: [alg.Deviation(objects("size")), alg.Deviation(MIX)],
     alg.AnySatisfies: [alg.AnySatisfies(MIX, alg.Compare(">", "n"))],
     alg.Exists: [alg.Exists(facts("size"))],
     alg.Group: [GROUPS, replace(grouped("size", "top"), keys=())],

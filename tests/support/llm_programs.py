@@ -36,7 +36,7 @@ YEARS = (1998, 1999, 2000, 2003, 2005, 2010)
 LITERALS = (*PLAYERS, *TEAMS, *PLACES, "boss", "clerk", "10", "5", "0", "70 kg", "2003", "1999", "2003-03-08", "highest", "most")
 FUNCTIONS_OF_ONE = (
     *("count", "sum", "mean", "median", "max", "min", "most", "least", "previous_row", "next_row", "row_number", "first", "last"),
-    *("sort", "unique", "set_negation", "extract_year", "is_empty", "exists", "round", "argmax"),
+    *("stdev", "sort", "unique", "set_negation", "extract_year", "is_empty", "exists", "round", "argmax"),
 )
 FUNCTIONS_OF_TWO = (
     *("set_union", "set_intersection", "set_difference", "compare", "difference", "subtract", "add", "divide", "equal", "is_in"),

@@ -146,6 +146,12 @@ ASKED: dict[str, list[tuple[list[str], list[str]]]] = {
             [get("amount", "='10'"), of(1, "amount"), "median(set1='output_of_query2', set2='9007199254740993')"],
             ["4503599627370501.5"],
         ),
+        ([get("amount"), "stdev(set='output_of_query1')"], ["3.3862466931200785"]),
+        ([get("discount"), "stddev_samp('output_of_query1')"], ["20.65338955232288 %"]),
+        ([get("city"), "stdev(set='output_of_query1')"], []),
+        (["stdev(set=['7'])"], []),
+        (["stdev(set=['3', '10', '7', '4'])"], ["3.1622776601683795"]),
+        ([get("amount"), "stdev(set='output_of_query1')", get("amount", ">'output_of_query2'"), count(3)], ["3"]),
         # Where more is done with it, the client finishes.
         ([get("amount"), "median(set='output_of_query1')", get("amount", ">'output_of_query2'"), count(3)], ["3"]),
         ([get("amount"), "median(set='output_of_query1')", "difference(a='output_of_query2', b='10')"], ["6"]),

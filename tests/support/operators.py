@@ -108,6 +108,7 @@ OPERATORS: Final[tuple[Node, ...]] = (
     alg.Sum(AMOUNTS),
     alg.Mean(AMOUNTS),
     alg.Median(AMOUNTS),
+    alg.Deviation(AMOUNTS),
     alg.AnySatisfies(TALL, OVER),
     alg.Exists(KNOWS),
     GROUPED,

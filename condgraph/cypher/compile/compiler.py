@@ -198,6 +198,7 @@ _SCALARS: Final[ScalarTable[Estimates, [], float]] = {
     "Sum": _first,
     "Mean": _first,
     "Median": _first,
+    "Deviation": _first,
     "AnySatisfies": _first,
     "Exists": _first,
 }

@@ -88,6 +88,7 @@ SUPPORT: Final[dict[type[Node] | type[Condition], Support]] = {
     alg.Choose: Support("supported", "where the test is a function of the client, it is lowered"),
     alg.Sum: Support("lowered", "sums are exactly rounded, and a server's depend on the order of rows"),
     alg.Mean: Support("lowered", "means are exactly rounded, and a server's depend on the order of rows"),
+    alg.Deviation: Support("lowered", "deviations are exactly rounded, and a server's are not"),
     alg.Median: Support("last", "the query gives the middle one or two, whose mean the client rounds exactly"),
     **dict.fromkeys(
         (alg.Group, alg.Having, alg.Order, alg.Limit),

@@ -426,6 +426,7 @@ SCALARS: Final[ScalarTable[Compiler, [], tuple[list[str], str]]] = {
     "Sum": None,
     "Mean": None,
     "Median": None,
+    "Deviation": None,
     "AnySatisfies": some,
     "Exists": exists,
 }

@@ -919,6 +919,18 @@ class Median(Scalar):
 
 
 @dataclass(frozen=True, slots=True)
+class Deviation(Scalar):
+    """The sample standard deviation of all numbers of the bag; nothing of fewer than two."""
+
+    needs: ClassVar[Needs] = Needs(whole=("values",))
+    facets: ClassVar[Facets] = Facets(carries=(), strict=("values",), gives="numbers", reads="nothing", warns=ALWAYS)
+    values: Values
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.values,)
+
+
+@dataclass(frozen=True, slots=True)
 class AnySatisfies(Scalar):
     """Whether any value satisfies the test, and how many do."""
 

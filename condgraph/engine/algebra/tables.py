@@ -94,6 +94,7 @@ class ScalarTable(TypedDict, Generic[C, P, R]):
     Sum: Entry[C, operators.Sum, P, R]
     Mean: Entry[C, operators.Mean, P, R]
     Median: Entry[C, operators.Median, P, R]
+    Deviation: Entry[C, operators.Deviation, P, R]
     AnySatisfies: Entry[C, operators.AnySatisfies, P, R]
     Exists: Entry[C, operators.Exists, P, R]
 

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
+from math import isqrt, lcm
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.algebra import AnySatisfies, ArgExtreme, Count, Exists, Extreme, Mean, Median, Mode, Scan, Sum
+from condgraph.engine.algebra import AnySatisfies, ArgExtreme, Count, Deviation, Exists, Extreme, Mean, Median, Mode, Scan, Sum
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.bags import Bag, Part, shown
 from condgraph.engine.execute.conditions import decide, holds
@@ -253,6 +254,25 @@ def middle(numbers: list[Any]) -> Fraction:
     return sum(found, Fraction(0)) / 2
 
 
+def sample_deviation(numbers: list[Any]) -> Fraction:
+    """The sample standard deviation of numbers as they were written, of which there are at least two.
+
+    It is exact where it is rational, otherwise accurate enough to be rounded once.
+    """
+    ratios = mapped(lambda number: exact(number).as_integer_ratio(), numbers)
+    unit = lcm(*{bottom for _, bottom in ratios})
+    whole = mapped(lambda ratio: ratio[0] * (unit // ratio[1]), ratios)
+    size, total = len(whole), sum(whole)
+    squares = sum(number * number for number in watched(whole))
+    variance = Fraction(size * squares - total * total, size * (size - 1) * unit * unit)
+    top, bottom = variance.as_integer_ratio()
+    if (root := Fraction(isqrt(top), isqrt(bottom))) ** 2 == variance:
+        return root
+    bits = 64 + max(0, bottom.bit_length() - top.bit_length() + 1) // 2
+    # The last bit is set for the digits left out, so that no result is halfway between two floats.
+    return Fraction(isqrt((top << 2 * bits) // bottom) | 1, 1 << bits)
+
+
 def _bounded(number: Fraction, of: Callable[[Fraction], Number] = plain) -> Number:
     """A result that can be printed; of an operator, one that cannot is an error."""
     try:
@@ -276,6 +296,15 @@ def mean(run: Run, node: Mean) -> Bag:
 def median(run: Run, node: Median) -> Bag:
     """The median of all numbers; nothing, with a warning, of none."""
     return _of_numbers(run, node, "median", lambda numbers: _bounded(middle(numbers)))
+
+
+def deviation(run: Run, node: Deviation) -> Bag:
+    """The sample standard deviation of all numbers; nothing, with a warning, of fewer than two."""
+    numbers, unit = numbers_of(run, run.values(node.values), "stdev")
+    if len(numbers) < 2:
+        run.warn("the standard deviation of fewer than two numbers is nothing")
+        return _given(run, [])
+    return _given(run, [Quantity(_bounded(sample_deviation(numbers), quotient), unit)])
 
 
 def _of_numbers(run: Run, node: Mean | Median, what: str, of: Callable[[list[Any]], Number]) -> Bag:

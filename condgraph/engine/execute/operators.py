@@ -360,6 +360,7 @@ _SINGLE: Final[ScalarTable[Run, [], Outcome]] = {
     "Sum": aggregates.total,
     "Mean": aggregates.mean,
     "Median": aggregates.median,
+    "Deviation": aggregates.deviation,
     "AnySatisfies": aggregates.some,
     "Exists": aggregates.exists,
 }

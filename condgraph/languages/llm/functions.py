@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from types import MappingProxyType
 from typing import Final
 
-from condgraph.engine.algebra import Mean, Median, Sum
+from condgraph.engine.algebra import Deviation, Mean, Median, Sum
 from condgraph.engine.errors import nearest
 from condgraph.languages.llm.lower import native, tables
 from condgraph.languages.llm.lower.context import Rule
@@ -84,6 +84,13 @@ TABLE: Final = (
         (1, MANY),
         native.total(Median),
         "get_median calculate_median median_value middle_value",
+    ),
+    _row(
+        "stdev",
+        "the sample standard deviation of all",
+        (1, MANY),
+        native.total(Deviation),
+        "std stddev stddev_samp standard_deviation sample_standard_deviation calculate_standard_deviation",
     ),
     _row("max", "the largest", (1, MANY), native.extreme("largest"), "maximum set_max find_max highest largest latest get_max"),
     _row("min", "the smallest", (1, MANY), native.extreme("smallest"), "minimum set_min find_min lowest smallest earliest get_min"),

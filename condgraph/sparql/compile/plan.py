@@ -73,6 +73,7 @@ SUPPORT: Final[dict[type[Node], str]] = {
     alg.Mode: _BAG,
     alg.Sum: "lowered: sums are exactly rounded, which no store's are",
     alg.Mean: "lowered: means are exactly rounded, which no store's are",
+    alg.Deviation: "lowered: SPARQL has no square roots",
     alg.Median: "lowered: SPARQL has no place in an order, and its means are not exactly rounded",
     alg.Group: "lowered: sums are exactly rounded, and in each group the most frequent unit counts",
     alg.Having: _TABLE,

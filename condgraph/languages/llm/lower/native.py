@@ -18,6 +18,7 @@ from condgraph.engine.algebra import (
     Condition,
     Constants,
     Count,
+    Deviation,
     Direction,
     Distinct,
     Entities,
@@ -444,7 +445,7 @@ def _bag_of_all(lowering: Lowering, call: Application) -> Result:
     return Result(Concat(parts), model.table, model.sources, model.column, model.kinds, led, carried=carried)
 
 
-def total(kind: type[Sum] | type[Mean] | type[Median]) -> Rule:
+def total(kind: type[Sum | Mean | Median | Deviation]) -> Rule:
     """An aggregate of numbers."""
 
     def rule(lowering: Lowering, call: Application) -> Result:
