@@ -214,8 +214,8 @@ Relate(relation, forward) goes from subject to object, backward from object to s
 
 Tables: `table` puts the rows that a program gives into groups, sums up, tests, orders and cuts:
 group by country show count(), max(height) having count() > 1 order by count() desc limit 3
-Sums: count, sum, mean, median, min, max, values, top(n, x). Paths: country.capital; ^country goes backward. Without `group by`
-there is a row for each: show name, height
+Sums: count, sum, mean, median, stdev, min, max, values, top(n, x). Paths: country.capital; ^country goes backward.
+Without `group by` there is a row for each: show name, height
 Parameters: write $name for a name or a value, and give it in `parameters`; nothing in it has to be quoted.
 Logical query: ?x : exists ?v. award("Nobel", ?v) and born(?v, ?x) and not capital(?x, "France")
 Pattern, for `match` (names may be misspelled, directions guessed): (UNKNOWN film 1) -[directed by]-> (Clint Eastwood)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from tests.support.graphs import Pick
 from tests.support.programs import typo
 
-SUMS: Final = ("count", "sum", "mean", "median", "min", "max", "values", "count(distinct", "top(2,", "bottom(1,")
+SUMS: Final = ("count", "sum", "mean", "median", "stdev", "min", "max", "values", "count(distinct", "top(2,", "bottom(1,")
 OPERATORS: Final = ("=", "!=", "<", ">", "<=", ">=")
 LITERALS: Final = ("1", "2", "0", "-3", "2003", "30", "70 kg", "'Oslo'", "'Ann'", "1999-01-01", "5 metre", "'5-7'", "'n'")
 
@@ -108,7 +108,7 @@ def functions(pick: Pick, program: str, names: Names) -> str:
     keys = [plain(pick.one(columns)) for _ in range(1 + (pick.below(4) == 0))]
     listed = f"'{keys[0]}'" if len(keys) == 1 else f"[{', '.join(repr(key) for key in keys)}]"
     aggregate = pick.one(
-        ("count", "sum", "avg", "max", "min", "median", *(["smu"] if pick.below(9) == 0 else []), "distinct", "values")
+        ("count", "sum", "avg", "max", "min", "median", "stdev", *(["smu"] if pick.below(9) == 0 else []), "distinct", "values")
     )
     if pick.below(4):
         add(f"group_by(set='{mine}', key={listed}, aggregate='{aggregate}', of='{plain(pick.one(columns))}')")

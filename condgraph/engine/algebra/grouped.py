@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
 from condgraph.engine.algebra.facets import ALWAYS, Facets, Needs
 from condgraph.engine.algebra.operators import Entities, Facts, Node, Operator, Table, Values
@@ -27,8 +27,8 @@ CHOSEN: Final[tuple[Chosen, ...]] = ("date_trunc", "timezone")
 Arithmetic: TypeAlias = Literal["+", "-", "*", "/"]
 #: What a group is summed up to. "values" are all of them, each once; "top" and "bottom" the rows
 #: that have the largest and the smallest.
-Function: TypeAlias = Literal["count", "distinct", "sum", "mean", "median", "min", "max", "values", "top", "bottom"]
-FUNCTIONS: Final[tuple[Function, ...]] = (*("count", "distinct", "sum", "mean", "median", "min", "max", "values", "top", "bottom"),)
+Function: TypeAlias = Literal["count", "distinct", "sum", "mean", "median", "stdev", "min", "max", "values", "top", "bottom"]
+FUNCTIONS: Final[tuple[Function, ...]] = get_args(Function)
 #: Where a text stands within another, white space counted once.
 TextOperator: TypeAlias = Literal["contains", "starts with", "ends with"]
 TEXT_OPERATORS: Final[tuple[TextOperator, ...]] = ("contains", "starts with", "ends with")
@@ -76,8 +76,8 @@ class Computed:
 
 
 #: What the values that one row has are summed up to.
-RowFunction: TypeAlias = Literal["count", "distinct", "sum", "mean", "median", "min", "max"]
-ROW_FUNCTIONS: Final[tuple[RowFunction, ...]] = ("count", "distinct", "sum", "mean", "median", "min", "max")
+RowFunction: TypeAlias = Literal["count", "distinct", "sum", "mean", "median", "stdev", "min", "max"]
+ROW_FUNCTIONS: Final[tuple[RowFunction, ...]] = get_args(RowFunction)
 
 
 @dataclass(frozen=True, slots=True)

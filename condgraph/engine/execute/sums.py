@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.algebra.grouped import Measure
 from condgraph.engine.errors import numbered
-from condgraph.engine.execute.aggregates import exact_sum, middle
+from condgraph.engine.execute.aggregates import exact_sum, middle, sample_deviation
 from condgraph.engine.execute.grid import Column, Competing, competing, fixed_order, group_of, listed, size_of, text_cell
 from condgraph.engine.execute.left_out import in_unit
 from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers, read_as_numbers, summed_numbers
@@ -212,6 +212,10 @@ class Aggregate:
         numbers, unit = self.numbers(cells)
         return self._number(middle(numbers), unit) if numbers else self._nothing()
 
+    def _deviation(self, cells: Sequence[Cell]) -> Cell | None:
+        numbers, unit = self.numbers(cells)
+        return self._number(sample_deviation(numbers), unit, quotient) if len(numbers) > 1 else self._nothing()
+
     def _number(self, number: Any, unit: str, of: Callable[[Any], Number] = plain) -> Cell | None:
         try:
             return text_cell(Quantity(of(number), unit))
@@ -309,6 +313,7 @@ _VALUES: Final[dict[str, Callable[[Aggregate, Sequence[Cell]], Cell | None]]] = 
     "sum": Aggregate._sum,
     "mean": Aggregate._mean,
     "median": Aggregate._median,
+    "stdev": Aggregate._deviation,
     "min": Aggregate._smallest,
     "max": Aggregate._largest,
     "values": Aggregate._values,

@@ -131,6 +131,7 @@ class Clause:
 #: The other names of functions.
 SYNONYMS: Final[dict[str, str]] = {
     **dict.fromkeys(("avg", "average"), "mean"),
+    **dict.fromkeys(("std", "stddev", "stddev_samp", "standard_deviation"), "stdev"),
     **dict.fromkeys(("minimum", "smallest", "lowest", "earliest"), "min"),
     **dict.fromkeys(("maximum", "largest", "highest", "latest"), "max"),
     **dict.fromkeys(("list", "array_agg", "string_agg", "group_concat", "collect"), "values"),
