@@ -648,7 +648,9 @@ class Solver:
             rows = self._bind(rows, part.statement.name, rows.columns[name])
         for qualifier in part.qualifiers:
             rows = self._qualified(rows, rows.columns[name].numbers, qualifier)
-        rows = self._differing(rows)
+        # Its ends lie in their sets already.
+        also = [other for other in part.variables if other not in (edge.subject, edge.object)]
+        rows = self._differing(self._inside(rows, also))
         if edge.number not in self.kept:
             rows = RowSet(rows.scope, rows.size, {key: column for key, column in rows.columns.items() if key != name})
         return rows
