@@ -20,6 +20,7 @@ from condgraph.engine.errors import CondgraphError
 from condgraph.engine.evidence import Searched
 from condgraph.engine.external import FunctionArgument, FunctionCall, FunctionRow
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Statement, Subclass
+from condgraph.engine.forms import Point
 from condgraph.engine.lowered import Step
 from condgraph.engine.records import Evidence
 from condgraph.engine.values import UNKNOWN, Quantity, Time
@@ -53,6 +54,7 @@ __all__ = [
     "Matches",
     "Member",
     "Pattern",
+    "Point",
     "Quantity",
     "Ref",
     "Searched",

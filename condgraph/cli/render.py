@@ -24,6 +24,7 @@ from condgraph.engine.algebra import Entities, Facts, Names
 from condgraph.engine.answer import Answer
 from condgraph.engine.delimited import csv_line
 from condgraph.engine.facts import Entity
+from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.lowered import Step
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.loaders.base import Progress
@@ -128,6 +129,8 @@ def json_value(value: Any) -> Any:
         return {"time": str(value), "precision": value.precision.name.lower()}
     if isinstance(value, Entity):
         return {"id": value.id, "name": value.name}
+    if isinstance(value, FormedText):
+        return {value.form: str(value), **FORMS[value.form].record(value)}
     if value is UNKNOWN:
         return {"unknown": True}
     if isinstance(value, tuple):

@@ -23,6 +23,7 @@ from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.grid import Grid, grid_size
 from condgraph.engine.execute.run import Run, count
 from condgraph.engine.facts import Entity
+from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.lowered import Step, Substitution
 from condgraph.engine.pieces import each_once, mapped, places_in_order, watched
 from condgraph.engine.records import Evidence
@@ -484,7 +485,11 @@ class Answer(AnswerValues):
             grid = self._grid()
             columns = [column.take(np.arange(len(grid))[: self._limit]) for column in grid.columns[: grid.shown]]
             return rows.arrow(self.columns, columns, self._row_texts)
-        return arrow_table(self.data(), {"number": "double", "count": "int64", "truth": "bool"})
+        return arrow_table(self.data(), _ARROW)
+
+
+#: Types of Arrow of what `data` has, but for texts.
+_ARROW: Final = {"number": "double", "count": "int64", "truth": "bool", "longitude": "double", "latitude": "double"}
 
 
 def _record(value: Any, text: str, entity: Entity | None) -> dict[str, Any]:
@@ -501,4 +506,6 @@ def _record(value: Any, text: str, entity: Entity | None) -> dict[str, Any]:
     if isinstance(value, Time):
         bounds = {"start": bound_text(value.start), "end": bound_text(value.end)}
         return record | {"type": Kind.TIME.name.lower(), "precision": value.precision.name.lower()} | bounds
+    if isinstance(value, FormedText):
+        return record | {"type": value.form} | FORMS[value.form].record(value)
     return record | {"type": "text" if isinstance(value, str) else "unknown"}

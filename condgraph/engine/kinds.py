@@ -85,7 +85,8 @@ def kinds_tested(node: Node, schema: GraphKnowledge) -> Kinds | None:
 
 def all_comparable(kinds: Iterable[tuple[Kind, str]], wanted: set[tuple[Kind, str]]) -> bool:
     """Whether values of these types can all be compared, or are not known and count as nothing."""
-    return all(one in wanted or one[0] is Kind.UNKNOWN for one in kinds)
+    texts = (Kind.TEXT, NO_UNIT) in wanted
+    return all(one in wanted or one[0] is Kind.UNKNOWN or (texts and one[0] is Kind.TEXT) for one in kinds)
 
 
 def may_warn(node: Node, schema: GraphKnowledge, empty: bool) -> bool:

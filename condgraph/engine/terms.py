@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
+from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.values import Precision, Quantity, Time, Value, text_of
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
@@ -200,6 +201,8 @@ def natural(value: Value, text: str) -> str | None:
     >>> natural(Quantity(5), "5").rpartition("#")[2], natural(Quantity(5), "5.0").rpartition("#")[2]
     ('integer', 'decimal')
     """
+    if isinstance(value, FormedText):
+        return FORMS[value.form].datatype
     if isinstance(value, str):
         return XSD + "string"
     if isinstance(value, Quantity):

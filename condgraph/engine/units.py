@@ -1,5 +1,5 @@
-"""Conversion between units: exactly between units of time, and where the optional library `pint` knows both;
-without it others only compare with themselves.
+"""Conversion between units: exactly between units of time, and between metres and kilometres; between others where the
+optional library `pint` knows both.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _LONG: Final = 10**12
 #: Units of time that are always as long, in seconds, and those of the calendar, in months: a month is no number of days.
 _CLOCK: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _CALENDAR: Final = {"month": 1, "year": 12}
+#: Units of distances, in metres.
+_LENGTH: Final = {"m": 1, "km": 1000}
 _SHORT: Final = {"s": "second", "sec": "second", "min": "minute", "h": "hour", "hr": "hour"}
 
 
@@ -63,6 +65,8 @@ def clock_text(quantity: Quantity) -> str | None:
 
 
 def _exact_factor(unit: str, other: str) -> Fraction | None:
+    if (left := fold_unit(unit)) in _LENGTH and (right := fold_unit(other)) in _LENGTH:
+        return Fraction(_LENGTH[left], _LENGTH[right])
     left, right = _time_unit(unit), _time_unit(other)
     for units in (_CLOCK, _CALENDAR):
         if left in units and right in units:

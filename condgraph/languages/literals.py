@@ -14,6 +14,7 @@ from typing import Final
 
 from condgraph.engine.algebra import Compare, Condition, Operator, any_of
 from condgraph.engine.errors import LiteralError
+from condgraph.engine.forms import FORMS
 from condgraph.engine.reading.words import words
 from condgraph.engine.schema import Kinds
 from condgraph.engine.units import conversions
@@ -55,6 +56,12 @@ def quantity_test(operator: Operator, quantity: Quantity, kinds: Kinds) -> Condi
     return any_of([Compare(operator, one) for one in (quantity, *converted)])
 
 
+def formed_literal(text: str, kinds: Kinds) -> str | None:
+    """A literal as a value of a form that a key has (`POINT(13.40 52.5)` of points); None where it is none."""
+    read = (FORMS[unit].read(collapse(text)) for kind, unit in kinds if kind is Kind.TEXT and unit in FORMS)
+    return next((value for value in read if value is not None), None)
+
+
 def readings(operator: Operator, text: str, kinds: Kinds, span: Span = None) -> Condition:
     """A test for a literal whose type is not said: one reading for each type that the key has and
     the text can be.
@@ -69,7 +76,7 @@ def readings(operator: Operator, text: str, kinds: Kinds, span: Span = None) -> 
         with suppress(ValueError):
             tests.append(quantity_test(operator, parse_quantity(text), kinds))
     if not present or present & {Kind.TEXT, Kind.ENTITY}:
-        tests.append(Compare(operator, collapse(text)))
+        tests.append(Compare(operator, formed_literal(text, kinds) or collapse(text)))
     if not tests:
         wanted = " or ".join(sorted(kind.name.lower() for kind in present))
         raise LiteralError(f"{text!r} cannot be read as {wanted}, the type of the values it is compared with", span=span)

@@ -51,6 +51,7 @@ from condgraph.engine.facts import (
     Texts,
     Times,
 )
+from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.values import MOST_DIGITS, NO_UNIT, UNKNOWN, Precision, Quantity, Time, Value
 from condgraph.loaders.base import JSON_SIGN, Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, blocks, path_of
@@ -184,6 +185,8 @@ def _record(item: Entity | Member | Subclass | Statement) -> dict[str, Any]:
 
 def encode_value(value: Ref | Value) -> Any:
     """A value as the JSON the module describes. Raises `LoadError` for a number that is not finite."""
+    if isinstance(value, FormedText):
+        return {value.form: str(value)}
     if isinstance(value, str):
         return value
     if isinstance(value, Ref):
@@ -352,6 +355,12 @@ def decode_value(value: Any) -> Ref | Value:
         return _time(value)
     if value == {"unknown": True}:
         return UNKNOWN
+    if len(value) == 1 and (form := FORMS.get(next(iter(value)))) is not None:
+        text = _text(value, form.of.form)
+        result = form.read(text)
+        if result is None:
+            raise _Wrong(f"{text!r} is no {form.of.form}")
+        return result
     raise _Wrong(f"{value!r} is not a value")
 
 

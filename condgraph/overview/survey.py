@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import StoreDamagedError
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.forms import type_word
 from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.snapshot import ranges
@@ -299,7 +300,8 @@ def _typed(
             told = [text_of(first), text_of(last), None, None]  # type: ignore[arg-type]
         unit_name = snapshot.texts[unit] if unit >= 0 else NO_UNIT
         count = int(starts[i + 1] - starts[i])
-        result.setdefault(tuple(owner), []).append([Kind(kind).name.lower(), unit_name, count, *told])
+        word = type_word(Kind(kind).name.lower(), unit_name)
+        result.setdefault(tuple(owner), []).append([word, unit_name if word != unit_name else NO_UNIT, count, *told])
     for some in result.values():
         some.sort(key=lambda item: (-item[2], item[0], item[1]))
     return result

@@ -47,6 +47,7 @@ from urllib.parse import quote, unquote
 
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.forms import FormedText, formed
 from condgraph.engine.values import (
     DAY_SECONDS,
     OPEN_START,
@@ -349,7 +350,9 @@ def value_name(value: Value) -> str:
     >>> value_name(Quantity(1.5, "metre")), value_name("a b"), value_name(Time.year(1970))
     ('q/1.5/metre', 's/a_b', 't/0/31536000/1')
     """
-    if isinstance(value, str):
+    if isinstance(value, FormedText):
+        name = f"f/{value.form}/{encode(value)}"
+    elif isinstance(value, str):
         name = "s/" + encode(value)
     elif isinstance(value, Quantity):
         name = f"q/{format_number(value.number)}/{encode(value.unit)}"
@@ -368,6 +371,9 @@ def value_named(name: str) -> Value | None:
     """
     if name.startswith("s/"):
         return decode(name[2:])
+    if name.startswith("f/"):
+        form, _, text = name[2:].partition("/")
+        return formed(decode(text), form)
     if name.startswith("q/"):
         number, _, unit = name[2:].partition("/")
         return Quantity(parse_number(number), decode(unit))
@@ -385,6 +391,8 @@ def value_triples(node: str, value: Value, *, ordered: bool = False) -> Iterable
     if isinstance(value, str):
         yield f"{node} {TYPE} <pred:Text>"
         yield f"{node} <pred:value> {string(value)}"
+        if isinstance(value, FormedText):
+            yield f"{node} <pred:unit> {string(value.form)}"
     elif isinstance(value, Quantity):
         yield f"{node} {TYPE} <pred:Quantity>"
         yield f"{node} <pred:value> {double(value.number)}"
@@ -416,7 +424,7 @@ def read_value(found: dict[str, str]) -> Value:
     """
     kind = found["type"]
     if kind == "Text":
-        return found["value"]
+        return formed(found["value"], found.get("unit"))
     if kind == "Quantity":
         return Quantity(read_number(found["value"], found.get("exact")), found["unit"])
     if kind == "Time":

@@ -21,6 +21,7 @@ import numpy as np
 
 from condgraph.engine.errors import numbered
 from condgraph.engine.facts import EntityKind, Ref
+from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.declared import declared
 from condgraph.engine.snapshot.readback import place_raws, statements
@@ -88,6 +89,8 @@ def literal_of(value: Value, language: str | None = None, *, wikibase: bool = Fa
         short = sign + "-".join(plain.split("-")[:size])
         return f'"{short}{"T" + clock + "Z" if parts > 3 else ""}"^^<{XSD}{name}>'
     text = string(str(value))
+    if isinstance(value, FormedText):
+        return f"{text}^^<{FORMS[value.form].datatype}>"
     return text if language is None else f"{text}@{language}"
 
 

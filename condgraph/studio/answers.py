@@ -18,6 +18,7 @@ from condgraph.engine.delimited import csv_line
 from condgraph.engine.errors import CondgraphError, InterruptedQueryError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.facts import Entity
+from condgraph.engine.forms import FormedText
 from condgraph.engine.records import Evidence
 from condgraph.engine.values import UNKNOWN, Quantity, Time, bound_text, text_of
 from condgraph.patterns.matches import Matches
@@ -54,6 +55,8 @@ def cell(value: Any) -> dict[str, Any] | None:
     if isinstance(value, Time):
         bounds = {"start": bound_text(value.start), "end": bound_text(value.end)}
         return {"type": "time", "text": text_of(value), "precision": value.precision.name.lower(), **bounds}
+    if isinstance(value, FormedText):
+        return {"type": value.form, "text": str(value)}
     if isinstance(value, str):
         kind = {"Iri": "iri", "Blank": "blank"}.get(type(value).__name__, "text")
         return {"type": kind, "text": str(value)}

@@ -271,7 +271,9 @@ class Error(Reply):
 class Cell(Reply):
     """A value with its text and type."""
 
-    type: Literal["entity", "text", "quantity", "time", "count", "number", "truth", "list", "iri", "blank", "unknown", "other"]
+    type: Literal[
+        "entity", "text", "quantity", "time", "point", "count", "number", "truth", "list", "iri", "blank", "unknown", "other"
+    ]
     text: str
     id: str = ""
     name: str = ""

@@ -760,7 +760,7 @@ def _fields(plan: Node, schema: StoredSchema) -> tuple[str | None, tuple[Listed,
     """
     if isinstance(plan, alg.Median):
         return "quantity", MIDDLE
-    kinds: set[Kind] | None = None
+    pairs: set[tuple[Kind, str]] = set()
     own = False
     if isinstance(plan, alg.Objects):
         facts = plan.facts
@@ -768,12 +768,15 @@ def _fields(plan: Node, schema: StoredSchema) -> tuple[str | None, tuple[Listed,
             facts = inner
         if isinstance(facts, alg.Scan) and facts.family == "attribute" and facts.predicates:
             own = True
-            kinds = {kind for name in facts.predicates for kind, _ in schema.attribute_kinds(name)}
+            pairs = {pair for name in facts.predicates for pair in schema.attribute_kinds(name)}
     elif isinstance(plan, alg.Qualifiers) and plan.key is not None:
-        kinds = {kind for kind, _ in schema.qualifier_kinds(plan.key)}
-    if not kinds:
+        pairs = set(schema.qualifier_kinds(plan.key))
+    if not pairs:
         return None, FIELDS
+    kinds = {kind for kind, _ in pairs}
     result = [name for kind in sorted(kinds) for name in _PARTS[kind]]
+    if Kind.QUANTITY not in kinds and any(kind is Kind.TEXT and unit != NO_UNIT for kind, unit in pairs):
+        result.append("unit")
     if Kind.QUANTITY in kinds and schema.inexact:
         result.append("exact")
     if own and schema.raw:

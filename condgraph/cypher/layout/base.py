@@ -25,6 +25,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Family, Node
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.forms import FormedText, formed
 from condgraph.engine.values import UNKNOWN, Kind, Number, Precision, Quantity, Time, Value, as_float, parse_number, text_of
 
 if TYPE_CHECKING:
@@ -62,10 +63,11 @@ def give(parameters: dict[str, Any], name: str, value: Any) -> str:
 
 #: The fields of a value. `kind` is "text", "quantity", "time", "entity" or "unknown", `text` what a
 #: user reads, `raw` what stood in the source where that is something else. A text has `key`, by
-#: which it is equal to another; a quantity `number` and `unit` ("1": none) and, where a float does
-#: not tell all digits, `exact`; a time `start`, `end` (seconds) and `precision`. `order` and
-#: `ranks` say how a value is ordered where the text or number does not. `id` is that of the entity
-#: that the value is or names, `held` whether an answer lists this entity.
+#: which it is equal to another, and as `unit` the name of its form, if it has one; a quantity
+#: `number` and `unit` ("1": none) and, where a float does not tell all digits, `exact`; a time
+#: `start`, `end` (seconds) and `precision`. `order` and `ranks` say how a value is ordered where the
+#: text or number does not. `id` is that of the entity that the value is or names, `held` whether an
+#: answer lists this entity.
 Field: TypeAlias = Literal[
     "kind", "text", "raw", "key", "number", "unit", "exact", "start", "end", "precision", "order", "ranks", "id", "held"
 ]
@@ -234,7 +236,7 @@ def value_of(fields: Mapping[str, Any]) -> Value:
     """The value, which is no entity, from what was read of its cell."""
     kind = fields["kind"]
     if kind == "text":
-        return str(fields["text"])
+        return formed(str(fields["text"]), fields.get("unit"))
     if kind == "quantity":
         number = fields["number"]
         exact = fields.get("exact")
@@ -395,7 +397,8 @@ class Layout(ABC):
     def given(self, value: Value) -> dict[str, Any]:
         """A value of a program as a map of the fields of a cell."""
         if isinstance(value, str):
-            return {"kind": "text", "text": value, "key": self.key(value)}
+            result = {"kind": "text", "text": str(value), "key": self.key(value)}
+            return result | {"unit": value.form} if isinstance(value, FormedText) else result
         if isinstance(value, Quantity):
             return {"kind": "quantity", "text": str(value), "number": as_float(value)[0], "unit": value.unit}
         if isinstance(value, Time):

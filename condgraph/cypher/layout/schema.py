@@ -51,6 +51,7 @@ from condgraph.cypher.layout.base import Bound, Cell, Layout, Match, Wanted, Wri
 from condgraph.engine.algebra import Family
 from condgraph.engine.errors import OptionError, StoreError
 from condgraph.engine.execute.number_texts import inner_numbers
+from condgraph.engine.forms import FormedText
 from condgraph.engine.values import (
     Kind,
     Number,
@@ -276,10 +277,11 @@ def _orders(text: str) -> dict[str, Any]:
 def value_properties(value: Value) -> dict[str, Any]:
     """The properties of a `Value` or `Qualifier` node."""
     if isinstance(value, str):
-        return {"kind": "text", "text": value, "key": index_key(value)} | _orders(value)
+        result: dict[str, Any] = {"kind": "text", "text": str(value), "key": index_key(value)} | _orders(value)
+        return result | {"unit": value.form} if isinstance(value, FormedText) else result
     if isinstance(value, Quantity):
         number = as_float(value.number)
-        result: dict[str, Any] = {"kind": "quantity", "text": str(value), "number": number, "unit": value.unit}
+        result = {"kind": "quantity", "text": str(value), "number": number, "unit": value.unit}
         if (order := tie_break(value.number)) != "1":
             result |= {"exact": str(value.number), "order": order}
         return result

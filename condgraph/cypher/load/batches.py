@@ -51,8 +51,8 @@ def cells(snapshot: Snapshot, family: str, numbers: NDArray[Any]) -> Iterator[tu
     for x, kind, a, b, ref, unit, precision in zip(floats, *(columns[part].tolist() for part, _ in PARTS), strict=True):
         word = _WORDS[kind]
         if kind == Kind.TEXT:
-            text = texts[ref]
-            yield word, text, index_key(text), None, None, None, None, None, None, order_of(text), inner_ranks(text)
+            text, form = texts[ref], texts[unit] if unit >= 0 else None
+            yield word, text, index_key(text), None, None, form, None, None, None, order_of(text), inner_ranks(text)
         elif kind == Kind.QUANTITY:
             named = units.get(unit)
             if named is None:

@@ -141,7 +141,7 @@ class PoolColumns:
             if any(element is not None for element in exact):
                 order_of = [None if one is None else tie_break(parse_number(one)) for one in exact]
         words = pa.array([entry.name.lower() for entry in Kind], pa.large_string())
-        units = self.take(np.where(quantity, unit, -1))
+        units = self.take(np.where(quantity | text, unit, -1))
         columns = {
             "kind": words.take(pa.array(kind.astype(np.int64))),
             "text": shown,

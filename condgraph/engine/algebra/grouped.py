@@ -17,13 +17,20 @@ from condgraph.engine.values import Value
 
 
 #: What is worked out from each value by itself. "clock" is the number itself, which is shown as clocks show it.
-Part: TypeAlias = Literal["year", "quarter", "month", "day", "weekday", "hour", "minute", "second", "name", "clock"]
+Part: TypeAlias = Literal[
+    "year", "quarter", "month", "day", "weekday", "hour", "minute", "second", "name", "clock", "longitude", "latitude"
+]
 #: The parts of a time.
 TIME_PARTS: Final[tuple[Part, ...]] = ("year", "quarter", "month", "day", "weekday", "hour", "minute", "second")
-PARTS: Final[tuple[Part, ...]] = (*TIME_PARTS, "name", "clock")
+PARTS: Final[tuple[Part, ...]] = (*TIME_PARTS, "name", "clock", "longitude", "latitude")
 #: Functions of an option and a value: a time cut to a unit, and a moment in a time zone.
 Chosen: TypeAlias = Literal["date_trunc", "timezone"]
 CHOSEN: Final[tuple[Chosen, ...]] = ("date_trunc", "timezone")
+#: Functions of two values: metres between points, and the point at a longitude and a latitude.
+Paired: TypeAlias = Literal["distance", "point"]
+PAIRED: Final[tuple[Paired, ...]] = ("distance", "point")
+#: The parts of a point.
+POINT_PARTS: Final[tuple[Part, ...]] = ("longitude", "latitude")
 Arithmetic: TypeAlias = Literal["+", "-", "*", "/"]
 #: What a group is summed up to. "values" are all of them, each once; "top" and "bottom" the rows
 #: that have the largest and the smallest.
@@ -62,14 +69,14 @@ class Given:
 class Computed:
     """A part of one value, an option (`Given`) and a value, or two numbers calculated with."""
 
-    function: Part | Chosen | Arithmetic
+    function: Part | Chosen | Paired | Arithmetic
     parts: tuple[Expression, ...]
 
     @property
     def name(self) -> str:
         """As it is written."""
         words = [f"'{part.name}'" if isinstance(part, Given) and isinstance(part.value, str) else part.name for part in self.parts]
-        if len(words) == 1 or self.function in CHOSEN:
+        if len(words) == 1 or self.function in (*CHOSEN, *PAIRED):
             return f"{self.function}({', '.join(words)})"
         sides = [f"({word})" if isinstance(part, Computed) else word for word, part in zip(words, self.parts, strict=True)]
         return f" {self.function} ".join(sides)

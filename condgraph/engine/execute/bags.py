@@ -254,7 +254,7 @@ def _decode(snapshot: Snapshot, family: str, ids: NDArray[Any]) -> list[Any]:
         return [_one(snapshot, family, number) for number in ids.tolist()]
     kinds = get(f"{family}.kind").take(ids)
     refs = get(f"{family}.ref").take(ids)
-    if not kinds.any():
+    if not kinds.any() and not (snapshot.formed and (get(f"{family}.unit").take(ids) >= 0).any()):
         return list(texts.take(refs))
     bits = get(f"{family}.a").take(ids)
     if (kinds == Kind.TIME).all():
@@ -277,7 +277,7 @@ def _one(snapshot: Snapshot, family: str, number: int) -> Any:
     """One cell as a value: the common types from plain Python numbers."""
     cells, texts = snapshot.ordered(family), snapshot.texts
     kind, ref = cells.kind[number], cells.ref[number]
-    if kind == 0:
+    if kind == 0 and not snapshot.formed:
         return texts[ref]
     if kind == 1 and ref < 0:
         unit, x = cells.unit[number], float(cells.x[number])

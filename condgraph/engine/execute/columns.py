@@ -13,6 +13,8 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Facts, Group, passed
 from condgraph.engine.algebra.grouped import (
     CHOSEN,
+    PAIRED,
+    POINT_PARTS,
     TIME_PARTS,
     CellTest,
     Computed,
@@ -45,12 +47,13 @@ from condgraph.engine.execute.series import (
 from condgraph.engine.execute.sets import EMPTY
 from condgraph.engine.execute.sums import Aggregate
 from condgraph.engine.execute.values import MOST_VALUES
+from condgraph.engine.forms import Point, read_point
 from condgraph.engine.functions import time_between
 from condgraph.engine.operands import Inapplicable, alike, exact, plain, quotient, unit_of_product
 from condgraph.engine.pieces import different, watched
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.time_parts import in_zone, part_of_time, truncated
-from condgraph.engine.units import clock_text
+from condgraph.engine.units import clock_text, fold_unit
 from condgraph.engine.values import NO_UNIT, Quantity, Time
 
 if TYPE_CHECKING:
@@ -492,6 +495,8 @@ def calculate(expression: Expression, item: Mapping[Part, Cell], *, seconds: boo
         if function in TIME_PARTS:
             return part_of_time(values[0], function, expression.name)
         return (truncated if function == "date_trunc" else in_zone)(values[1], values[0], expression.name)
+    if function in (*POINT_PARTS, *PAIRED):
+        return _place(expression, values)
     left, right = values
     if function == "-" and isinstance(left, Time) and isinstance(right, Time):
         between = time_between(left, right, {"absolute": "false"})
@@ -503,6 +508,28 @@ def calculate(expression: Expression, item: Mapping[Part, Cell], *, seconds: boo
     return _arithmetic(expression, left, right)
 
 
+def _place(expression: Computed, values: Sequence[Any]) -> Any:
+    """A part of a point, the distance of two, or the point at two numbers of degrees."""
+    function, name = expression.function, expression.name
+    if function == "point":
+        numbers = [value.number for value in values if isinstance(value, Quantity) and fold_unit(value.unit) in _DEGREES]
+        if len(numbers) != len(values):
+            raise Inapplicable(f"{name}: no number of degrees")
+        try:
+            return Point.of(*map(float, numbers))
+        except (ValueError, OverflowError):
+            raise Inapplicable(f"{name}: no longitude from -180 to 180 and latitude from -90 to 90") from None
+    points = [value if isinstance(value, Point) else read_point(value) if isinstance(value, str) else None for value in values]
+    known = [point for point in points if point is not None]
+    if len(known) < len(points):
+        raise Inapplicable(f"{name}: no point")
+    if function == "distance":
+        return Quantity(plain(exact(known[0].distance(known[1]))), "metre")
+    return Quantity(plain(exact(known[0].longitude if function == "longitude" else known[0].latitude)))
+
+
+#: Units of numbers that may be degrees.
+_DEGREES: Final = frozenset((NO_UNIT, "°", "deg", "degree"))
 #: So many seconds, and multiples of them, are decimals that end of a day.
 _EXACT_DAYS: Final = 27
 

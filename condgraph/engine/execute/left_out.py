@@ -19,6 +19,9 @@ def left_out(found: LeftOut, kind: Kind, unit: str, count: int, wanted: set[tupl
     """Count values of a type and unit where they are none that is wanted; nothing compares with
     what is not known.
     """
+    if kind is Kind.TEXT:
+        # A text of any form compares as a text.
+        unit = NO_UNIT
     if wanted and (kind, unit) not in wanted and kind is not Kind.UNKNOWN:
         none = kind is Kind.QUANTITY and unit == NO_UNIT and any(one is kind for one, _ in wanted)
         found[kind.name.lower() + (" without a unit" if none else in_unit(unit)), _described(wanted)] += count

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.execute.sets import Numbers, among, ascending, by_mask, distinct, mask_of
+from condgraph.engine.forms import FormedText
 from condgraph.engine.pieces import watched
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, as_float, format_number, text_of
 
@@ -98,6 +99,8 @@ class Scope:
                 columns["a"][i], columns["b"][i], columns["precision"][i] = value.start, value.end, value.precision
             else:
                 columns["ref"][i] = self._text(text_of(value))
+                if isinstance(value, FormedText):
+                    columns["unit"][i] = self._text(value.form)
 
     def text(self, number: int) -> str:
         """A text by its number, of the graph or given."""

@@ -30,7 +30,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from condgraph.engine.reading.words import KNOWN_UNITS, NO_UNITS
 from condgraph.engine.values import NO_UNIT, Number, Quantity, Value, format_number, parse_number
 
-Family: TypeAlias = Literal["number", "time", "clock", "list", "side"]
+Family: TypeAlias = Literal["number", "time", "clock", "list", "side", "form"]
 
 
 MONEY: Final = "¤"

@@ -8,6 +8,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from condgraph.engine.forms import FORMS
 from condgraph.engine.reading.numbers import CODES, LISTS, MONEY, PERCENT, Reading, read_number, read_side
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY, basic_day, read_time
 from condgraph.engine.reading.words import KNOWN_UNITS, words
@@ -151,10 +152,11 @@ _MARKS: Final = re.compile(r"(?:\s?(?:\[[^\[\]]{1,20}\]|[*†‡§¶^=]))+$")
 #: How a text that can be anything but text begins: digits, signs, currencies, months, days of the
 #: week.
 _START: Final = re.compile(
-    rf"[^A-Za-z]|(?:[A-Z]{{1,2}})?\$|Rs|(?:{CODES})\b|(?:AD|BC)\s?\d|[CD]R(?:[.\s]|[^\w.]|\d)|P[T\d+-]"
+    rf"[^A-Za-z]|(?:[A-Z]{{1,2}})?\$|Rs|(?:{CODES})\b|(?:AD|BC)\s?\d|[CD]R(?:[.\s]|[^\w.]|\d)|P[T\d+-]|POINT|SRID="
     r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun)[a-z]*[\s.,–—-]",
     re.IGNORECASE,
 ).match
+_FORM_STARTS: Final = frozenset("Pp<{Ss")
 _LIST: Final = re.compile(r"\d{1,9}(?:,\d{1,9})+", re.ASCII).fullmatch
 _DIGIT: Final = re.compile(r"\d", re.ASCII).search
 
@@ -195,6 +197,8 @@ def written_with_comma(text: str, values: Collection[Value] = ()) -> bool:
 @lru_cache(maxsize=1 << 16)
 def careful(text: str) -> tuple[Reading, ...]:
     """The readings of a text that is not one of the commonest."""
+    if (form := _formed(text)) is not None:
+        return form
     bare = _MARKS.sub("", text)
     if not bare:
         return ()
@@ -205,6 +209,17 @@ def careful(text: str) -> tuple[Reading, ...]:
     if (bare[-1] in "RrSH." or bare[:2] in _SIDES) and (sides := read_side(bare)):
         return (*numbers, *sides)
     return (*numbers, *read_time(bare)) if not numbers or len(bare) in _BOTH or numbers[0].tag == "minus" else tuple(numbers)
+
+
+def _formed(text: str) -> tuple[Reading, ...] | None:
+    """The reading of a text of a form; None for others."""
+    if text[:1] not in _FORM_STARTS:
+        return None
+    for name, form in FORMS.items():
+        value = form.read(text)
+        if value is not None:
+            return (Reading("form", name, value),)
+    return None
 
 
 def _common(text: str) -> Shape | None:
@@ -250,6 +265,9 @@ def shape(text: str) -> Shape:
     common = _common(text)
     if common is not None:
         return common
+    if (form := _formed(text)) is not None:
+        # Whether it is one depends on all digits.
+        return tuple(reading._replace(value="") for reading in form)
     pattern = text.translate(_PATTERN)
     known = _PATTERNS.get(pattern)
     if known is None:

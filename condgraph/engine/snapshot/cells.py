@@ -3,7 +3,7 @@
 A cell is `kind` (int8, `values.Kind`), `a` and `b` (int64), `ref` (int32), `unit` (int32) and
 `precision` (int8):
 
-    text      ref = the text's number
+    text      ref = the text's number, unit = the text number of the name of its form (`forms`; -1: none)
     quantity  a = the bits of its float64, unit = the unit's text number (-1: none), ref = the exact text where a float loses digits
     time      a, b = start and end in seconds, precision
     entity    ref = the entity's number
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import Column, Ids, Numbers, Ref, Texts, Times
+from condgraph.engine.forms import form_of, formed
 from condgraph.engine.values import (
     MOST_DIGITS,
     NO_UNIT,
@@ -61,6 +62,8 @@ def encode_values(values: list[Ref | Value], text: Intern, entity: Intern) -> Ce
     for i, value in enumerate(values):
         if isinstance(value, str):
             ref[i] = text(collapse(value))
+            if type(value) is not str and (form := form_of(value)) != NO_UNIT:
+                unit[i] = text(form)
         elif isinstance(value, Quantity):
             kind[i] = 1
             number = value.number
@@ -178,7 +181,12 @@ def decode_values(cells: CellColumns, text: Callable[[int], str], entity: Callab
     columns = [cells[name].tolist() for name, _ in PARTS]
     for x, kind, a, b, ref, unit, precision in zip(floats, *columns, strict=True):
         if kind == 0:
-            found.append(text(ref))
+            if unit < 0:
+                found.append(text(ref))
+                continue
+            if unit not in units:
+                units[unit] = text(unit)
+            found.append(formed(text(ref), units[unit]))
         elif kind == 1:
             if unit not in units:
                 units[unit] = text(unit)

@@ -208,6 +208,12 @@ class Snapshot:
         """The folder of the generation; None in memory."""
         return None if isinstance(self.arrays, MemoryArrays) else self.arrays.path.parent
 
+    @cached_property
+    def formed(self) -> bool:
+        """Whether some texts have a form of their own (`forms`)."""
+        get = self.arrays.get
+        return any(bool(((get(f"{f}.kind") == Kind.TEXT) & (get(f"{f}.unit") >= 0)).any()) for f in ("grp", "qgrp"))
+
     @property
     def predicate_count(self) -> int:
         """How many predicates and qualifier keys there are."""

@@ -54,7 +54,7 @@ from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import Kind, collapse
 from condgraph.languages.kopl.syntax import parse, parted, places
 from condgraph.languages.kopl.table import CLOSED, COMPARED, FUNCTIONS, CallSpan, Program, Span, Step, form
-from condgraph.languages.literals import quantity_test, read_quantity, read_time, readings
+from condgraph.languages.literals import formed_literal, quantity_test, read_quantity, read_time, readings
 from condgraph.languages.parameters import Given, hole
 from condgraph.names.forms import Forms, OnUnknown, read_as
 from condgraph.names.words import near_names
@@ -322,7 +322,7 @@ class Lowering:
     def typed(self, kind: str, text: str, operator: Operator, i: int, kinds: Kinds) -> Condition:
         """The test of FilterStr, FilterNum, FilterYear or FilterDate and their relatives."""
         if kind == "Str":
-            return Compare(operator, collapse(text))
+            return Compare(operator, formed_literal(text, kinds) or collapse(text))
         try:
             if kind == "Num":
                 return quantity_test(operator, self.literal(i, read_quantity, text), kinds)

@@ -296,10 +296,10 @@ class Reader:
         if self.accept("*") or (self.token.kind == "sign" and self.token.text == ")"):
             pass
         else:
-            if function in ex.CHOSEN:
+            if function in (*ex.CHOSEN, *ex.PAIRED):
                 options.append(self._deeper(self._argument))
                 self.expect(",")
-            of = self._deeper(self._expression)
+            of = self._deeper(self._argument if options else self._expression)
             if self.accept(","):
                 if not isinstance(of, Number) or not of.text.isdigit():
                     raise self.error(f"the first argument of {name.text} is how many: top(3, price)")

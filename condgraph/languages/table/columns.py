@@ -12,6 +12,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.algebra.constructors import passed, reached
 from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
+from condgraph.engine.forms import FORMS, read_point
 from condgraph.engine.reading.shapes import UNSURE, readings
 from condgraph.engine.time_parts import TRUNCATIONS, zone_of
 from condgraph.engine.units import conversions
@@ -50,6 +51,9 @@ OF_TIMES: Final = (
     "columns"
 )
 _WHITE: Final = re.compile(r"\s+")
+_PAIRED: Final = {"distance": "distance(place, 'POINT(13.4 52.5)')", "point": "point(longitude, latitude)"}
+_LATITUDE: Final = re.compile(r"(?:.*[._ ])?lat(?:itude)?", re.IGNORECASE).fullmatch
+_LONGITUDE: Final = re.compile(r"(?:.*[._ ])?(?:lon|lng|long|longitude)", re.IGNORECASE).fullmatch
 
 
 class Columns:
@@ -96,13 +100,15 @@ class Columns:
             return ex.Computed(of.operator, (self.expression(of.left, sums=sums), self.expression(of.right, sums=sums)))
         if of.function in ex.CHOSEN:
             return self._chosen(of, sums=sums)
+        if of.function in ex.PAIRED:
+            return self._paired(of, sums=sums)
         if of.function not in ex.PARTS:
             if self.is_sum(of):
                 if sums and of.of is not None:
                     return self._row_sum(of)
                 hint = "it can be shown, tested with having, and ordered by; calculate with it afterwards, in the table"
                 raise PlanError(f"{title(of)} sums up a group, and has no place within a row", span=of.span, hint=hint)
-            known = (*ex.FUNCTIONS, *ex.PARTS, *ex.CHOSEN)
+            known = (*ex.FUNCTIONS, *ex.PARTS, *ex.CHOSEN, *ex.PAIRED)
             hint = OF_TIMES if is_time_function(of.function) else f"known: {', '.join(known)}"
             raise UnknownNameError(
                 "function", of.function, candidates=nearest(of.function, (*known, *SYNONYMS)), span=of.span, hint=hint
@@ -122,6 +128,26 @@ class Columns:
         elif (option := option.casefold()) not in TRUNCATIONS:
             raise PlanError(f"{option!r} is no unit of date_trunc", span=of.span, hint=f"its units: {', '.join(TRUNCATIONS)}")
         return ex.Computed(cast(ex.Chosen, of.function), (ex.Given(option), self.expression(of.of, sums=sums)))
+
+    def _paired(self, of: Call, *, sums: bool) -> ex.Computed:
+        """A function of two values, of which texts are points."""
+        if len(of.options) != 1 or of.of is None or of.number is not None or of.distinct:
+            takes = "two points" if of.function == "distance" else "a longitude and a latitude"
+            raise PlanError(f"{of.function} takes {takes}", span=of.span, hint=_PAIRED[of.function])
+        sides: list[ex.Expression] = []
+        for side in (of.options[0], of.of):
+            if isinstance(side, Text):
+                point = read_point(collapse(side.text)) if of.function == "distance" else None
+                if point is None:
+                    raise LiteralError(
+                        f"{side.text!r} is no {'point' if of.function == 'distance' else 'number'}", hint=_PAIRED[of.function]
+                    )
+                sides.append(ex.Given(point))
+            else:
+                sides.append(self.expression(side, sums=sums))
+        if of.function == "point" and _LATITUDE(title(of.options[0])) and _LONGITUDE(title(of.of)):
+            raise PlanError("point takes the longitude first", span=of.span, hint=f"point({title(of.of)}, {title(of.options[0])})")
+        return ex.Computed(cast(ex.Paired, of.function), (sides[0], sides[1]))
 
     def _is_time(self, of: Expression) -> bool:
         """Whether an expression is a column of times alone."""
@@ -362,8 +388,14 @@ class Columns:
             if not literal.unit and "day" in self._units(test.of):
                 # A difference of times is in days, or in seconds where days are not exact.
                 found += [Quantity(quantity.number, "day"), *conversions(Quantity(quantity.number, "day"), ["second"])]
+            meant = self._meant(test.of)
+            if not literal.unit and isinstance(meant, Call) and meant.function == "distance":
+                found.append(Quantity(quantity.number, "metre"))
             return found
-        found.append(collapse(literal.text))
+        text = collapse(literal.text)
+        forms = [FORMS[form].read(text) for form in self._forms(test.of)]
+        # Every spelling of a point is that point; in a column of texts it is its text.
+        found += [value for value in forms if value is not None] or [text]
         with suppress(ValueError):
             found.append(Time.parse(literal.text))
         with suppress(LiteralError):
@@ -374,11 +406,25 @@ class Columns:
 
     def _units(self, of: Expression) -> list[str]:
         """The units that the values of an expression, or of the column that is called so, have."""
-        meant = self.called.get(title(of)) if isinstance(of, Path) else None
-        return self._own_units(of if meant is None else meant)
+        return self._own_units(self._meant(of))
+
+    def _meant(self, of: Expression) -> Expression:
+        """An expression, or the column that is called so."""
+        return self.called.get(title(of), of) if isinstance(of, Path) else of
+
+    def _forms(self, of: Expression) -> list[str]:
+        """The forms of the texts that an expression gives."""
+        of = self._meant(of)
+        if isinstance(of, Call):
+            return ["point"] if of.function == "point" else []
+        if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
+            return []
+        return [unit for kind, unit in self.schema.attribute_kinds(of.steps[-1].name) if kind is Kind.TEXT and unit in FORMS]
 
     def _own_units(self, of: Expression) -> list[str]:
         while isinstance(of, Call) and of.of is not None:
+            if of.function == "distance":
+                return ["metre"]
             of = of.of
         if isinstance(of, Binary) and of.operator == "-" and (self._is_time(of.left) or self._is_time(of.right)):
             return ["day", "second", "year"]

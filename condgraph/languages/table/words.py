@@ -17,7 +17,7 @@ def title(of: Expression) -> str:
     if isinstance(of, Text):
         return of.text
     if isinstance(of, Call):
-        inside = "" if of.of is None else title(of.of)
+        inside = "" if of.of is None else f"'{of.of.text}'" if isinstance(of.of, Text) and of.options else title(of.of)
         if of.number is not None:
             inside = f"{of.number}, {inside}"
         for option in reversed(of.options):

@@ -317,7 +317,7 @@ class Values:
         # The memory of a reader costs more than it saves where cells rarely come again.
         read = chosen.read if len(set(column)) * 2 > len(column) else self._readers[at]
         cells = list(map(read, column))
-        if chosen.kind != "text":
+        if chosen.kind not in ("text", "form"):
             texts = [number for number, cell in zip(numbers, cells, strict=True) if cell is not None and isinstance(cell[0], str)]
             if texts:
                 self._texts.setdefault(at, []).extend(texts)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from condgraph.engine.errors import LoadError, shortened
 from condgraph.engine.facts import Ref, Statement
+from condgraph.engine.forms import of_datatype
 from condgraph.engine.reading.times import read_duration
 from condgraph.engine.terms import DATATYPE, DIRECTION, LANGUAGE, number_type
 from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, parse_number, text_of
@@ -50,6 +51,7 @@ _TIMES: Final = {
 }
 _DURATIONS: Final = frozenset({XSD + "duration", XSD + "dayTimeDuration", XSD + "yearMonthDuration"})
 _DURATION_READ: Final = "durations are read in seconds, or in months where they have only years and months; their texts are kept"
+_FORM_READ: Final = "literals of {} are read as values of the type {}; their texts are kept"
 _ZONE: Final = re.compile(r"(?:Z|[+-]\d\d:\d\d)$", re.ASCII)
 _FRACTION: Final = re.compile(r"(:\d\d)\.\d+", re.ASCII)
 
@@ -95,6 +97,8 @@ def read_literal(literal: pyoxigraph.Literal) -> Read:
         warning = f"{_show(text)} cannot be read as {_short(datatype)}; kept as text"
     elif datatype in _DURATIONS and (duration := read_duration(text.strip())) is not None:
         return duration, ((DATATYPE, datatype),), _raw(text, text_of(duration)), _DURATION_READ
+    elif (value := of_datatype(text.strip(), datatype)) is not None:
+        return value, ((DATATYPE, datatype),), _raw(text, value), _FORM_READ.format(_short(datatype), value.form)
     plain, raw = _plain(text)
     return plain, ((DATATYPE, datatype),), raw, warning
 

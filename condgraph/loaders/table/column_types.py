@@ -50,6 +50,8 @@ type, and the `ColumnType` reads the cells. The rules:
   day, and any other durations; one such cell alone stays text.
 - **PT1H30M** and **P1Y2M** are durations, in seconds and in months, where every cell is such a one; a column with another
   cell (P1M3D, which is neither) stays text. Either is a warning.
+- **POINT(13.4 52.5)** and other texts of a form (`engine.forms`) are values of its type where every cell is one; a
+  warning says so.
 - Dates that all have the time 00:00:00 are days.
 """
 
@@ -66,6 +68,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.errors import numbered
+from condgraph.engine.forms import FORMS
 from condgraph.engine.reading.numbers import LISTS, MONEY, PERCENT, Reading
 from condgraph.engine.reading.shapes import BASIC, INT, ISO, POINT, THREE, YEAR, Shape, readings
 from condgraph.engine.reading.shapes import shape as shape_of
@@ -115,7 +118,7 @@ class ColumnType:
     leave open.
     """
 
-    kind: Literal["text", "number", "time", "clock"]
+    kind: Literal["text", "number", "time", "clock", "form"]
     tags: tuple[str, ...] = ()
     order: str = ""
     units: dict[str, str] | None = field(default_factory=dict)
@@ -384,7 +387,7 @@ def decide(shapes: Shapes, figures: Figures, hints: Hints, declared: Declared, m
     else:
         if {"year", "basic"} & {*time.tags} or evidence.codes() or evidence.versions():
             number = replace(number, tags=())
-        chosen = evidence.best((time, number, clock))
+        chosen = evidence.form() or evidence.best((time, number, clock))
     chosen = replace(chosen, missing=missing | MISSING_NUMBERS if chosen.kind == "number" else missing)
     return evidence.finish(chosen, declared)
 
@@ -666,6 +669,14 @@ class _Evidence:
         """Whether header or cells speak of years, where so many cells may be one."""
         hinted = self.words & CERTAIN_YEAR_WORDS or (self.words & YEAR_WORDS and not self.words & AMOUNT_WORDS)
         return bool(hinted) or self.header.rstrip(":") in YEAR_HEADERS or times * 10 >= capable
+
+    def form(self) -> ColumnType | None:
+        """Texts of one form, where every cell is such a one."""
+        for name in FORMS:
+            if self.has(name)[0] == self.cells:
+                self.remarks["form"] = f"cells are read as values of the type {name}; types= with text keeps them"
+                return ColumnType("form", (name,))
+        return None
 
     def clock(self) -> ColumnType:
         if (periods := self.has("period")[0]) and periods == self.cells:

@@ -41,6 +41,7 @@ _DOUBTFUL: Final = sorted(
         *("jan feb mar apr may jun jul aug sep oct nov dec mon tue wed thu fri sat sun " + CODES.replace("|", " ")).split(),
         *(mark + after for mark in ("dr", "cr") for after in " .$0123456789"),
         *(f"pt{after}" for after in "+-0123456789"),
+        *("poi", "sri"),
     )
 )
 _DOUBTFUL_TWO: Final = [

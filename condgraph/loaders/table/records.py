@@ -30,6 +30,7 @@ from uuid import UUID
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import FormatError, LoadError, numbered
 from condgraph.engine.facts import Batch, Entity, Item, Ref, Sourced, Statement
+from condgraph.engine.forms import read_point
 from condgraph.engine.reading.shapes import POINT
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY, basic_day
 from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, format_number, parse_number, text_of
@@ -291,8 +292,11 @@ def _flatten_into(flat: Flat, record: Mapping[Any, Any], prefix: str, depth: int
             key = str(key)
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            _flatten_into(flat, value, f"{name}.", depth + 1, bad)
-            continue
+            point = _point(value)
+            if point is None:
+                _flatten_into(flat, value, f"{name}.", depth + 1, bad)
+                continue
+            value = point
         if name in flat.values or name in flat.below:
             raise BadRecord(f"the key {name!r} stands more than once", name)
         if broken(name):
@@ -315,6 +319,14 @@ def _flatten_into(flat: Flat, record: Mapping[Any, Any], prefix: str, depth: int
         flat.values[name] = values
         if any(isinstance(one, str) and broken(one) for one in values):
             raise BadRecord("the text holds bytes or characters that are not text in the encoding", name)
+
+
+def _point(record: Mapping[Any, Any]) -> str | None:
+    """A geometry of GeoJSON that is a point, as a text that its column is read by; None for other records."""
+    at = record.get("coordinates")
+    if record.keys() != {"type", "coordinates"} or record["type"] != "Point" or not isinstance(at, list) or len(at) != 2:
+        return None
+    return read_point(f"POINT({at[0]} {at[1]})")
 
 
 def _records(name: str, values: list[Any], depth: int, bad: Bad | None) -> list[Flat]:

@@ -475,7 +475,7 @@ class Table:
         """Warn about cells that stay text in a column that is of another type by what most of its
         cells are.
         """
-        if chosen.kind == "text" or self.declared(at) != "auto" or at in self.refs:
+        if chosen.kind in ("text", "form") or self.declared(at) != "auto" or at in self.refs:
             return
         texts = [(row, value) for row, value in zip(rows, values, strict=True) if isinstance(value, str)]
         # Dates whose order is not known are reported once, for the whole column.

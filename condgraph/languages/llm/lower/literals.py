@@ -32,6 +32,7 @@ from condgraph.engine.values import (
     parse_number,
     parse_quantity,
 )
+from condgraph.languages.literals import formed_literal
 from condgraph.languages.llm.syntax.tree import Literal
 from condgraph.languages.parameters import Given
 
@@ -293,6 +294,8 @@ def literal_tests(operator: Operator, text: str, kinds: Kinds, *, european: bool
         clock = read_clock(text)
         numbers = in_units(text, units, result, european=european) if clock is None else in_clock(clock, units)
         result.conditions.extend(Compare(operator, number) for number in numbers)
+    if operator == "=" and (value := formed_literal(text, kinds)) is not None:
+        result.conditions.append(Compare(operator, value))
     return result
 
 

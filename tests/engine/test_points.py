@@ -1,0 +1,206 @@
+"""Points: what is read as one, where it is, distances, and points in every form in which they are stored and exported."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph.engine.errors import LiteralError, PlanError
+from condgraph.engine.forms import EARTH_RADIUS, Point, form_of, formed, read_point
+from condgraph.engine.values import Quantity
+from condgraph.sparql.layout import read_value, value_name, value_named
+
+PLACES = [
+    {"city": "Berlin", "at": "POINT(13.40 52.52)", "lon": "13.4", "lat": "52.52", "mixed": "POINT(1 2)", "plain": "x"},
+    {"city": "Paris", "at": "POINT (2.3522 48.8566)", "lon": "2.3522", "lat": "48.8566", "mixed": "none", "plain": "y"},
+    {"city": "London", "at": "SRID=4326;POINT(-0.1276 51.5072)", "lon": "-0.1276", "lat": "51.5072", "mixed": "POINT(200 3)"}
+    | {"plain": "POINT"},
+    {"city": "Suva", "at": "point(178.44 -18.14)", "lon": "178.44", "lat": "-18.14", "mixed": "POINT(3 4)", "plain": "z"},
+]
+#: Clauses over the places, with their cells.
+CLAUSES: list[tuple[str, list[tuple[str, ...]]]] = [
+    (
+        "show city, distance(at, 'POINT(13.4 52.52)') as d order by d limit 2",
+        [("Berlin", "0 metre"), ("Paris", "877153.739 metre")],
+    ),
+    ("show city where distance(at, 'POINT(13.4 52.52)') < 900 km order by city", [("Berlin",), ("Paris",)]),
+    ("show city where distance(at, 'POINT(13.4 52.52)') < 900000 order by city", [("Berlin",), ("Paris",)]),
+    ("show sum(distance(at, point(lon, lat)))", [("0 metre",)]),
+    ("show city where longitude(at) >= 0 and longitude(at) < 14 and latitude(at) > 50", [("Berlin",)]),
+    ("show city where at = 'POINT(13.4000 52.52)'", [("Berlin",)]),
+    ("show city where at != 'POINT(13.4000 52.52)' order by city", [("London",), ("Paris",), ("Suva",)]),
+    ("show count(distinct at), max(latitude(at))", [("4", "52.52")]),
+    ("show city, at where city = 'Paris'", [("Paris", "POINT (2.3522 48.8566)")]),
+    ("show distance(mixed, 'POINT(1 2)') where city = 'Berlin'", [("0 metre",)]),
+    ("group by point(lon, lat) as p show count() order by p limit 1", [("POINT(-0.1276 51.5072)", "1")]),
+]
+#: Programs that compare points as the texts that they are.
+PROGRAMS = [
+    "FindAll() FilterStr(at, POINT(13.40 52.52)) QueryName()",
+    "FindAll() QueryAttr(at)",
+    "Query1: get_information(relation='at', tail_entity='POINT(13.4 52.52)')",
+]
+
+
+@pytest.fixture(scope="module")
+def places() -> Any:
+    found = condgraph.open("memory:")
+    found.load(PLACES, name="t", key="city")
+    return found
+
+
+@pytest.mark.parametrize(("clause", "cells"), CLAUSES)
+def test_clauses(places: Any, clause: str, cells: list[tuple[str, ...]]) -> None:
+    answer = places.query("FindAll()", table=clause)
+    assert answer.cells == cells
+    assert answer.check()
+
+
+def test_types_are_named(places: Any) -> None:
+    kinds = {part.name: [(value.type, value.count) for value in part.values] for part in places.schema().predicates}
+    assert kinds["at"] == [("point", 4)]
+    assert kinds["mixed"] == kinds["plain"] == [("text", 4)]
+    answer = places.query("Find(Paris) QueryAttr(at)")
+    assert answer.data() == [{"text": "POINT (2.3522 48.8566)", "type": "point", "longitude": 2.3522, "latitude": 48.8566}]
+    assert [type(value) for value in answer.values] == [Point]
+
+
+def test_the_load_says_what_it_read() -> None:
+    found = condgraph.open("memory:")
+    warnings = [(problem.field, problem.message) for problem in found.load(PLACES, name="t", key="city").problems]
+    assert warnings == [("at", "cells are read as values of the type point; types= with text keeps them")]
+    kept = condgraph.open("memory:")
+    assert not kept.load(PLACES, name="t", key="city", types={"at": "text"}).problems
+    assert kept.query("Find(Paris) QueryAttr(at)").data()[0]["type"] == "text"
+    # Functions read texts as well.
+    assert kept.query("FindAll()", table=CLAUSES[0][0]).cells == CLAUSES[0][1]
+
+
+@pytest.mark.parametrize(
+    ("text", "point"),
+    [
+        ("POINT(13.40 52.520)", "POINT(13.4 52.52)"),
+        ("Point( -1e-7  5 )", "POINT(-0.0000001 5)"),
+        ("POINT(-0 -0.0)", "POINT(0 0)"),
+        ("<http://www.opengis.net/def/crs/OGC/1.3/CRS84> POINT(1 2)", "POINT(1 2)"),
+        ("point({x: 13.4, y: 52.5, crs: 'wgs-84'})", "POINT(13.4 52.5)"),
+        ("point({srid:4326, x:13.4, y:52.5})", "POINT(13.4 52.5)"),
+        ('{"type": "Point", "coordinates": [1.5, 2]}', "POINT(1.5 2)"),
+        ('{"coordinates":[1.5,2],"type":"Point"}', "POINT(1.5 2)"),
+        ("point({x: 13.4, y: 52.5, crs: 'cartesian'})", None),
+        ("point({x: 13.4, y: 52.5})", None),
+        ("<http://www.opengis.net/def/crs/EPSG/0/4326> POINT(1 2)", None),
+        ("<http://www.wikidata.org/entity/Q405> Point(1 2)", None),
+        ("SRID=3857;POINT(1 2)", None),
+        ("POINT Z (1 2 3)", None),
+        ("POINT(1 2 3)", None),
+        ("POINT(180.1 0)", None),
+        ("POINT(0 91)", None),
+        ("POINT(1,2)", None),
+        ("POINT EMPTY", None),
+        ("POINT(" + " " * 300 + "1 2)", None),
+        ("POINT(١ 2)", None),
+    ],
+)
+def test_what_is_a_point(text: str, point: str | None) -> None:
+    found = read_point(text)
+    assert found == point
+    if found is not None:
+        assert read_point(found) == found
+        assert (form_of(found), type(formed(str(found), "point")), formed("x", "a form of tomorrow")) == ("point", Point, "x")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_distances_are_those_of_the_formula(seed: int) -> None:
+    draw = random.Random(seed)
+    pairs = [[(draw.uniform(-180, 180), math.degrees(math.asin(draw.uniform(-1, 1)))) for _ in range(2)] for _ in range(200)]
+    rows = [
+        {"k": f"r{at:03}", "p": f"POINT({a!r} {b!r})", "lon": repr(c), "lat": repr(d)} for at, ((a, b), (c, d)) in enumerate(pairs)
+    ]
+    found = condgraph.open("memory:")
+    found.load(rows, name="t", key="k")
+    table = found.query("FindAll()", table="show distance(p, point(lon, lat)), longitude(p), latitude(p)")
+    for (distance, longitude, latitude), ((a, b), (c, d)) in zip(table.values, pairs, strict=True):
+        # Angle between two vectors, worked out in another way than by haversines.
+        angles = [(math.radians(x), math.radians(y)) for x, y in ((a, b), (c, d))]
+        one, two = ((math.cos(y) * math.cos(x), math.cos(y) * math.sin(x), math.sin(y)) for x, y in angles)
+        cross = math.hypot(*(one[i - 2] * two[i - 1] - one[i - 1] * two[i - 2] for i in range(3)))
+        angle = math.atan2(cross, sum(x * y for x, y in zip(one, two, strict=True)))
+        assert distance.unit == "metre"
+        assert abs(float(distance.number) - EARTH_RADIUS * angle) < 0.01
+        assert (longitude, latitude) == (Quantity(a), Quantity(b))
+
+
+@pytest.mark.parametrize(
+    ("clause", "error", "message"),
+    [
+        ("show distance(at, 'somewhere')", LiteralError, "'somewhere' is no point"),
+        ("show point(lat, lon)", PlanError, "point takes the longitude first"),
+        ("show distance()", PlanError, "distance takes two points"),
+        ("show point('1', lat)", LiteralError, "'1' is no number"),
+    ],
+)
+def test_mistakes(places: Any, clause: str, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        places.query("FindAll()", table=clause)
+
+
+def test_what_is_no_point_is_left_out_and_reported(places: Any) -> None:
+    answer = places.query("FindAll()", table="show city, distance(mixed, at) as d, point(lat, lat) where city = 'London'")
+    assert answer.cells == [("London", "", "POINT(51.5072 51.5072)")]
+    assert answer.warnings == ["distance(mixed, at): no point: 2 values are left out"]
+    answer = places.query("FindAll()", table="show point(lon, lon) where city = 'Suva'")
+    assert answer.warnings == ["point(lon, lon): no longitude from -180 to 180 and latitude from -90 to 90: 1 value is left out"]
+
+
+def test_exports_keep_points(places: Any, tmp_path: Path) -> None:
+    places.export(tmp_path / "places.jsonl")
+    again = condgraph.open(tmp_path / "store")
+    again.load(tmp_path / "places.jsonl")
+    for clause, cells in CLAUSES:
+        assert again.query("FindAll()", table=clause).cells == cells
+    assert again.query("Find(Paris) QueryAttr(at)").data() == places.query("Find(Paris) QueryAttr(at)").data()
+    values = places.query("Find(Berlin) QueryAttr(at)").to_arrow().to_pylist()
+    assert values == [{"text": "POINT(13.40 52.52)", "type": "point", "longitude": 13.4, "latitude": 52.52}]
+    table = places.query("FindAll()", table="show city, at, latitude(at) as lat order by city").to_arrow()
+    assert table.to_pylist()[0] == {"city": "Berlin", "at": "POINT(13.40 52.52)", "lat": 52.52}
+
+
+def test_rdf_has_well_known_text(tmp_path: Path) -> None:
+    (tmp_path / "a.ttl").write_text(
+        "@prefix : <http://x/> . @prefix geo: <http://www.opengis.net/ont/geosparql#> .\n"
+        ':berlin :at "Point(13.40 52.52)"^^geo:wktLiteral . :mars :at "<http://m/Q111> Point(1 2)"^^geo:wktLiteral .\n'
+    )
+    found = condgraph.open("memory:")
+    report = found.load(tmp_path / "a.ttl", names="local")
+    assert [problem.message for problem in report.problems] == [
+        "literals of http://www.opengis.net/ont/geosparql#wktLiteral are read as values of the type point; their texts are kept"
+    ]
+    assert found.query("FindAll()", table="show name, latitude(at) order by name").cells == [("berlin", "52.52"), ("mars", "")]
+    found.export(tmp_path / "b.nt", to="rdf")
+    text = (tmp_path / "b.nt").read_text()
+    assert '"Point(13.40 52.52)"^^<http://www.opengis.net/ont/geosparql#wktLiteral>' in text
+    assert '"<http://m/Q111> Point(1 2)"^^<http://www.opengis.net/ont/geosparql#wktLiteral>' in text
+
+
+def test_geometries_in_records() -> None:
+    found = condgraph.open("memory:")
+    rows = [
+        {"k": "a", "at": {"type": "Point", "coordinates": [13.4, 52.5]}},
+        {"k": "b", "at": {"type": "Point", "coordinates": [1, 2]}},
+    ]
+    found.load(rows, name="t", key="k")
+    assert found.query("FindAll()", table="show at, latitude(at)").cells == [("POINT(13.4 52.5)", "52.5"), ("POINT(1 2)", "2")]
+
+
+def test_value_nodes_of_rdf_stores() -> None:
+    point = Point.of(13.4, 52.5)
+    assert type(value_named(value_name(point))) is Point
+    assert value_named(value_name(point)) == point
+    assert value_name(point) != value_name(str(point))
+    assert type(read_value({"type": "Text", "value": str(point), "unit": "point"})) is Point
