@@ -11,6 +11,7 @@ from typing import Any, Final
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import shortened
 from condgraph.engine.facts import Entity
+from condgraph.engine.forms import Point, read_point
 from condgraph.engine.operands import (
     DIGITS,
     NUMBERS,
@@ -29,7 +30,7 @@ from condgraph.engine.operands import (
     year_of,
 )
 from condgraph.engine.pieces import set_of, watched
-from condgraph.engine.units import fold_unit
+from condgraph.engine.units import conversions, fold_unit
 from condgraph.engine.values import (
     DAY_SECONDS,
     MOST_DIGITS,
@@ -356,6 +357,27 @@ def long_of(value: Measure, options: Options) -> Quantity:
     )
 
 
+def distance(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """Metres between two points, or the same in the unit of the options."""
+    points = [_point(operand) for operand in arguments]
+    found = Quantity(plain(exact(points[0].distance(points[1]))), "metre")
+    unit = options.get("unit", "")
+    if not unit or fold_unit(unit) == fold_unit(found.unit):
+        return [found]
+    converted: list[Any] = list(conversions(found, [unit]))
+    if not converted:
+        raise Inapplicable(f"distance: metres are not converted into {shortened(unit, 40)!r}")
+    return converted
+
+
+def _point(operand: Operand) -> Point:
+    value = operand.one("distance")
+    found = value if isinstance(value, Point) else read_point(operand.texts[0])
+    if found is None:
+        raise Inapplicable(f"distance: {shortened(operand.texts[0], 60)!r} is no point")
+    return found
+
+
 def add(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """The sum of the operands; every number of a bag counts."""
     total, first = Fraction(0), Quantity(0)
@@ -530,6 +552,7 @@ FUNCTIONS: Final[Mapping[str, Native]] = {
     "or": lambda arguments, options: [any(map(truth, arguments))],
     "difference": difference,
     "duration": duration,
+    "distance": distance,
     "add": add,
     "multiply": multiply,
     "divide": divide,

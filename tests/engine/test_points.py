@@ -44,6 +44,9 @@ PROGRAMS = [
     "FindAll() FilterStr(at, POINT(13.40 52.52)) QueryName()",
     "FindAll() QueryAttr(at)",
     "Query1: get_information(relation='at', tail_entity='POINT(13.4 52.52)')",
+    "Query1: get_information(head_entity='Berlin', relation='at')\n"
+    "Query2: get_information(head_entity='Paris', relation='at')\n"
+    "Query3: distance(output_of_query1, output_of_query2, unit='km')",
 ]
 
 
@@ -134,6 +137,22 @@ def test_distances_are_those_of_the_formula(seed: int) -> None:
         assert distance.unit == "metre"
         assert abs(float(distance.number) - EARTH_RADIUS * angle) < 0.01
         assert (longitude, latitude) == (Quantity(a), Quantity(b))
+
+
+@pytest.mark.parametrize(
+    ("call", "texts", "warning"),
+    [
+        ("distance(output_of_query1, 'POINT(13.4 52.52)')", ["0 metre"], ""),
+        ("distance(output_of_query1, 'Point(2.3522 48.8566)', unit='km')", ["877.153739 km"], ""),
+        ("distance(output_of_query1, 'Paris')", [], "distance: 'Paris' is no point"),
+        ("distance(output_of_query1, 'POINT(1 2)', unit='kg')", [], "distance: metres are not converted into 'kg'"),
+    ],
+)
+def test_distances_of_llm_queries(places: Any, call: str, texts: list[str], warning: str) -> None:
+    answer = places.query(f"Query1: get_information(head_entity='Berlin', relation='at')\nQuery2: {call}")
+    assert answer.texts == texts
+    assert warning in answer.warnings if warning else not answer.warnings
+    assert answer.check()
 
 
 @pytest.mark.parametrize(
