@@ -1,11 +1,16 @@
 """Whether an excerpt of a schema holds every name that the query of a question needs.
 
-    python -m benchmarks.excerpts DATA [--step N] [--demos N] [--tokens N N ...]
+    python -m benchmarks.excerpts DATA [--step N] [--demos N] [--tokens N N ...] [--oracle FOLDER]
 
 DATA is a folder with `flexkbqa` (questions with SPARQL) and `kqapro_vocabulary` (992 predicates,
 791 concepts). The graph has the vocabulary and one statement of each predicate. Questions are split
 by the template of their query: demonstrations have other templates than the questions that are
 asked.
+
+With the oracle's FOLDER, of 200 questions each: whether every predicate of the question's program
+stands in the excerpt with its direction and type. Questions are generated over the oracle's graph,
+those of MetaQA (1 to 3 hops, programs by a model), and those of the Movies database (Cypher by a
+model).
 """
 
 from __future__ import annotations
@@ -17,11 +22,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 import condgraph
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
+from condgraph.overview.schema import quoted
+from tests.support.movies import movies as movies_graph
 
 _PREDICATE = re.compile(r"<((?!pred:)[^<>]+)>")
 _CONCEPT = re.compile(r'\?c \. \?c <pred:name> "([^"]*)"|<pred:instance_of> \?c[^.]*\. \?c[^.]* <pred:name> "([^"]*)"')
@@ -156,13 +164,78 @@ def measure(data: Path, tokens: int, demos: int, step: int = 1) -> Held:
     return held
 
 
+# -- direction and type ------------------------------------------------------------------------------
+
+#: Where functions of KoPL name a predicate.
+_NAMING = {
+    "Relate", "FilterStr", "FilterNum", "FilterYear", "FilterDate", "QueryAttr", "SelectBetween", "SelectAmong",
+    "QueryAttrUnderCondition", "QueryAttrQualifier", "QueryRelationQualifier",
+}  # fmt: skip
+Asked = list[tuple[str, set[str]]]
+
+
+def generated(oracle: Path) -> tuple[Graph, Asked]:
+    """Questions over the oracle's graph, each with the predicates of its program."""
+    graph = condgraph.open()
+    graph.load(oracle / "kb.json")
+    found = graph.generate(200, seed=1, queries=False)
+    return graph, [(one.question, {s["inputs"][0] for s in one.program if s["function"] in _NAMING}) for one in found]
+
+
+def films(data: Path) -> tuple[Graph, Asked]:
+    """Questions of MetaQA with the relations of their programs."""
+    graph = condgraph.open()
+    graph.load(data / "metaqa" / "kb.txt", name="films")
+    known, asked = set(graph.current.schema.relations), []
+    for hops in (1, 2, 3):
+        programs = json.loads((data / "trustuqa_programs" / f"metaqa_{hops}hop.json").read_text("utf-8"))
+        named = [(re.sub(r"[\[\]]", "", text), set(re.findall(r"relation='([^']*)'", p)) & known) for text, p in programs.items()]
+        asked += Random(hops).sample([one for one in named if one[1]], 67)
+    return graph, asked[:200]
+
+
+def movies(data: Path) -> tuple[Graph, Asked]:
+    """Questions over the Movies database with the relations and properties of their Cypher."""
+    graph, asked = movies_graph(data), []
+    schema = graph.current.schema
+    known = {*schema.relations, *schema.attributes}
+    for line in (data / "text2cypher_movies" / "questions.jsonl").read_text("utf-8").splitlines():
+        record = json.loads(line)
+        types = [name for several in re.findall(r":\s*([A-Z_|:]{3,})", record["opus"]) for name in re.split(r"[|:]+", several)]
+        names = {*types, *re.findall(r"\.(\w+)", record["opus"])} & known
+        if names:
+            asked.append((record["question"], names))
+    return graph, asked[:200]
+
+
+def described(text: str, name: str) -> bool:
+    """Whether an excerpt has a predicate with its direction and the types of its ends, or of the other end
+    from an entity of the question.
+    """
+    mark = re.escape(quoted(name))
+    return re.search(rf"{mark}(?: [\d,]+)?: [^\n]+ → \S|{mark} ?[→←=]+ ?\([^)\n]+\)", text) is not None
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     arguments.add_argument("data", type=Path)
     arguments.add_argument("--step", type=int, default=1, help="every so manieth question")
     arguments.add_argument("--demos", type=int, default=8, help="demonstrations whose names count")
     arguments.add_argument("--tokens", type=int, nargs="+", default=[500, 1500])
+    arguments.add_argument("--oracle", type=Path, help="the oracle's folder: direction and type of predicates")
     given = arguments.parse_args()
+    if given.oracle is not None:
+        for title, (graph, asked) in (
+            ("oracle", generated(given.oracle)), ("MetaQA", films(given.data)), ("Movies", movies(given.data)),
+        ):  # fmt: skip
+            for tokens in given.tokens:
+                texts = [(graph.excerpt(question, tokens).text, names) for question, names in asked]
+                right = sum(all(described(text, name) for name in names) for text, names in texts)
+                print(
+                    f"{title}, {tokens} tokens: {100 * right / len(asked):.1f} % of {len(asked)} with direction and type",
+                    flush=True,
+                )
+        return 0
     for tokens in given.tokens:
         print(f"{tokens} tokens:", measure(given.data, tokens, given.demos, given.step), flush=True)
     return 0

@@ -12,6 +12,8 @@ from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import DeadlineError
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from condgraph.ask.prompt import Excerpt
     from condgraph.ask.records import Asked, AskStep, Host, Via
     from condgraph.models.budget import Budget
@@ -42,6 +44,8 @@ def ask(
     prompts: str | os.PathLike[str] | None = None,
     limit: int | None = None,
     on_unknown: OnUnknown = "error",
+    excerpt_tokens: int | None = None,
+    today: date | None = None,
     timeout: float | None = None,
     cancelled: Event | None = None,
 ) -> Asked:
@@ -60,7 +64,9 @@ def ask(
     not shown. `prompts` is a folder with your own prompts. `transcript` is a file that records the
     calls. `limit` is the most values of the answer, `timeout` is in seconds. A predicate that the graph
     does not have is an error that the model is told with candidates; with `on_unknown="nearest"` it is
-    read as the nearest, and the outcome is "doubtful" (the setting of TrustUQA).
+    read as the nearest, and the outcome is "doubtful" (the setting of TrustUQA). `excerpt_tokens` is the
+    most tokens of the excerpt of the graph in the prompt, by default two fifths of the budget's
+    `prompt_tokens` (2,000); `today` is the date for questions that speak of now.
 
     Errors of the model and of its programs are part of the outcome; `status` says how it ended.
     Raises `OptionError` for invalid options, `UnknownNameError` for an unknown source,
@@ -80,7 +86,7 @@ def ask(
         via=via, demos=demos, budget=Bounds() if budget is None else budget, samples=samples, retries=retries, source=source,
         verbalise=verbalise, function=function, seed=seed, temperature=temperature, limit=limit, cells=cells,
         untrusted=untrusted, choose=dict(choose or {}), prompts=prompts, on_step=on_step, aware=aware,
-        on_unknown=on_unknown,
+        on_unknown=on_unknown, excerpt_tokens=excerpt_tokens, today=today,
     )  # fmt: skip
     timeout = graph.timeout if timeout is None else timeout
     with within(timeout, cancelled):

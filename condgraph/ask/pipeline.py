@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -22,6 +23,7 @@ from condgraph.ask.prompt import (
     Prompts,
     asked_about,
     block,
+    calls_for,
     excerpt,
     known_of,
     mark_of,
@@ -29,6 +31,7 @@ from condgraph.ask.prompt import (
     mentions_in,
     not_looked_at,
     rank_sources,
+    speaks_of_now,
 )
 from condgraph.ask.records import MOST_DEMOS, Asked, AskOptions, AskStep, Attempt, Stage, Status, Vote
 from condgraph.engine.bounds import check, current, within
@@ -266,7 +269,7 @@ def _appears(text: str, statement: str) -> bool:
 
 
 #: Shares of the room in a prompt: for a second try, and for demonstrations.
-_FOR_RETRY, _FOR_DEMOS = 0.25, 0.45
+_FOR_RETRY, _FOR_DEMOS = 0.2, 0.35
 #: Tokens of a reply: of the first, as many as so many of the longest program among the demonstrations
 #: have, within bounds; twice as many after a reply that was cut off.
 _PROGRAMS: Final = 3
@@ -407,8 +410,15 @@ class Asking:
     @property
     def _language(self) -> str:
         """The description of the language, as the prompt has it."""
-        text = self.prompts.fill(self.via if self.via != "auto" else "query")
-        return text if self.grammar is None else f"{text}\n{self.grammar.told}".strip()
+        via = self.via if self.via != "auto" else "query"
+        lines = [self.prompts.fill(via)]
+        if via == "query" and (calls := calls_for(self.question)):
+            lines += ["Calls that this question may need:", *calls]
+        if speaks_of_now(self.question):
+            lines.append(f"Today is {(self.options.today or date.today()).isoformat()}.")
+        if self.grammar is not None:
+            lines.append(self.grammar.told)
+        return "\n".join(line for line in lines if line).strip()
 
     def _frame(self, mark: str, excerpt_text: str, demonstrations: str) -> list[Message]:
         system = self.prompts.fill("system", mark=mark, language=self._language)
@@ -438,7 +448,7 @@ class Asking:
             self.reply_tokens = min(max(self.reply_tokens, _PROGRAMS * self.count(item.demo.program)), MOST_REPLY)
         weights = self.graph.demos.weights(similar)
         self.excerpt = excerpt(
-            known, self.graph._store_of(None), self.question, max(min(options.excerpt_tokens, left - used), 0),
+            known, self.graph._store_of(None), self.question, max(min(options.room, left - used), 0),
             source=options.source, demonstrated=weights, count=self.count, samples=options.cells,
             untrusted=options.untrusted, mentions=found, sources=ranked,
         )  # fmt: skip

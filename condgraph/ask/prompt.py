@@ -19,21 +19,47 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.algebra import ByName, Constants, Distinct, Predicates, Reached, Scan
+from condgraph.engine.algebra import (
+    Among,
+    ByName,
+    Constants,
+    Distinct,
+    Entities,
+    Predicates,
+    Reached,
+    Scan,
+    Where,
+    intersect,
+    union,
+)
 from condgraph.engine.alternatives import around
 from condgraph.engine.bounds import cached, check
-from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.errors import OptionError, nearest, shortened
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import Request, plan_texts
 from condgraph.models.chat import estimate
 from condgraph.names.linking import ENTITY_THRESHOLD, Linker
 from condgraph.names.vocabulary import DIMENSION, Vocabulary, resolve
 from condgraph.names.words import STOP, WORD, others, stem, words_of
-from condgraph.overview.schema import ConceptSchema, PredicateSchema, concept_schema, predicate_line, predicate_schema, quoted
+from condgraph.overview.schema import (
+    LONGEST as LONGEST_NAME,
+)
+from condgraph.overview.schema import (
+    ConceptSchema,
+    PredicateSchema,
+    concept_schema,
+    end_words,
+    ends_line,
+    predicate_line,
+    predicate_schema,
+    quoted,
+)
 from condgraph.overview.survey import Survey
+from condgraph.patterns.families import Names as Families
 from condgraph.vectors.encoders import LexicalEncoder, fold
 
 if TYPE_CHECKING:
+    from condgraph.engine.schema import End
     from condgraph.engine.store import KnownSchema, Store
 
 
@@ -41,6 +67,18 @@ if TYPE_CHECKING:
 # The names of one state of a graph with their words, prepared once and cached with that state.
 
 
+#: The weight of families of words, and of the type of value that a question asks for; characters of a
+#: question that families are looked for in.
+_FAMILY: Final = 0.8
+_TYPE: Final = 0.1
+_MOST_FAMILIES: Final = 1_000
+_ASKS: Final = (
+    (
+        re.compile(r"\b(?:when|what (?:year|date|day|month)|which (?:year|date|day|month)|born|since|until)\b", re.IGNORECASE),
+        "time",
+    ),
+    (re.compile(r"\bhow (?:high|tall|long|many|much|old|big|large|heavy|far|deep|wide|fast)\b", re.IGNORECASE), "quantity"),
+)
 #: The weight of a synonym, next to the word itself.
 _OTHER: Final = 0.5
 #: The weight of similar letters, next to whole words.
@@ -127,9 +165,37 @@ class Known:
         #: Predicates around names, as they were looked up.
         self.around: dict[tuple[str, ...], dict[str, list[str]]] = {}
         self._of_source: dict[str, list[int]] = {}
+        #: Positions of the predicates that have values of a type.
+        self._typed: dict[str, list[int]] = {}
         for place, member in enumerate(rows):
             for source, _ in member[5]:
                 self._of_source.setdefault(source, []).append(place)
+
+    @cached
+    def families(self) -> Families:
+        """The predicates by the families of everyday words that refer to them."""
+        return Families(self.predicates.names)
+
+    def asked_for(self, words: str) -> NDArray[np.float64]:
+        """How well each predicate fits the words of a question, from 0 to about 2.5: by its own words and
+        letters, by families of words (died is `date of death`), and by the type of value that the question
+        asks for (when, how many).
+        """
+        result = self.predicates.scores(words)
+        if not len(result):
+            return result
+        result = result + _FAMILY * np.array(self.families.fits(shortened(words, _MOST_FAMILIES)), np.float64) / 1000
+        for asks, kind in _ASKS:
+            if asks.search(words):
+                result[self._of_type(kind)] += _TYPE
+        return result
+
+    def _of_type(self, kind: str) -> list[int]:
+        found = self._typed.get(kind)
+        if found is None:
+            rows = self.survey["predicates"]
+            found = self._typed[kind] = [at for at, _ in enumerate(rows) if any(v.type == kind for v in self.predicate(at).values)]
+        return found
 
     @cached
     def qualifiers(self) -> Names:
@@ -360,14 +426,23 @@ _MOST_AROUND: Final = 2_000
 #: Sources that are offered where none is given.
 MOST_SOURCES: Final = 3
 #: The share of the budget of each section; names get the rest.
-_SHARES: Final = {"things": 0.2, "told": 0.2, "concepts": 0.12, "keys": 0.2}
+_SHARES: Final = {"things": 0.25, "paths": 0.1, "rich": 0.15, "told": 0.92, "concepts": 0.12, "keys": 0.1}
+#: Predicates of one entity that are shown, and pairs of entities whose connections are looked up.
+_MOST_OF_ONE: Final = 12
+_MOST_PAIRS: Final = 3
 #: In fewer tokens no predicate is described at length.
 _SMALL: Final = 800
+#: Characters of the names of kinds there.
+_CUT: Final = 24
+#: Predicates that are described.
+_MOST_TOLD: Final = 1_000
 #: Names that are listed in any case, and the score that others need.
 _IN_ANY_CASE: Final = 4
 _FITS: Final = 0.25
 #: The weights of names one and two steps from an entity, and in demonstrations.
 _ONE_STEP, _TWO_STEPS, _DEMONSTRATED = 0.5, 0.2, 0.9
+#: The weight of predicates that connect two entities of the question.
+_CONNECTS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,11 +489,12 @@ def excerpt(
     counted = estimate if count is None else count
     result = tuple(mentions_in(question, known) if mentions is None else mentions)
     form, words = masked(question, result), asked_about(question, result)
-    scores = known.predicates.scores(words)
+    scores = known.asked_for(words)
     for name, weight in (demonstrated or {}).items():
         if (place := known.places.get(name)) is not None:
             scores[place] += _DEMONSTRATED * weight
     things = _things(known, store, result, scores)
+    paths = _paths(known, store, [item for item, _ in things], scores)
     ranked = rank_sources(known, scores, words) if sources is None and source is None else list(sources or ())
     offered = (source,) if source is not None else tuple(ranked[: MOST_SOURCES if len(known.sources.names) > 10 else 10])
     allowed = _allowed(known, source, offered)
@@ -428,12 +504,11 @@ def excerpt(
     writer = _Writer(known, counted, tokens, samples=samples, untrusted=frozenset(untrusted))
     writer.sources(offered, source)
     writer.things(things)
-    # A table is small: its columns are all told, in the order that they have.
-    writer.predicates(order, scores)
-    writer.concepts(_fitting(concepts, known.concepts.sizes) if source is None else [])
+    writer.paths(paths)
     keys = known.qualifiers.scores(words)
     _add(keys, known.qualifiers.names, demonstrated)
-    writer.keys(_fitting(keys, known.qualifiers.sizes))
+    writer.names(_fitting(concepts, known.concepts.sizes) if source is None else [], _fitting(keys, known.qualifiers.sizes))
+    writer.predicates(order)
     text, names = writer.done(order)
     return Excerpt(text, counted(text), tuple(names), tuple(writer.named), tuple(writer.keyed), result, offered, form)
 
@@ -484,24 +559,81 @@ def rank_sources(known: Known, scores: NDArray[np.float64], question: str) -> li
 
 
 def _things(known: Known, store: Store, found: Sequence[Mention], scores: NDArray[np.float64]) -> list[tuple[Mention, list[str]]]:
-    """The first entities with their predicates, the best fitting first; raises the `scores` of
-    predicates around them.
+    """The first entities with their predicates, each with its direction and the type of its other end, the
+    best fitting first; raises the `scores` of predicates around them.
     """
     things: list[tuple[Mention, list[str]]] = []
+    fitting = scores.copy()
     for member in [item for item in found if item.names][:_MOST_THINGS]:
         check()
         near = _kept_around(known, store, member.names)
-        told: dict[str, str] = {}
-        for way, sign in (("forward", "→"), ("backward", "←"), ("value", "=")):
+        told: dict[str, list[str]] = {}
+        for way in ("forward", "backward", "value"):
             for name in near.get(way, ()):
-                told[name] = told.get(name, "") + sign
+                told.setdefault(name, []).append(way)
         for names, gain in ((told, _ONE_STEP), (near.get("beyond", ()), _TWO_STEPS)):
             for name in names:
                 if (place := known.places.get(name)) is not None:
                     scores[place] += gain
-        order = sorted(told, key=lambda name: (-scores[known.places[name]] if name in known.places else 0.0, name))
-        things.append((member, [f"{quoted(name)} {told[name]}" for name in order[:8]]))
+        order = sorted(told, key=lambda name: (-fitting[known.places[name]] if name in known.places else 0.0, name))
+        things.append((member, [_shown(known, name, told[name]) for name in order[:_MOST_OF_ONE]]))
     return things
+
+
+_SIGNS: Final = {"forward": "→", "backward": "←", "value": "="}
+
+
+def _shown(known: Known, name: str, ways: Sequence[str]) -> str:
+    """A predicate of an entity: its name, and for each direction what stands at the other end."""
+    place = known.places.get(name)
+    if place is None:
+        return f"{quoted(name)} {''.join(_SIGNS[way] for way in ways)}"
+    value = known.predicate(place)
+    ends = [f"{_SIGNS[way]} ({end_words(value, 'subject' if way == 'backward' else 'object')})" for way in ways]
+    return f"{quoted(name)} {' '.join(ends)}"
+
+
+def _paths(known: Known, store: Store, found: Sequence[Mention], scores: NDArray[np.float64]) -> list[str]:
+    """How the entities of a question are connected, by one statement or by two; raises the `scores` of
+    these predicates.
+    """
+    lines: list[str] = []
+    pairs = [(one, two) for at, one in enumerate(found) for two in found[at + 1 :] if one.names != two.names]
+    for one, two in pairs[:_MOST_PAIRS]:
+        check()
+        first, second = ByName(one.names), ByName(two.names)
+        steps, back = ([Scan(end, None, *way, "relation") for way in _WAYS] for end in (first, second))
+        if sum(store.counted(steps + back, lambda _: ())) > _MOST_AROUND:
+            continue
+        middle = intersect(union(*map(Reached, steps)), union(*map(Reached, back)))
+        ways = [_between(store, left, right) for left, right in ((first, second), (first, middle), (middle, second))]
+        for name, _ in (pair for several in ways for pair in several):
+            if (place := known.places.get(name)) is not None:
+                scores[place] += _CONNECTS
+        ends = quoted(one.names[0]), quoted(two.names[0])
+        lines += [f"- {ends[0]} {_arrow(*way)} {ends[1]}" for way in ways[0][:4]]
+        if ways[1] and ways[2]:
+            left, right = (" or ".join(_arrow(*way) for way in several[:4]) for several in ways[1:])
+            lines.append(f"- {ends[0]} {left} something {right} {ends[1]}")
+    return lines
+
+
+def _between(store: Store, left: Entities, right: Entities) -> list[tuple[str, bool]]:
+    """The relations from some entities to others, and (False) from the others to them."""
+    return [
+        (name, forward)
+        for one, two, forward in ((left, right, True), (right, left, False))
+        for name in plan_texts(store, Distinct(Predicates(Where(Scan(one, None, "subject", "object", "relation"), Among(two)))))
+    ]
+
+
+def _arrow(name: str, forward: bool) -> str:
+    """A relation between two things, from left to right or back."""
+    return f"→{quoted(name)}→" if forward else f"←{quoted(name)}←"
+
+
+#: The ends of statements, from where they are followed and to where.
+_WAYS: Final[tuple[tuple[End, End], ...]] = (("subject", "object"), ("object", "subject"))
 
 
 def _kept_around(known: Known, store: Store, names: tuple[str, ...]) -> dict[str, list[str]]:
@@ -533,6 +665,8 @@ class _Writer:
         self._known, self._counted, self._left, self._tokens = known, counted, tokens, tokens
         self._samples, self._untrusted = samples, untrusted
         self._lines: list[str] = []
+        #: Lines that stand below the others.
+        self._below: list[str] = []
         self._told: list[str] = []
         self.named: list[str] = []
         self.keyed: list[str] = []
@@ -542,7 +676,7 @@ class _Writer:
         used = 0
         for number, line in enumerate(lines):
             cost = self._counted(line + "\n")
-            if used + cost > min(most, self._left):
+            if used + cost > most or cost > self._left:
                 return number
             self._lines.append(line)
             self._left -= cost
@@ -555,51 +689,85 @@ class _Writer:
             self._add([f"Sources: {', '.join(quoted(name) for name in sources)}"], 0.1 * self._tokens)
 
     def things(self, things: Sequence[tuple[Mention, list[str]]]) -> None:
-        """The entities in the question, with their predicates."""
-        lines = [
-            f"- {', '.join(quoted(name) for name in item.names[:3])} has {', '.join(predicates) or 'nothing'}"
-            for item, predicates in things
-            if self._samples
-        ]
-        if lines:
-            self._add(["Named in the question (→ forward, ← backward, = value):", *lines], _SHARES["things"] * self._tokens)
-
-    def predicates(self, order: Sequence[int], scores: NDArray[np.float64]) -> None:
-        """The best predicates, at length while they fit, then shorter."""
-        share = _SHARES["told"] * self._tokens * (0.6 if self._tokens < _SMALL else 1.0)
-        used, lines = 0.0, ["Predicates, with statements: subjects → objects:"]
-        used = self._counted(lines[0] + "\n")
-        for place in order[:40]:
-            check()
-            value = self._known.predicate(place)
-            trusted = self._samples and not self._untrusted & {source.name for source in value.sources}
-            for length in range(2 if self._tokens < _SMALL else min(int(3 * used // max(share, 1)), 2), 3):
-                line = predicate_line(value, length, examples=trusted)
-                cost = self._counted(line + "\n")
-                if used + cost <= share:
-                    lines.append(line)
-                    self._told.append(value.name)
-                    used += cost
+        """The entities in the question, each with as many of its predicates as fit into its part."""
+        if not things or not self._samples:
+            return
+        share = _SHARES["things"] * self._tokens
+        title = "Named in the question (→ leads to, ← is led to from, = has the value; type of the other end):"
+        lines, left = [title], share - self._counted(title + "\n")
+        for at, (item, predicates) in enumerate(things):
+            part, line = left / (len(things) - at), f"- {', '.join(quoted(name) for name in item.names[:3])}:"
+            used = self._counted(line + "\n")
+            kept = 0
+            for text in predicates:
+                cost = self._counted(f" {text};")
+                if used + cost > part:
                     break
-            else:
-                break
+                line += f" {text};"
+                used += cost
+                kept += 1
+            if used <= part and (kept or not predicates):
+                lines.append(line.rstrip(";") if predicates else f"{line} nothing")
+                left -= used
         if len(lines) > 1:
             self._add(lines, share)
 
-    def concepts(self, order: Sequence[int]) -> None:
-        """The nearest concepts by name."""
-        self.named = self._listed("Concepts: ", [self._known.concepts.names[at] for at in order], _SHARES["concepts"])
+    def paths(self, lines: Sequence[str]) -> None:
+        """How the entities are connected."""
+        if lines and self._samples:
+            title = "Connections of these:"
+            if self._counted(f"{title}\n{lines[0]}\n") <= _SHARES["paths"] * self._tokens:
+                self._add([title, *lines], _SHARES["paths"] * self._tokens)
 
-    def keys(self, order: Sequence[int]) -> None:
-        """The nearest keys of qualifiers."""
-        self.keyed = self._listed("Qualifiers: ", [self._known.qualifiers.names[at] for at in order], _SHARES["keys"])
+    def names(self, concepts: Sequence[int], keys: Sequence[int]) -> None:
+        """The nearest concepts and keys of qualifiers by name; they stand below the predicates."""
+        small = 0.6 if self._tokens < _SMALL else 1.0
+        for title, names, order, kept, share in (
+            ("Concepts: ", self._known.concepts.names, concepts, self.named, _SHARES["concepts"]),
+            ("Qualifiers: ", self._known.qualifiers.names, keys, self.keyed, _SHARES["keys"]),
+        ):
+            line, listed = self._names(title, [names[at] for at in order], min(small * share * self._tokens, self._left))
+            if listed:
+                kept += listed
+                self._below.append(line)
+                self._left -= self._counted(line + "\n")
 
-    def _listed(self, title: str, names: Sequence[str], share: float) -> list[str]:
-        line, kept = self._names(title, names, min(share * self._tokens, self._left))
-        if kept:
-            self._lines.append(line)
-            self._left -= self._counted(line + "\n")
-        return kept
+    def predicates(self, order: Sequence[int]) -> None:
+        """As many predicates as fit, best first, each with its direction and the types of its ends; the best
+        at length, and more of them where all are told.
+        """
+        title = "Predicates: subjects → objects:"
+        share = _SHARES["told"] * self._left - self._counted(title + "\n")
+        small = self._tokens < _SMALL
+        rich, longest = 0.0 if small else _SHARES["rich"] * share, _CUT if small else LONGEST_NAME
+        lines: dict[int, str] = {}
+        used = 0.0
+        for place in order[:_MOST_TOLD]:
+            check()
+            value = self._known.predicate(place)
+            line = self._line(value, 0) if used < rich else ends_line(value, longest=longest)
+            cost = self._counted(line + "\n")
+            if used + cost > share:
+                break
+            lines[place] = line
+            used += cost
+        # Where all are told, what is left describes the best of them.
+        if len(lines) == len(order):
+            for place in lines:
+                check()
+                line = self._line(self._known.predicate(place), 2 if small else 0)
+                cost = self._counted(line + "\n") - self._counted(lines[place] + "\n")
+                if used + cost > share:
+                    break
+                lines[place] = line
+                used += cost
+        if lines:
+            self._add([title, *lines.values()], self._left)
+            self._told += [self._known.predicates.names[place] for place in lines]
+
+    def _line(self, value: PredicateSchema, length: int) -> str:
+        trusted = self._samples and not self._untrusted & {source.name for source in value.sources}
+        return predicate_line(value, length, examples=trusted)
 
     def _names(self, title: str, names: Sequence[str], most: float) -> tuple[str, list[str]]:
         """As many names as fit into one line."""
@@ -617,7 +785,7 @@ class _Writer:
         known = self._known.predicates.names
         rest = [known[place] for place in order if known[place] not in set(self._told)]
         line, kept = self._names("More predicates: ", rest[:400], self._left)
-        lines = [*self._lines, line] if kept else self._lines
+        lines = [*self._lines, *self._below, *([line] if kept else [])]
         text = "\n".join(lines)
         # Tokens of a tokenizer may run over ends of lines.
         while lines and self._counted(text) > self._tokens:
@@ -626,6 +794,50 @@ class _Writer:
             text = "\n".join(lines)
         told = [name for name in self._told if quoted(name) in text]
         return text, [*told, *kept]
+
+
+# -- calls that a question may need ------------------------------------------------------------------
+# The calls of LLM queries beyond the usual ones, each shown where words of the question ask for it.
+
+
+_CALLS: Final = tuple(
+    (re.compile(rf"\b(?:{words})\b", re.IGNORECASE), f"- {call}")
+    for words, _, call in (
+        line.replace("NUMBER", r"(?:\d+|two|three|four|five|six|seven|eight|nine|ten)").partition(" => ")
+        for line in Path(__file__).with_name("calls.txt").read_text("utf-8").splitlines()
+        if line and not line.startswith("#")
+    )
+)
+#: Calls that are shown.
+_MOST_CALLS: Final = 5
+_NOW: Final = re.compile(
+    r"\b(?:now|today|tonight|yesterday|current(?:ly)?|present(?:ly)?|nowadays|(?:this|last|next|past) (?:year|month|week|decade|"
+    r"century)|ago|recent(?:ly)?|still|so far|to date|how old|upcoming|(?:past|last) \w+ (?:years|months|days|decades))\b",
+    re.IGNORECASE,
+)
+
+
+def calls_for(question: str) -> list[str]:
+    """The calls of LLM queries beyond the usual ones that words of a question ask for, a line each.
+
+    >>> [line.partition("(")[0] for line in calls_for("Which 5 highest mountains has each country?")]
+    ['- group_by', '- top']
+    """
+    text = question[:_MOST_ASKED]
+    return [line for words, line in _CALLS if words.search(text)][:_MOST_CALLS]
+
+
+def speaks_of_now(question: str) -> bool:
+    """Whether what a question asks depends on the date.
+
+    >>> speaks_of_now("Who is the current president?"), speaks_of_now("Who was president in 1984?")
+    (True, False)
+    """
+    return _NOW.search(question[:_MOST_ASKED]) is not None
+
+
+#: Characters of a question that are looked through for such words.
+_MOST_ASKED: Final = 2_000
 
 
 # -- prompt files ----------------------------------------------------------------------------------

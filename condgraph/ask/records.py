@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
@@ -246,6 +247,9 @@ def _option(one: Option) -> dict[str, Any]:
 #: Demonstrations in a prompt, and samples of one question.
 MOST_DEMOS: Final = 8
 MOST_SAMPLES: Final = 50
+#: Tokens of the excerpt of the graph by default, and its share of a prompt.
+EXCERPT: Final = 2_000
+_EXCERPT_SHARE: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +267,8 @@ class AskOptions:
     seed: int = 0
     temperature: float | None = None
     limit: int | None = None
-    excerpt_tokens: int = 1200
+    excerpt_tokens: int | None = None
+    today: date | None = None
     cells: bool = True
     untrusted: Collection[str] = ()
     choose: Mapping[str, str] = field(default_factory=dict)
@@ -282,6 +287,8 @@ class AskOptions:
             )
         for name, least, most in (("samples", 1, MOST_SAMPLES), ("retries", 0, 20), ("excerpt_tokens", 0, 10**6)):
             value = getattr(self, name)
+            if name == "excerpt_tokens" and value is None:
+                continue
             if type(value) is not int or not least <= value <= most:
                 raise OptionError(f"{name} is a whole number from {least} to {most:,}, not {value!r}")
         if self.demos is not None and (type(self.demos) is not int or self.demos < 0):
@@ -292,6 +299,16 @@ class AskOptions:
             raise OptionError(f"on_unknown is 'error' or 'nearest' of questions, not {self.on_unknown!r}")
         if isinstance(self.untrusted, str):
             raise OptionError("untrusted is a list of names of sources")
+
+    @property
+    def room(self) -> int:
+        """The most tokens of the excerpt: as given, else two fifths of a prompt, 2,000 where that has no
+        bound.
+        """
+        if self.excerpt_tokens is not None:
+            return self.excerpt_tokens
+        whole = self.budget.prompt_tokens
+        return EXCERPT if whole is None else int(_EXCERPT_SHARE * whole)
 
     @property
     def heat(self) -> float:

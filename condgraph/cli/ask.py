@@ -75,7 +75,10 @@ def ask(
     samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="How many programs vote.")] = 1,
     retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is corrected.")] = 3,
     calls: Annotated[int, typer.Option("--calls", metavar="N", min=1, help="The most calls of the model.")] = 8,
-    prompt_tokens: Annotated[int, typer.Option("--prompt-tokens", metavar="N", min=1, help="The most tokens of a prompt.")] = 4000,
+    prompt_tokens: Annotated[int, typer.Option("--prompt-tokens", metavar="N", min=1, help="The most tokens of a prompt.")] = 5000,
+    excerpt_tokens: Annotated[
+        int | None, typer.Option("--excerpt-tokens", metavar="N", min=0, help="The most tokens of the graph's excerpt in it.")
+    ] = None,
     seconds: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The most seconds.")] = 60.0,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed asks the same.")] = 0,
     aware: Annotated[
@@ -110,7 +113,8 @@ def ask(
         found = at.ask(
             question, llm, via=via.value, source=source, choose=chosen, demos=shown, samples=samples, retries=retries,
             budget=Budget(prompt_tokens=prompt_tokens, calls=calls, seconds=seconds), seed=seed, verbalise=verbalise,
-            transcript=transcript, prompts=prompts, aware=aware, on_step=write_step if steps else None,
+            transcript=transcript, prompts=prompts, aware=aware, excerpt_tokens=excerpt_tokens,
+            on_step=write_step if steps else None,
         )  # fmt: skip
         if form is AskFormat.JSON:
             typer.echo(json.dumps(found.data(), ensure_ascii=False))

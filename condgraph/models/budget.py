@@ -22,7 +22,7 @@ class Budget:
     positive numbers.
     """
 
-    prompt_tokens: int | None = 4000
+    prompt_tokens: int | None = 5000
     calls: int | None = 8
     seconds: float | None = 60.0
     total_tokens: int | None = None

@@ -218,11 +218,11 @@ def plain(name: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
-def kind_words(kind: KindCount) -> str:
-    """A kind with its name quoted."""
+def kind_words(kind: KindCount, longest: int = LONGEST) -> str:
+    """A kind with its name quoted, cut to `longest` characters."""
     if kind.sort == "concept":
-        return quoted(kind.name)
-    return f"rows of {quoted(kind.name)}" if kind.sort == "table" else UNNAMED[kind.sort]
+        return quoted(kind.name, longest)
+    return f"rows of {quoted(kind.name, longest)}" if kind.sort == "table" else UNNAMED[kind.sort]
 
 
 def kinds_words(kinds: Iterable[KindCount], most: int) -> str:
@@ -415,7 +415,7 @@ def _predicate_text(predicate: PredicateSchema, *, kinds: int, examples: int) ->
     if predicate.qualifiers:
         keys = [qualifier_words(key) for key in predicate.qualifiers[:4]]
         text += f"; qualifiers {listed_words(keys, len(predicate.qualifiers) - 4)}"
-    return text + (f"; e.g. {examples_words(predicate, examples)}" if predicate.examples else "")
+    return text + (f"; e.g. {examples_words(predicate, examples)}" if predicate.examples and examples else "")
 
 
 def _short(predicate: PredicateSchema) -> str:
@@ -444,6 +444,23 @@ _FORMS: Final[dict[str, tuple[Callable[..., str], ...]]] = {
     "predicates": (_long, _middle, _short, _bare),
     "units": (lambda item: f"- {quoted(item.unit)} {item.values:,}",),
 }
+
+
+def end_words(predicate: PredicateSchema, end: Literal["subject", "object"], *, longest: int = LONGEST) -> str:
+    """What stands at one end of a predicate, without counts: its most frequent kind (its name cut to
+    `longest` characters), and the most frequent type of values with its unit.
+    """
+    kinds = predicate.subjects if end == "subject" else predicate.objects
+    words = ["entity" if kind.sort == "entities" else kind_words(kind, longest) for kind in kinds[:1]]
+    if end == "object":
+        words += [value.type + ("" if value.unit == NO_UNIT else f" in {quoted(value.unit)}") for value in predicate.values[:1]]
+    return ", ".join(words) or "nothing"
+
+
+def ends_line(predicate: PredicateSchema, *, longest: int = LONGEST) -> str:
+    """A predicate as its name, and what it leads from and to."""
+    ends = [end_words(predicate, end, longest=longest) for end in ("subject", "object")]
+    return f"- {quoted(predicate.name)}: {' → '.join(ends)}"
 
 
 def predicate_line(predicate: PredicateSchema, length: int, *, examples: bool = True) -> str:

@@ -587,7 +587,7 @@ def test_rows_of_tables_are_named_by_their_keys() -> None:
     assert (found.texts, found.warnings) == (["8,091 m"], ())
     assert found.excerpt is not None
     assert [one.names for one in found.excerpt.mentions] == [("Annapurna I",)]
-    assert '"Annapurna I" has "height"' in found.excerpt.text
+    assert '"Annapurna I": "height"' in found.excerpt.text
     value = graph.ask("What did Pixar Studios make?", Scripted("NONE"), via="query")
     assert not [one for one in value.warnings if "has no name like" in one]
     unknown = graph.ask("What did Zzyzx Studios make?", Scripted("NONE"), via="query")

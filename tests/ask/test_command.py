@@ -27,7 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with condgraph.open(place) as graph:
         for one in SAMPLES:
             graph.load(one.path, format=one.format, **one.options)
-        budget = Budget(prompt_tokens=4000, calls=8, seconds=60)
+        budget = Budget(prompt_tokens=5000, calls=8, seconds=60)
         found = graph.ask(QUESTION, Scripted(*replies), budget=budget, via="kopl", transcript=place.parent / "calls.jsonl")
         assert len(found.attempts) == 2
     return place
