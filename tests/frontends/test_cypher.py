@@ -262,3 +262,23 @@ def test_texts_of_cypher_are_recognised() -> None:
     ):  # fmt: skip
         assert detect(text) == "cypher"
     assert detect("Find(Nepal) QueryName()") == "kopl"
+
+
+def test_nodes_that_a_constant_names_are_found_without_a_scan(graph: Graph) -> None:
+    """Sets by name, attribute and the rows before restrict patterns, in every direction, and change no answer."""
+    plan = graph.explain("MATCH (p {name: 'Keanu'})-[:`acted in`]->(f) RETURN f")
+    assert "ByName('Keanu')" in plan
+    for pattern, expected in (
+        ("(p {name: 'Keanu'})-[:`acted in`]->(f)", ["Speed", "The Matrix"]),
+        ("(p {name: 'Keanu'})-[:`acted in`]-(f)", ["Speed", "The Matrix"]),
+        ("(f)<-[:`acted in`]-(p {name: 'Keanu'})", ["Speed", "The Matrix"]),
+        ("(p {name: 'Keanu'})-[:`acted in`]->(f {title: 'Speed'})", ["Speed"]),
+        ("(p {name: 'Keanu'})-[:`acted in`]->(f {released: 1999})", ["The Matrix"]),
+        ("(f {title: 'The Matrix'})-[:directed]-(p)", ["The Matrix"]),
+        ("(p)-[:`acted in`]->(f {title: 'Keanu'})", []),
+    ):
+        answer = graph.cypher(f"MATCH {pattern} RETURN f.title AS t ORDER BY t")
+        assert answer.texts == expected
+        assert answer.check()
+    twice = graph.cypher("MATCH (p:actor {name: 'Keanu'}) MATCH (p)-[r]-(f:film) WHERE f.released > 1995 RETURN f.title AS t")
+    assert twice.texts == ["The Matrix"]

@@ -498,9 +498,15 @@ def given_cell(scope: Scope, term: Any) -> Cell:
 def python_terms(scope: Scope, column: Terms) -> list[Any]:
     """The terms of a column as expressions have them (`execute.terms`), None where it is unbound or not known."""
     found: list[Any] = [None] * len(column)
+    if column.kind == ENTITY:
+        return [EntityAt(number) if number >= 0 else None for number in watched(column.numbers.tolist())]
+    if column.kind == STATEMENT:
+        return [StatementAt(number) if number >= 0 else None for number in watched(column.numbers.tolist())]
+    if column.kind == GIVEN:
+        terms = scope.terms
+        return [terms[number] if number >= 0 else None for number in watched(column.numbers.tolist())]
     for kind, at, numbers in column.split():
         distinct, which = np.unique(numbers, return_inverse=True)
-        terms: list[Any]
         if kind == ENTITY:
             terms = [EntityAt(number) for number in watched(distinct.tolist())]
         elif kind == STATEMENT:

@@ -43,8 +43,11 @@ from condgraph.engine.execute.terms import EntityAt, GraphTerms
 from condgraph.engine.execute.walks import paths
 from condgraph.engine.facts import Entity, Ref
 from condgraph.engine.pieces import changed, in_order, watched
+from condgraph.engine.snapshot.snapshot import make_room
 from condgraph.engine.values import NO_UNIT, Quantity
 
+#: Rows of which each is worked out by itself.
+_FEW: Final = 16
 #: Functions that give another value each time.
 _VOLATILE: Final = frozenset(("rand", "randomuuid"))
 
@@ -159,17 +162,38 @@ def union_all(run: Run, node: alg.UnionAll) -> RowSet:
 # -- expressions -------------------------------------------------------------------------------------
 
 
+def _compiled(run: Run, expression: ex.Expression, names: tuple[str, ...]) -> Any:
+    """The closure of an expression over these columns, kept with the snapshot; one that asks a clock is made anew."""
+    kept: dict[Any, Any] = run.snapshot.schema.kept.setdefault("compiled expressions", {})
+    key = id(expression), names
+    found = kept.get(key)
+    if found is None:
+        evaluate = Compiler({name: at for at, name in enumerate(names)}, GraphTerms(run.snapshot))(expression)
+        if any(isinstance(part, ex.Call) and not part.arguments for part in ex.walk(expression)):
+            return evaluate
+        make_room(kept)
+        # The expression is kept as well, so that no other one has its identity.
+        found = kept[key] = expression, evaluate
+    return found[1]
+
+
 def values_of(run: Run, expression: ex.Expression, of: RowSet) -> list[Any]:
     """The value of an expression for each row: worked out once for rows that agree in its variables."""
-    names = [name for name in of.columns if name in ex.variables(expression)]
-    volatile = any(isinstance(part, ex.Call) and part.name in _VOLATILE for part in ex.walk(expression))
     some, which = of, None
-    if not volatile and of.size > 1:
+    if of.size <= _FEW:
+        names = list(of.columns)
+        evaluate = _compiled(run, expression, tuple(names))
+        columns = [python_terms(run.scope, of.columns[name]) for name in names]
+        return [evaluate(item) for item in zip(*columns, strict=True)] if columns else [evaluate(()) for _ in range(of.size)]
+    known = ex.variables(expression)
+    names = [name for name in of.columns if name in known]
+    volatile = any(isinstance(part, ex.Call) and part.name in _VOLATILE for part in ex.walk(expression))
+    if not volatile:
         # By their numbers: 1 and 1.0 are equal, and divided by 2 they are not.
         keys = packed([of.columns[name].marked() for name in names], of.size)
         found: Any = np.unique(keys, return_index=True, return_inverse=True)
         some, which = of.take(found[1]), found[2]
-    evaluate = Compiler({name: at for at, name in enumerate(names)}, GraphTerms(run.snapshot))(expression)
+    evaluate = _compiled(run, expression, tuple(names))
     columns = [python_terms(run.scope, some.columns[name]) for name in names]
     items = zip(*columns, strict=True) if columns else iter([()] * some.size)
     values = [evaluate(item) for item in watched(items, 1 << 10)]

@@ -7,6 +7,7 @@ rows of what it takes from outside, and is joined with them again, so that it ru
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
@@ -14,7 +15,21 @@ from decimal import Decimal
 from typing import Any, Final
 
 from condgraph.engine import temporal
-from condgraph.engine.algebra import AllEntities, ByName, Entities, Members, Node, Solutions, solutions, union
+from condgraph.engine.algebra import (
+    AllEntities,
+    ById,
+    ByName,
+    Compare,
+    Entities,
+    Members,
+    Node,
+    Reached,
+    Scan,
+    Solutions,
+    Where,
+    solutions,
+    union,
+)
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.errors import OptionError, PlanError, UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.execute.expressions import Compiler
@@ -172,6 +187,28 @@ class Lowering:
             if (table := self.schema.table_called(name)) is not None:
                 parts.append(AllEntities((EntityKind.ROW,), source=table, own=True))
         return union(*parts)
+
+    def having(self, key: str, operator: ex.ComparisonOperator, value: ex.Expression, rows: Rows) -> Entities | None:
+        """Entities of which those are whose property compares so with a constant; None where no set is quickly found.
+        A set may have others as well: the condition is tested again.
+        """
+        lowered = self.expression(value, rows)
+        given: Any = lowered.value if isinstance(lowered, ex.Constant) else None
+        if not self.schema.has_attribute(key):
+            if operator == "=" and isinstance(given, str) and key in ("name", "id"):
+                return ByName((given,)) if key == "name" else ById((given,))
+            return None
+        kinds = self.schema.attribute_kinds(key)
+        test: Compare | None = None
+        if isinstance(given, str) and operator == "=":
+            test = Compare("=", given)
+        elif type(given) in (int, float, Decimal) and len(kinds) == 1 and operator != "<>":
+            ((kind, unit),) = kinds
+            if kind is Kind.QUANTITY and math.isfinite(given):
+                test = Compare(operator, Quantity(given, unit))
+        if test is None:
+            return None
+        return Reached(Where(Scan(None, (key,), anchor="subject", reach="subject", family="attribute"), test))
 
     # -- expressions -------------------------------------------------------------------------------
 

@@ -5,8 +5,9 @@ to paths.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
-from condgraph.engine.algebra import AllEntities, ByName, Entities, Solutions, solutions
+from condgraph.engine.algebra import AllEntities, Among, ByName, Entities, Facts, Scan, Solutions, Where, intersect, solutions
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.errors import PlanError, UnsupportedError
 from condgraph.languages.cypher import tree
@@ -221,8 +222,9 @@ class Matching:
                 mine = (group[0] + mine[0], group[1] | mine[1], group[2] + mine[2])
             groups.append(mine)
         result: list[tuple[Solutions, set[str], list[str]]] = []
-        labels = self._labels()
+        labels, chosen = self._labels(), self._chosen()
         for statements, nodes, edges in groups:
+            statements = _restricted(statements, chosen)
             members = tuple(
                 solutions.MembershipPattern(solutions.Variable(node), concept)
                 for node in sorted(nodes)
@@ -246,16 +248,36 @@ class Matching:
             sets = [entities for _, entities in labels.get(node, ())]
             if not sets and (node in self._rows.plan.variables or node in reached - starts):
                 continue
-            entities = sets[0] if sets else self._every()
-            plan = solutions.EntityRows(node, entities)
-            for more in sets[1:]:
-                plan = solutions.Join(plan, solutions.EntityRows(node, more))
-            result.append((plan, {node}, []))
+            if node not in self._rows.plan.variables:
+                sets.extend(chosen.get(node, ()))
+            result.append((solutions.EntityRows(node, intersect(*sets) if sets else AllEntities()), {node}, []))
         return result
 
-    @staticmethod
-    def _every() -> Entities:
-        return AllEntities()
+    def _chosen(self) -> dict[str, list[Entities]]:
+        """Sets that nodes lie in: those that rows before have bound, and those by conditions that compare a property
+        with a constant, which stay conditions.
+        """
+        found: dict[str, list[Entities]] = {}
+        bound = set(self._rows.plan.variables)
+        for node in self._nodes:
+            if node in bound and self._rows.types.get(node) == NODE:
+                found.setdefault(node, []).append(solutions.EntitiesOf(self._rows.plan, node))
+        for condition in (part for one in (*self._conditions, self._clause.where) for part in conjuncts(one)):
+            if not isinstance(condition, ex.Comparison):
+                continue
+            sides = (
+                (condition.left, condition.operator, condition.right),
+                (condition.right, _TURNED[condition.operator], condition.left),
+            )
+            for of, operator, value in sides:
+                if not isinstance(of, ex.Property) or not isinstance(of.of, ex.Variable):
+                    continue
+                variable = self._rows.scope.get(of.of.name)
+                if variable in self._nodes and isinstance(value, ex.Constant | tree.Parameter):
+                    entities = self._lowering.having(of.key, operator, value, self._rows)
+                    if entities is not None:
+                        found.setdefault(str(variable), []).append(entities)
+        return found
 
     def _labels(self) -> dict[str, list[tuple[Entities | None, Entities]]]:
         """The sets that nodes have to be in by their labels, which are then no conditions any more: the concepts, if
@@ -303,6 +325,45 @@ class Matching:
                 steps = [ex.Call("relationships", (ex.Variable(part),)) if part in known else ex.Variable(part) for part in parts]
                 value = ex.Call("path", tuple(steps))
             rows.plan = solutions.Extend(rows.plan, rows.scope[name], value)
+
+
+#: The operator of a comparison with its sides exchanged.
+_TURNED: Final[dict[str, ex.ComparisonOperator]] = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def _restricted(
+    statements: list[solutions.StatementPattern], chosen: dict[str, list[Entities]]
+) -> list[solutions.StatementPattern]:
+    """Statements among those whose ends lie in sets, of which others need not be looked at."""
+    result = []
+    for statement in statements:
+        subject, target = (
+            chosen.get(place.name) if isinstance(place, solutions.Variable) else None
+            for place in (statement.subject, statement.object)
+        )
+        if subject is None and target is None:
+            result.append(statement)
+            continue
+        predicates = statement.predicate if isinstance(statement.predicate, tuple) else None
+        among: Facts
+        if not statement.undirected:
+            if subject is None:
+                among = Scan(intersect(*target or ()), predicates, anchor="object", reach="subject", family="relation")
+            else:
+                among = Scan(intersect(*subject), predicates, anchor="subject", reach="object", family="relation")
+                if target is not None:
+                    among = Where(among, Among(intersect(*target)))
+        else:
+            # In either direction: the statements that have an end in the smaller of the sets.
+            ends = intersect(*(subject or target or ()))
+            name = solutions.Variable("statement")
+            ways = (
+                solutions.StatementPattern(subject=ends, predicate=predicates, statement=name, family="relation"),
+                solutions.StatementPattern(predicate=predicates, object=ends, statement=name, family="relation"),
+            )
+            among = solutions.FactsOf(solutions.UnionAll(tuple(solutions.Pattern((way,)) for way in ways)), name.name)
+        result.append(replace(statement, among=among))
+    return result
 
 
 def _apart(one: str, other: str, item: str) -> ex.Expression:

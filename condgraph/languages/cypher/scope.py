@@ -89,6 +89,10 @@ class Naming(Protocol):
         """The entities that have one of some labels, which are known."""
         ...
 
+    def having(self, key: str, operator: ex.ComparisonOperator, value: ex.Expression, rows: Rows) -> Entities | None:
+        """Entities of which those are whose property compares so; None where no set is quickly found."""
+        ...
+
     def filtered(self, rows: Rows, where: ex.Expression | None) -> None:
         """Keep the rows for which a condition is true."""
         ...
