@@ -76,8 +76,10 @@ def _wanted(demand: Demand) -> RowSet:
 
 
 def _pattern(run: Run, node: alg.Pattern, demand: Demand, found: Found) -> None:
-    wanted = _wanted(demand).only(node.variables).distinct()
-    rows = Solver(run, node, wanted if node.variables else None, trace=True).rows()
+    wanted = _wanted(demand)
+    # A plan that goes on with some variables has the columns of these alone.
+    names = [name for name in node.variables if name in wanted.columns]
+    rows = Solver(run, node, wanted.only(names).distinct() if names else None, trace=True).rows()
     for number, part in enumerate(node.statements):
         statements = rows.column(hidden(number)).numbers
         statements = distinct(statements[statements >= 0].astype(np.int32), run.snapshot.statements)

@@ -9,20 +9,33 @@ chunks. Parts that share no variable are matched by themselves, and joined last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.algebra.operators import Entities
-from condgraph.engine.algebra.solutions import MembershipPattern, Pattern, QualifierPattern, StatementPattern, Variable
+from condgraph.engine.algebra.expressions import variables
+from condgraph.engine.algebra.operators import Entities, Node
+from condgraph.engine.algebra.solutions import (
+    EntitiesOf,
+    FactsOf,
+    Filter,
+    GroupRows,
+    MembershipPattern,
+    Pattern,
+    Project,
+    QualifierPattern,
+    StatementPattern,
+    Variable,
+)
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.facts import pointing_at, satisfying
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.rowset import (
+    CHUNK,
     ENTITY,
     MOST_ROWS,
     PREDICATE,
@@ -41,7 +54,7 @@ from condgraph.engine.execute.rowset import (
     too_many,
 )
 from condgraph.engine.execute.sets import among, distinct, intersect
-from condgraph.engine.pieces import different, in_order
+from condgraph.engine.pieces import changed, different, in_order
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.snapshot.snapshot import ranges
 
@@ -60,14 +73,12 @@ _MOST_INDEXED: Final = 256_000_000
 class Index:
     """The entries of an edge by one end: near ends sorted, the far end (-1: a value) and the statement next to each."""
 
-    __slots__ = ("_keys", "_offsets", "_simple", "entries", "far", "near", "size")
+    __slots__ = ("_offsets", "_pairs", "entries", "far", "near", "size")
 
     def __init__(self, near: Numbers, far: Numbers, entries: NDArray[Any], entities: int) -> None:
         self.near, self.far, self.entries, self.size = near, far, entries, entities
         self._offsets: Places | None = None
-        self._keys: Places | None = None
-        #: Whether no two entries have the same ends.
-        self._simple = False
+        self._pairs: _Pairs | None = None
         if entities <= 16 * len(near) + 65_536:
             self._offsets = np.zeros(entities + 1, np.int64)
             np.cumsum(np.bincount(near, minlength=entities), out=self._offsets[1:])
@@ -80,24 +91,62 @@ class Index:
             return low, np.where(ends < 0, low, high)
         return np.searchsorted(self.near, ends), np.searchsorted(self.near, ends, side="right")
 
-    def between(self, near: Numbers, far: Numbers) -> tuple[Places, Places]:
-        """Where the entries between each of some pairs of ends begin and stop."""
-        if self._keys is None:
-            self._keys = self.near.astype(np.int64) << 32 | (self.far.astype(np.int64) + 1)
-            self._simple = len(self._keys) < 2 or bool((self._keys[1:] != self._keys[:-1]).all())
-        keys = near.astype(np.int64) << 32 | (far.astype(np.int64) + 1)
-        low = np.searchsorted(self._keys, keys)
-        there = self._keys.take(np.minimum(low, len(self._keys) - 1)) == keys if len(self._keys) else np.zeros(len(low), bool)
-        there &= (near >= 0) & (far >= 0)
-        high = low + there
-        if not self._simple:
-            high[there] = np.searchsorted(self._keys, keys[there], side="right")
-        return low, high
+    def between(self, near: Numbers, far: Numbers) -> tuple[Places, Places, Places]:
+        """The places of the pairs of ends that entries connect, and where these entries begin and stop."""
+        if self._pairs is None:
+            self._pairs = _Pairs(self.near, self.far)
+        return self._pairs.find(near, far)
 
     @property
     def nbytes(self) -> int:
         """How much memory it takes, with what may still be made."""
-        return 4 * self.near.nbytes + 8 * self.size
+        return 12 * self.near.nbytes + 8 * self.size
+
+
+#: An odd number by which keys are spread over buckets (the golden ratio of 64 bits).
+_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+class _Pairs:
+    """The distinct pairs of ends of an index by a hash, and the entries of each: a binary search would miss the cache at
+    every step.
+    """
+
+    def __init__(self, near: Numbers, far: Numbers) -> None:
+        keys = self._keys(near, far)
+        first = np.flatnonzero(changed(keys)) if len(keys) else np.empty(0, np.int64)
+        stop = np.append(first[1:], len(keys))
+        keys = keys.take(first)
+        self._shift = np.uint64(64 - max(4, (2 * len(keys)).bit_length()))
+        buckets = self._bucket(keys)
+        order = in_order([buckets])
+        self._bounds = np.zeros((1 << (64 - int(self._shift))) + 1, np.int32)
+        np.cumsum(np.bincount(buckets, minlength=len(self._bounds) - 1), out=self._bounds[1:])
+        self._known, self._first, self._stop = keys.take(order), first.take(order), stop.take(order)
+
+    @staticmethod
+    def _keys(near: Numbers, far: Numbers) -> Places:
+        return near.astype(np.int64) << 32 | (far.astype(np.int64) + 1)
+
+    def _bucket(self, keys: Places) -> Places:
+        return ((keys.view(np.uint64) * _ODD) >> self._shift).astype(np.int64)
+
+    def find(self, near: Numbers, far: Numbers) -> tuple[Places, Places, Places]:
+        """As `Index.between`; an end of -1 is connected to nothing."""
+        keys = self._keys(near, far)
+        buckets = self._bucket(keys)
+        place, last = self._bounds.take(buckets), self._bounds.take(buckets + 1)
+        waiting = np.flatnonzero((place < last) & (far >= 0))
+        place, last, keys = place.take(waiting), last.take(waiting), keys.take(waiting)
+        found = np.full(len(near), -1, np.int32)
+        while len(waiting):
+            hit = self._known.take(place) == keys
+            found[waiting[hit]] = place[hit]
+            rest = np.flatnonzero(~hit & (place + 1 < last))
+            waiting, place, last, keys = waiting.take(rest), place.take(rest) + 1, last.take(rest), keys.take(rest)
+        pairs = np.flatnonzero(found >= 0)
+        places = found.take(pairs)
+        return pairs, self._first.take(places), self._stop.take(places)
 
 
 class Indexes:
@@ -320,11 +369,13 @@ def hidden(number: int) -> str:
 
 class Solver:
     """One matching of a pattern. `seed` are rows that it extends; with `trace` the statement of every part is kept, in a
-    column of the name `hidden` gives.
+    column of the name `hidden` gives. Only variables that are `needed` (None: all) have columns in the end.
     """
 
-    def __init__(self, run: Run, pattern: Pattern, seed: RowSet | None = None, *, trace: bool = False) -> None:
-        self.run, self.pattern, self.seed, self.trace = run, pattern, seed, trace
+    def __init__(
+        self, run: Run, pattern: Pattern, seed: RowSet | None = None, *, trace: bool = False, needed: Set[str] | None = None
+    ) -> None:
+        self.run, self.pattern, self.seed, self.trace, self.needed = run, pattern, seed, trace, needed
         parts: tuple[StatementPattern | MembershipPattern, ...] = (*pattern.statements, *pattern.memberships)
         self.edges = [Edge(run, part, number) for number, part in enumerate(parts)]
         #: Parts whose statements have to differ.
@@ -337,6 +388,8 @@ class Solver:
         self.kept = {number for pair in self.apart for number in pair}
         if trace:
             self.kept = set(range(len(pattern.statements)))
+        #: The edges that are still to be matched while one is.
+        self._left: list[Edge] = []
         #: Entities that a variable may be, by its name.
         self.within: dict[str, Numbers] = {}
         self.rest: list[Edge] = []
@@ -380,7 +433,8 @@ class Solver:
             result = RowSet(self.run.scope, 1, {})
         if self.trace:
             return result.only(names)
-        return result.only([name for name in names if not name.startswith("\0")])
+        shown = [name for name in names if not name.startswith("\0") and (self.needed is None or name in self.needed)]
+        return result.only(shown)
 
     def _components(self) -> list[tuple[list[Edge], bool, list[str]]]:
         """The parts by the variables that connect them: edges, whether the seed is among them, and variables that only
@@ -417,11 +471,20 @@ class Solver:
         else:
             rows = self._start(waiting)
         while waiting and rows.size:
-            rows = self._step(rows, waiting)
+            rows = self._step(self._without(rows, waiting), waiting)
+        rows = self._without(rows, waiting)
         if waiting:
             names = dict.fromkeys(name for edge in edges for name in [*edge.variables, *self._hidden(edge)])
             return concatenated([rows], [*rows.columns, *(name for name in names if name not in rows.columns)], scope)
         return rows
+
+    def _without(self, rows: RowSet, waiting: list[Edge]) -> RowSet:
+        """The rows without the columns that nobody asks for any more."""
+        if self.needed is None:
+            return rows
+        asked = {name for edge in waiting for name in edge.variables}
+        kept = {name: one for name, one in rows.columns.items() if name in self.needed or name in asked or name.startswith("\0")}
+        return rows if len(kept) == len(rows.columns) else RowSet(rows.scope, rows.size, kept)
 
     def _hidden(self, edge: Edge) -> list[str]:
         return [hidden(edge.number)] if edge.number in self.kept else []
@@ -493,6 +556,8 @@ class Solver:
                 best, chosen, limits = cost, options, bounds
         for edge, _ in chosen:
             waiting.remove(edge)
+        self._left = waiting
+        rows = self._without(rows, waiting)
         return self._expanded(rows, chosen, limits, ends)
 
     @staticmethod
@@ -529,7 +594,7 @@ class Solver:
                 if part.size:
                     parts.append(part)
         names = dict.fromkeys([*rows.columns, *(name for edge, _ in options for name in [*edge.variables, *self._hidden(edge)])])
-        return concatenated(parts, list(names), self.run.scope)
+        return concatenated(parts, [name for name in names if not parts or name in parts[0].columns], self.run.scope)
 
     def _candidates(
         self,
@@ -549,13 +614,16 @@ class Solver:
             at, places, targets = at.take(inside), places.take(inside), targets.take(inside)
         matches: list[tuple[Edge, bool, Places]] = [(edge, backward, places)]
         for other, reverse in others:
-            low, high = other.index(reverse).between(ends[self._near(other, reverse)].take(at), targets)
+            there, low, high = other.index(reverse).between(ends[self._near(other, reverse)].take(at), targets)
             sizes = high - low
-            there = np.flatnonzero(sizes)
-            repeat = there if int(sizes.max(initial=0)) < 2 else there.repeat(sizes.take(there))
+            repeat = there if int(sizes.max(initial=0)) < 2 else there.repeat(sizes)
             at, targets = at.take(repeat), targets.take(repeat)
             matches = [(one, turned, found.take(repeat)) for one, turned, found in matches]
-            matches.append((other, reverse, ranges(low.take(there), high.take(there))))
+            matches.append((other, reverse, ranges(low, high)))
+        # A variable that nobody asks for has no column, but for how often it is there.
+        unasked = far is not None and self.needed is not None and not far.startswith("\0") and far not in self.needed
+        if unasked and far not in rows.columns and all(far not in edge.variables for edge in self._left):
+            far = None
         part = rows.take(at)
         for one, turned, found in matches:
             if self._needs_statements(one):
@@ -574,14 +642,16 @@ class Solver:
         assert edge.subject is not None
         assert edge.object is not None
         index = edge.index(False)
-        low, high = index.between(ends[edge.subject], ends[edge.object])
         parts: list[RowSet] = []
         total = 0
-        for start, stop in chunks(high - low):
-            sizes = high[start:stop] - low[start:stop]
-            part = rows.take(np.arange(start, stop).repeat(sizes))
+        for start in range(0, rows.size, CHUNK):
+            check()
+            near, far = (ends[name][start : start + CHUNK] for name in (edge.subject, edge.object))
+            there, low, high = index.between(near, far)
+            sizes = high - low
+            part = rows.take((there + start).repeat(sizes))
             if self._needs_statements(edge):
-                entries = index.entries.take(ranges(low[start:stop], high[start:stop]))
+                entries = index.entries.take(ranges(low, high))
                 part.columns[hidden(edge.number)] = Terms(STATEMENT, edge.statements(entries))
             part = self._about(part, edge)
             total += part.size
@@ -702,5 +772,25 @@ def _may_meet(one: Edge, other: Edge) -> bool:
 
 
 def solve(run: Run, node: Pattern) -> RowSet:
-    """The rows of a pattern."""
-    return Solver(run, node).rows()
+    """The rows of a pattern, with the columns that the plan goes on with."""
+    return Solver(run, node, needed=needed(run, node)).rows()
+
+
+def needed(run: Run, node: Node) -> Set[str] | None:
+    """The variables that the one operator which takes the rows of another needs of them; None for all."""
+    takers = [other for other in run.order if any(child is node for child in other.inputs())]
+    if len(takers) != 1:
+        return None
+    (taker,) = takers
+    if isinstance(taker, Project):
+        return {old for _, old in taker.names}
+    if isinstance(taker, GroupRows):
+        if any(one.of is None and one.distinct for one in taker.aggregates):
+            return None
+        return {*taker.keys, *(one.of for one in taker.aggregates if one.of is not None)}
+    if isinstance(taker, EntitiesOf | FactsOf):
+        return {taker.variable}
+    if isinstance(taker, Filter):
+        onward = needed(run, taker)
+        return None if onward is None else onward | variables(taker.test)
+    return None
