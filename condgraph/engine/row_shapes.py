@@ -296,7 +296,7 @@ def row_tests(plan: Node) -> list[alg.Where | alg.WhereQualifier]:
     each part of a pattern, whatever the other parts leave of them.
     """
     result: list[alg.Where | alg.WhereQualifier] = []
-    statement = alg.Variable(" ")
+    statement = alg.Variable(" tested")
     for node in postorder(plan):
         for part in node.statements if isinstance(node, alg.Pattern) else ():
             sets = [None if isinstance(place, alg.Variable) else place for place in (part.subject, part.object)]

@@ -347,6 +347,11 @@ class FinishedAnswer(_Sparql):
     def _noticed(self) -> list[str]:
         return list(dict.fromkeys([*self.run.warnings, *self._query_warnings(self.run.left_out)]))
 
+    def _size_of(self, node: Node) -> tuple[int, tuple[str, ...]]:
+        # What is below rows that the store gave is known of the statements that they rest on.
+        below = self._compiled.core is not None and id(node) not in self.run.results
+        return self._local._size(node) if below else self._size(node)
+
     @kept
     def trace(self) -> list[Step]:
         """What each step of the program gave: those below the query's leaves by one further query."""
@@ -354,11 +359,12 @@ class FinishedAnswer(_Sparql):
         there = {mark(node): node for node in postorder(self.plan)}
         known = self.run.results
         nodes = [node if id(node) in known else rewrite(node, lambda one: there.get(mark(one), one)) for _, node in self._steps]
-        below = [i for i, node in enumerate(nodes) if id(node) not in self.run.results]
+        rows = self._compiled.core is not None
+        below = [i for i, node in enumerate(nodes) if id(node) not in self.run.results and not rows]
         sizes = zip(below, self._store.sizes([nodes[i] for i in below]), strict=True)
         found = {i: size for i, size in sizes if size is not None}
         return [
-            Step(function, describe(node), *(found[i] if i in found else self._size(nodes[i])), self.run.notes.get(id(node), ""))
+            Step(function, describe(node), *(found[i] if i in found else self._size_of(nodes[i])), self.run.notes.get(id(node), ""))
             for i, (function, node) in enumerate(self._steps)
         ]
 

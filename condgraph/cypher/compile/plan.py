@@ -688,6 +688,9 @@ def check(plan: Node, layout: Layout) -> None:
     missing = sorted({type(node).__name__ for node in nodes if type(node) not in SUPPORT})
     if not missing and not layout.complete:
         missing = sorted({result for node in nodes if (result := layout.missing(node)) is not None})
+    if not missing and not layout.complete and any(isinstance(node, alg.Solutions) for node in nodes):
+        missing = ["rows that bind several variables, over an existing database"]
+        raise UnsupportedError(TARGET, missing, hint="graph.cypher asks the database in its own Cypher")
     if missing:
         raise UnsupportedError(TARGET, missing)
 

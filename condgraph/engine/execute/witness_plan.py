@@ -205,9 +205,9 @@ class _Rows:
     # -- patterns ----------------------------------------------------------------------------------
 
     def _variable(self) -> alg.Variable:
-        # No language has such a name.
+        # A name that no language gives.
         self._names += 1
-        return alg.Variable(f" {self._names}")
+        return alg.Variable(f" fetched {self._names}")
 
     def _pattern(self, node: alg.Pattern) -> Iterator[Unit]:
         if id(node) in self._beyond:
@@ -272,17 +272,28 @@ class _Rows:
             elif isinstance(part, ex.Call) and part.name in _READ_ALL:
                 yield from self._attributes(part.arguments[0], None, of)
             elif isinstance(part, ex.HasConcept):
-                yield from self._concepts(part.of, alg.ByName(part.names), of)
+                yield Unit(alg.ByName(part.names))
+                yield from self._concepts(part.of, of)
             elif isinstance(part, ex.Call) and part.name == "labels":
-                yield from self._concepts(part.arguments[0], None, of)
+                yield from self._concepts(part.arguments[0], of)
 
     def _entities(self, of: ex.Expression, rows: Solutions | None) -> alg.Variable | None:
-        """The variable whose entities an expression gives, where a store has its rows."""
-        if rows is None or id(rows) in self._beyond or not isinstance(of, ex.Variable) or of.name not in rows.variables:
+        """The variable whose entities an expression gives, if a store has its rows."""
+        if rows is None or not isinstance(of, ex.Variable) or of.name not in rows.variables:
             return None
-        return alg.Variable(of.name)
+        return alg.Variable(of.name) if self._beyond.isdisjoint(map(id, postorder(rows))) else None
+
+    @staticmethod
+    def _is_entity(of: ex.Expression, rows: Solutions | None) -> bool:
+        """Whether an expression may give an entity; what is read of statements comes with them."""
+        if rows is None or not isinstance(of, ex.Variable):
+            return True
+        shape = shapes_of(rows).get(id(rows), {}).get(of.name)
+        return shape is None or shape.sort in ("entity", "any")
 
     def _attributes(self, of: ex.Expression, keys: tuple[str, ...] | None, rows: Solutions | None) -> Iterator[Unit]:
+        if not self._is_entity(of, rows):
+            return
         variable = self._entities(of, rows)
         if variable is None:
             yield Unit(alg.Scan(None, keys))
@@ -292,13 +303,12 @@ class _Rows:
         pattern = alg.Pattern((alg.StatementPattern(variable, keys, statement=statement),))
         yield Unit(alg.FactsOf(_narrowed(rows, pattern), statement.name))
 
-    def _concepts(self, of: ex.Expression, named: alg.ByName | None, rows: Solutions | None) -> Iterator[Unit]:
+    def _concepts(self, of: ex.Expression, rows: Solutions | None) -> Iterator[Unit]:
+        if not self._is_entity(of, rows):
+            return
         variable, concept = self._entities(of, rows), self._variable()
         member = variable or self._variable()
         places: Solutions = alg.Pattern((), (alg.MembershipPattern(member, concept),))
-        if named is not None:
-            places = _narrowed(alg.EntityRows(concept.name, named), places)
-            yield Unit(named, (named,))
         if variable is not None:
             assert rows is not None
             places = _narrowed(rows, places)
