@@ -282,8 +282,8 @@ class Answer(AnswerValues):
     """
 
     def __str__(self) -> str:
-        """The texts, and the warnings below them, a line each."""
-        return self._printed(self.texts)
+        """The texts, or every row of a table, and the warnings below them, a line each."""
+        return self._printed(self._shown if self.columns else self.texts)
 
     def _repr_html_(self) -> str:
         """The first answers and warnings, for notebooks."""

@@ -313,3 +313,11 @@ def test_statements_of_one_source_are_counted_before_they_are_looked_at() -> Non
         execution.execute(scan)
         found[source] = len(execution.facts(scan))
     assert found == {None: 4, "s": 1, "t": 2, "u": 1}
+
+
+def test_equal_rows_of_a_table_are_all_printed() -> None:
+    graph = condgraph.open()
+    graph.load([{"id": "a", "city": "x"}, {"id": "b", "city": "x"}, {"id": "c", "city": "y"}], name="shops", key="id")
+    answer = graph.query("FindAll() FilterConcept(shops)", table="show city")
+    assert str(answer) == "x\nx\ny"
+    assert answer.texts == ["x", "y"]
