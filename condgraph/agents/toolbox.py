@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass, field
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.algebra import ByName
-from condgraph.engine.alternatives import around
+from condgraph.engine.algebra import ByName, around
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import CondgraphError, OptionError, ParseError, UnknownNameError, nearest, shortened
 from condgraph.engine.facts import Entity

@@ -29,10 +29,10 @@ from condgraph.engine.algebra import (
     Reached,
     Scan,
     Where,
+    around,
     intersect,
     union,
 )
-from condgraph.engine.alternatives import around
 from condgraph.engine.bounds import cached, check
 from condgraph.engine.errors import OptionError, nearest, shortened
 from condgraph.engine.lowered import Lowered

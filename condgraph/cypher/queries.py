@@ -223,7 +223,7 @@ class CypherStore(ABC):
         """What `ask` gives, of one state of the graph."""
 
     @property
-    def _named_schema(self) -> LinkingSchema:
+    def naming_schema(self) -> LinkingSchema:
         """The schema with names looked up."""
         named: LinkingSchema | None = self.schema.kept.get("named")
         if named is None:
@@ -243,11 +243,11 @@ class CypherStore(ABC):
             return Neo4jAnswer(self, request, query.lowered, query.compiled, rows)
 
         query, rows = self.steady(ask)
-        other = query.check(query.compiled.unknown(rows), self._named_schema)
+        other = query.check(query.compiled.unknown(rows), self.naming_schema)
         if other is None:
             answer = answered(query, rows)
             if query.names and (not answer.values or answer.values in ([0], [False])):
-                other = query.check(self._named_schema.missing(query.names), self._named_schema)
+                other = query.check(self.naming_schema.missing(query.names), self.naming_schema)
         if other is not None:
             answer = answered(other, self.steady(lambda: self.run(other.compiled)))
         return answer
@@ -258,7 +258,7 @@ class CypherStore(ABC):
 
     def _query(self, request: Request) -> Query:
         """A program as its query."""
-        return query_of(request, self.name, self.schema, lambda: self._named_schema, self.layout)
+        return query_of(request, self.name, self.schema, lambda: self.naming_schema, self.layout)
 
     def run(self, compiled: Compiled) -> list[dict[str, Any]]:
         """The rows of a compiled query."""

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from condgraph.engine import html, rows
-from condgraph.engine.algebra import Apply, Count, Entities, Facts, Names, Node, Scalar, Shown, Solutions, Table, postorder
-from condgraph.engine.alternatives import followed, instead
+from condgraph.engine.algebra import Apply, Count, Entities, Facts, Names, Node, Scalar, Shown, Solutions, Table, Values, postorder
 from condgraph.engine.bounds import kept, timed, within
 from condgraph.engine.check import Checked, Counting, check
 from condgraph.engine.describe import describe, tree
@@ -31,10 +30,13 @@ from condgraph.engine.row_labels import BETWEEN
 from condgraph.engine.row_texts import cell_text, labels_here, names_in, row_texts
 from condgraph.engine.rows import Tabular, arrow_table
 from condgraph.engine.values import Kind, Quantity, Time, bound_text, text_of
+from condgraph.engine.why_missing import why_missing
+from condgraph.engine.why_not import Lookup, WhyNot, folded, why_empty
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from condgraph.engine.schema import Schema
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
@@ -417,23 +419,36 @@ class Answer(AnswerValues):
     def _emptied(self, values: list[Any]) -> list[str]:
         """Why the answer is empty, or what is counted and summed up in it."""
         found = []
-        if not values and (emptied := next((step for step in self.trace if step.size == 0), None)) is not None:
-            found.append(f"the answer is empty: {emptied.function} gave nothing, {emptied.operator}{self._instead()}")
+        if not values:
+            why = self._why_empty()
+            found.append("the answer is empty: " + "; ".join(why.lines()))
         found.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, lambda: self.trace))
         return found
 
-    def _instead(self) -> str:
-        """What the entities have that a predicate was followed from, where it led to nothing; "" of
-        an answer whose store would have to be asked.
-        """
-        run: Run | None = self.run
-        if run is None:
-            return ""
-        scan = followed(self.plan, lambda node: len(run.outcome(node)))  # type: ignore[arg-type]
-        return "" if scan is None else f"; {instead(scan, lambda node: self._texts_of(run, node))}"
+    def why_not(self, expected: Any = None, *, timeout: float | None = None) -> WhyNot:
+        """Why the answer is empty, or why it lacks an expected result: the first step that left nothing,
+        and the smallest changes that give something, each run; or the step that lost the entity or
+        value, and the statement that is missing or differs.
 
-    def _texts_of(self, run: Run, node: Node) -> list[str]:
-        return Answer(run, node, steps=[("", node)]).texts if run.outcome(node) is not None else []
+        `expected` is an entity, its name or id, or a value. `timeout` is in seconds; of a search that
+        it ends, what is known by then is returned, and `complete` is false. A count or a sum of
+        nothing, and a "no", are explained like an empty answer.
+        """
+        seconds = self._timeout if timeout is None else timeout
+        if expected is not None:
+            return why_missing(self.plan, self._steps, expected, self._lookup(), seconds)
+        return self._why_empty(seconds)
+
+    def _why_empty(self, seconds: float | None = None) -> WhyNot:
+        found = why_empty(self.plan, self._steps, self._lookup(), seconds)
+        if found is None and self.values:
+            return WhyNot("", "", f"the answer is not empty: it has {numbered(len(self.values), 'value', 'values')}")
+        # Values that no number can be made of.
+        step = self._steps[-1][0] if self._steps else type(self.plan).__name__
+        return found or WhyNot(step, describe(self.plan), "it gave no value", node=self.plan)
+
+    def _lookup(self) -> Lookup:
+        return _LocalLookup(self.run)
 
     def _is_nothing(self, node: Scalar, values: list[Any]) -> bool:
         """Whether a count or a sum is one of nothing."""
@@ -490,6 +505,50 @@ class Answer(AnswerValues):
 
 #: Types of Arrow of what `data` has, but for texts.
 _ARROW: Final = {"number": "double", "count": "int64", "truth": "bool", "longitude": "double", "latitude": "double"}
+
+
+class _LocalLookup:
+    """What an explanation asks of a snapshot: results of the answer's own run are used again."""
+
+    batch = 1
+
+    def __init__(self, run: Run) -> None:
+        self._run = Run(run.snapshot)
+        self._run.results = dict(run.results)
+        # The operators that these are the results of.
+        self._answered = run
+
+    @property
+    def schema(self) -> Schema:
+        return self._run.snapshot.schema
+
+    def counts(self, nodes: Sequence[Node]) -> list[int]:
+        return [len(self._run.outcome(node)) for node in watched(nodes, 8)]  # type: ignore[arg-type]
+
+    def values(self, node: Values, most: int) -> list[Any]:
+        bag: Any = self._run.outcome(node)
+        return list(bag.values()[:most])
+
+    def texts(self, node: Node, most: int) -> list[str]:
+        self._run.outcome(node)
+        return Answer(self._run, node, limit=most).plain_texts
+
+    def near(self, name: str) -> list[str]:
+        return self.schema.nearest_entities(name)
+
+    def alike(self, names: Sequence[str]) -> list[str]:
+        known: tuple[dict[str, list[str]], frozenset[str]] | None = self.schema.kept.get("folded names")
+        if known is None:
+            snapshot, by_folded = self._run.snapshot, dict[str, list[str]]()
+            numbers, counts = np.unique(snapshot.entity_name, return_counts=True)
+            for name in watched(snapshot.texts.take(numbers), 256):
+                by_folded.setdefault(folded(name), []).append(name)
+            known = by_folded, frozenset(snapshot.texts.take(numbers[counts > 1]))
+            self.schema.kept["folded names"] = known
+        by_folded, several = known
+        same = [one for name in names for one in by_folded.get(folded(name), ())]
+        there = set(names) - several
+        return [one for one in dict.fromkeys(same) if one not in there]
 
 
 def _record(value: Any, text: str, entity: Entity | None) -> dict[str, Any]:

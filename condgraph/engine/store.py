@@ -93,6 +93,11 @@ class QueryStore(Protocol):
         """The size of each operator, for the trace; None of those that only the client works out."""
         ...
 
+    @property
+    def naming_schema(self) -> KnownSchema:
+        """The schema that looks up names as well."""
+        ...
+
 
 def plan_answer(store: Store | QueryStore, plan: Node, limit: int | None = None) -> Answer:
     """What a plan gives on a store, at most `limit` values."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.alternatives import followed, following, instead
+from condgraph.engine.algebra import ByName, Facts, Objects
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, kept, within
 from condgraph.engine.check import known_ids
@@ -15,18 +15,21 @@ from condgraph.engine.errors import DeadlineError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.row_texts import labels_of_table, labels_plan
-from condgraph.engine.store import plan_answer, plan_texts
+from condgraph.engine.store import plan_answer
+from condgraph.engine.why_not import folded
 
 if TYPE_CHECKING:
-    from condgraph.engine.algebra import Node
+    from condgraph.engine.algebra import Node, Values
     from condgraph.engine.execute import Run
     from condgraph.engine.execute.grid import Grid
     from condgraph.engine.lowered import Lowered
-    from condgraph.engine.store import QueryStore, Request
+    from condgraph.engine.store import KnownSchema, QueryStore, Request
+    from condgraph.engine.why_not import Lookup
 
-#: Seconds in which an empty answer finds out what emptied it, at most half of them for what there is
-#: instead; and no more than a quarter of its own timeout.
+#: Seconds in which an empty answer finds out what emptied it, and no more than a quarter of its own timeout.
 MOST_EXPLAINING: Final = 30.0
+#: Names on a server for which others like them are looked up.
+_MOST_FOLDED: Final = 3
 
 
 class StoredAnswer(Answer):
@@ -93,33 +96,54 @@ class StoredAnswer(Answer):
     def _explaining(self) -> float:
         return MOST_EXPLAINING if self._timeout is None else min(MOST_EXPLAINING, self._timeout / 4)
 
-    def _instead(self) -> str:
-        """What the entities have that a predicate was followed from: one query for which they are,
-        and some for their predicates.
-        """
-        nodes = [node for scan in following(self.plan) for node in (scan, *scan.inputs())]
-        if not nodes:
-            return ""
-        try:
-            # It is a help, that costs a few more queries.
-            with within(self._explaining / 2):
-                sizes = {id(node): size for node, size in zip(nodes, self._sizes(nodes), strict=True)}
-                scan = followed(self.plan, lambda node: sizes[id(node)])
-                return "" if scan is None else f"; {instead(scan, self._asked)}"
-        except DeadlineError:
-            check()
-            return ""
-
-    def _sizes(self, nodes: Sequence[Node]) -> list[int]:
-        """How many results operators of the plan have; of those that the client works out, here."""
-        found = self._store.sizes(nodes)
-        return [len(self._witness.outcome(node)) if size is None else size[0] for node, size in zip(nodes, found, strict=True)]  # type: ignore[arg-type]
-
-    def _asked(self, plan: Node) -> Sequence[str]:
-        """The texts of another plan on the same store."""
-        return plan_texts(self._store, plan)
+    def _lookup(self) -> Lookup:
+        return _StoreLookup(self._store)
 
     def recounted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         """How many statements, or entities, each operator gives on the store."""
         with within(timeout):
             return self._store.counted(nodes, known_ids(self._witness))
+
+
+class _StoreLookup:
+    """What an explanation asks of a store: one query for the sizes of any number of operators, and one for each list of
+    values.
+    """
+
+    batch = 12
+
+    def __init__(self, store: QueryStore) -> None:
+        self._store = store
+
+    @property
+    def schema(self) -> KnownSchema:
+        return self._store.naming_schema
+
+    def counts(self, nodes: Sequence[Node]) -> list[int]:
+        # Of statements the number of their objects, which may be values.
+        nodes = [Objects(node) if isinstance(node, Facts) else node for node in nodes]
+        found = self._store.sizes(nodes)
+        return [self._worked_out(node) if size is None else size[0] for node, size in zip(nodes, found, strict=True)]
+
+    def _worked_out(self, node: Node) -> int:
+        """Of an operator that the client works out."""
+        return len(plan_answer(self._store, node).values)
+
+    def values(self, node: Values, most: int) -> list[Any]:
+        return list(plan_answer(self._store, node, most).values)
+
+    def texts(self, node: Node, most: int) -> list[str]:
+        return list(plan_answer(self._store, node, most).plain_texts)
+
+    def near(self, name: str) -> list[str]:
+        return self.schema.nearest_entities(name)
+
+    def alike(self, names: Sequence[str]) -> list[str]:
+        some = names[:_MOST_FOLDED]
+        # How many entities have each name: one query.
+        counts = self.counts([ByName((name,)) for name in some])
+        same = dict.fromkeys(name for name, count in zip(some, counts, strict=True) if count > 1)
+        for name in some:
+            near = [*self.near(name), *self.near(name.rpartition("/")[2].replace("_", " "))]
+            same.update(dict.fromkeys(one for one in near if one not in names and folded(one) == folded(name)))
+        return list(same)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
-from condgraph.engine.algebra import ByName
-from condgraph.engine.alternatives import around
+from condgraph.engine.algebra import ByName, around
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, UnknownNameError
 from condgraph.engine.store import plan_texts

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from condgraph.engine.check import KnownIds
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.engine.store import Request, Size
+    from condgraph.engine.store import KnownSchema, Request, Size
 
 
 # -- answers -----------------------------------------------------------------------------------------
@@ -471,6 +471,11 @@ class RdfStore(ABC):
     @abstractmethod
     def ask(self, text: str) -> bool:
         """The answer of an ASK over the graph."""
+
+    @property
+    def naming_schema(self) -> KnownSchema:
+        """The schema, which looks up names."""
+        return self.target.schema
 
     def _lowered(self, request: Request) -> Lowered:
         return request.lowered(self.target.schema)

@@ -375,7 +375,8 @@ def test_warnings_are_printed_with_the_answer() -> None:
     answer = found.query("FindAll() FilterNum(x, 10 km, >) QueryName()")
     assert str(answer).splitlines() == [
         "warning: 2 values (quantity without a unit) cannot be compared with a quantity in km and are left out",
-        "warning: the answer is empty: FilterNum gave nothing, Where(> 10 km)",
+        "warning: the answer is empty: FilterNum gave nothing, Where(> 10 km); the values of 'x' are quantity, "
+        "and are compared with quantity in km; with 'x' > 10: 1 result (b)",
     ]
     assert str(found.query("FindAll() FilterNum(x, 10, >) QueryName()")) == "b"
 

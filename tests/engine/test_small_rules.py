@@ -20,8 +20,6 @@ import pytest
 
 import condgraph
 import condgraph.engine
-from condgraph.engine.algebra import AllEntities, ByName, Scan
-from condgraph.engine.alternatives import MOST_ENTITIES, followed
 from condgraph.engine.check import _SHOWN, _difference, built
 from condgraph.engine.facts import Entity, EntityKind, Member, Numbers
 from condgraph.engine.functions import extract
@@ -125,19 +123,6 @@ A, B = ("str", "a"), ("str", "b")
 )
 def test_what_differs_is_said_both_ways(here: tuple[Any, ...], there: tuple[Any, ...], said: tuple[list[str], list[str]]) -> None:
     assert _difference(here, there) == said
-
-
-def test_what_followed_something_and_found_nothing() -> None:
-    of = ByName(("Paris",))
-    scan = Scan(of, ("capital",), "subject", "object", "relation")
-
-    def found(entities: int, rows: int = 0) -> Scan | None:
-        return followed(scan, lambda node: rows if node is scan else entities)
-
-    assert [found(entities) for entities in (0, 1, MOST_ENTITIES, MOST_ENTITIES + 1)] == [None, scan, scan, None]
-    assert found(1, rows=1) is None
-    everywhere = Scan(AllEntities(), ("capital",), "subject", "object", "relation")
-    assert followed(everywhere, lambda node: 0 if node is everywhere else 1) is None
 
 
 def test_what_evidence_lacks_is_said_once_and_shortly() -> None:

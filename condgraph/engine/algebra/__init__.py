@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.algebra.constructors import (
     any_of,
+    around,
     carried,
     fields_of,
     intersect,
@@ -258,6 +259,7 @@ __all__ = [
     "WhereRows",
     "WhereValidity",
     "any_of",
+    "around",
     "carried",
     "fields_of",
     "intersect",

@@ -11,10 +11,12 @@ from condgraph.engine.algebra.operators import (
     ById,
     ByName,
     Condition,
+    Distinct,
     Entities,
     Facts,
     Intersect,
     Node,
+    Predicates,
     Qualifiers,
     Reached,
     Referents,
@@ -130,6 +132,18 @@ def around_of(ids: Sequence[str], names: Sequence[str], *, values: bool) -> tupl
     if values:
         scans.append(Scan(of, None, family="attribute"))
     return of, tuple(scans)
+
+
+def around(of: Entities) -> dict[str, Node]:
+    """What gives the predicates of entities: "forward" and "backward" for relations, "value" for
+    attributes.
+    """
+    ways = {
+        "forward": Scan(of, None, "subject", "object", "relation"),
+        "backward": Scan(of, None, "object", "subject", "relation"),
+        "value": Scan(of, None, "subject", "subject", "attribute"),
+    }
+    return {way: Distinct(Predicates(scan)) for way, scan in ways.items()}
 
 
 def named_of(of: Entities, scans: Sequence[Scan], *, qualified: bool) -> list[Entities]:

@@ -1,0 +1,815 @@
+"""Explains empty answers and missing results: the first step that left nothing, the changes that give something, the
+statement that is missing.
+
+An answer is empty because some operator of its plan gave nothing although its inputs gave something: the smallest part
+that fails. Changes replace one operator of the part below it, and each is run. A result that was expected is followed
+from the last operator down to the one that lost it. All of it is made of plans, which every store runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, Final, Protocol
+
+from condgraph.engine import algebra as alg
+from condgraph.engine import html
+from condgraph.engine.algebra import Compare, Condition, Entities, Facts, Node, Scan, Values, carried, postorder
+from condgraph.engine.bounds import check, within
+from condgraph.engine.describe import describe, describe_test
+from condgraph.engine.errors import DeadlineError, PlanError, UnknownNameError, UnsupportedError, nearest
+from condgraph.engine.kinds import GraphKnowledge, condition_of, kinds_tested
+from condgraph.engine.passes import rebuild
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, parse_quantity, text_of
+
+#: Changes that are named, and that are tried.
+MOST_CHANGES: Final = 3
+_MOST_TRIED: Final = 24
+#: Entities whose predicates are listed, predicates that are listed, and texts that a misspelled one is compared with.
+_MOST_ENTITIES: Final = 1_000
+_MOST_PREDICATES: Final = 6
+_MOST_TEXTS: Final = 20_000
+_MOST_COMPARED: Final = 1_000
+#: Results that are shown of a change, and the most that they are chosen from.
+_MOST_SHOWN: Final = 3
+_MOST_SAMPLED: Final = 1_000
+
+
+class Lookup(Protocol):
+    """What an explanation asks of the store that answered. `batch` is how many changes it tries at once: on a server one
+    query tries them all.
+    """
+
+    batch: int
+
+    @property
+    def schema(self) -> GraphKnowledge:
+        """What lowering knows of the graph."""
+
+    def counts(self, nodes: Sequence[Node]) -> list[int]:
+        """How many results each operator gives."""
+
+    def values(self, node: Values, most: int) -> list[Any]:
+        """Typed values, at most so many."""
+
+    def texts(self, node: Node, most: int) -> list[str]:
+        """The texts of results, at most so many."""
+
+    def near(self, name: str) -> list[str]:
+        """Names of entities like one, best first."""
+
+    def alike(self, names: Sequence[str]) -> list[str]:
+        """Other names of entities that are one of these but for case, marks between words, and what is before a slash
+        (`folded`); and those of these that several entities have.
+        """
+
+
+# -- what an explanation says ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of the program that gives something: what it is ("direction", "name", "predicate", "unit", "type", "bound",
+    "join", "condition" or "source") and `text` in words, how many results it gives, and the first of them.
+    """
+
+    kind: str
+    text: str
+    size: int
+    sample: tuple[str, ...]
+    plan: Node = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        listed = ", ".join(self.sample) + (", ..." if self.size > len(self.sample) else "")
+        return f"{self.text}: {self.size:,} result{'' if self.size == 1 else 's'}" + (f" ({listed})" if listed else "")
+
+
+@dataclass(frozen=True, slots=True)
+class MissingStatement:
+    """A statement that the graph would have to have for an expected result; ends are shown by their names, `subject_id`
+    and `object_id` are ids of entities where these are known.
+    """
+
+    subject: str
+    predicate: str
+    object: str
+
+    def __str__(self) -> str:
+        return f"{self.subject} | {self.predicate} | {self.object}"
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """Why an answer has nothing, or lacks an expected result.
+
+    `step` is the step of the program and `operator` the operator that lost it, both empty where nothing is lost; `reason`
+    says why, in words. `changes` give something, the smallest first. `missing` are statements that are missing or
+    differ from what the program asks for, each of which alone would give the expected result at this step. `complete` is
+    false where the deadline ended the search, after `tried` changes.
+    """
+
+    step: str
+    operator: str
+    reason: str
+    changes: tuple[Change, ...] = ()
+    missing: tuple[MissingStatement, ...] = ()
+    complete: bool = True
+    tried: int = 0
+    #: The expected result that is missing; "" where the answer is empty.
+    expected: str = ""
+    #: The operator itself, None where nothing is lost.
+    node: Node | None = field(default=None, repr=False, compare=False)
+
+    def lines(self) -> list[str]:
+        """The explanation as lines of text."""
+        lost = f"lost {self.expected!r}" if self.expected else "gave nothing"
+        first = f"{self.step} {lost}, {self.operator}; {self.reason}" if self.step else self.reason
+        lines = [first, *map(str, self.changes), *(f"missing: {one}" for one in self.missing)]
+        if not self.complete:
+            tried = f"{self.tried} change{'' if self.tried == 1 else 's'}"
+            lines.append(f"the time for explaining was over after {tried}")
+        return lines
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        first, *more = self.lines()
+        return html.page(first, (), more)
+
+    def data(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        return {
+            "step": self.step, "operator": self.operator, "reason": self.reason,
+            "changes": [
+                {"kind": one.kind, "text": one.text, "size": one.size, "sample": list(one.sample)} for one in self.changes
+            ],
+            "missing": [[one.subject, one.predicate, one.object] for one in self.missing],
+            "complete": self.complete, "tried": self.tried, "expected": self.expected,
+        }  # fmt: skip
+
+
+# -- the part that fails ---------------------------------------------------------------------------
+
+
+def why_empty(
+    plan: Node, steps: Sequence[tuple[str, Node]], lookup: Lookup, seconds: float | None = None, *, changes: bool = True
+) -> WhyNot | None:
+    """Why a plan gives nothing, or a count or sum is one of nothing; None where it gives something. `seconds` is how long
+    it may take; what is known by then is returned. Without `changes` none is tried.
+    """
+    search = _Search(plan, steps, lookup, changes)
+    try:
+        with within(seconds):
+            search.run()
+    except DeadlineError:
+        check()
+        search.complete = False
+    return search.result()
+
+
+class _Search:
+    """The state of one explanation, which a deadline may end at any point."""
+
+    def __init__(self, plan: Node, steps: Sequence[tuple[str, Node]], lookup: Lookup, changes: bool) -> None:
+        self.plan, self.steps, self.lookup, self.try_changes = plan, steps, lookup, changes
+        self.failing: Node | None = None
+        self.reason = ""
+        self.changes: list[Change] = []
+        self.complete, self.tried = True, 0
+
+    def run(self) -> None:
+        target = result_of(self.plan)
+        order = postorder(target)
+        counted = [node for node in order if not isinstance(node, alg.Scalar)]
+        sizes = {id(node): size for node, size in zip(counted, self.lookup.counts(counted), strict=True)}
+        if sizes.get(id(target), 1):
+            return
+        self.failing = failing(target, sizes)
+        self.reason = f"{describe(self.failing)} gave nothing"
+        self.reason = _reason(self.failing, sizes, self.lookup)
+        if not self.try_changes:
+            return
+        for phase in _phases(self.failing, order, sizes, self.lookup):
+            tried: list[tuple[str, str, Node]] = []
+            for kind, text, node, fresh in phase:
+                tried.append((kind, text, replaced(order, node, fresh)))
+                if len(tried) == self.lookup.batch:
+                    self._try(tried)
+                    tried = []
+                if len(self.changes) >= MOST_CHANGES or self.tried >= _MOST_TRIED:
+                    return
+            self._try(tried)
+            if self.changes:
+                return
+
+    def _try(self, tried: list[tuple[str, str, Node]]) -> None:
+        if not tried:
+            return
+        try:
+            found = self.lookup.counts([plan for _, _, plan in tried])
+        except (PlanError, UnsupportedError, UnknownNameError):
+            # A change that makes no sense here, or that the store cannot run, is none.
+            if len(tried) > 1:
+                for one in tried:
+                    self._try([one])
+            return
+        self.tried += len(tried)
+        for (kind, text, plan), size in zip(tried, found, strict=True):
+            if size and len(self.changes) < MOST_CHANGES and all(text != other.text for other in self.changes):
+                sample = self.lookup.texts(plan, _MOST_SHOWN) if size <= _MOST_SAMPLED else []
+                self.changes.append(Change(kind, text, size, tuple(sample), plan))
+
+    def result(self) -> WhyNot | None:
+        node = self.failing
+        if node is None:
+            return None if self.complete else WhyNot("", "", "what left nothing is not known", complete=False)
+        step = step_of(node, self.steps)
+        return WhyNot(step, describe(node), self.reason, tuple(self.changes), (), self.complete, self.tried, node=node)
+
+
+def result_of(plan: Node) -> Node:
+    """The part of a plan whose results the answer is made of: what a number counts or sums up."""
+    while isinstance(plan, alg.Scalar | alg.Apply | alg.Distinct | alg.Names | alg.Shown):
+        if isinstance(plan, alg.AnySatisfies):
+            return alg.FilterValues(plan.values, plan.condition)
+        inputs = plan.inputs()
+        if not inputs:
+            return plan
+        plan = inputs[0]
+    return plan
+
+
+def failing(target: Node, sizes: dict[int, int]) -> Node:
+    """The first operator that gave nothing although everything that it needs gave something."""
+    node = target
+    while True:
+        empty = next((one for one in _needed(node) if sizes.get(id(one), 1) == 0), None)
+        if empty is None:
+            return node
+        node = empty
+
+
+def _needed(node: Node) -> list[Node]:
+    """The inputs without which an operator gives nothing, where any of them is empty: not what is taken away, and
+    not the columns of a table.
+    """
+    if isinstance(node, alg.Group):
+        return [node.of]
+    if isinstance(node, alg.Minus):
+        return [node.left]
+    return list(node.inputs())
+
+
+def step_of(node: Node, steps: Sequence[tuple[str, Node]]) -> str:
+    """The step of the program that an operator is part of: the first that contains it."""
+    for function, root in steps:
+        if root is node or any(part is node for part in postorder(root)):
+            return function
+    # A pass made it out of several steps.
+    return next((function for function, _ in reversed(steps)), type(node).__name__)
+
+
+def replaced(order: list[Node], node: Node, fresh: Node) -> Node:
+    """The plan of these operators, inputs first, with one of them replaced; what is not above it stays the same object."""
+    done: dict[int, Node] = {id(node): fresh}
+    for part in order:
+        for child in part.inputs():
+            if id(child) in done and id(part) not in done:
+                done[id(part)] = rebuild(part, done)
+                break
+    return done.get(id(order[-1]), order[-1])
+
+
+# -- reasons ---------------------------------------------------------------------------------------
+
+
+def _reason(node: Node, sizes: dict[int, int], lookup: Lookup) -> str:
+    """Why an operator gave nothing, in words."""
+    if isinstance(node, alg.ByName):
+        return f"nothing is called {either(node.names)}"
+    if isinstance(node, alg.ById):
+        return f"nothing has the id {either(node.ids)}"
+    if isinstance(node, alg.Members):
+        return f"{words(node.concepts)} has no members"
+    if isinstance(node, Scan):
+        return _scan_reason(node, sizes, lookup)
+    if node.facets.tests != "nothing":
+        return _test_reason(node, sizes, lookup)
+    if isinstance(node, alg.Intersect):
+        return "nothing is in all of: " + "; ".join(f"{words(part)} ({sizes.get(id(part), 0):,})" for part in _flat(node))
+    if isinstance(node, alg.Minus):
+        return f"all {sizes.get(id(node.left), 0):,} are taken away by {words(node.right)}"
+    of = [sizes[id(one)] for one in _needed(node) if id(one) in sizes]
+    return f"nothing is left of {' and '.join(f'{size:,}' for size in of)}" if of else "there is nothing of the kind"
+
+
+def _flat(node: alg.Intersect) -> Iterator[Entities]:
+    """The parts of an intersection, and of those in it."""
+    for part in node.parts:
+        if isinstance(part, alg.Intersect):
+            yield from _flat(part)
+        elif part != alg.AllEntities():
+            yield part
+
+
+def either(texts: Sequence[str]) -> str:
+    """Some texts in quotes, as alternatives."""
+    return " or ".join(map(repr, texts[:3])) + (", ..." if len(texts) > 3 else "")
+
+
+def _scan_reason(scan: Scan, sizes: dict[int, int], lookup: Lookup) -> str:
+    unknown = [name for name in scan.predicates or () if not _known(name, scan, lookup.schema)]
+    if scan.predicates and len(unknown) == len(scan.predicates):
+        other = [name for name in unknown if lookup.schema.has_relation(name) or lookup.schema.has_attribute(name)]
+        if not other:
+            return f"the graph has no {either(unknown)}"
+    if scan.predicates is None:
+        return "there are no statements of the kind"
+    if scan.of is None or isinstance(scan.of, alg.AllEntities):
+        return f"nothing has {either(scan.predicates)} {_WAYS[_way(scan)]}"
+    if sizes.get(id(scan.of), 0) > _MOST_ENTITIES:
+        return f"none of {sizes[id(scan.of)]:,} entities has {either(scan.predicates)} {_WAYS[_way(scan)]}"
+    return instead(scan, lambda node: lookup.texts(node, 100))
+
+
+def _known(name: str, scan: Scan, schema: GraphKnowledge) -> bool:
+    if scan.family == "relation":
+        return schema.has_relation(name)
+    return schema.has_attribute(name) or (scan.family == "any" and schema.has_relation(name))
+
+
+def _way(scan: Scan) -> str:
+    return "value" if scan.family == "attribute" else "backward" if scan.anchor == "object" else "forward"
+
+
+_WAYS: Final = {"forward": "forward", "backward": "backward", "value": "as an attribute"}
+
+
+def instead(scan: Scan, texts: Callable[[Node], Sequence[str]]) -> str:
+    """What the entities of a scan that gave nothing have instead, in one sentence.
+
+    >>> instead(Scan(alg.ByName(("Paris",)), ("capital",), "subject", "object", "relation"), lambda node: [])
+    "'Paris' has no 'capital' forward, and no other predicate"
+    """
+    assert scan.of is not None
+    assert scan.predicates is not None
+    found = {way: list(texts(node)) for way, node in alg.around(scan.of).items()}
+    named = scan.of.names if isinstance(scan.of, alg.ByName) else texts(alg.Names(scan.of))
+    # The same predicate another way round, then names like it, then others.
+    told: list[str] = []
+    every = {name for several in found.values() for name in several}
+    missing = [name for name in scan.predicates[:3] if name not in every]
+    like = [name for asked_for in missing for name in nearest(asked_for, sorted(every), most=_MOST_PREDICATES)]
+    for name in dict.fromkeys([*(one for one in scan.predicates if one in every), *like, *sorted(every)]):
+        told += [f"{name!r} {_WAYS[one]}" for one, several in found.items() if name in several]
+    has = "have" if len(named[:3]) > 1 else "has"
+    asked = " or ".join(repr(name) for name in scan.predicates[:3])
+    begin = f"{', '.join(map(repr, named[:3]))} {has} no {asked} {_WAYS[_way(scan)]}"
+    if not told:
+        return f"{begin}, and no other predicate"
+    more = f" and {len(told) - _MOST_PREDICATES} more" if len(told) > _MOST_PREDICATES else ""
+    return f"{begin}, but {', '.join(told[:_MOST_PREDICATES])}{more}"
+
+
+def _test_reason(node: Node, sizes: dict[int, int], lookup: Lookup) -> str:
+    condition, what = condition_of(node), tested(node)
+    if isinstance(condition, alg.Among):
+        return f"none of {_count(node, sizes)} leads to {words(condition.entities)}"
+    wanted = _wanted(condition)
+    there = kinds_tested(node, lookup.schema)
+    if isinstance(node, alg.WhereQualifier) and not there:
+        return f"no statement has the qualifier {node.key!r}"
+    if there and wanted and not wanted & {kind for kind in there if kind[0] is not Kind.UNKNOWN}:
+        return f"the values of {what} are {_kinds(there)}, and are compared with {_kinds(wanted)}"
+    return f"none of {_count(node, sizes)} has {what} {describe_test(condition)}"
+
+
+def _count(node: Node, sizes: dict[int, int]) -> str:
+    return f"{sizes.get(id(node.inputs()[0]), 0):,}"
+
+
+def _kinds(kinds: Any) -> str:
+    listed = [kind.name.lower() + (f" in {unit}" if unit not in ("", NO_UNIT) else "") for kind, unit in sorted(kinds)[:4]]
+    return " or ".join(listed)
+
+
+def _wanted(condition: Condition) -> set[tuple[Kind, str]]:
+    """The types and units of the literals of a test."""
+    found = set()
+    for one in comparisons(condition):
+        if isinstance(one.value, Quantity):
+            found.add((Kind.QUANTITY, one.value.unit))
+        elif isinstance(one.value, Time):
+            found.add((Kind.TIME, NO_UNIT))
+        else:
+            # A text compares with names of entities, too.
+            found |= {(Kind.TEXT, NO_UNIT), (Kind.ENTITY, NO_UNIT)}
+    return found
+
+
+def comparisons(condition: Condition) -> list[Compare]:
+    """The comparisons with literals that a condition is made of."""
+    if isinstance(condition, Compare):
+        return [condition]
+    return [one for part in condition.parts() for one in comparisons(part)]
+
+
+def tested(node: Node) -> str:
+    """What a condition is asked of, in words."""
+    if isinstance(node, alg.WhereQualifier):
+        return f"the qualifier {node.key!r}"
+    if isinstance(node, alg.WhereValidity):
+        return f"the {node.part} time"
+    below = node
+    while carried(below):
+        below = carried(below)[0]
+    if isinstance(below, Scan):
+        return either(below.predicates) if below.predicates else "any predicate"
+    return f"the qualifier {below.key!r}" if isinstance(below, alg.Qualifiers) and below.key else "the value"
+
+
+def words(node: Node) -> str:
+    """An operator and what it is about, in words."""
+    if isinstance(node, alg.ByName):
+        return either(node.names)
+    if isinstance(node, alg.Members):
+        return f"the members of {words(node.concepts)}"
+    if isinstance(node, Scan):
+        return f"{either(node.predicates) if node.predicates else 'any predicate'} {_WAYS[_way(node)]}"
+    if isinstance(node, alg.AllEntities):
+        return "every entity" if node.source is None else f"the rows of {node.source!r}"
+    if node.facets.tests != "nothing":
+        condition = condition_of(node)
+        if isinstance(condition, alg.Among):
+            return f"{tested(node)} among {words(condition.entities)}"
+        return f"{tested(node)} {describe_test(condition)}"
+    if isinstance(node, alg.Reached | alg.SubjectsOf | alg.Names | alg.Distinct | alg.Objects):
+        return words(node.inputs()[0])
+    return describe(node)
+
+
+# -- changes ---------------------------------------------------------------------------------------
+
+#: What a change is, in words, the operator that it replaces, and the one in its place.
+Candidate = tuple[str, str, Node, Node]
+
+
+def _phases(failed: Node, order: list[Node], sizes: dict[int, int], lookup: Lookup) -> Iterator[Iterator[Candidate]]:
+    """Changes in the order in which they are tried, until some of a phase give something: names that mean nothing, and
+    values that cannot be compared; directions; names of one thing that differ; bounds, and the condition itself; other
+    conditions, those below the operator that failed before those above it; predicates that mean something else.
+    """
+    below, above = _below(failed), _above(failed, order)
+    conditioned = failed.facets.tests != "nothing"
+
+    def names() -> Iterator[Candidate]:
+        for node in below:
+            if isinstance(node, alg.ByName) and sizes.get(id(node)) == 0:
+                yield from _other_names(node, failed, lookup)
+        if isinstance(failed, Scan):
+            yield from _misspelled(failed, above, lookup)
+        if conditioned:
+            yield from _comparable(failed, lookup)
+
+    def conditions() -> Iterator[Candidate]:
+        # Parts of a union that gave nothing, too, though the operator that failed does not need them.
+        for node in [failed, *(one for one in below[1:] if _fails(one, sizes))]:
+            if node.facets.tests != "nothing":
+                yield from _bounds(node, order, lookup)
+            yield from _left_out(node, above if node is failed else _above(node, order))
+
+    def others() -> Iterator[Candidate]:
+        for node in below[1:]:
+            yield from _left_out(node, _above(node, order))
+        for at, node in enumerate(above):
+            if isinstance(node, alg.Intersect | alg.Where):
+                yield from _left_out(node, above[at + 1 :])
+
+    yield names()
+    # Where a program goes on from what a relation led to, the relation may have led the wrong way.
+    turned = [one for node in below if isinstance(node, Scan) for one in _turned(node)]
+    yield chain(turned, _joins(failed, lookup))
+    yield _joined_everywhere(order, lookup)
+    yield conditions()
+    yield others()
+    if isinstance(failed, Scan) and failed.of is not None and failed.predicates:
+        yield _other_predicates(failed, lookup)
+
+
+def _fails(node: Node, sizes: dict[int, int]) -> bool:
+    return sizes.get(id(node)) == 0 and all(sizes.get(id(one), 1) for one in _needed(node))
+
+
+def _below(node: Node) -> list[Node]:
+    """An operator and those below it, the nearest first."""
+    order, seen = [node], {id(node)}
+    for one in order:
+        for child in one.inputs():
+            if id(child) not in seen:
+                seen.add(id(child))
+                order.append(child)
+    return order
+
+
+def _above(node: Node, order: list[Node]) -> list[Node]:
+    """The operators that an operator is below, the nearest first."""
+    found, inside = [], {id(node)}
+    for one in order:
+        if any(id(child) in inside for child in one.inputs()):
+            inside.add(id(one))
+            found.append(one)
+    return found
+
+
+def _other_names(node: alg.ByName, failed: Node, lookup: Lookup) -> Iterator[Candidate]:
+    name = node.names[0]
+    concepts: Sequence[str] = getattr(lookup.schema, "concepts", ())
+    of_members = any(isinstance(part, alg.Members) and part.concepts is node for part in _below(failed)) or isinstance(
+        failed, alg.ByName
+    )
+    near = nearest(name, concepts, most=3) if of_members else []
+    near += [one for one in lookup.near(name)[:MOST_CHANGES] if one not in near]
+    for other in near:
+        yield "name", f"with {other!r} in place of {name!r}", node, alg.ByName((other,))
+
+
+def _misspelled(scan: Scan, above: list[Node], lookup: Lookup) -> Iterator[Candidate]:
+    """Names of predicates that are like one that the graph does not have as such."""
+    schema = lookup.schema
+    for name in scan.predicates or ():
+        if _known(name, scan, schema):
+            continue
+        other: alg.Family | None = "relation" if schema.has_relation(name) else "attribute" if schema.has_attribute(name) else None
+        if other is not None and scan.family != "any":
+            reach: alg.End = "object" if other == "relation" and scan.anchor == "subject" else "subject"
+            yield "predicate", f"with {name!r} as {_AS[other]}", scan, replace(scan, family=other, reach=reach, anchor="subject")
+            continue
+        known: Sequence[str] = getattr(schema, "attributes" if scan.family == "attribute" else "relations", ())
+        if scan.family == "any":
+            known = [*getattr(schema, "relations", ()), *getattr(schema, "attributes", ())]
+        for like in nearest(name, known, most=3):
+            fresh: Any = replace(scan, predicates=(like,))
+            text = f"with {like!r} in place of {name!r}"
+            test: Any = above[0] if above and isinstance(above[0], alg.Where) and above[0].facts is scan else None
+            condition = None if test is None else _read_anew(test.condition, schema.attribute_kinds(like))
+            if condition is None:
+                yield "name", text, scan, fresh
+            else:
+                yield "name", text, test, alg.Where(fresh, condition)
+
+
+def _read_anew(condition: Condition, kinds: Any) -> Condition | None:
+    """A condition on values of a name that means nothing, whose literal was read as a text, as those of another name."""
+    if not isinstance(condition, Compare) or not isinstance(condition.value, str):
+        return None
+    if any(kind in (Kind.TEXT, Kind.ENTITY) for kind, _ in kinds):
+        return None
+    values = [value for kind, unit in kinds if (value := _as(condition.value, kind, unit)) is not None]
+    return Compare(condition.operator, values[0]) if values else None
+
+
+_AS: Final = {"relation": "a relation", "attribute": "an attribute"}
+
+
+def _turned(scan: Scan) -> Iterator[Candidate]:
+    """A relation that is followed the other way."""
+    if scan.of is None or scan.anchor == scan.reach or not scan.predicates:
+        return
+    fresh = replace(scan, anchor=scan.reach, reach=scan.anchor)
+    yield "direction", f"with {words(fresh)}", scan, fresh
+
+
+def _comparable(node: Any, lookup: Lookup) -> Iterator[Candidate]:
+    """The same condition in the units and of the types that the values have."""
+    if isinstance(node, alg.WhereQualifier) and not lookup.schema.qualifier_kinds(node.key):
+        keys: Sequence[str] = getattr(lookup.schema, "qualifiers", ())
+        for like in nearest(node.key, keys, most=3):
+            yield "name", f"with the qualifier {like!r} in place of {node.key!r}", node, replace(node, key=like)
+        return
+    there = kinds_tested(node, lookup.schema)
+    if not there or _wanted(node.condition) & set(there):
+        return
+    for one in comparisons(node.condition)[:1]:
+        for (kind, unit), _ in sorted(there.items(), key=lambda item: -item[1])[:3]:
+            value = _as(one.value, kind, unit)
+            if value is not None:
+                fresh = replace(node, condition=Compare(one.operator, value))
+                what = "unit" if kind is Kind.QUANTITY and isinstance(one.value, Quantity) else "type"
+                yield what, f"with {words(fresh)}", node, fresh
+
+
+def _as(value: Any, kind: Kind, unit: str) -> Any:
+    """A literal as another type or in another unit; None where it cannot be one."""
+    text = text_of(value) if not isinstance(value, Quantity) else text_of(Quantity(value.number))
+    try:
+        if kind is Kind.QUANTITY:
+            number = value.number if isinstance(value, Quantity) else parse_quantity(str(text)).number
+            return Quantity(number, unit)
+        if kind is Kind.TIME:
+            return Time.parse(text.replace(",", ""))
+        return text_of(value) if kind in (Kind.TEXT, Kind.ENTITY) else None
+    except (ValueError, ArithmeticError):
+        return None
+
+
+#: Of each operator: the nearest values that do not satisfy it, and the operator that they satisfy.
+_NEAREST: Final[dict[str, tuple[tuple[alg.Operator, alg.Direction, alg.Operator], ...]]] = {
+    ">": (("<=", "largest", ">="),),
+    ">=": (("<", "largest", ">="),),
+    "<": ((">=", "smallest", "<="),),
+    "<=": ((">", "smallest", "<="),),
+    "=": (("<", "largest", "="), (">", "smallest", "=")),
+}
+
+
+def _bounds(node: Any, order: list[Node], lookup: Lookup) -> Iterator[Candidate]:
+    """The nearest value that there is in place of the one in the condition; where the program gives nothing with it either,
+    the nearest with which it does.
+    """
+    of = values_tested(node)
+    condition = node.condition
+    if isinstance(condition, alg.AllOf):
+        for at, part in enumerate(condition.conditions):
+            rest = (*condition.conditions[:at], *condition.conditions[at + 1 :])
+            fresh = replace(node, condition=rest[0] if len(rest) == 1 else alg.AllOf(rest))
+            yield "bound", f"without {tested(node)} {describe_test(part)}", node, fresh
+        return
+    if of is None or not isinstance(condition, Compare | alg.AnyOf):
+        return
+    for one in comparisons(condition):
+        if isinstance(one.value, str):
+            if one.operator == "=":
+                for like in _near_texts(one.value, lookup.texts(alg.Distinct(of), _MOST_TEXTS)):
+                    fresh = replace(node, condition=Compare("=", like))
+                    yield "name", f"with {words(fresh)}", node, fresh
+            continue
+        for other, direction, satisfied in _NEAREST.get(one.operator, ()):
+            there: Values = alg.FilterValues(of, Compare(other, one.value))
+            best = lookup.values(alg.Extreme(there, direction), 1)
+            if not best and isinstance(one.value, Time):
+                there = of
+                best = lookup.values(alg.Extreme(there, direction), 1)
+            for value in [one for one in best[:1] if isinstance(one, Quantity | Time)]:
+                nearer = _nearest_bound(node, order, lookup, there, direction, satisfied, value, Compare(other, one.value))
+                if nearer is not None:
+                    fresh = replace(node, condition=Compare(satisfied, nearer))
+                    yield "bound", f"with {words(fresh)}", node, fresh
+
+
+def _near_texts(text: str, texts: list[str]) -> list[str]:
+    """Texts that are like one: those of its length first, which a slip of the hand leaves as it is."""
+    close = [one for one in texts if abs(len(one) - len(text)) <= 2]
+    return nearest(text, close, most=2) or nearest(text, texts[:_MOST_COMPARED], most=2)
+
+
+def _nearest_bound(
+    node: Any, order: list[Node], lookup: Lookup, there: Values, direction: alg.Direction, operator: alg.Operator, best: Any,
+    limit: Condition,
+) -> Any:  # fmt: skip
+    """The nearest value with which the whole program gives something; None where it does with none. A looser bound gives at
+    least as much, so that values are divided until one is left.
+    """
+
+    def gives(values: list[Any], exactly: bool = False) -> list[bool]:
+        if operator != "=" or exactly:
+            conditions: list[Condition] = [Compare(operator, value) for value in values]
+        else:
+            # The value and those between it and the one of the condition.
+            towards: alg.Operator = ">=" if direction == "largest" else "<="
+            conditions = [alg.AllOf((Compare(towards, value), limit)) for value in values]
+        plans = [replaced(order, node, replace(node, condition=condition)) for condition in conditions]
+        return [size > 0 for size in lookup.counts(plans)]
+
+    if gives([best], exactly=True)[0]:
+        return best
+    values = lookup.values(alg.Distinct(there), _MOST_TEXTS)
+    kind = type(best), getattr(best, "unit", "")
+    values = [value for value in values if (type(value), getattr(value, "unit", "")) == kind]
+    if direction == "largest":
+        values.reverse()
+    if not values or not gives([values[-1]])[0]:
+        return None
+    low, high = 0, len(values) - 1
+    while high - low > 1:
+        check()
+        # On a server as many as one query tries.
+        parts = min(max(lookup.batch, 1), high - low - 1)
+        tried = [low + (high - low) * (at + 1) // (parts + 1) for at in range(parts)]
+        given = gives([values[at] for at in tried])
+        first = next((at for at, there in zip(tried, given, strict=True) if there), high)
+        low, high = max([low, *(at for at in tried if at < first)]), first
+    return values[high] if gives([values[high]], exactly=True)[0] else None
+
+
+def values_tested(node: Any) -> Values | None:
+    """The values that a condition is asked of."""
+    if isinstance(node, alg.WhereQualifier):
+        return alg.Qualifiers(node.facts, node.key)
+    if isinstance(node, alg.WhereValidity):
+        return alg.Validity(node.facts, node.part)
+    if isinstance(node, alg.Where):
+        return alg.Objects(node.facts)
+    return node.values if isinstance(node, alg.FilterValues) else None
+
+
+def _left_out(node: Any, above: list[Node]) -> Iterator[Candidate]:
+    """The operator without one of its conditions; a condition on an attribute goes with the attribute, where only the
+    entities matter.
+    """
+    if isinstance(node, alg.Where | alg.Scan):
+        facts, scan = node, node.facts if isinstance(node, alg.Where) else node
+        user = next(iter(above), None)
+        alone = isinstance(scan, Scan) and scan.anchor == scan.reach == "subject" and scan.of is not None
+        if alone and isinstance(user, alg.Reached) and user.facts is facts and isinstance(scan, Scan) and scan.of is not None:
+            yield "condition", f"without {words(node)}", user, scan.of
+    if isinstance(node, alg.Intersect):
+        # The part that is made of the least is the smallest change.
+        for part in sorted(node.parts, key=lambda one: len(postorder(one))):
+            rest = tuple(one for one in node.parts if one is not part)
+            yield "condition", f"without {words(part)}", node, rest[0] if len(rest) == 1 else alg.Intersect(rest)
+    elif isinstance(node, Scan):
+        if node.source is not None:
+            yield "source", f"without source {node.source!r}", node, replace(node, source=None)
+    elif isinstance(node, alg.Having):
+        yield "condition", f"without {describe(node)}", node, node.table
+    elif isinstance(node, alg.Minus):
+        yield "condition", f"without taking away {words(node.right)}", node, node.left
+    elif node.facets.filters and len(inner := carried(node)) == 1 and not isinstance(node, alg.Distinct | alg.Names):
+        sort = next(one for one in (Entities, Facts, Values) if isinstance(node, one))
+        if isinstance(inner[0], sort):
+            yield "condition", f"without {words(node)}", node, inner[0]
+
+
+def _joins(failed: Node, lookup: Lookup) -> Iterator[Candidate]:
+    """What leads on where two ids or names of one thing differ: other entities of the same name, of a name that differs by
+    case, marks between words or what is before a slash, and entities that texts name.
+    """
+    if isinstance(failed, alg.Intersect):
+        for part in sorted(failed.parts, key=lambda one: -len(postorder(one))):
+            rest = [one for one in failed.parts if one is not part]
+            yield from _joined(part, f"before {words(rest[0])}", lookup)
+    if isinstance(failed, alg.Where) and isinstance(failed.condition, alg.Among):
+        for _, text, _, fresh in _joined(failed.condition.entities, f"after {tested(failed)}", lookup):
+            yield "join", text, failed, alg.Where(failed.facts, alg.Among(fresh))  # type: ignore[arg-type]
+    scan = next((node for node in _below(failed) if isinstance(node, Scan)), None)
+    if scan is None or scan.of is None or isinstance(scan.of, alg.AllEntities):
+        return
+    if not isinstance(failed, alg.Intersect | alg.Union | alg.Minus):
+        yield from _joined(scan.of, f"before {words(scan)}", lookup)
+    if scan is failed and scan.family == "relation" and any(map(lookup.schema.has_attribute, scan.predicates or ())):
+        text = f"with {words(scan)} joined by names, as its values are texts"
+        if scan.anchor == "object":
+            cells = alg.Objects(Scan(None, scan.predicates, "subject", "subject", "attribute"))
+            naming: Entities = alg.SubjectsOf(alg.FilterValues(cells, alg.Equals(alg.Names(scan.of))))
+        else:
+            naming = alg.Referents(alg.Objects(replace(scan, reach="subject", family="attribute")))
+        yield "join", text, scan, Scan(naming, None, "subject", "subject", "any")
+
+
+def _joined(of: Entities, where: str, lookup: Lookup) -> Iterator[Candidate]:
+    """Entities, and those that are the same by their names."""
+    some = lookup.texts(alg.Names(of), _MOST_ENTITIES)
+    same = lookup.alike(some) if some else []
+    if same:
+        yield "join", f"with {either(same)} as well {where}", of, alg.Union((of, alg.ByName(tuple(same))))
+
+
+def _joined_everywhere(order: list[Node], lookup: Lookup) -> Iterator[Candidate]:
+    """The program with all entities of the same names at every step, where one join alone is not enough."""
+    done: dict[int, Node] = {}
+    joined: list[str] = []
+    for node in order:
+        fresh: Any = rebuild(node, done) if any(id(child) in done for child in node.inputs()) else node
+        if isinstance(node, alg.ByName | alg.Reached | alg.Intersect):
+            check()
+            same = lookup.alike(lookup.texts(alg.Names(fresh), _MOST_ENTITIES))
+            if same:
+                joined += same
+                fresh = alg.Union((fresh, alg.ByName(tuple(same))))
+        if fresh is not node:
+            done[id(node)] = fresh
+    if joined:
+        yield "join", f"with {either(joined)} as well, at every step", order[-1], done[id(order[-1])]
+
+
+def folded(name: str) -> str:
+    """A name without what tells two spellings of it apart: case, marks between words, and what is before a slash.
+
+    >>> folded("stations/Old_Town"), folded("old town")
+    ('old town', 'old town')
+    """
+    return " ".join(name.rpartition("/")[2].casefold().replace("_", " ").replace("-", " ").split())
+
+
+def _other_predicates(scan: Scan, lookup: Lookup) -> Iterator[Candidate]:
+    """Predicates that the entities have in place of one that they do not have, those like it first."""
+    assert scan.of is not None
+    way = _way(scan)
+    have = lookup.texts(alg.around(scan.of)[way], 50)
+    for name in scan.predicates or ():
+        for other in nearest(name, have, most=2):
+            if other not in (scan.predicates or ()):
+                yield "predicate", f"with {other!r} in place of {name!r}", scan, replace(scan, predicates=(other,))

@@ -1,0 +1,169 @@
+"""Why an answer is empty, or lacks a result: the step, the reason, changes that were run, the missing statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph import Entity, EntityKind, Member, Quantity, Ref, Statement, Time
+from condgraph.engine.errors import DeadlineError
+from condgraph.engine.execute.run import run
+from condgraph.engine.why_not import WhyNot, folded, why_empty
+from condgraph.graph import Graph
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    graph = condgraph.open()
+    graph.add(
+        [
+            Entity("country", "country", EntityKind.CONCEPT), Entity("city", "city", EntityKind.CONCEPT),
+            Entity("n", "Nepal"), Entity("i", "India"), Entity("k", "Kathmandu"), Entity("d", "New Delhi"),
+            Member("n", "country"), Member("i", "country"), Member("k", "city"), Member("d", "city"),
+            Statement("n", "capital", Ref("k")), Statement("i", "capital", Ref("d"), (("since", Time.parse("1931")),)),
+            Statement("k", "height", Quantity(1400, "m")), Statement("d", "height", Quantity(216, "m")),
+            Statement("k", "founded", Time.parse("0723")), Statement("n", "motto", "Mother and motherland"),
+            # One station under two ids and names.
+            Entity("S09", "Gare du Nord"), Entity("stations/S09", "stations/gare-du-nord"), Entity("S10", "Lyon"),
+            Statement("k", "station", Ref("S09")), Statement("stations/S09", "platforms", Quantity(36)),
+            Statement("d", "sister city", "Kathmandu"),
+        ]
+    )  # fmt: skip
+    return graph
+
+
+CASES = [
+    ("Find(Nepal) Relate(capital, backward) QueryName()", "Relate", "'Nepal' has no 'capital' backward", "direction",
+     "with 'capital' forward: 1 result (Kathmandu)"),
+    ("Find(Nepla) Relate(capital, forward) QueryName()", "Find", "nothing is called 'Nepla'", "name",
+     "with 'Nepal' in place of 'Nepla': 1 result (Kathmandu)"),
+    ("FindAll() FilterConcept(citty) QueryName()", "FilterConcept", "nothing is called 'citty'", "name",
+     "with 'city' in place of 'citty': 2 results (Kathmandu, New Delhi)"),
+    ("Find(Nepal) Relate(captial, forward) QueryName()", "Relate", "the graph has no 'captial'", "name",
+     "with 'capital' in place of 'captial': 1 result (Kathmandu)"),
+    ("FindAll() FilterNum(height, 9000 m, >) QueryName()", "FilterNum", "none of 2 has 'height' > 9000 m", "bound",
+     "with 'height' >= 1400 m: 1 result (Kathmandu)"),
+    ("FindAll() FilterNum(height, 9000 m, >) Relate(capital, backward) FilterStr(motto, Mother and motherland) QueryName()",
+     "FilterNum", "none of 2 has 'height' > 9000 m", "bound", "with 'height' >= 1400 m: 1 result (Nepal)"),
+    ("FindAll() FilterNum(height, 5 m, <) Relate(capital, backward) FilterStr(motto, Mother and motherland) QueryName()",
+     "FilterNum", "none of 2 has 'height' < 5 m", "bound", "with 'height' <= 1400 m: 1 result (Nepal)"),
+    ("FindAll() FilterNum(height, 200 kelvin, >) QueryName()", "FilterNum",
+     "the values of 'height' are quantity in m, and are compared with quantity in kelvin", "unit",
+     "with 'height' > 200 m: 2 results (Kathmandu, New Delhi)"),
+    ("FindAll() FilterStr(founded, 0723) QueryName()", "FilterStr",
+     "the values of 'founded' are time, and are compared with text or entity", "type",
+     "with 'founded' = 723: 1 result (Kathmandu)"),
+    ("FindAll() FilterStr(motto, Mother and motherlnad) QueryName()", "FilterStr",
+     "none of 1 has 'motto' = 'Mother and motherlnad'", "name", "with 'motto' = 'Mother and motherland': 1 result (Nepal)"),
+    ("Find(Nepal) Relate(capital, forward) FilterConcept(country) QueryName()", "FilterConcept",
+     "nothing is in all of: 'capital' forward (1); the members of 'country' (2)", "condition",
+     "without the members of 'country': 1 result (Kathmandu)"),
+    ("Find(Kathmandu) Relate(station, forward) QueryAttr(platforms)", "QueryAttr", "'Gare du Nord' has no 'platforms'", "join",
+     "with 'stations/gare-du-nord' as well before 'platforms' as an attribute: 1 result (36)"),
+    ("FindAll() FilterConcept(country) Relate(capital, forward) QFilterYear(since, 1931, <) QueryName()", "QFilterYear",
+     "none of 2 has the qualifier 'since' < 1931", "bound", "with the qualifier 'since' <= 1931: 1 result (New Delhi)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "step", "reason", "kind", "change"), CASES)
+def test_the_cause_and_the_change(graph: Graph, program: str, step: str, reason: str, kind: str, change: str) -> None:
+    answer = graph.query(program, on_unknown="empty")
+    why = answer.why_not()
+    assert why.step == step
+    assert why.reason.startswith(reason)
+    assert (why.changes[0].kind, str(why.changes[0])) == (kind, change)
+    assert why.complete
+    warning = next(one for one in answer.warnings if one.startswith("the answer is empty"))
+    assert reason in warning
+    assert change in warning
+    assert change in str(answer)
+    assert [one["text"] for one in why.data()["changes"]] == [one.text for one in why.changes]
+
+
+def test_a_change_gives_what_it_says(graph: Graph) -> None:
+    answer = graph.kopl("FindAll() FilterNum(height, 9000 m, >) QueryName()")
+    for change in answer.why_not().changes:
+        assert len(run(change.plan, graph.current).results[id(change.plan)]) == change.size > 0
+
+
+def test_counts_and_tables_of_nothing(graph: Graph) -> None:
+    counted = graph.kopl("FindAll() FilterNum(height, 9000 m, >) Count()")
+    assert counted.why_not().changes[0].text == "with 'height' >= 1400 m"
+    table = graph.table("FindAll() FilterNum(height, 9000 m, >)").show("name", "height").ask()
+    assert table.why_not().step == "FilterNum"
+    assert "with 'height' >= 1400 m" in table.warnings[-1]
+    whole = graph.kopl("FindAll() FilterNum(height, 9 m, >) QueryName()")
+    assert str(whole.why_not()) == "the answer is not empty: it has 2 values"
+
+
+def test_every_language(graph: Graph) -> None:
+    query = "Query1: \"get_information(relation='capital', tail_entity='Nepal')\""
+    assert graph.query(query).why_not().changes[0].text == "with 'capital' forward"
+    logic = graph.query('?x : capital("Kathmandu", ?x)')
+    assert logic.why_not().changes[0].kind == "direction"
+
+
+MISSING = [
+    ("Find(India) Relate(capital, forward) QueryName()", "Kathmandu", "India | capital | Kathmandu"),
+    ("Find(Nepal) Relate(capital, forward) FilterConcept(country) QueryName()", "Kathmandu", "Kathmandu | instance of | country"),
+    ("FindAll() FilterNum(height, 1000 m, >) QueryName()", "New Delhi", "New Delhi | height | 'height' > 1000 m (is 216 m)"),
+    ("FindAll() FilterNum(height, 1 m, >) QueryName()", "Nepal", "Nepal | height | ?"),
+    ("Find(Nepal) Relate(capital, forward) QueryAttr(height)", Quantity(216, "m"), "Kathmandu | height | 216 m"),
+    ("Find(Nepal) Relate(capital, forward) Relate(station, forward) QueryName()", "Lyon", "Kathmandu | station | Lyon"),
+    ("FindAll() FilterConcept(country) SelectAmong(height, largest)", "Nepal", "Nepal | height | ?"),
+    ("Find(Nepal) Find(New Delhi) QueryRelation()", "capital", "Nepal | capital | New Delhi"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "expected", "missing"), MISSING)
+def test_the_statement_that_is_missing(graph: Graph, program: str, expected: Any, missing: str) -> None:
+    why = graph.kopl(program).why_not(expected)
+    assert missing in map(str, why.missing)
+    assert why.step
+
+
+def test_expected_results_that_are_there_or_nowhere(graph: Graph) -> None:
+    answer = graph.kopl("Find(Nepal) Relate(capital, forward) QueryName()")
+    assert answer.why_not("Kathmandu").reason == "'Kathmandu' is in the answer"
+    assert answer.why_not(graph.kopl("Find(Kathmandu)").entities[0]).reason == "'Kathmandu' is in the answer"
+    assert answer.why_not("Kathmandoo").reason.startswith("nothing in the graph is called 'Kathmandoo'; nearest: 'Kathmandu'")
+    assert answer.why_not("d").missing[0].object == "New Delhi"
+
+
+def test_a_deadline_says_how_far_it_came(graph: Graph) -> None:
+    answer = graph.kopl("FindAll() FilterNum(height, 9000 m, >) QueryName()")
+    lookup: Any = answer._lookup()
+    counts, calls = lookup.counts, []
+
+    class Late:
+        batch, schema = 1, lookup.schema
+        values, texts, near, alike = lookup.values, lookup.texts, lookup.near, lookup.alike
+
+        def counts(self, nodes: Any) -> list[int]:
+            calls.append(nodes)
+            if len(calls) > self.most:
+                raise DeadlineError("late")
+            return counts(nodes)  # type: ignore[no-any-return]
+
+        most = 0
+
+    seen = []
+    for most in range(8):
+        late: Any = Late()
+        calls.clear()
+        late.most = most
+        why = why_empty(answer.plan, answer._steps, late, 10.0)
+        assert why is not None
+        seen.append((why.complete, why.tried, bool(why.step)))
+    assert seen[0] == (False, 0, False)
+    assert seen[1] == (False, 0, True)
+    assert seen[-1][0]
+    assert str(WhyNot("a", "b", "c", complete=False, tried=1)).endswith("the time for explaining was over after 1 change")
+    assert answer.why_not(timeout=60.0).complete
+
+
+def test_names_that_fold_to_one() -> None:
+    assert folded("stations/Old_Town ") == folded("old  town") == "old town"
+    assert folded("Old Town") != folded("Oldtown")
