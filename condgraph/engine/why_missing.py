@@ -22,6 +22,7 @@ from condgraph.engine.why_not import (
     WhyNot,
     comparisons,
     either,
+    has_test,
     result_of,
     step_of,
     tested,
@@ -260,7 +261,7 @@ class _Expected:
         """Report a condition that the statements of an expected entity do not satisfy."""
         values = values_tested(rebuilt_on(node, there))
         own = self.lookup.texts(alg.Distinct(values), 5) if values is not None else []
-        what = tested(node) if node.facets.tests != "nothing" else describe(node)
+        what = tested(node) if has_test(node) else describe(node)
         has = f"{what} is {', '.join(own)}" if own else f"{what} is missing"
         self._lost(node, f"of {self._shown(want)} {has}; the program asks for {words(node)}")
         predicates = _base(there).predicates

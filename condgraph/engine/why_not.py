@@ -167,6 +167,9 @@ def why_empty(
     except DeadlineError:
         check()
         search.complete = False
+    except (PlanError, UnsupportedError):
+        # Some operator has no size of its own on this store.
+        search.complete = search.failing is not None
     return search.result()
 
 
@@ -296,7 +299,7 @@ def _reason(node: Node, sizes: dict[int, int], lookup: Lookup) -> str:
         return f"{words(node.concepts)} has no members"
     if isinstance(node, Scan):
         return _scan_reason(node, sizes, lookup)
-    if node.facets.tests != "nothing":
+    if has_test(node):
         return _test_reason(node, sizes, lookup)
     if isinstance(node, alg.Intersect):
         return "nothing is in all of: " + "; ".join(f"{words(part)} ({sizes.get(id(part), 0):,})" for part in _flat(node))
@@ -417,6 +420,11 @@ def comparisons(condition: Condition) -> list[Compare]:
     return [one for part in condition.parts() for one in comparisons(part)]
 
 
+def has_test(node: Node) -> bool:
+    """Whether an operator tests statements or values; rows of several variables are tested by expressions."""
+    return node.facets.tests != "nothing" and isinstance(node, Facts | Values)
+
+
 def tested(node: Node) -> str:
     """What a condition is asked of, in words."""
     if isinstance(node, alg.WhereQualifier):
@@ -441,7 +449,7 @@ def words(node: Node) -> str:
         return f"{either(node.predicates) if node.predicates else 'any predicate'} {_WAYS[_way(node)]}"
     if isinstance(node, alg.AllEntities):
         return "every entity" if node.source is None else f"the rows of {node.source!r}"
-    if node.facets.tests != "nothing":
+    if has_test(node):
         condition = condition_of(node)
         if isinstance(condition, alg.Among):
             return f"{tested(node)} among {words(condition.entities)}"
@@ -463,7 +471,7 @@ def _phases(failed: Node, order: list[Node], sizes: dict[int, int], lookup: Look
     conditions, those below the operator that failed before those above it; predicates that mean something else.
     """
     below, above = _below(failed), _above(failed, order)
-    conditioned = failed.facets.tests != "nothing"
+    conditioned = has_test(failed)
 
     def names() -> Iterator[Candidate]:
         for node in below:
@@ -477,7 +485,7 @@ def _phases(failed: Node, order: list[Node], sizes: dict[int, int], lookup: Look
     def conditions() -> Iterator[Candidate]:
         # Parts of a union that gave nothing, too, though the operator that failed does not need them.
         for node in [failed, *(one for one in below[1:] if _fails(one, sizes))]:
-            if node.facets.tests != "nothing":
+            if has_test(node):
                 yield from _bounds(node, order, lookup)
             yield from _left_out(node, above if node is failed else _above(node, order))
 
@@ -738,8 +746,8 @@ def _left_out(node: Any, above: list[Node]) -> Iterator[Candidate]:
     elif isinstance(node, alg.Minus):
         yield "condition", f"without taking away {words(node.right)}", node, node.left
     elif node.facets.filters and len(inner := carried(node)) == 1 and not isinstance(node, alg.Distinct | alg.Names):
-        sort = next(one for one in (Entities, Facts, Values) if isinstance(node, one))
-        if isinstance(inner[0], sort):
+        sort = next((one for one in (Entities, Facts, Values) if isinstance(node, one)), None)
+        if sort is not None and isinstance(inner[0], sort):
             yield "condition", f"without {words(node)}", node, inner[0]
 
 
