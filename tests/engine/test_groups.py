@@ -268,6 +268,17 @@ def test_one_row_in_too_many_groups() -> None:
         ask(found, "group by a, b, c", "FindAll()")
 
 
+def test_a_row_is_counted_once_in_each_group() -> None:
+    found = condgraph.open("memory:")
+    ages = {"a": 30, "b": 20, "c": 20, "d": 40, "e": 25}
+    found.add([Statement(name, "age", Quantity(age)) for name, age in ages.items()])
+    found.add([Statement(name, "knows", Ref(other)) for name, other in ("ab", "ac", "ae", "db", "de", "dc")])
+    assert ask(found, "where knows is known group by knows.age show count(), mean(age)", "FindAll()").cells == [
+        ("20", "2", "35"),
+        ("25", "2", "35"),
+    ]
+
+
 _TIMES = [{"k": "a", "x": "5", "d": "2024-01-05 10:30:00", "e": "2024-02-01"}, {"k": "b", "x": "20", "d": "", "e": "2024-02-03"}]
 
 

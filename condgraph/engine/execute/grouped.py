@@ -267,7 +267,8 @@ def _measured(run: Run, ways: Ways, bindings: Bindings, measure: Measure, size: 
         if (rows[1:] > rows[:-1]).all():
             return counts(np.bincount(group, minlength=size))
         order = in_order((group, rows))
-        return counts(np.bincount(group[changed(group, rows.take(order))], minlength=size))
+        group, rows = group.take(order), rows.take(order)
+        return counts(np.bincount(group[changed(group, rows)], minlength=size))
     assert of is not None
     steps = lead(of)
     shared = 0
