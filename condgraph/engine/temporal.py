@@ -318,7 +318,8 @@ def component(value: Any, name: str) -> Any:
         if key in _DATE_PARTS:
             least = _LEAST.get(key, Precision.DAY)
             return _DATE_PARTS[key](value.start // DAY_SECONDS) if value.precision >= least else None
-        return _CLOCK_PARTS[key](value.start % DAY_SECONDS * NANOS) if value.precision is Precision.SECOND else None
+        part = _CLOCK_PARTS[key]
+        return part(value.start % DAY_SECONDS * NANOS) if value.precision is Precision.SECOND else None
     if isinstance(value, LocalDateTime | ZonedDateTime) and key in _DATE_PARTS:
         return _DATE_PARTS[key](value.days)
     if isinstance(value, ZonedTime | ZonedDateTime):

@@ -73,14 +73,15 @@ def query(graph: Graph, arguments: Document) -> Result:
             f"a graph {answers.store_of(graph)}", [{"sparql": "SPARQL", "cypher": "Cypher"}[language]], hint="ask KoPL, say"
         )
     text, most, form = arguments["program"], arguments["limit"], arguments["format"]
-    if language in FOREIGN:
-        _refuse_options(arguments, language)
+    passed_on = language == "sparql" or (language == "cypher" and answers.store_of(graph) == answers.ON_NEO4J)
+    if passed_on:
+        _refuse_options(arguments, str(language))
     if language == "sparql":
         table = graph.sparql(text, limit=most)
         if form == "arrow":
             return "application/vnd.apache.arrow.stream", answers.as_arrow(table.to_arrow())
         return _written(answers.tabled(table, "sparql", text), form, begin)
-    if language == "cypher":
+    if passed_on:
         if text.lstrip().startswith(":"):
             what = f"{text.split(maxsplit=1)[0]!r} is a command of Neo4j Browser and cypher-shell, and no Cypher"
             raise OptionError(what, hint="paste it there, or run the program that the query was made of")
@@ -148,8 +149,8 @@ def _written(document: Document, form: str, begin: float) -> Result:
 def explain(graph: Graph, arguments: Document) -> Document:
     """What a program becomes, without running it."""
     language = arguments.get("language")
-    if language in FOREIGN:
-        _refuse_options(arguments, language)
+    if language == "sparql" or (language == "cypher" and answers.store_of(graph) == answers.ON_NEO4J):
+        _refuse_options(arguments, str(language))
     program, language, options = _bound(arguments["program"], language, arguments)
     plan = graph.explain(program, language=language, **options)
     return {"language": language, "plan": plan, "compiled": answers.compiled(graph, program, language, options)}
@@ -195,7 +196,7 @@ def call(graph: Graph, name: str, arguments: Document, timeout: float) -> Result
 def _has(graph: Graph, language: str) -> bool:
     if language == "sparql":
         return answers.store_of(graph) != answers.ON_NEO4J
-    return language != "cypher" or answers.store_of(graph) == answers.ON_NEO4J
+    return language != "cypher" or answers.store_of(graph) != answers.IN_AN_RDF_STORE
 
 
 # -- entities ----------------------------------------------------------------------------------------

@@ -301,6 +301,19 @@ def _arrow_file(text: str, name: str, write: Callable[[Any, Path], None]) -> Non
         condgraph.open("memory:").load(path, on_error="skip")
 
 
+#: Places in a query of Cypher: text before and behind.
+CYPHER = (
+    ("", ""),
+    ("MATCH (n {name: '", "'}) RETURN n"),
+    ("MATCH (n:`", "`) RETURN n"),
+    ("RETURN ", " AS x"),
+    ("MATCH (n) WHERE n.name =~ '", "' RETURN n"),
+    ("RETURN date('", "')"),
+    ("RETURN duration('", "')"),
+    ("MATCH (a)-[", "]-(b) RETURN a"),
+)
+
+
 def _languages() -> dict[str, Reader]:
     graph = a_graph
     return {
@@ -308,6 +321,7 @@ def _languages() -> dict[str, Reader]:
         "llm_query": Reader(_asked(lambda text: graph().query(text, language="llm_query", timeout=60).texts), LLM),
         "pattern": Reader(_asked(Pattern.of), PATTERN),
         "logic": Reader(_asked(lambda text: graph().query(text, language="logic", timeout=60).texts), LOGIC),
+        "cypher": Reader(_asked(lambda text: graph().cypher(text, timeout=60).texts), CYPHER),
     }
 
 

@@ -74,7 +74,7 @@ def test_looking(served: Client, judge: Judge) -> None:
     about = served.get("about")
     judge.check("About", about)
     assert about["counts"]["rows"] == 31
-    assert about["languages"] == ["kopl", "llm_query", "logic", "pattern", "sparql"]
+    assert about["languages"] == ["kopl", "llm_query", "logic", "pattern", "sparql", "cypher"]
     assert {one["name"] for one in about["functions"]["kopl"]} >= {"Find", "SelectAmong"}
     schema = served.get("schema")
     judge.check("Schema", schema)
