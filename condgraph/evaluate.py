@@ -112,13 +112,13 @@ def read_cases(path: str | os.PathLike[str], format: str | None = None) -> Cases
         try:
             if len(line) > MOST_QUESTION * 10:
                 raise ValueError(f"the line has {len(line):,} characters")
-            found = reader(line)
+            record = reader(line)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise LoadError(f"no question of {format}: {type(error).__name__} {error}", file=place.name, row=number) from None
-        if isinstance(found, str):
-            left_out.append(f"line {number}: {found}")
+        if isinstance(record, str):
+            left_out.append(f"line {number}: {record}")
         else:
-            items.append(found)
+            items.append(record)
     if reader is None:
         raise LoadError("there are no questions in it", file=place.name)
     return Cases(tuple(items), _dataset(format or "", place), tuple(left_out))
@@ -139,10 +139,10 @@ def _lines(place: Path) -> Iterator[tuple[int, str]]:
 def _recognised(line: str, place: Path) -> str:
     if line.lstrip().startswith("{"):
         try:
-            found = json.loads(line)
+            record = json.loads(line)
         except (ValueError, RecursionError):
             return "jsonl"
-        return "movies" if "opus" in found else "cronquestions" if {"template", "answers"} <= set(found) else "jsonl"
+        return "movies" if "opus" in record else "cronquestions" if {"template", "answers"} <= set(record) else "jsonl"
     if line == _WTQ_HEAD:
         return "wtq"
     columns = line.split("\t")
@@ -175,15 +175,15 @@ def _question(value: Any) -> str:
 
 
 def _jsonl(line: str) -> Case | str:
-    found = json.loads(line)
-    answers, source = found["answers"], found.get("source")
+    record = json.loads(line)
+    answers, source = record["answers"], record.get("source")
     if isinstance(answers, str) or not isinstance(answers, list):
         raise TypeError("answers is a list of texts")
     if not all(isinstance(answer, str | int | float) and not isinstance(answer, bool) for answer in answers):
         return "an answer is neither a text nor a number"
     if source is not None and not isinstance(source, str):
         raise TypeError("source is a text")
-    return Case(_question(found["question"]), tuple(str(answer) for answer in answers), source)
+    return Case(_question(record["question"]), tuple(str(answer) for answer in answers), source)
 
 
 def _metaqa(line: str) -> Case | str:
@@ -212,8 +212,8 @@ def _pathquestions(line: str) -> Case | str:
 
 
 def _movies(line: str) -> Case | str:
-    found: Mapping[str, Any] = json.loads(line)
-    question, answer, rows = _question(found["question"]), found.get("answer"), found.get("rows")
+    record: Mapping[str, Any] = json.loads(line)
+    question, answer, rows = _question(record["question"]), record.get("answer"), record.get("rows")
     if answer is None and isinstance(rows, list):
         if any(len(row) != 1 for row in rows):
             return "its answer is a table of several columns"
@@ -307,14 +307,14 @@ def judge(given: Sequence[str] | None, wanted: Sequence[str]) -> Right:
         return Right()
     if wanted and all(_YEAR.fullmatch(text) for text in wanted):
         given = single_years(given)
-    found, right = {normalised(text) for text in given}, {normalised(text) for text in wanted}
-    both = len(found & right)
-    f1 = 1.0 if not found and not right else 2 * both / (len(found) + len(right))
+    answered, right = {normalised(text) for text in given}, {normalised(text) for text in wanted}
+    both = len(answered & right)
+    f1 = 1.0 if not answered and not right else 2 * both / (len(answered) + len(right))
     return Right(
-        denotation=found == right,
+        denotation=answered == right,
         hit=bool(given) and normalised(given[0]) in right,
         exact=set(given) == set(wanted),
-        includes=right <= found,
+        includes=right <= answered,
         f1=f1,
     )
 
@@ -555,10 +555,10 @@ class Control:
         question's own demonstration, if it has one, is not looked at.
         """
         known = known_of(self._graph._store_of(None), self._graph._survey())
-        found = mentions_in(question, known)
-        for similar in self._graph.demos.similar(masked(question, found), _LOOKED_AT, without=" ".join(question.split())):
+        mentions = mentions_in(question, known)
+        for similar in self._graph.demos.similar(masked(question, mentions), _LOOKED_AT, without=" ".join(question.split())):
             demo = similar.demo
-            program = swapped(demo.program, demo.question, _things(demo.question, known), question, found)
+            program = swapped(demo.program, demo.question, _things(demo.question, known), question, mentions)
             if program is None:
                 continue
             where = source if source is not None else demo.source
@@ -594,26 +594,26 @@ def swapped(program: str, old: str, old_things: Sequence[Mention], new: str, new
     if not swaps:
         # The two ask the same of nothing in particular.
         return program
-    found = 0
+    named = 0
 
     def swap(match: re.Match[str]) -> str:
-        nonlocal found
-        found += 1
+        nonlocal named
+        named += 1
         name = swaps[match[0].casefold()]
         quote = program[match.start() - 1 : match.start()]
         return name.replace("\\", "\\\\").replace(quote, "\\" + quote) if quote in ("'", '"') else name
 
     texts = sorted(swaps, key=len, reverse=True)
     result = re.sub(rf"(?<!\w)(?:{'|'.join(map(re.escape, texts))})(?!\w)", swap, program, flags=re.IGNORECASE)
-    return result if found else None
+    return result if named else None
 
 
-def _outside(question: str, things: Sequence[Mention]) -> list[str]:
+def _outside(question: str, mentions: Sequence[Mention]) -> list[str]:
     """The numbers of a question outside the entities that it names."""
     return [
-        found[0]
-        for found in _BARE_NUMBER.finditer(question)
-        if not any(thing.start <= found.start() < thing.end for thing in things)
+        match[0]
+        for match in _BARE_NUMBER.finditer(question)
+        if not any(mention.start <= match.start() < mention.end for mention in mentions)
     ]
 
 
@@ -666,9 +666,9 @@ def _source(wanted: str | None, sources: Sequence[str]) -> str | None:
     parts = wanted.removesuffix(".csv").removesuffix(".tsv").split("/")
     for many in range(len(parts)):
         end = "/".join(parts[many:])
-        found = [name for name in sources if name.removesuffix(".csv").removesuffix(".tsv") in (end, end.replace("/", "-"))]
-        if len(found) == 1:
-            return found[0]
+        matches = [name for name in sources if name.removesuffix(".csv").removesuffix(".tsv") in (end, end.replace("/", "-"))]
+        if len(matches) == 1:
+            return matches[0]
     raise OptionError(
         f"the graph has no source {wanted!r}, which a question is about",
         candidates=nearest(wanted, sources),
@@ -678,31 +678,31 @@ def _source(wanted: str | None, sources: Sequence[str]) -> str | None:
 
 def _asked(graph: Graph, case: Case, source: str | None, model: ChatModel, control: Control, options: dict[str, Any]) -> Row:
     begin = time.perf_counter()
-    found = graph.ask(case.question, model, **{**options, **({} if source is None else {"source": source})})
+    result = graph.ask(case.question, model, **{**options, **({} if source is None else {"source": source})})
     seconds = time.perf_counter() - begin
-    given = None if found.answer is None else tuple(found.answer.texts)
+    given = None if result.answer is None else tuple(result.answer.texts)
     without, program = control.answer(case.question, source)
     last = (
-        next((attempt for attempt in reversed(found.attempts) if attempt.answer is found.answer), None)
-        or (found.attempts or (None,))[-1]
+        next((attempt for attempt in reversed(result.attempts) if attempt.answer is result.answer), None)
+        or (result.attempts or (None,))[-1]
     )
     return Row(
         case.question,
         case.answers,
         given,
-        found.status,
+        result.status,
         # An answer to what may be another question is not right, whatever it says.
-        Right() if found.status == "doubtful" else judge(given, case.answers),
+        Right() if result.status == "doubtful" else judge(given, case.answers),
         None if without is None else tuple(without),
         judge(without, case.answers),
         "" if last is None else last.program,
         program,
-        found.source if source is None else source,
-        tuple(attempt.stage for attempt in found.attempts if attempt.stage is not None),
-        len(found.attempts),
-        found.calls,
-        found.usage.prompt_tokens,
-        found.usage.completion_tokens,
+        result.source if source is None else source,
+        tuple(attempt.stage for attempt in result.attempts if attempt.stage is not None),
+        len(result.attempts),
+        result.calls,
+        result.usage.prompt_tokens,
+        result.usage.completion_tokens,
         seconds,
-        "" if found.answer is not None or not found.attempts else found.attempts[-1].error,
+        "" if result.answer is not None or not result.attempts else result.attempts[-1].error,
     )

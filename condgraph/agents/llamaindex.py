@@ -32,8 +32,8 @@ class CondgraphRetriever(BaseRetriever):  # type: ignore[misc, unused-ignore]
         self._tools, self._k = Toolbox(graph, llm=llm, timeout=timeout), k
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = pieces(self._tools, query_bundle.query_str, k=self._k)
-        return [NodeWithScore(node=TextNode(text=piece.text, metadata=piece.metadata), score=1.0) for piece in found]
+        retrieved = pieces(self._tools, query_bundle.query_str, k=self._k)
+        return [NodeWithScore(node=TextNode(text=piece.text, metadata=piece.metadata), score=1.0) for piece in retrieved]
 
 
 def llamaindex_tools(graph: Graph, *, llm: Any = None, timeout: float = 30.0) -> list[FunctionTool]:

@@ -93,10 +93,10 @@ class Calls:
     async def reply(self, call: Callable[..., Any]) -> CallToolResult:
         """The result of a tool: what a call gives as a record, or what is wrong with it."""
         try:
-            found = await self.run(call)
+            result = await self.run(call)
         except CondgraphError as error:
             return refused(error)
-        record = found if isinstance(found, dict) else plain(found)
+        record = result if isinstance(result, dict) else plain(result)
         return CallToolResult(
             content=[TextContent(type="text", text=json.dumps(record, ensure_ascii=False))], structured_content=record
         )
@@ -107,13 +107,13 @@ class Server(MCPServer[Any]):
 
     async def list_tools(self) -> list[Tool]:
         """The tools, whose schemas say that they take nothing else."""
-        found = await super().list_tools()
-        return [one.model_copy(update={"input_schema": one.input_schema | {"additionalProperties": False}}) for one in found]
+        tools = await super().list_tools()
+        return [item.model_copy(update={"input_schema": item.input_schema | {"additionalProperties": False}}) for item in tools]
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Call a tool; an argument that it does not have is an error that names those it has."""
-        takes = next((list(one.input_schema["properties"]) for one in await self.list_tools() if one.name == name), None)
-        unknown = [] if takes is None else [one for one in arguments if one not in takes]
+        takes = next((list(item.input_schema["properties"]) for item in await self.list_tools() if item.name == name), None)
+        unknown = [] if takes is None else [argument for argument in arguments if argument not in takes]
         if takes is not None and unknown:
             what = f"{name} takes no argument {shortened(unknown[0], LONGEST)!r}"
             return refused(OptionError(what, candidates=nearest(unknown[0], takes), hint=f"it takes: {', '.join(takes)}"))

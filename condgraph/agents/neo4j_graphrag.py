@@ -66,23 +66,23 @@ class CondgraphRetriever(ExternalRetriever):  # type: ignore[misc, unused-ignore
             raise OptionError("the graph is asked with query_text, not with a vector")
         if kwargs:
             raise OptionError(f"the search takes no {next(iter(kwargs))!r}")
-        found = pieces(self._tools, query_text, k=top_k, parameters=parameters)
-        nodes = self._nodes(found)
+        retrieved = pieces(self._tools, query_text, k=top_k, parameters=parameters)
+        nodes = self._nodes(retrieved)
         records = [
             neo4j.Record(  # type: ignore[no-untyped-call, unused-ignore]
-                {"text": one.text, "metadata": one.metadata, "nodes": [nodes[ident] for ident in one.ids if ident in nodes]}
+                {"text": item.text, "metadata": item.metadata, "nodes": [nodes[ident] for ident in item.ids if ident in nodes]}
             )
-            for one in found
+            for item in retrieved
         ]
-        return RawSearchResult(records=records, metadata={"program": found[0].metadata.get("program", "")})
+        return RawSearchResult(records=records, metadata={"program": retrieved[0].metadata.get("program", "")})
 
-    def _nodes(self, found: list[Piece]) -> dict[str, Any]:
+    def _nodes(self, retrieved: list[Piece]) -> dict[str, Any]:
         """The properties of the nodes of the database that are entities of the results, by id."""
         if self.node_label_neo4j is None:
             return {}
         label, name = (text.replace("`", "``") for text in (self.node_label_neo4j, self.id_property_neo4j))
         text = f"MATCH (n:`{label}`) WHERE n.`{name}` IN $ids RETURN n.`{name}` AS id, properties(n) AS node"
-        ids = sorted({ident for one in found for ident in one.ids})
+        ids = sorted({ident for item in retrieved for ident in item.ids})
         records, _, _ = self.driver.execute_query(
             neo4j.Query(text, timeout=self._tools.timeout), {"ids": ids},
             database_=self.neo4j_database, routing_=neo4j.RoutingControl.READ,

@@ -52,12 +52,12 @@ class Fact:
     sources: list[str]
 
     @classmethod
-    def of(cls, one: Evidence) -> Fact:
+    def of(cls, fact: Evidence) -> Fact:
         """A piece of evidence."""
         return cls(
-            shortened(str(one), LONGEST), named(one.subject), one.predicate, named(one.object),
-            {key: named(value) for key, value in one.qualifiers},
-            [place.name + (f", row {row}" if row else "") for place, row in one.sources],
+            shortened(str(fact), LONGEST), named(fact.subject), fact.predicate, named(fact.object),
+            {key: named(value) for key, value in fact.qualifiers},
+            [place.name + (f", row {row}" if row else "") for place, row in fact.sources],
         )  # fmt: skip
 
 
@@ -148,8 +148,8 @@ def answered(answer: Answer, limit: int, facts: int) -> Answered:
     evidence: Sequence[Any] = answer.evidence if facts else ()
     return Answered(
         shortened(answer.program, LONGEST), answer.language, [shortened(text, LONGEST) for text in answer.texts[:limit]],
-        [_short(one, limit) for one in answer.data()[:limit]], len(answer.values) + answer.cut, list(answer.warnings),
-        [Fact.of(one) for one in evidence[:facts]], len(evidence),
+        [_short(item, limit) for item in answer.data()[:limit]], len(answer.values) + answer.cut, list(answer.warnings),
+        [Fact.of(fact) for fact in evidence[:facts]], len(evidence),
     )  # fmt: skip
 
 
@@ -163,7 +163,7 @@ def _cut(value: Any, limit: int) -> Any:
     """
     if isinstance(value, list):
         more = [f"... and {len(value) - limit:,} more"] if len(value) > limit else []
-        return [_cut(one, limit) for one in value[:limit]] + more
+        return [_cut(item, limit) for item in value[:limit]] + more
     return shortened(value, LONGEST) if isinstance(value, str) else value
 
 
@@ -171,20 +171,20 @@ def failure(error: CondgraphError) -> dict[str, Any]:
     """An error as a record from which a program can be corrected: `code`, `message`, `hint`, the
     `nearest` names, and where it is (`at`, first and last character).
     """
-    found: dict[str, Any] = {"code": error.code, "message": error.message, "nearest": list(error.candidates)}
+    data: dict[str, Any] = {"code": error.code, "message": error.message, "nearest": list(error.candidates)}
     if error.hint:
-        found["hint"] = error.hint
+        data["hint"] = error.hint
     if error.span is not None:
-        found["at"] = list(error.span)
+        data["at"] = list(error.span)
     if isinstance(error, UnknownNameError):
-        found |= {"kind": error.kind, "name": shortened(error.name, LONGEST)}
-    return {"error": found}
+        data |= {"kind": error.kind, "name": shortened(error.name, LONGEST)}
+    return {"error": data}
 
 
 def plain(record: Any) -> dict[str, Any]:
     """A record as JSON has it."""
-    found: dict[str, Any] = asdict(record)
-    return found
+    result: dict[str, Any] = asdict(record)
+    return result
 
 
 # -- the toolbox -------------------------------------------------------------------------------------
@@ -240,10 +240,10 @@ class Toolbox:
         if self._manifest is None:
             return None
         try:
-            found = self._manifest.stat()
+            status = self._manifest.stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_ino
+        return status.st_mtime_ns, status.st_ino
 
     def _current(self) -> Graph:
         now = self._written()
@@ -265,8 +265,8 @@ class Toolbox:
         checked(tokens, "tokens", 100_000)
         with within(self.timeout):
             graph = self._current()
-            found = graph.schema(source=source, concept=concept, predicate=predicate, timeout=self.timeout)
-            return Described(found.text(tokens), {name: int(count) for name, count in graph.status().counts.items()})
+            overview = graph.schema(source=source, concept=concept, predicate=predicate, timeout=self.timeout)
+            return Described(overview.text(tokens), {name: int(count) for name, count in graph.status().counts.items()})
 
     def find(self, name: str, *, limit: int = 20, cancelled: Event | None = None) -> Named:
         """What a name is in the graph; the nearest names where it is none."""
@@ -276,17 +276,18 @@ class Toolbox:
             graph = self._current()
             schema = graph.schema(timeout=self.timeout)
             kinds = {
-                "concept": [one.name for one in schema.concepts],
-                "relation": [one.name for one in schema.predicates if one.relations],
-                "attribute": [one.name for one in schema.predicates if one.attributes],
-                "qualifier": list(dict.fromkeys(key.name for one in schema.predicates for key in one.qualifiers)),
+                "concept": [concept.name for concept in schema.concepts],
+                "relation": [predicate.name for predicate in schema.predicates if predicate.relations],
+                "attribute": [predicate.name for predicate in schema.predicates if predicate.attributes],
+                "qualifier": list(dict.fromkeys(key.name for predicate in schema.predicates for key in predicate.qualifiers)),
             }
             is_a = [kind for kind, names in kinds.items() if name in names]
-            near = list(dict.fromkeys(one for names in kinds.values() for one in nearest(name, names)))
+            near = list(dict.fromkeys(item for names in kinds.values() for item in nearest(name, names)))
             try:
-                found = graph.kopl([{"function": "Find", "inputs": [name]}], limit=limit)
+                answer = graph.kopl([{"function": "Find", "inputs": [name]}], limit=limit)
                 entities = [
-                    {"id": one.id, "name": shortened(one.name, LONGEST), "kind": one.kind.name.lower()} for one in found.entities
+                    {"id": entity.id, "name": shortened(entity.name, LONGEST), "kind": entity.kind.name.lower()}
+                    for entity in answer.entities
                 ]
             except UnknownNameError as error:
                 return Named(shortened(name, LONGEST), [], is_a, [], [], [], list(dict.fromkeys([*error.candidates, *near])), 0)
@@ -295,7 +296,7 @@ class Toolbox:
             return Named(
                 shortened(name, LONGEST), entities, ["entity", *is_a],
                 has["value"], has["forward"], has["backward"],
-                [], len(found) + found.cut,
+                [], len(answer) + answer.cut,
             )  # fmt: skip
 
     def query(
@@ -333,11 +334,11 @@ class Toolbox:
         checked(offset, "offset", 1 << 31, least=0)
         with within(self.timeout, cancelled):
             answer = self.asked(program, language, parameters, MOST, table)
-            found = answer.evidence
-            searched = [str(one) for one in getattr(found, "searched", ())]
+            evidence = answer.evidence
+            searched = [str(item) for item in getattr(evidence, "searched", ())]
             texts = [shortened(text, LONGEST) for text in answer.texts[:limit]]
-            part = [Fact.of(one) for one in found[offset : offset + limit]]
-            return Evidenced(shortened(answer.program, LONGEST), texts, part, offset, len(found), searched)
+            part = [Fact.of(item) for item in evidence[offset : offset + limit]]
+            return Evidenced(shortened(answer.program, LONGEST), texts, part, offset, len(evidence), searched)
 
     def asked(
         self, program: str, language: str | None, parameters: Mapping[str, Any] | None, limit: int, table: str | None = None
@@ -353,17 +354,17 @@ class Toolbox:
         checked(limit, "limit")
         checked(k, "k")
         short(pattern, "pattern")
-        found = self._current().match(pattern, k=k, limit=limit, timeout=self.timeout, cancelled=cancelled)
+        answer = self._current().match(pattern, k=k, limit=limit, timeout=self.timeout, cancelled=cancelled)
         with within(self.timeout, cancelled):
-            unknown = [(at, node.name) for at, node in enumerate(found.pattern.nodes) if not node.known]
+            unknown = [(at, node.name) for at, node in enumerate(answer.pattern.nodes) if not node.known]
             shown = [
                 Subgraph(
-                    round(one.distance, 6), {name: shortened(one.nodes[at].text, LONGEST) for at, name in unknown},
-                    [[shortened(part, LONGEST) for part in triple] for triple in one.triples],
+                    round(item.distance, 6), {name: shortened(item.nodes[at].text, LONGEST) for at, name in unknown},
+                    [[shortened(part, LONGEST) for part in triple] for triple in item.triples],
                 )
-                for one in found.shown
+                for item in answer.shown
             ]  # fmt: skip
-            return Matched(shortened(found.program, LONGEST), shown, len(found), found.exact, list(found.warnings))
+            return Matched(shortened(answer.program, LONGEST), shown, len(answer), answer.exact, list(answer.warnings))
 
     def ask(self, question: str, *, cancelled: Event | None = None) -> dict[str, Any]:
         """The outcome of a question in words, as `Asked.data` gives it: status, answers, text with
@@ -403,10 +404,10 @@ def calls(tools: Toolbox) -> list[Call]:
 
     def result_of(call: Callable[[], Any]) -> dict[str, Any]:
         try:
-            found = call()
+            result = call()
         except CondgraphError as error:
             return failure(error)
-        return found if isinstance(found, dict) else plain(found)
+        return result if isinstance(result, dict) else plain(result)
 
     def schema(concept: str | None = None, predicate: str | None = None, tokens: int = 2000) -> dict[str, Any]:
         """What can be asked about the graph: sources, concepts, relations and attributes with their
@@ -442,15 +443,15 @@ def calls(tools: Toolbox) -> list[Call]:
         """The statements that the answer to a program rests on, each with its sources and rows."""
         return result_of(lambda: tools.evidence(program, table=table, parameters=parameters, limit=limit, offset=offset))
 
-    found: list[Call] = [schema, find, query, match, evidence]
+    result: list[Call] = [schema, find, query, match, evidence]
     if tools.llm is not None:
 
         def ask(question: str) -> dict[str, Any]:
             """Ask the graph in plain words: a model writes a program, which is run."""
             return result_of(lambda: tools.ask(question))
 
-        found.append(ask)
-    return found
+        result.append(ask)
+    return result
 
 
 # -- pieces of text for retrievers -------------------------------------------------------------------
@@ -508,11 +509,11 @@ def _in_words(tools: Toolbox, question: str, k: int) -> list[Piece]:
 def _of(answer: Any, k: int, about: dict[str, Any]) -> list[Piece]:
     texts = [shortened(text, LONGEST) for text in answer.texts[:MOST]]
     more = {"warnings": list(answer.warnings)} if answer.warnings else {}
-    ids = tuple(one.id for one in answer.entities[:MOST])
-    found = [Piece("; ".join(texts), about | {"kind": "answer", "total": len(answer.texts)} | more, ids)]
-    for one in answer.evidence[:k]:
-        fact = Fact.of(one)
-        ends = tuple(end.id for end in (one.subject, one.object) if hasattr(end, "id"))
-        parts = {"subject": fact.subject, "predicate": fact.predicate, "object": named(one.object)}
-        found.append(Piece(fact.text, about | {"kind": "statement", **parts, "sources": fact.sources}, ends))
-    return found
+    ids = tuple(entity.id for entity in answer.entities[:MOST])
+    result = [Piece("; ".join(texts), about | {"kind": "answer", "total": len(answer.texts)} | more, ids)]
+    for item in answer.evidence[:k]:
+        fact = Fact.of(item)
+        ends = tuple(end.id for end in (item.subject, item.object) if hasattr(end, "id"))
+        parts = {"subject": fact.subject, "predicate": fact.predicate, "object": named(item.object)}
+        result.append(Piece(fact.text, about | {"kind": "statement", **parts, "sources": fact.sources}, ends))
+    return result

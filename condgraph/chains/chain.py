@@ -60,17 +60,17 @@ class Loose:
 
     def __init__(self, sequences: Sequence[Ids], payload: Sequence[int]) -> None:
         order = sorted(range(len(sequences)), key=sequences.__getitem__)
-        kept: list[int] = []
+        distinct: list[int] = []
         longer: Ids = ()
         for at in reversed(order):
             mine = sequences[at]
             # What has no tokens, or begins another one, cannot be told apart, and is left out.
             if mine and not (len(longer) > len(mine) and longer[: len(mine)] == mine):
-                kept.append(at)
+                distinct.append(at)
                 longer = mine
-        kept.reverse()
-        self.sequences = [sequences[at] for at in kept]
-        self.payload = [payload[at] for at in kept]
+        distinct.reverse()
+        self.sequences = [sequences[at] for at in distinct]
+        self.payload = [payload[at] for at in distinct]
 
     def __len__(self) -> int:
         return len(self.sequences)
@@ -256,12 +256,12 @@ def names_of(place: LocalPlace, coder: Coder) -> Names | None:
     snapshot = place.snapshot
     if coder.how == "whole triples" or snapshot.entities > MOST_INDEXED or not snapshot.entities:
         return None
-    kept = snapshot.schema.kept.setdefault("chain names", {})
-    result = kept.get(id(coder))
+    cache = snapshot.schema.kept.setdefault("chain names", {})
+    result = cache.get(id(coder))
     if result is None or result[0] is not coder:
-        if len(kept) >= 8:
-            kept.clear()
-        result = kept[id(coder)] = coder, Names(place, coder)
+        if len(cache) >= 8:
+            cache.clear()
+        result = cache[id(coder)] = coder, Names(place, coder)
     names: Names = result[1]
     return names
 
@@ -409,9 +409,9 @@ def parts(chain: Chain, most: int) -> Parts | None:
     return made
 
 
-def _taken(found: Iterator[Ids], most: int) -> list[Ids] | None:
+def _taken(sequences: Iterator[Ids], most: int) -> list[Ids] | None:
     taken: list[Ids] = []
-    for item in found:
+    for item in sequences:
         if len(taken) >= most:
             return None
         taken.append(item)
@@ -444,7 +444,7 @@ def _made(chain: Chain, heads: Lexicon, tails: Lexicon, triples: Numbers, writte
         if end is None:
             end = numbers[key] = len(result.ends)
             pairs = following[low:high].tolist()
-            result.ends.append(sorted((*written[kind], *tails.of(thing)) for kind, thing in pairs))
+            result.ends.append(sorted((*written[kind], *tails.of(tail)) for kind, tail in pairs))
         result.heads.append(((*opened, *heads.of(int(subjects[low]))), end))
     return result
 

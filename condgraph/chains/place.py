@@ -179,10 +179,10 @@ class LocalPlace:
             return int(self.snapshot.relation_object[statement])
         return self.snapshot.value("att", statement - self.snapshot.relations)
 
-    def _text(self, thing: Ref | Value | int) -> str:
-        if isinstance(thing, int):
-            return self.head(thing)
-        return self.head(self.snapshot.identified(thing.id)) if isinstance(thing, Ref) else value_text(thing)
+    def _text(self, value: Ref | Value | int) -> str:
+        if isinstance(value, int):
+            return self.head(value)
+        return self.head(self.snapshot.identified(value.id)) if isinstance(value, Ref) else value_text(value)
 
     def ends(self, statement: int) -> tuple[int, int]:
         """Subject and object; -1 for a value."""
@@ -193,8 +193,8 @@ class LocalPlace:
 
     def same(self, statement: int) -> Hashable:
         """Subject, predicate and object."""
-        thing: Any = self._object(statement)
-        return self.ends(statement)[0], self.snapshot.predicate_of(statement), type(thing).__name__, thing
+        value: Any = self._object(statement)
+        return self.ends(statement)[0], self.snapshot.predicate_of(statement), type(value).__name__, value
 
     def evidence(self, statement: int) -> Evidence:
         """A statement with its sources."""
@@ -271,8 +271,8 @@ class StorePlace:
         """An entity as it is written."""
         return self._written(self._entities[number])
 
-    def _written(self, one: Entity) -> str:
-        return entity_text(one.name, one.id, not self._shared.get(one.id, True))
+    def _written(self, entity: Entity) -> str:
+        return entity_text(entity.name, entity.id, not self._shared.get(entity.id, True))
 
     def reach(self, numbers: Iterable[int]) -> None:
         """Fetch what stands around entities, by one query for all that are not known."""
@@ -290,11 +290,11 @@ class StorePlace:
         every = range(part.statements if self.values else part.relations)
         for fact in EvidenceList.of(part, list(every), []):
             number = self._statement(fact)
-            subject, thing = self._ends[number]
+            subject, tail = self._ends[number]
             if subject in ends:
                 ends[subject][0].append(number)
-            if thing in ends:
-                ends[thing][1].append(number)
+            if tail in ends:
+                ends[tail][1].append(number)
         for node, (out, into) in ends.items():
             self._around[node] = np.unique(np.array(out, np.int64)), np.unique(np.array(into, np.int64))
         # The bound is one for all the entities of a query, and for each kind of statement.
@@ -324,8 +324,8 @@ class StorePlace:
         if result is None:
             result = self._known[key] = len(self._facts)
             self._facts.append(fact)
-            thing = self._number(fact.object) if isinstance(fact.object, Entity) else -1
-            self._ends.append((self._number(fact.subject), thing))
+            tail = self._number(fact.object) if isinstance(fact.object, Entity) else -1
+            self._ends.append((self._number(fact.subject), tail))
             if fact.predicate not in self._by_name:
                 self._by_name[fact.predicate] = len(self._names)
                 self._names.append(fact.predicate)
@@ -367,8 +367,8 @@ class StorePlace:
             return text
         return qualified(text, [(key, self._text(value)) for key, value in fact.qualifiers])
 
-    def _text(self, thing: Entity | Value) -> str:
-        return self._written(thing) if isinstance(thing, Entity) else value_text(thing)
+    def _text(self, value: Entity | Value) -> str:
+        return self._written(value) if isinstance(value, Entity) else value_text(value)
 
     def ends(self, statement: int) -> tuple[int, int]:
         """Subject and object; -1 for a value."""

@@ -228,15 +228,15 @@ def prompt_of(question: str, context: Sequence[str], method: Method = "chains") 
     for number, (given, asked, steps, answer) in enumerate(_EXAMPLES, 1):
         parts.append(f"Example {number}\n{_asked(given, asked)}")
         if method != "direct":
-            parts.append("Steps:\n" + "\n".join(f"< {triple} >\n{said}" for triple, said in steps))
+            parts.append("Steps:\n" + "\n".join(f"< {triple} >\n{thought}" for triple, thought in steps))
         parts.append(f"{THEREFORE} {answer}")
     user = f"Example {len(_EXAMPLES) + 1}\n{_asked(context, question)}"
     return Prompt("\n".join(parts), user + ("\nSteps:" if method != "direct" else f"\n{THEREFORE}"))
 
 
 def _asked(context: Sequence[str], question: str) -> str:
-    held = "Context:\n" + "\n".join(context) + "\n" if context else ""
-    return f"{held}Question: {' '.join(question.split())}"
+    triples = "Context:\n" + "\n".join(context) + "\n" if context else ""
+    return f"{triples}Question: {' '.join(question.split())}"
 
 
 # -- a part of the graph ---------------------------------------------------------------------------
@@ -269,19 +269,19 @@ def likest(
     texts = [_said(place, item) for item in result]
     vectors = encode(encoder, [question, *texts])
     order = np.argsort(-np.round(vectors[1:] @ vectors[0], 6), kind="stable")
-    kept: dict[int, None] = {}
+    chosen: dict[int, None] = {}
     for at in order.tolist():
         path, value = [], result[at]
         while value >= 0:
             path.append(value)
             value = back[value]
-        fresh = [item for item in path if item not in kept]
-        if len(kept) + len(fresh) > k:
+        fresh = [item for item in path if item not in chosen]
+        if len(chosen) + len(fresh) > k:
             continue
-        kept.update(dict.fromkeys(reversed(fresh)))
-        if len(kept) >= k:
+        chosen.update(dict.fromkeys(reversed(fresh)))
+        if len(chosen) >= k:
             break
-    return list(kept)
+    return list(chosen)
 
 
 def _within(place: Place, start: Sequence[int], hops: int, most: int) -> tuple[list[int], dict[int, int]]:
@@ -430,27 +430,27 @@ def reason(
         return _unconstrained(walk, question, backend, prompt, options, entities, context, warnings)
     pool = _search(walk, question, backend, prompt, options, encoder)
     best = pool[0]
-    things = things_of(best.walk, entities)
+    candidates = things_of(best.walk, entities)
     value: Entity | Value | None = None
-    if things:
+    if candidates:
         ready = best.prompt.and_then(f"{THEREFORE}")
-        picked = backend.choose(ready, [text for text, _ in things])
-        value = None if picked is None else things[picked][1]
+        picked = backend.choose(ready, [text for text, _ in candidates])
+        value = None if picked is None else candidates[picked][1]
     if best.walk.triples and value is None:
         warnings.append("the model named nothing that stands in its chain, which is no answer")
-    told = backend.told(options.beams, options.score)
-    if told != options.score:
-        warnings.append(f"scores are {told or 'not told'}: {backend.name} tells no {options.score} ones")
+    scores = backend.told(options.beams, options.score)
+    if scores != options.score:
+        warnings.append(f"scores are {scores or 'not told'}: {backend.name} tells no {options.score} ones")
     warnings += [*dict.fromkeys([*place.warnings, *getattr(backend, "warnings", ())])]
     chains = tuple(Reached(item.walk.triples, _score(item, options.combined), item.said) for item in pool)
     return Reasoned(
-        question, value, chains, backend.name, backend.model, told or "none", options.combined, entities,
+        question, value, chains, backend.name, backend.model, scores or "none", options.combined, entities,
         said=" ".join(part for part in best.said if part), warnings=tuple(warnings), walk=best.walk,
     )  # fmt: skip
 
 
-def _score(one: _Candidate, combined: Combined) -> float | None:
-    return None if one.total is None else one.rank(combined)
+def _score(candidate: _Candidate, combined: Combined) -> float | None:
+    return None if candidate.total is None else candidate.rank(combined)
 
 
 def _search(
@@ -469,25 +469,25 @@ def _search(
     return pool
 
 
-def _grown(one: _Candidate, question: str, backend: Backend, options: Options, encoder: Encoder | None) -> list[_Candidate]:
-    prompt = one.prompt
+def _grown(candidate: _Candidate, question: str, backend: Backend, options: Options, encoder: Encoder | None) -> list[_Candidate]:
+    prompt = candidate.prompt
     if options.visibility == "local":
-        sight = in_sight(one.walk, question, options.shown, encoder) if one.walk.visited else []
-        prompt = replace(prompt_of(question, shown(one.walk.place, sight)), written=one.prompt.written)
-    result = backend.triples(prompt, one.walk, options.beams, backend.told(options.beams, options.score))
+        sight = in_sight(candidate.walk, question, options.shown, encoder) if candidate.walk.visited else []
+        prompt = replace(prompt_of(question, shown(candidate.walk.place, sight)), written=candidate.prompt.written)
+    result = backend.triples(prompt, candidate.walk, options.beams, backend.told(options.beams, options.score))
     if not result:
-        return [replace(one, ended=True)]
+        return [replace(candidate, ended=True)]
     grown = []
     for proposal in result:
-        walk = one.walk.commit(proposal.triple)
-        total = None if proposal.score is None or one.total is None else one.total + proposal.score
-        after = _Candidate(walk, prompt.and_then(f"{proposal.triple}\n"), total, one.tokens + proposal.tokens, one.said)
+        walk = candidate.walk.commit(proposal.triple)
+        total = None if proposal.score is None or candidate.total is None else candidate.total + proposal.score
+        after = _Candidate(walk, prompt.and_then(f"{proposal.triple}\n"), total, candidate.tokens + proposal.tokens, candidate.said)
         if options.free:
             free = backend.free(after.prompt, WORDS)
             words = " ".join(free.text.split(THEREFORE)[0].split())
             ended = not free.goes_on or THEREFORE in free.text
             after = replace(
-                after, prompt=after.prompt.and_then(f"{words}\n" if words else ""), said=(*one.said, words), ended=ended
+                after, prompt=after.prompt.and_then(f"{words}\n" if words else ""), said=(*candidate.said, words), ended=ended
             )
         grown.append(replace(after, ended=after.ended or walk.full))
     return grown
@@ -495,12 +495,12 @@ def _grown(one: _Candidate, question: str, backend: Backend, options: Options, e
 
 def _best(grown: Sequence[_Candidate], options: Options) -> list[_Candidate]:
     """The best chains; equal ones are one, with its best score."""
-    kept: dict[tuple[tuple[int, ...], ...], _Candidate] = {}
-    for one in grown:
-        key = tuple(triple.statements for triple in one.walk.triples)
-        if key not in kept or one.rank(options.combined) > kept[key].rank(options.combined):
-            kept[key] = one
-    result = [item for item in kept.values() if not math.isnan(item.rank(options.combined))]
+    best: dict[tuple[tuple[int, ...], ...], _Candidate] = {}
+    for candidate in grown:
+        key = tuple(triple.statements for triple in candidate.walk.triples)
+        if key not in best or candidate.rank(options.combined) > best[key].rank(options.combined):
+            best[key] = candidate
+    result = [item for item in best.values() if not math.isnan(item.rank(options.combined))]
     return sorted(result, key=lambda item: (-item.rank(options.combined), item.walk.text))[: options.beams]
 
 
@@ -510,10 +510,10 @@ def things_of(walk: Walk, query: Sequence[Entity]) -> list[tuple[str, Entity | V
     """
     result: dict[str, Entity | Value] = {}
     for triple in reversed(walk.triples):
-        for thing in reversed(triple.ends):
-            result.setdefault(thing.name if isinstance(thing, Entity) else text_of(thing), thing)
-    fresh = [(text, thing) for text, thing in result.items() if text.strip() and thing not in query]
-    return fresh or [(text, thing) for text, thing in result.items() if text.strip()]
+        for value in reversed(triple.ends):
+            result.setdefault(value.name if isinstance(value, Entity) else text_of(value), value)
+    fresh = [(text, value) for text, value in result.items() if text.strip() and value not in query]
+    return fresh or [(text, value) for text, value in result.items() if text.strip()]
 
 
 def _unconstrained(
@@ -533,15 +533,15 @@ def _unconstrained(
     ends = (walk.place.evidence(item) for item in context)
     options_: dict[str, Entity | Value] = {}
     for fact in ends:
-        for thing in (fact.subject, fact.object):
-            options_.setdefault(thing.name if isinstance(thing, Entity) else text_of(thing), thing)
-    things = [(name, thing) for name, thing in options_.items() if thing not in query]
+        for end in (fact.subject, fact.object):
+            options_.setdefault(end.name if isinstance(end, Entity) else text_of(end), end)
+    candidates = [(name, end) for name, end in options_.items() if end not in query]
     last = text.rsplit(THEREFORE, 1)[-1].split("\n\n")[0]
-    picked = mentioned(last, [name for name, _ in things])
+    picked = mentioned(last, [name for name, _ in candidates])
     if verdict is not None and not verdict:
         warnings.append(f"no well-formed chain: {verdict}")
     triples = () if verdict is None else verdict.triples
-    value = None if picked is None else things[picked][1]
+    value = None if picked is None else candidates[picked][1]
     name = f"{backend.name}, unconstrained ({options.method})"
     return Reasoned(
         question, value, (Reached(triples, None),), name, backend.model, "none", options.combined, query, said=text.strip(),

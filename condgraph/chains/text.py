@@ -46,8 +46,8 @@ def quoted(text: str) -> str:
     return result.replace("  ", " \\u0020")
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def named(text: str) -> str:
@@ -159,10 +159,10 @@ def _read(piece: str, begin: int) -> tuple[Written | None, int]:
         key, after = _part(piece, at + 1, key=True)
         if not piece.startswith(":", after):
             return _ill(piece, begin, "has a bracket without ': '")
-        thing, after = _part(piece, after + 1)
+        value, after = _part(piece, after + 1)
         if not piece.startswith("]", after):
             return _ill(piece, begin, "has a bracket that does not end")
-        qualifiers.append((key, thing))
+        qualifiers.append((key, value))
         at = after + 1
         while piece.startswith(" ", at):
             at += 1

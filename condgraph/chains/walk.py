@@ -252,11 +252,11 @@ def _step(walk: Walk, written: Written, text: str) -> Judged:
 
 def is_it(place: Place, statement: int, written: Written) -> bool:
     """Whether a statement is what a triple says, its relation apart."""
-    head, thing = place.ends(statement)
+    head, end = place.ends(statement)
     if not _means(written.head, place.entity(head), place.head(head)):
         return False
     tail, *bracketed = _split(place.tail(statement))
-    if not (_means(written.tail, place.entity(thing), tail) if thing >= 0 else written.tail == tail):
+    if not (_means(written.tail, place.entity(end), tail) if end >= 0 else written.tail == tail):
         return False
     return all(f"{key}: {value}" in bracketed for key, value in written.qualifiers)
 
@@ -316,11 +316,11 @@ def _homonym(place: Place, statement: int, written: Written) -> tuple[Why, str] 
     """Why a triple is no statement where all that differs is a name that leaves its entity open: the
     graph writes it with its id. None where more is amiss.
     """
-    head, thing = place.ends(statement)
+    head, end = place.ends(statement)
     tail = _split(place.tail(statement))[0]
     ends = [(written.head, head, place.head(head))]
     if written.tail != tail:
-        ends.append((written.tail, thing, tail))
+        ends.append((written.tail, end, tail))
     result = None
     for text, entity, full in ends:
         if entity >= 0 and _means(text, place.entity(entity), full):

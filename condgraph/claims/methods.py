@@ -64,5 +64,5 @@ def verify(
         if not isinstance(claim, str):
             raise OptionError(f"a model reads a claim that is a text, not {type(claim).__name__}", hint="leave llm out")
         read = read_claim(claim, model_of(llm), graph.schema(), Facts(graph, {}), retries=retries, seed=seed, prompt=prompt)
-        found = verify(graph, read.claim, closed, named, nearest)
-    return replace(found, attempts=read.attempts, usage=read.usage, model=read.model, seconds=time.perf_counter() - begin)
+        verdict = verify(graph, read.claim, closed, named, nearest)
+    return replace(verdict, attempts=read.attempts, usage=read.usage, model=read.model, seconds=time.perf_counter() - begin)

@@ -93,7 +93,7 @@ def read_claim(
     if len(text) > LONGEST_CLAIM:
         raise OptionError(f"the claim has {len(text):,} characters, and at most {LONGEST_CLAIM:,} are read")
     messages: list[Message] = [{"role": "user", "content": prompt_for(text, schema, prompt)}]
-    usage, found, wrong = Usage(0, 0), None, ""
+    usage, claim, wrong = Usage(0, 0), None, ""
     attempts = 0
     while attempts <= retries:
         attempts += 1
@@ -109,17 +109,17 @@ def read_claim(
         if written.finish == "refusal":
             raise ModelError(f"{model.name} did not read the claim: {shortened(written.text, 200)}")
         try:
-            found = Claim.of(_json(written.text), text)
-            problems = [*unknown(found, facts), *reversed_notes(found, facts)]
+            claim = Claim.of(_json(written.text), text)
+            problems = [*unknown(claim, facts), *reversed_notes(claim, facts)]
             wrong = "; ".join(problem for problem in problems if problem.startswith("the graph "))
         except CondgraphError as error:
-            found, wrong = None, str(error)
+            claim, wrong = None, str(error)
         if not wrong:
             break
         messages += [{"role": "assistant", "content": written.text}, {"role": "user", "content": _again(wrong)}]
-    if found is None:
+    if claim is None:
         raise ModelError(f"{model.name} wrote no claim in {attempts} attempts: {wrong}", hint="give the claim as triples")
-    return Read(found, attempts, usage, model.name)
+    return Read(claim, attempts, usage, model.name)
 
 
 def prompt_for(text: str, schema: GraphSchema, prompt: str | os.PathLike[str] | None = None) -> str:
@@ -131,13 +131,13 @@ def prompt_for(text: str, schema: GraphSchema, prompt: str | os.PathLike[str] | 
     words = set(re.findall(r"\w{3,}", text.casefold()))
     ordered = sorted(schema.predicates, key=lambda item: -len(words & set(re.findall(r"\w{3,}", item.name.casefold()))))
     lines, room = [], MOST_NAMES
-    for one in ordered:
-        shown = unmarked(json.dumps(_clean(one.name), ensure_ascii=False))
-        kinds = [_kind(ends[0].name) if ends else "" for ends in (one.subjects, one.objects)]
+    for predicate in ordered:
+        shown = unmarked(json.dumps(_clean(predicate.name), ensure_ascii=False))
+        kinds = [_kind(ends[0].name) if ends else "" for ends in (predicate.subjects, predicate.objects)]
         if any(kinds):
             shown += f", from {kinds[0] or 'anything'} to {kinds[1] or 'anything'}"
-        if one.values:
-            shown += f", a {one.values[0].type}"
+        if predicate.values:
+            shown += f", a {predicate.values[0].type}"
         room -= len(shown) + 1
         if room < 0:
             break

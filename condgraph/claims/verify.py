@@ -59,28 +59,30 @@ def likeness(claimed: str, value: Entity | Value) -> Likeness:
 
 def _time(claimed: str, value: Time) -> Likeness:
     try:
-        said = Time.parse(collapse(claimed))
+        time = Time.parse(collapse(claimed))
     except ValueError:
         return "open"
-    if said.start <= value.start and value.end <= said.end:
+    if time.start <= value.start and value.end <= time.end:
         return "same"
-    return "other" if value.end <= said.start or said.end <= value.start else "open"
+    return "other" if value.end <= time.start or time.end <= value.start else "open"
 
 
 def _quantity(claimed: str, value: Quantity) -> Likeness:
     try:
-        said = parse_quantity(collapse(claimed))
+        quantity = parse_quantity(collapse(claimed))
     except ValueError:
         return "open"
-    if said.unit != value.unit:
-        converted = conversions(value, [said.unit])
+    if quantity.unit != value.unit:
+        converted = conversions(value, [quantity.unit])
         if not converted:
             return "open"
         value = converted[0]
     with suppress(InvalidOperation, ValueError, OverflowError):
-        one, two = Decimal(str(said.number)), Decimal(str(value.number))
-        exponent = one.as_tuple().exponent
-        if one == two or (isinstance(exponent, int) and exponent <= 0 and two.quantize(Decimal(1).scaleb(exponent)) == one):
+        stated, actual = Decimal(str(quantity.number)), Decimal(str(value.number))
+        exponent = stated.as_tuple().exponent
+        if stated == actual or (
+            isinstance(exponent, int) and exponent <= 0 and actual.quantize(Decimal(1).scaleb(exponent)) == stated
+        ):
             return "same"
         return "other"
     return "open"
@@ -143,10 +145,10 @@ class Facts:
         """
         if text in self._kinds:
             return text
-        found = self._forms.same(text)
-        if len(found) == 1:
-            return found[0]
-        return INSTANCE_OF if not found and folded(text) == INSTANCE_OF else None
+        matches = self._forms.same(text)
+        if len(matches) == 1:
+            return matches[0]
+        return INSTANCE_OF if not matches and folded(text) == INSTANCE_OF else None
 
     def has_values(self, predicate: str) -> bool:
         """Whether some statement of a predicate has a value, and no entity, as its object."""
@@ -175,12 +177,12 @@ class Facts:
     def _statements(self, entity: Entity, predicate: str, direction: Direction) -> tuple[Evidence, ...]:
         """The statements of a predicate from an entity (forward) or to it (backward)."""
         relation, attribute = self._kinds.get(predicate, (False, False))
-        found: list[Evidence] = []
+        evidence: list[Evidence] = []
         if relation:
-            found += self._evidence(("Find", [entity.name]), ("Relate", [predicate, direction]))
+            evidence += self._evidence(("Find", [entity.name]), ("Relate", [predicate, direction]))
         if attribute and direction == "forward":
-            found += self._evidence(("Find", [entity.name]), ("QueryAttr", [predicate]))
-        return tuple(item for item in found if _end(item, direction) == entity.id and item.kind == "statement")
+            evidence += self._evidence(("Find", [entity.name]), ("QueryAttr", [predicate]))
+        return tuple(item for item in evidence if _end(item, direction) == entity.id and item.kind == "statement")
 
     def having(self, value: str, predicate: str) -> tuple[Evidence, ...]:
         """The statements of an attribute whose value is a text."""
@@ -190,10 +192,10 @@ class Facts:
 
     def between(self, first: Entity, second: Entity) -> tuple[Evidence, ...]:
         """The statements of any predicate from one entity to another."""
-        found = self._evidence(("Find", [first.name]), ("Find", [second.name]), ("QueryRelation", []))
+        evidence = self._evidence(("Find", [first.name]), ("Find", [second.name]), ("QueryRelation", []))
         return tuple(
             fact
-            for fact in found
+            for fact in evidence
             if fact.subject.id == first.id and isinstance(fact.object, Entity) and fact.object.id == second.id
         )
 
@@ -201,10 +203,10 @@ class Facts:
         """The steps by which an entity is an instance of a concept; none where it is not."""
         if concept.kind is not EntityKind.CONCEPT:
             return ()
-        found = self._evidence(("Find", [entity.name]), ("FilterConcept", [concept.name]))
-        member = [item for item in found if item.kind == "membership" and item.subject.id == entity.id]
-        above = {item.object.id for item in found if isinstance(item.object, Entity)}
-        return (*member, *(item for item in found if item.kind == "subclass")) if member and concept.id in above else ()
+        evidence = self._evidence(("Find", [entity.name]), ("FilterConcept", [concept.name]))
+        member = [item for item in evidence if item.kind == "membership" and item.subject.id == entity.id]
+        above = {item.object.id for item in evidence if isinstance(item.object, Entity)}
+        return (*member, *(item for item in evidence if item.kind == "subclass")) if member and concept.id in above else ()
 
     def concepts(self, entity: Entity) -> tuple[Evidence, ...]:
         """The memberships of an entity in concepts, as they were stated: edges of a pattern, since no
@@ -339,9 +341,9 @@ class Judge:
         """Why the claim is true; None if the graph does not state it."""
         for binding, reasons in self._choices(self.start, self._stated):
             denials = [self._excluded_all(triple, binding) for triple in self._denied]
-            found = [denial for denial in denials if denial is not None]
-            if len(found) == len(denials):
-                return (*reasons, *(reason for item in found for reason in item))
+            denied = [denial for denial in denials if denial is not None]
+            if len(denied) == len(denials):
+                return (*reasons, *(reason for item in denied for reason in item))
         return None
 
     def _choices(self, binding: Binding, triples: list[ClaimTriple]) -> Iterator[tuple[Binding, Reasons]]:
@@ -377,10 +379,10 @@ class Judge:
             yield from self._memberships(triple, binding)
             return
         for fact in self._around(head, tail, name):
-            found = {triple.head: fact.subject, triple.tail: fact.object}
+            ends = {triple.head: fact.subject, triple.tail: fact.object}
             if triple.head == triple.tail and fact.subject != fact.object:
                 continue
-            yield {**found, **binding}, Reason(triple, "stated", (fact,))
+            yield {**ends, **binding}, Reason(triple, "stated", (fact,))
 
     def _memberships(self, triple: ClaimTriple, binding: Binding) -> Iterator[tuple[Binding, Reason]]:
         head, tail = binding.get(triple.head), binding.get(triple.tail)
@@ -438,11 +440,11 @@ class Judge:
             if reason is not None:
                 return (reason,)
         for triple in self._stated:
-            found = self._all_choices(triple, binding)
-            if found is None:
+            choices = self._all_choices(triple, binding)
+            if choices is None:
                 continue
             reasons: list[Reason] = []
-            for extended, reason in found:
+            for extended, reason in choices:
                 further = self._refuted(extended)
                 if further is None:
                     break
@@ -481,8 +483,8 @@ class Judge:
         if not self._alone(triple, binding):
             return None
         # The claim denies that there is any; the first one refutes it.
-        found = next(self._matches(triple, binding), None)
-        return None if found is None else Reason(triple, "denied", found[1].facts)
+        match = next(self._matches(triple, binding), None)
+        return None if match is None else Reason(triple, "denied", match[1].facts)
 
     def _alone(self, triple: ClaimTriple, binding: Binding) -> bool:
         """Whether the free nodes of a denied triple occur in it alone, so that it denies that there
@@ -628,12 +630,12 @@ def _readings(claim: Claim, facts: Facts) -> Iterator[Binding]:
 def _partly(claim: Claim, judges: list[Judge]) -> Reasons:
     """Triples of known nodes that are stated in the first reading, though the claim is open."""
     judge = judges[0]
-    found = []
+    reasons = []
     for triple in claim.triples:
         bound = all(node in judge.start for node in (triple.head, triple.tail))
         if not triple.denied and bound and (stated := judge.stated(triple, judge.start)):
-            found.append(Reason(triple, "stated", stated))
-    return tuple(found)
+            reasons.append(Reason(triple, "stated", stated))
+    return tuple(reasons)
 
 
 def _is_open(triple: ClaimTriple, reasons: Reasons) -> bool:
@@ -663,13 +665,13 @@ def unknown(claim: Claim, facts: Facts) -> Iterator[str]:
             if node.hint and not node.hint.strip().isdigit():
                 yield f'the hint of "{node.text}" is not checked; a triple with {INSTANCE_OF!r} claims it'
             continue
-        found = facts.named(node.text)
-        if not found.entities and number not in values:
-            yield f"the graph has nothing called {node.text!r}" + _near(found.candidates)
-        elif len(found.entities) > 1:
-            yield f"{len(found.entities)} entities are called {node.text!r}: supported if for one of them, refuted if for all"
-        elif found.entities and found.entities[0].name != node.text:
-            yield f"{node.text!r} is taken for {found.entities[0].name!r}"
+        named = facts.named(node.text)
+        if not named.entities and number not in values:
+            yield f"the graph has nothing called {node.text!r}" + _near(named.candidates)
+        elif len(named.entities) > 1:
+            yield f"{len(named.entities)} entities are called {node.text!r}: supported if for one of them, refuted if for all"
+        elif named.entities and named.entities[0].name != node.text:
+            yield f"{node.text!r} is taken for {named.entities[0].name!r}"
 
 
 def reversed_notes(claim: Claim, facts: Facts) -> Iterator[str]:

@@ -141,11 +141,11 @@ def _made(graph: Asking, how: _How, allowed: Iterable[str], warnings: list[str])
         warnings = [*warnings, f"{left} entities have names that cannot stand in quotes, and are left out"]
     if language == "pattern" and (left := sum(not pattern.writable(name) for name in names.entities)):
         warnings = [*warnings, f"{left} entities have names that a pattern reads as values or unknowns, and are left out"]
-    told = tuple(warnings)
+    notes = tuple(warnings)
     if format == "json-schema":
-        return Grammar(language, "json-schema", None, names.entities, _schema(graph, how, names), told, how.aware)
+        return Grammar(language, "json-schema", None, names.entities, _schema(graph, how, names), notes, how.aware)
     text = _text(graph, how, names)
-    return Grammar(language, format, text, names.entities, None, told, how.aware)  # type: ignore[arg-type]
+    return Grammar(language, format, text, names.entities, None, notes, how.aware)  # type: ignore[arg-type]
 
 
 def _schema(graph: Asking, how: _How, names: Vocabulary) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def _verified(values: Part, calls: Mapping[str, Part]) -> Part:
 
 
 def _own(
-    names: Vocabulary, found: dict[str, Part], has: Mapping[str, Has], narrowed: list[Part], concepts: list[Part]
+    names: Vocabulary, rules: dict[str, Part], has: Mapping[str, Has], narrowed: list[Part], concepts: list[Part]
 ) -> tuple[list[Part], list[Part]]:
     """Of each entity, how it leads on by what it has, and whole programs that ask for what it has; the rules
     of its attributes are put into `found`.
@@ -132,11 +132,11 @@ def _own(
         find = seq("Find(", quoted(name), ")")
         mine = {rule: part for rule, part in _names(replace(names, keys=_among(names.keys, its["value"]))).items() if "key" in rule}
         mine = {rule: part for rule, part in mine.items() if not rule.startswith("qkey")}
-        others = {rule: part for rule, part in found.items() if not rule.startswith("key")}
+        others = {rule: part for rule, part in rules.items() if not rule.startswith("key")}
         calls = {item: part for item in FUNCTIONS if (part := _call(item, {**others, **mine}, f"-of-{number}")) is not None}
-        found |= {f"{rule}-of-{number}": part for rule, part in mine.items()}
-        ways = [(way, [item for item in its[way] if item in names.relations]) for way in CLOSED["direction"]]
-        facts = [seq("Relate(", trie(map(quoted, those)), f", {quoted(way)})") for way, those in ways if those]
+        rules |= {f"{rule}-of-{number}": part for rule, part in mine.items()}
+        relations = [(direction, [item for item in its[direction] if item in names.relations]) for direction in CLOSED["direction"]]
+        facts = [seq("Relate(", trie(map(quoted, those)), f", {quoted(direction)})") for direction, those in relations if those]
         facts += _filters(calls)
         on: list[Part] = [Seq((Text(" "), alt(*facts), *narrowed))] if facts else []
         on += [Seq((Text(" "), concept)) for concept in concepts]
@@ -157,7 +157,7 @@ def _some(calls: Mapping[str, Part], *functions: str) -> list[Part]:
     return [calls[function] for function in functions if function in calls]
 
 
-def _call(function: str, found: Mapping[str, Part], of: str = "") -> Part | None:
+def _call(function: str, rules: Mapping[str, Part], of: str = "") -> Part | None:
     """A call of a function with all that its texts can be; None where a name for one is missing. The rules
     of attributes have `of` behind their names.
     """
@@ -180,14 +180,14 @@ def _call(function: str, found: Mapping[str, Part], of: str = "") -> Part | None
                 paired = "key-value"
             elif function == "QueryAttrUnderCondition" and role == "qkey":
                 paired = "qkey-value"
-            if paired not in found:
+            if paired not in rules:
                 return None
             parts.append(Ref(paired))
     if function == "QueryAttrQualifier":
         parts = [f"{function}(", Ref("key-value"), ", ", Ref("qkey")]
     elif function == "QueryAttrUnderCondition":
         parts = [f"{function}(", Ref("key"), ", ", Ref("qkey-value")]
-    if any(isinstance(part, Ref) and part.name not in found for part in parts):
+    if any(isinstance(part, Ref) and part.name not in rules for part in parts):
         return None
     parts = [Ref(part.name + of) if isinstance(part, Ref) and part.name.startswith("key") else part for part in parts]
     return seq(*parts, ")")
@@ -225,10 +225,10 @@ def literal_of(kinds: frozenset[str]) -> str:
     return "number" if "quantity" in kinds else "moment"
 
 
-def _add(found: dict[str, Part], rule: str, names: Iterable[str]) -> None:
+def _add(rules: dict[str, Part], rule: str, names: Iterable[str]) -> None:
     texts = [quoted(name) for name in names]
     if texts:
-        found[rule] = trie(texts)
+        rules[rule] = trie(texts)
 
 
 # -- literals --------------------------------------------------------------------------------------
@@ -384,15 +384,18 @@ class _Schema:
         general = {rule: those for rule, those in self._rules.items() if rule.partition("-")[0] != "key"}
         for name, its in self.has.items():
             keys = {key: self._names.keys[key] for key in its["value"] if key in self._names.keys}
-            ways: list[tuple[dict[str, Sequence[str]], dict[str, Any]]] = [({**general, **_by_types("key", keys)}, {})]
+            choices: list[tuple[dict[str, Sequence[str]], dict[str, Any]]] = [({**general, **_by_types("key", keys)}, {})]
             if function == "Relate":
-                ways = [
-                    ({"relation": [item for item in its[way] if item in self._names.relations]}, {"direction": {"enum": [way]}})
-                    for way in CLOSED["direction"]
+                choices = [
+                    (
+                        {"relation": [item for item in its[direction] if item in self._names.relations]},
+                        {"direction": {"enum": [direction]}},
+                    )
+                    for direction in CLOSED["direction"]
                 ]
-            for rules, told in ways:
+            for rules, fixed in choices:
                 for texts in self._texts(function, rules):
-                    groups.setdefault(json.dumps({**texts, **told}), ({**texts, **told}, []))[1].append(name)
+                    groups.setdefault(json.dumps({**texts, **fixed}), ({**texts, **fixed}, []))[1].append(name)
         return [
             object_schema(
                 {function: object_schema({"of": object_schema({"Find": object_schema({"name": self._listed(names)})}), **texts})}
@@ -409,18 +412,18 @@ class _Schema:
             function[-4:].lower() if function.endswith(("Year", "Date")) else {"text": "text", "quantity": "number"}.get(kind, "")
         )
         deciding = {"QueryAttrQualifier": "key", "QueryAttrUnderCondition": "qkey"}.get(function)
-        ways = [(literal, {role: f"{role}-{kind}" if kind and role in ("key", "qkey") else role for role in ("key", "qkey")})]
+        choices = [(literal, {role: f"{role}-{kind}" if kind and role in ("key", "qkey") else role for role in ("key", "qkey")})]
         if deciding is not None:
             # Key and value are one choice: the types of the key's values say what the value may be.
             begin = f"{deciding}-of-"
-            ways = [
+            choices = [
                 (rule.removeprefix(begin), {"key": "key", "qkey": "qkey", deciding: rule})
                 for rule in rules
                 if rule.startswith(begin)
             ]
         result = [
             {role: self._text(role, rules.get(lists.get(role, role), ()), literal) for role in FUNCTIONS[function].texts}
-            for literal, lists in ways
+            for literal, lists in choices
         ]
         return [item for item in result if None not in item.values()]
 

@@ -149,8 +149,8 @@ class Groups:
         kinds = names.keys.get(name)
         qualifiers = names.qualified.get(name, {})
         keys = [(word, "when") for word, those in _TIME_WORDS.items() if any(item in qualifiers for item in those)]
-        told = {word for word, _ in keys}
-        keys += [(key, self._literal(key, of)) for key, of in qualifiers.items() if key not in told and writable(key)]
+        listed = {word for word, _ in keys}
+        keys += [(key, self._literal(key, of)) for key, of in qualifiers.items() if key not in listed and writable(key)]
         objects = "" if kinds is None else self._literal(name, kinds)
         return Group(objects, name in names.relations, tuple(sorted(keys)), names.columns.get(name, ()), names.scopes.get(name, ()))
 
@@ -218,8 +218,8 @@ _OTHERS: Final = frozenset(
         "argmin", "set_negation", "group_by", "having", "order_by", "limit", "top", "bottom",
     }
 )  # fmt: skip
-ONE: Final = tuple(one.name for one in TABLE if one.operands[0] == 1 and one.name not in _OTHERS)
-TWO: Final = tuple(one.name for one in TABLE if one.operands[0] <= 2 <= one.operands[1] and one.name not in _OTHERS)
+ONE: Final = tuple(item.name for item in TABLE if item.operands[0] == 1 and item.name not in _OTHERS)
+TWO: Final = tuple(item.name for item in TABLE if item.operands[0] <= 2 <= item.operands[1] and item.name not in _OTHERS)
 #: Functions of the rows that a search gave, and of the values that rows or entities have.
 OF_ROWS: Final = ("previous_row", "next_row", "row_number")
 OF_VALUES: Final = ("argmax", "argmin")
@@ -268,13 +268,13 @@ class Made(Groups):
         made[f"call-{line}"] = _said(line, alt(*calls))
         more = Seq((Text("\n"), Ref(f"line-{line + 1}"))) if line < lines else None
         single: Part = Ref(f"call-{line}") if more is None else Seq((Ref(f"call-{line}"), maybe(more)))
-        ways = [single]
+        choices = [single]
         if line < lines:
             made[f"pair-{line}"] = alt(*self._pairs(line))
             after = maybe(Seq((Text("\n"), Ref(f"line-{line + 2}")))) if line + 1 < lines else Text("")
-            ways.append(Seq((Ref(f"pair-{line}"), after)))
-            ways += self._groups_of_rows(line)
-        made[f"line-{line}"] = alt(*ways)
+            choices.append(Seq((Ref(f"pair-{line}"), after)))
+            choices += self._groups_of_rows(line)
+        made[f"line-{line}"] = alt(*choices)
         return made
 
     def _functions(self, result: Ref) -> list[Part]:
@@ -334,14 +334,14 @@ class Made(Groups):
         pairs: dict[str, list[str]] = {}
         for key, literal in group.keys:
             pairs.setdefault(literal, []).append(written(key))
-        ways = []
+        choices = []
         for literal, keys in pairs.items():
             operators = SAME_OPERATORS if literal == "text" else ALL_OPERATORS
             value = seq(", value", alt(*operators), "'", alt(Ref(literal), *results), "'")
             if literal == "when":
                 value = alt(value, seq(", value='", Ref("extreme-time"), "'"))
-            ways.append(seq("key='", trie(keys), "'", maybe(value)))
-        return self._once("key", group.keys, line, alt(*ways)) if ways else None
+            choices.append(seq("key='", trie(keys), "'", maybe(value)))
+        return self._once("key", group.keys, line, alt(*choices)) if choices else None
 
     def _scope(self, group: Group, *, rows: bool = False) -> Part:
         """The source, where the relation alone does not say which is meant; of `rows` one that has such."""
@@ -353,10 +353,10 @@ class Made(Groups):
         head, tail = self._head(line), seq("tail_entity='", Ref("entity"), "'")
         if "entity" not in self.found or head is None or not self.anywhere:
             return []
-        ways = [Seq((head, maybe(seq(", ", tail)))), tail]
+        choices = [Seq((head, maybe(seq(", ", tail)))), tail]
         if self.times:
-            ways.append(seq(head, ", key='", trie(self.times), "'"))
-        return [seq("get_information(", alt(*ways), ")")]
+            choices.append(seq(head, ", key='", trie(self.times), "'"))
+        return [seq("get_information(", alt(*choices), ")")]
 
     # -- two lines that belong together ------------------------------------------------------------
 
@@ -376,9 +376,12 @@ class Made(Groups):
             if group.objects and group.objects != "text":
                 values.append(seq(relation, self._scope(group), ")"))
         mine = f"output_of_query{line}"
-        kept = [self._kept(number, group, line) for number, group in enumerate(self.groups)]
+        filters = [self._kept(number, group, line) for number, group in enumerate(self.groups)]
         negated = _said(line + 1, seq(f"set_negation(set='{mine}')"))
-        result: list[Part] = [Seq((_said(line, alt(*subjects)), Text("\n"), negated)), *(item for item in kept if item is not None)]
+        result: list[Part] = [
+            Seq((_said(line, alt(*subjects)), Text("\n"), negated)),
+            *(item for item in filters if item is not None),
+        ]
         if rows:
             result.append(Seq((_said(line, alt(*rows)), Text("\n"), _said(line + 1, seq(Ref("of-rows"), f"(set='{mine}')")))))
         if values:
@@ -390,11 +393,11 @@ class Made(Groups):
         """A search for values, or for when facts hold, and those of them that satisfy a condition."""
         head = self._head(line)
         search: Part = seq("get_information(relation='", Ref(f"relation-{number}"), "'", maybe(seq(", ", head)) if head else "")
-        ways = [(search, group.objects)] if group.objects else []
+        choices = [(search, group.objects)] if group.objects else []
         if times := [written(key) for key, literal in group.keys if literal == "when"]:
-            ways.append((seq(search, ", key='", trie(times), "'"), "when"))
+            choices.append((seq(search, ", key='", trie(times), "'"), "when"))
         result: list[Part] = []
-        for begin, literal in ways:
+        for begin, literal in choices:
             test = seq("', value", alt(*(SAME_OPERATORS if literal == "text" else ALL_OPERATORS)), "'", Ref(literal), "')")
             call = _said(line + 1, seq(f"keep(set='output_of_query{line}", test))
             result.append(Seq((_said(line, seq(begin, self._scope(group), ")")), Text("\n"), call)))

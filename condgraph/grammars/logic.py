@@ -58,33 +58,33 @@ def _either(part: Part, most: int) -> Part:
     return Seq((part, Repeat(Seq((Text(" or "), part)), 0, most - 1)))
 
 
-def _level(found: dict[str, Part], level: int, deepest: int) -> dict[str, Part]:
+def _level(rules: dict[str, Part], level: int, deepest: int) -> dict[str, Part]:
     """The rules of what is said of the variable of a level: `atom`, `group` (atoms in brackets),
     `said` (one of these, or an `exists`), `any` (that, or its negation), `all` (joined by `and`),
     `some` (an `exists` without brackets around it).
     """
     mine = VARIABLES[level]
     atoms: list[Part] = []
-    if "name" in found and "relation" in found:
+    if "name" in rules and "relation" in rules:
         atoms += [
             seq(Ref("relation"), "(", Ref("name"), f", {mine})"),
             seq(Ref("relation"), f"({mine}, ", Ref("name"), ")"),
         ]
-    if "concept" in found:
+    if "concept" in rules:
         atoms.append(seq(Ref("concept"), f"({mine})"))
     made: dict[str, Part] = {}
-    said: list[Part] = []
+    choices: list[Part] = []
     both: list[Part] = []
     if atoms:
         atom, group = Ref(f"atom-{level}"), Ref(f"group-{level}")
         made[atom.name] = alt(*atoms)
         made[group.name] = seq("(", atom, Repeat(Seq((Text(" or "), atom)), 1, _GROUPED - 1), ")")
-        said += [atom, group]
+        choices += [atom, group]
         both = [seq("(", atom, Repeat(Seq((Text(" and "), atom)), 1, _GROUPED - 1), ")")]
-    if "relation" in found and (level < deepest or not atoms):
-        made[f"some-{level}"] = _some(level, deepest, f"any-{level + 1}" in found)
-        said.append(seq("(", Ref(f"some-{level}"), ")"))
-    made[f"said-{level}"] = alt(*said)
+    if "relation" in rules and (level < deepest or not atoms):
+        made[f"some-{level}"] = _some(level, deepest, f"any-{level + 1}" in rules)
+        choices.append(seq("(", Ref(f"some-{level}"), ")"))
+    made[f"said-{level}"] = alt(*choices)
     negated = seq("not ", alt(Ref(f"said-{level}"), *both))
     made[f"any-{level}"] = alt(Ref(f"said-{level}"), negated)
     if level == 0:

@@ -109,21 +109,21 @@ def _branch(names: list[str], start: int, end: int, depth: int, left: int) -> Pa
     return Seq((Text(shared[depth:]), choice)) if len(shared) > depth else choice
 
 
-def _shared(one: str, two: str) -> str:
+def _shared(first: str, second: str) -> str:
     """The common beginning of two different texts."""
-    most = min(len(one), len(two))
-    return one[: next((at for at in range(most) if one[at] != two[at]), most)]
+    most = min(len(first), len(second))
+    return first[: next((at for at in range(most) if first[at] != second[at]), most)]
 
 
-def reached(found: Mapping[str, Part]) -> Rules:
+def reached(rules: Mapping[str, Part]) -> Rules:
     """The rules that the root needs."""
     needed, pending = {"root"}, ["root"]
     while pending:
-        for name in mentioned(found[pending.pop()]):
+        for name in mentioned(rules[pending.pop()]):
             if name not in needed:
                 needed.add(name)
                 pending.append(name)
-    return {name: part for name, part in found.items() if name in needed}
+    return {name: part for name, part in rules.items() if name in needed}
 
 
 def mentioned(part: Part) -> set[str]:
@@ -189,8 +189,8 @@ def _root_first(rules: Rules) -> list[tuple[str, Part]]:
 def _written(
     part: Part, text: Callable[[str], str], chars: Callable[[Chars], str], rule: Callable[[str], str], *, tilde: bool = False
 ) -> str:
-    def again(one: Part) -> str:
-        return _written(one, text, chars, rule, tilde=tilde)
+    def again(part: Part) -> str:
+        return _written(part, text, chars, rule, tilde=tilde)
 
     if isinstance(part, Text):
         return text(part.text)

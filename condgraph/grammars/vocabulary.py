@@ -234,4 +234,6 @@ def surroundings(graph: Asking, entities: Sequence[str]) -> dict[str, Has]:
             hint=f"question=, or entities= with at most {MOST}",
         )
     store = graph._store_of(None)
-    return {entity: {way: plan_texts(store, plan) for way, plan in around(ByName((entity,))).items()} for entity in entities}
+    return {
+        entity: {direction: plan_texts(store, plan) for direction, plan in around(ByName((entity,))).items()} for entity in entities
+    }

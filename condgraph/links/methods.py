@@ -62,8 +62,8 @@ def train_links(
             writable(place, what)
     with within(graph.timeout if timeout is None else timeout, cancelled):
         edges = Edges.of_snapshot(graph.snapshot().current)
-        held = None if valid is None else edges.numbered(valid)
-        result = train(edges, options_of(options), valid=held, on_epoch=on_epoch, checkpoint=checkpoint)
+        validation = None if valid is None else edges.numbered(valid)
+        result = train(edges, options_of(options), valid=validation, on_epoch=on_epoch, checkpoint=checkpoint)
         if path is not None:
             result.model.save(path)
         return result

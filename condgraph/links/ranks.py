@@ -46,14 +46,14 @@ def rank_among(scores: NDArray[Any], right: Ints, others: Ints) -> NDArray[np.fl
     """
     rivals = np.ones(len(scores), bool)
     rivals[right] = rivals[others] = False
-    kept, mine = scores[rivals], scores[right]
+    scored, mine = scores[rivals], scores[right]
     if len(right) <= _FEW:
-        greater = np.fromiter((np.count_nonzero(kept > item) for item in mine), np.int64, len(mine))
-        equal = np.fromiter((np.count_nonzero(kept == item) for item in mine), np.int64, len(mine))
+        greater = np.fromiter((np.count_nonzero(scored > item) for item in mine), np.int64, len(mine))
+        equal = np.fromiter((np.count_nonzero(scored == item) for item in mine), np.int64, len(mine))
         return 1.0 + greater + equal / 2
-    kept.sort()
-    below, upto = np.searchsorted(kept, mine, side="left"), np.searchsorted(kept, mine, side="right")
-    return 1.0 + (len(kept) - upto) + (upto - below) / 2
+    scored.sort()
+    below, upto = np.searchsorted(scored, mine, side="left"), np.searchsorted(scored, mine, side="right")
+    return 1.0 + (len(scored) - upto) + (upto - below) / 2
 
 
 def rank_edges(model: LinkModel, edges: Edges, known: Sequence[Edges]) -> Ranking:

@@ -95,10 +95,10 @@ class Scratch:
 
     def room(self, what: str, rows: int, columns: int) -> Floats:
         """An uninitialised array (rows, columns) for one purpose."""
-        kept = self._kept.get(what)
-        if kept is None or kept.size < rows * columns:
-            kept = self._kept[what] = np.empty(rows * columns * 5 // 4, np.float32)
-        return kept[: rows * columns].reshape(rows, columns)
+        array = self._kept.get(what)
+        if array is None or array.size < rows * columns:
+            array = self._kept[what] = np.empty(rows * columns * 5 // 4, np.float32)
+        return array[: rows * columns].reshape(rows, columns)
 
     def rows(self, what: str, table: Floats, which: Ints) -> Floats:
         """Some rows of a table."""

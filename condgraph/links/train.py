@@ -149,10 +149,10 @@ def kept(place: str | os.PathLike[str], of: Mapping[str, Any], shapes: tuple[tup
     """
     name = os.fspath(place)
     try:
-        with np.load(name, allow_pickle=False) as found:
-            about = json.loads(found["about"].tobytes())
-            tables = tuple(np.ascontiguousarray(found[item], np.float32) for item in _TABLES)
-            best = tuple(np.ascontiguousarray(found[item], np.float32) for item in _BEST) if _BEST[0] in found.files else None
+        with np.load(name, allow_pickle=False) as arrays:
+            about = json.loads(arrays["about"].tobytes())
+            tables = tuple(np.ascontiguousarray(arrays[item], np.float32) for item in _TABLES)
+            best = tuple(np.ascontiguousarray(arrays[item], np.float32) for item in _BEST) if _BEST[0] in arrays.files else None
         if about["format"] != _FORMAT:
             raise LinkModelError(f"{name} is of format {about['format']}, not {_FORMAT}", hint=_HINT)
         theirs = about["of"]

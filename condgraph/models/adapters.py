@@ -198,18 +198,18 @@ def _completion(reply: Any) -> Completion:
         text = json.dumps(calls[0]["args"], ensure_ascii=False)
     if not isinstance(text, str):
         raise ModelError(f"a chat model gave {type(text).__name__}, not a text")
-    said = getattr(reply, "response_metadata", None) or {}
+    metadata = getattr(reply, "response_metadata", None) or {}
     refusal = (getattr(reply, "additional_kwargs", None) or {}).get("refusal")
     if isinstance(refusal, str) and refusal:
         return Completion(refusal, "refusal")
-    why = said.get("finish_reason") or said.get("stop_reason") or said.get("done_reason")
+    why = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
     finish: Finish = "length" if why in _CUT else "refusal" if why in _WITHHELD else "stop"
     return Completion(text, finish)
 
 
 def _usage(reply: Any) -> Usage:
-    told = getattr(reply, "usage_metadata", None) or {}
-    return Usage(told.get("input_tokens"), told.get("output_tokens"))
+    usage = getattr(reply, "usage_metadata", None) or {}
+    return Usage(usage.get("input_tokens"), usage.get("output_tokens"))
 
 
 # -- models by name --------------------------------------------------------------------------------------

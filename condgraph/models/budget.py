@@ -120,8 +120,8 @@ class Metered(ModelAround):
             self._spent = Spent(spent.calls + 1, spent.requests, spent.usage, spent.seconds)
             return None if self._until is None else self._until - now
 
-    def _end(self, found: Completions | None, seconds: float) -> None:
+    def _end(self, completions: Completions | None, seconds: float) -> None:
         with self._lock:
             spent = self._spent
-            requests, usage = (1, Usage()) if found is None else (found.requests, found.usage)
+            requests, usage = (1, Usage()) if completions is None else (completions.requests, completions.usage)
             self._spent = Spent(spent.calls, spent.requests + requests, spent.usage + usage, spent.seconds + seconds)

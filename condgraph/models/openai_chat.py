@@ -100,8 +100,8 @@ def refused(error: Any, body: Mapping[str, Any]) -> str | None:
 def told(error: Any) -> str:
     """The message of a server about a request that it refused."""
     body = error.body
-    told = body.get("message") if isinstance(body, Mapping) else body
-    return str(told or error.message)
+    message = body.get("message") if isinstance(body, Mapping) else body
+    return str(message or error.message)
 
 
 def cause(error: Exception) -> str:
@@ -171,8 +171,8 @@ def completions(body: bytes, streamed: bool, requests: int = 1) -> Completions:
     )
 
 
-def _said(found: Mapping[str, Any], body: bytes) -> str:
-    error = found.get("error")
+def _said(reply: Mapping[str, Any], body: bytes) -> str:
+    error = reply.get("error")
     if isinstance(error, Mapping):
         error = error.get("message")
     return shortened(error if isinstance(error, str) else body[:400].decode("utf-8", "replace"), 200)
@@ -248,8 +248,8 @@ def _joined(events: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
             at = _number(choice.get("index")) or 0
             delta = choice.get("delta")
             delta = delta if isinstance(delta, Mapping) else {}
-            for kept, piece in ((texts, delta.get("content")), (refusals, delta.get("refusal"))):
-                parts = kept.setdefault(at, [])
+            for pieces, piece in ((texts, delta.get("content")), (refusals, delta.get("refusal"))):
+                parts = pieces.setdefault(at, [])
                 if isinstance(piece, str):
                     parts.append(piece)
             if isinstance(finish := choice.get("finish_reason"), str):
@@ -309,9 +309,9 @@ class Tokenizer:
     def count(self, text: str) -> int | None:
         """The tokens of a text; None where there is no tokenizer."""
         with self._lock:
-            if (kept := self._counts.get(text)) is not None:
+            if (known := self._counts.get(text)) is not None:
                 self._counts.move_to_end(text)
-                return kept
+                return known
         result = self._by_tiktoken(text) if self._openai else self._by_server(text)
         if result is not None and len(text) <= _KEPT_LENGTH:
             with self._lock:

@@ -128,9 +128,9 @@ class Replaying:
         request = canonical(ChatRequest(messages, **options))
         result = self.known(request)
         if result is None:
-            said = repr(messages[-1]["content"][-200:]) if messages else "nothing"
+            last = repr(messages[-1]["content"][-200:]) if messages else "nothing"
             raise TranscriptError(
-                f"{self.path.name} holds {len(self._replies)} requests, and not this one ({key_of(request)}), which ends in {said}",
+                f"{self.path.name} holds {len(self._replies)} requests, and not this one ({key_of(request)}), which ends in {last}",
                 hint="the graph, the demonstrations, the prompts, the options or the version differ: record again",
             )
         return result

@@ -274,13 +274,13 @@ def sections(schema: Overview, most: int = MOST_ROWS) -> list[Section]:
     """The sections that have rows: sources, concepts, predicates, units; each at most `most`
     (0: all).
     """
-    found: tuple[tuple[str, tuple[str, ...], Sequence[Any], Callable[[Any], tuple[str, ...]]], ...] = (
+    tables: tuple[tuple[str, tuple[str, ...], Sequence[Any], Callable[[Any], tuple[str, ...]]], ...] = (
         ("sources", ("source", "format", "statements", "rows"), schema.sources, _source),
         ("concepts", ("concept", "members", "below", "such as"), schema.concepts, _concept),
         ("predicates", ("predicate", "statements", "from", "to", "qualifiers", "such as"), schema.predicates, _predicate),
         ("units", ("unit", "values"), schema.units, lambda item: (plain(item.unit), f"{item.values:,}")),
     )
-    shown = ((name, columns, parts, list(map(row, parts[: most or None]))) for name, columns, parts, row in found)
+    shown = ((name, columns, parts, list(map(row, parts[: most or None]))) for name, columns, parts, row in tables)
     return [(name, columns, rows, len(parts) - len(rows)) for name, columns, parts, rows in shown if rows]
 
 
@@ -370,15 +370,15 @@ def _fill(lines: list[str], schema: Overview, name: str, budget: int, counted: C
     """Add lines while they fit; returns the number of their tokens. A line that does not fit is
     tried in a shorter form, and ends the section if that does not fit either.
     """
-    found = getattr(schema, name)
-    used = counted(f"{_TITLES[name]}\n") if found else 0
-    for number, one in enumerate(found):
+    items = getattr(schema, name)
+    used = counted(f"{_TITLES[name]}\n") if items else 0
+    for number, item in enumerate(items):
         if not number % 64:
             check()
         forms = _FORMS[name]
         # The first ones are long, the later ones shorter, so that more of them fit.
         for form in forms[min(len(forms) * used // max(budget, 1), len(forms) - 1) :]:
-            line = form(one)
+            line = form(item)
             cost = counted(line + "\n")
             if used + cost <= budget:
                 lines.append(line)
@@ -507,7 +507,7 @@ class GraphSchema(Overview):
 # -- From a survey to records ------------------------------------------------------------------------
 
 
-def describe(found: Survey, *, source: str | None = None, concept: str | None = None, predicate: str | None = None) -> GraphSchema:
+def describe(survey: Survey, *, source: str | None = None, concept: str | None = None, predicate: str | None = None) -> GraphSchema:
     """The schema of a survey.
 
     `source` selects the predicates with statements in that source, `concept` those whose subjects
@@ -516,45 +516,45 @@ def describe(found: Survey, *, source: str | None = None, concept: str | None = 
     Numbers stay those of the whole graph. Raises `UnknownNameError`, with the nearest names, for a
     name that the graph does not have, and `OptionError` for what is no text.
     """
-    kinds, predicates, ends = found["kinds"], found["predicates"], (found["subjects"], found["objects"])
+    kinds, predicates, ends = survey["kinds"], survey["predicates"], (survey["subjects"], survey["objects"])
     narrowed = any(name is not None for name in (source, concept, predicate))
     keep, inside = np.ones(len(predicates), bool), np.zeros(len(kinds), bool)
     if source is not None:
-        _known("source", source, [item[0] for item in found["sources"]])
+        _known("source", source, [item[0] for item in survey["sources"]])
         keep &= [any(name == source for name, _ in item[5]) for item in predicates]
     if concept is not None:
         _known("concept", concept, [kind[1] for kind in kinds if kind[0] == "concept"])
         inside[list(_below(kinds, concept))] = True
         keep &= _any(ends[0], inside) | _any(ends[1], inside)
     if predicate is not None:
-        _known("predicate", predicate, [item[0] for item in predicates], _keyed(found, predicate))
+        _known("predicate", predicate, [item[0] for item in predicates], _keyed(survey, predicate))
         keep &= [item[0] == predicate for item in predicates]
     places = np.flatnonzero(keep).tolist()
     for side in ends if narrowed else ():
         inside[side.kinds[np.repeat(keep, np.diff(side.starts))]] = True
-    kept = [predicates[place] for place in places]
-    shown = {name for item in kept for name, _ in item[5]}
-    values = [value for item in kept for value in _values_of(item)]
+    chosen = [predicates[place] for place in places]
+    shown = {name for item in chosen for name, _ in item[5]}
+    values = [value for item in chosen for value in _values_of(item)]
     firsts, lasts = ([value[place] for value in values if value[place] is not None] for place in (5, 6))
     check()
     rows = {kind[1]: kind[3] for kind in kinds if kind[0] == "table"}
     sources = [
         SourceSchema(name, form, count, rows.get(name, 0))
-        for name, form, count in found["sources"]
+        for name, form, count in survey["sources"]
         if not narrowed or name in shown
     ]
     concepts = [
         concept_schema(kinds, one) for place, one in enumerate(kinds) if one[0] == "concept" and (inside[place] or not narrowed)
     ]
     return GraphSchema(
-        dict(found["counts"]),
+        dict(survey["counts"]),
         tuple(sorted(sources, key=lambda item: (-item.statements, item.name))),
         tuple(sorted(concepts, key=lambda item: (-item.members, item.name, item.id))),
-        tuple(sorted((predicate_schema(found, place) for place in places), key=lambda item: (-item.statements, item.name))),
+        tuple(sorted((predicate_schema(survey, place) for place in places), key=lambda item: (-item.statements, item.name))),
         _units(values),
         _day(min(firsts)) if firsts else "",
         _day(max(lasts) - 1) if lasts else "",
-        found.get("note", ""),
+        survey.get("note", ""),
     )
 
 
@@ -577,18 +577,18 @@ def _known(kind: str, name: Any, names: Sequence[str], hint: str | None = None) 
         raise UnknownNameError(kind, name, candidates=nearest(name, dict.fromkeys(names)), hint=hint)
 
 
-def _keyed(found: Survey, name: Any) -> str | None:
+def _keyed(survey: Survey, name: Any) -> str | None:
     """The hint for a name that is a key of qualifiers."""
-    owners = [item[0] for item in found["predicates"] if any(key == name for key, _ in item[4])]
+    owners = [item[0] for item in survey["predicates"] if any(key == name for key, _ in item[4])]
     return f"it is a key of qualifiers, of {', '.join(map(repr, owners[:3]))}" if owners else None
 
 
 def _below(kinds: list[Any], name: str) -> set[int]:
     """The concepts of a name, and all below them."""
-    inside = {number for number, one in enumerate(kinds) if one[0] == "concept" and one[1] == name}
+    inside = {number for number, kind in enumerate(kinds) if kind[0] == "concept" and kind[1] == name}
     below: dict[int, list[int]] = {}
-    for number, one in enumerate(kinds):
-        for parent in one[5]:
+    for number, kind in enumerate(kinds):
+        for parent in kind[5]:
             below.setdefault(parent, []).append(number)
     waiting = list(inside)
     while waiting:
@@ -598,14 +598,14 @@ def _below(kinds: list[Any], name: str) -> set[int]:
     return inside
 
 
-def concept_schema(kinds: list[Any], one: list[Any]) -> ConceptSchema:
+def concept_schema(kinds: list[Any], kind: list[Any]) -> ConceptSchema:
     """A concept of a survey."""
-    return ConceptSchema(one[2], one[1], one[3], tuple(sorted(kinds[number][1] for number in one[5])), tuple(one[4]))
+    return ConceptSchema(kind[2], kind[1], kind[3], tuple(sorted(kinds[number][1] for number in kind[5])), tuple(kind[4]))
 
 
-def predicate_schema(found: Survey, place: int) -> PredicateSchema:
+def predicate_schema(survey: Survey, place: int) -> PredicateSchema:
     """A predicate of a survey, by its place there."""
-    name, relations, attributes, values, qualifiers, sources, examples = found["predicates"][place]
+    name, relations, attributes, values, qualifiers, sources, examples = survey["predicates"][place]
     parts: dict[str, tuple[Any, ...]] = {
         "values": tuple(map(_value, values[:MOST_PARTS])),
         "qualifiers": tuple(
@@ -613,10 +613,10 @@ def predicate_schema(found: Survey, place: int) -> PredicateSchema:
         ),
         "sources": tuple(SourceCount(*source) for source in sources[:MOST_PARTS]),
     }
-    kinds = found["kinds"]
+    kinds = survey["kinds"]
     sizes = {"values": len(values), "qualifiers": len(qualifiers), "sources": len(sources)}
     for end in ("subjects", "objects"):
-        side: Ends = found[end]
+        side: Ends = survey[end]
         low, high = side.starts[place : place + 2].tolist()
         first = slice(low, min(low + MOST_PARTS, high))
         counted = zip(side.kinds[first].tolist(), side.counts[first].tolist(), strict=True)

@@ -85,22 +85,22 @@ def described(snapshot: Snapshot) -> dict[str, Any]:
     """The schema as it is stored with a graph on a server, with the kinds of subjects, objects and
     rows: the kinds of the survey, by number.
     """
-    found, schema = survey(snapshot), snapshot.schema
-    kinds = [(sort, name, above) for sort, name, _, _, _, above in found["kinds"]]
+    result, schema = survey(snapshot), snapshot.schema
+    kinds = [(sort, name, above) for sort, name, _, _, _, above in result["kinds"]]
     ends = {
-        predicate: [of.kinds[of.starts[at] : of.starts[at + 1]].tolist() for of in (found[name] for name in _ENDS)]
-        for at, (predicate, *_) in enumerate(found["predicates"])
+        predicate: [of.kinds[of.starts[at] : of.starts[at + 1]].tolist() for of in (result[name] for name in _ENDS)]
+        for at, (predicate, *_) in enumerate(result["predicates"])
     }
     place = {(sort, name): number for number, (sort, name, _) in enumerate(kinds)}
     rows = {table: sorted(place[item] for item in schema.table_classes(table) or ()) for table in sorted(schema.tables)}
     return {**describe_schema(snapshot), "classes": kinds, "ends": ends, "rows": rows, "keyed": sorted(schema.keyed_tables)}
 
 
-def packed(found: Survey, content: str) -> str:
+def packed(survey: Survey, content: str) -> str:
     """A survey as text of plain ASCII, for stores to keep. It begins with `content`, a word that
     names what was counted.
     """
-    plain = found | {name: [part.tolist() for part in found[name]] for name in _ENDS}
+    plain = survey | {name: [part.tolist() for part in survey[name]] for name in _ENDS}
     return f"{content} {VERSION} " + base64.b64encode(zlib.compress(json.dumps(plain).encode(), 6)).decode("ascii")
 
 
@@ -113,9 +113,9 @@ def unpacked(text: str, content: str) -> Survey | None:
     if (of, version) != (content, str(VERSION)):
         return None
     try:
-        found = json.loads(zlib.decompress(base64.b64decode(data, validate=True)))
-        ends = {name: Ends(*(np.array(part, np.int64) for part in found[name])) for name in _ENDS}
-        return {name: found[name] for name in _PARTS} | ends
+        record = json.loads(zlib.decompress(base64.b64decode(data, validate=True)))
+        ends = {name: Ends(*(np.array(part, np.int64) for part in record[name])) for name in _ENDS}
+        return {name: record[name] for name in _PARTS} | ends
     except (zlib.error, KeyError, TypeError) as error:
         raise ValueError(f"it is no survey: {error}") from None
 
@@ -171,8 +171,8 @@ class _Kinds:
         place[self._concepts] = np.arange(concepts)
         pairs = different(get("mem.e").astype(np.int64) * max(size, 1) + get("mem.c"))
         members, above = pairs // max(size, 1), pairs % max(size, 1)
-        kept = (kinds[members] != EntityKind.CONCEPT) & (place[above] >= 0)
-        members, codes = members[kept], place[above[kept]]
+        inside = (kinds[members] != EntityKind.CONCEPT) & (place[above] >= 0)
+        members, codes = members[inside], place[above[inside]]
         alone = np.ones(size, bool)
         alone[members] = False
         others = np.flatnonzero(alone)
@@ -223,23 +223,23 @@ class _Kinds:
         called = iter(map(_cut, snapshot.texts.take(snapshot.entity_name[np.concatenate([*shown.values(), []]).astype(np.int64)])))
         names = snapshot.texts.take(snapshot.entity_name[self._concepts])
         ids = snapshot.texts.take(snapshot.entity_id[self._concepts])
-        found: list[list[Any]] = []
+        result: list[list[Any]] = []
         for (concept, number), name, ident in zip(place.items(), names, ids, strict=True):
             low, high = members.get(concept, (0, 0))
             some = list(dict.fromkeys(next(called) for _ in range(len(shown[concept]))))
-            found.append(["concept", name, ident, high - low, some, above.get(number, [])])
+            result.append(["concept", name, ident, high - low, some, above.get(number, [])])
         rows = np.bincount(get("row.key") >> 32, minlength=self._tables) if self._tables else np.empty(0, np.int64)
         for source, number in sorted((source, number) for number, source in enumerate(snapshot.schema.sources)):
-            found.append(["table", source, "", int(rows[number]), [], []])
-        return [*found, ["concepts", "", "", len(place), [], []], ["entities", "", "", self._alone, [], []]]
+            result.append(["table", source, "", int(rows[number]), [], []])
+        return [*result, ["concepts", "", "", len(place), [], []], ["entities", "", "", self._alone, [], []]]
 
 
 def _values(snapshot: Snapshot) -> dict[int, list[list[Any]]]:
     """The values of each attribute by type and unit, the most frequent first."""
     get = snapshot.arrays.get
     starts = get("grp.start")
-    found = _typed(snapshot, "att", None, starts, [get(f"grp.{name}") for name in ("pred", "kind", "unit")])
-    return {owner[0]: values for owner, values in found.items()}
+    typed = _typed(snapshot, "att", None, starts, [get(f"grp.{name}") for name in ("pred", "kind", "unit")])
+    return {owner[0]: values for owner, values in typed.items()}
 
 
 def _qualifiers(snapshot: Snapshot, predicates: NDArray[Any]) -> dict[int, list[list[Any]]]:
@@ -292,16 +292,16 @@ def _typed(
     size = len(begin)
     for i, (*owner, kind, unit) in enumerate(zip(*(mark.tolist() for mark in marks), strict=True)):
         first, last = values[i], values[size + i]
-        told: list[Any] = ["", "", None, None]
+        span: list[Any] = ["", "", None, None]
         if isinstance(first, Time) and isinstance(last, Time):
             if begin[i] <= end[i]:
-                told = [str(first), str(last), first.start, last.end if last.end < UNKNOWN_END else last.start]
+                span = [str(first), str(last), first.start, last.end if last.end < UNKNOWN_END else last.start]
         elif first is not None and last is not None:
-            told = [text_of(first), text_of(last), None, None]  # type: ignore[arg-type]
+            span = [text_of(first), text_of(last), None, None]  # type: ignore[arg-type]
         unit_name = snapshot.texts[unit] if unit >= 0 else NO_UNIT
         count = int(starts[i + 1] - starts[i])
         word = type_word(Kind(kind).name.lower(), unit_name)
-        result.setdefault(tuple(owner), []).append([word, unit_name if word != unit_name else NO_UNIT, count, *told])
+        result.setdefault(tuple(owner), []).append([word, unit_name if word != unit_name else NO_UNIT, count, *span])
     for some in result.values():
         some.sort(key=lambda item: (-item[2], item[0], item[1]))
     return result
@@ -311,18 +311,18 @@ def _sources(snapshot: Snapshot, predicates: NDArray[Any]) -> tuple[list[list[An
     """The sources with their statements, and for each predicate its number of statements in each;
     the most frequent first.
     """
-    found: list[list[Any]] = []
+    sources: list[list[Any]] = []
     of: dict[int, list[list[Any]]] = {}
     for number, name in enumerate(snapshot.schema.sources):
         statements = snapshot.sourced(number)
         counts = np.bincount(predicates[statements])
         for predicate in np.flatnonzero(counts).tolist():
             of.setdefault(predicate, []).append([name, int(counts[predicate])])
-        found.append([name, snapshot.source_of(number).format, len(statements)])
+        sources.append([name, snapshot.source_of(number).format, len(statements)])
     for some in of.values():
         some.sort(key=lambda item: (-item[1], item[0]))
-    found.sort(key=lambda item: (-item[2], item[0]))
-    return found, of
+    sources.sort(key=lambda item: (-item[2], item[0]))
+    return sources, of
 
 
 def _examples(snapshot: Snapshot, relations: Counts, attributes: Counts) -> dict[int, list[list[str]]]:
@@ -341,17 +341,17 @@ def _examples(snapshot: Snapshot, relations: Counts, attributes: Counts) -> dict
     subjects = np.empty(len(numbers), np.int64)
     subjects[is_relation] = snapshot.relation_subject[numbers[is_relation]]
     subjects[~is_relation] = snapshot.attribute_subject[numbers[~is_relation] - many]
-    things = snapshot.texts.take(snapshot.entity_name[snapshot.relation_object[numbers[is_relation]]])
+    objects = snapshot.texts.take(snapshot.entity_name[snapshot.relation_object[numbers[is_relation]]])
     cells = {part: get(f"att.{part}")[numbers[~is_relation] - many] for part, _ in PARTS}
     values = iter(decode_values(cells, snapshot.texts.__getitem__, str))
-    names = iter(things)
+    names = iter(objects)
     result: dict[int, list[list[str]]] = {}
     called = snapshot.texts.take(snapshot.entity_name[subjects])
     for owner, subject, relation in zip(owners, called, is_relation.tolist(), strict=True):
-        thing = next(names) if relation else text_of(next(values))  # type: ignore[arg-type]
-        one, known = [_cut(subject), _cut(thing)], result.setdefault(owner, [])
-        if one not in known:
-            known.append(one)
+        target = next(names) if relation else text_of(next(values))  # type: ignore[arg-type]
+        example, known = [_cut(subject), _cut(target)], result.setdefault(owner, [])
+        if example not in known:
+            known.append(example)
     return result
 
 
@@ -382,10 +382,10 @@ def stored_survey(text: str | None, content: str, schema: StoredSchema, counts: 
     content. Raises `StoreDamagedError` if the text is no survey.
     """
     try:
-        found = unpacked(text, content) if text else None
+        stored = unpacked(text, content) if text else None
     except ValueError as error:
         raise StoreDamagedError(f"what is kept of the graph's content cannot be read: {error}", hint="load it again") from None
-    return partial_survey(schema, counts) if found is None else found
+    return partial_survey(schema, counts) if stored is None else stored
 
 
 def partial_survey(schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
@@ -419,10 +419,10 @@ def partial_survey(schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
 
 
 def _partial_qualifiers(schema: StoredSchema, predicate: str) -> list[list[Any]]:
-    found = [[key, _partial_values(kinds)] for key in schema.qualifiers if (kinds := schema.qualifier_kinds(key, predicate))]
-    return sorted(found, key=lambda one: (-sum(value[2] for value in one[1]), one[0]))
+    keys = [[key, _partial_values(kinds)] for key in schema.qualifiers if (kinds := schema.qualifier_kinds(key, predicate))]
+    return sorted(keys, key=lambda item: (-sum(value[2] for value in item[1]), item[0]))
 
 
 def _partial_values(kinds: Kinds) -> list[list[Any]]:
-    found = [[kind.name.lower(), unit, count, "", "", None, None] for (kind, unit), count in kinds.items()]
-    return sorted(found, key=lambda item: (-item[2], item[0], item[1]))
+    values = [[kind.name.lower(), unit, count, "", "", None, None] for (kind, unit), count in kinds.items()]
+    return sorted(values, key=lambda item: (-item[2], item[0], item[1]))

@@ -222,8 +222,8 @@ def _near(value: object, facts: Facts, pick: random.Random) -> Iterator[str]:
     for start, end, keys in pick.sample(groups, min(_LENDERS, len(groups))):
         place = start + int(np.searchsorted(keys, at))
         near = sorted(range(max(start, place - _LENT), min(end, place + _LENT)), key=lambda item: abs(item - place))
-        for one in near:
-            statement = facts.snapshot.relations + one
+        for candidate in near:
+            statement = facts.snapshot.relations + candidate
             shown, result = facts.shown(statement), facts.value(statement)
             if shown is not None and (not isinstance(value, Time) or getattr(result, "precision", None) is value.precision):
                 yield shown

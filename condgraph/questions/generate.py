@@ -61,13 +61,13 @@ def paraphrased(question: Question, llm: Callable[[str], str], snapshot: Snapsho
     """The question in the words of `llm`, a function from text to text; as it was where a filter
     does not pass. An `llm` with a method `program(text)` is the reader of the round trip.
     """
-    said = " ".join(str(llm(question.question)).split())
-    if not LEAST_CHANGED <= distance(question.question, said) <= MOST_CHANGED or not keeps_names(question, said):
+    paraphrase = " ".join(str(llm(question.question)).split())
+    if not LEAST_CHANGED <= distance(question.question, paraphrase) <= MOST_CHANGED or not keeps_names(question, paraphrase):
         return question
     reader = getattr(llm, "program", None)
-    if reader is not None and not _leads(reader(said), question.answer, snapshot):
+    if reader is not None and not _leads(reader(paraphrase), question.answer, snapshot):
         return question
-    return replace(question, question=said, canonical=question.question)
+    return replace(question, question=paraphrase, canonical=question.question)
 
 
 def _leads(program: Any, answer: str, snapshot: Snapshot) -> bool:
@@ -91,13 +91,13 @@ def keeps_names(question: Question, said: str) -> bool:
     return all(name.casefold() in low for name in question.entities)
 
 
-def distance(one: str, other: str) -> float:
+def distance(text: str, other: str) -> float:
     """The edit distance of two texts in words, as a part of the longer one: 0 to 1.
 
     >>> distance("Who wrote Emma?", "Who wrote Emma?"), distance("Who wrote Emma?", "Emma is by whom?")
     (0.0, 1.0)
     """
-    a, b = re.findall(r"\w+", one.casefold()), re.findall(r"\w+", other.casefold())
+    a, b = re.findall(r"\w+", text.casefold()), re.findall(r"\w+", other.casefold())
     before = list(range(len(b) + 1))
     for i, word in enumerate(a, 1):
         row = [i]
@@ -391,18 +391,18 @@ class Asker:
 
     def _attribute(self, hops: int) -> Ask | None:
         statement = self._fact(_VALUES)
-        told = None if statement is None else self._told(statement, hops - 1)
-        if told is None:
+        clause = None if statement is None else self._told(statement, hops - 1)
+        if clause is None:
             return None
-        described, key, value, restriction = told
+        described, key, value, restriction = clause
         return Ask("QueryAttribute", described, key=key, value=value, qualifier=restriction)
 
     def _verify(self, hops: int) -> Ask | None:
         statement = self._fact(_VALUES)
-        told = None if statement is None else self._told(statement, hops - 2)
-        if told is None or statement is None:
+        clause = None if statement is None else self._told(statement, hops - 2)
+        if clause is None or statement is None:
             return None
-        described, key, value, restriction = told
+        described, key, value, restriction = clause
         op, against = "=", value
         true = self.pick.random() < 0.5
         if isinstance(value, str):
@@ -544,19 +544,19 @@ class Asker:
         return Ask("QualifierRelational", *pair, key=key, qkey=self.pick.choice(result)[0])
 
 
-def _plain(found: tuple[str, Cell]) -> tuple[str, str, Cell]:
+def _plain(cell: tuple[str, Cell]) -> tuple[str, str, Cell]:
     """A qualifier as a condition: of a day its year, as people ask."""
-    key, value = found
+    key, value = cell
     if isinstance(value, Time) and value.precision is not Precision.YEAR:
         value = Time.year(year_of(value))
     return key, "=", value
 
 
-def _comparable(one: Cell, other: Cell) -> bool:
-    if isinstance(one, Quantity) and isinstance(other, Quantity):
-        return one.unit == other.unit and one.number != other.number
-    if isinstance(one, Time) and isinstance(other, Time):
-        return one.end <= other.start or other.end <= one.start
+def _comparable(first: Cell, second: Cell) -> bool:
+    if isinstance(first, Quantity) and isinstance(second, Quantity):
+        return first.unit == second.unit and first.number != second.number
+    if isinstance(first, Time) and isinstance(second, Time):
+        return first.end <= second.start or second.end <= first.start
     return False
 
 
@@ -649,13 +649,13 @@ class Questions(Iterator[Question]):
         return hops if self._exact else min(hops, self._largest)
 
     def _why(self) -> None:
-        told = f"{self._made} of {self.wanted} questions were found"
+        note = f"{self._made} of {self.wanted} questions were found"
         if not any(self._facts.has(kind) for kind in ("text", "number", "time", RELATION)):
-            told += ": the graph has no facts"
+            note += ": the graph has no facts"
         elif not self._made:
-            told += ": nothing in it can be named and told from the rest, or has one answer"
-        if told not in self.warnings:
-            self.warnings.append(told)
+            note += ": nothing in it can be named and told from the rest, or has one answer"
+        if note not in self.warnings:
+            self.warnings.append(note)
 
     # -- one question ------------------------------------------------------------------------------
 
@@ -668,8 +668,8 @@ class Questions(Iterator[Question]):
                 continue
             question, hops, key = result
             if self._hops.open(hops) or kind not in KINDS:
-                if (kept := self._kept(question, hops, key)) is not None:
-                    return kept
+                if (made := self._kept(question, hops, key)) is not None:
+                    return made
             elif hops in self._hops.shares:
                 spare = spare or result
         # A quota that the graph cannot keep gives way to one more question.
@@ -698,9 +698,9 @@ class Questions(Iterator[Question]):
         if kind not in ("Verify", "SelectBetween") and (stands_in(answer, words) or _gives_away(ask, answer)):
             return None
         program = steps(calls)
-        told, fewer = choices(ask, answer, value, self._facts, self._runner, self._pick)
+        options, fewer = choices(ask, answer, value, self._facts, self._runner, self._pick)
         question = Question(
-            "", words, answer, kind, ask.hops, categories_of(calls, ask.hops), told, program, fewer=fewer,
+            "", words, answer, kind, ask.hops, categories_of(calls, ask.hops), options, program, fewer=fewer,
             answer_type=self._type(kind, value),
             pattern=pattern(ask, self._facts, self._runner), llm_query=llm_query(ask), entities=_entities(ask),
         )  # fmt: skip
@@ -733,9 +733,9 @@ class Questions(Iterator[Question]):
         if len(texts) != 1 or not good(texts[0]) or stands_in(texts[0], result.question):
             return None
         wrong = wrong_of(iter(result.wrong), texts[0])
-        said = [name for name, holds in (("Multi-hop", result.hops > 1), ("Comparison", kind == "Superlative")) if holds]
+        categories = [name for name, holds in (("Multi-hop", result.hops > 1), ("Comparison", kind == "Superlative")) if holds]
         question = Question(
-            "", result.question, texts[0], kind, result.hops, tuple(said), shuffled(texts[0], wrong, self._pick),
+            "", result.question, texts[0], kind, result.hops, tuple(categories), shuffled(texts[0], wrong, self._pick),
             llm_query=result.query, entities=result.entities, answer_type=self._type(kind, answer.values[0]),
             fewer=None if len(wrong) == CHOICES - 1 else result.fewer,
         )  # fmt: skip

@@ -215,12 +215,12 @@ class Locator:
         """A comparison that holds of a value, with a round number or a year."""
         if isinstance(value, Time):
             year = year_of(value)
-            way = self.pick.random()
-            if way < 0.3:
+            dice = self.pick.random()
+            if dice < 0.3:
                 return "=", Time.year(year)
             step = 10 if year % 10 else 5
             before = year - year % step - (year % step == 0)
-            return (">", Time.year(before)) if way < 0.65 else ("<", Time.year(year - year % step + step))
+            return (">", Time.year(before)) if dice < 0.65 else ("<", Time.year(year - year % step + step))
         if isinstance(value, Quantity):
             below, above = around(value.number)
             more = self.pick.random() < 0.5
@@ -229,9 +229,9 @@ class Locator:
             return (">" if more else "<", against) if len(text_of(against)) <= LONGEST else ("=", value)
         return "=", value
 
-    def _told_apart(self, found: Description, entity: int) -> Description:
+    def _told_apart(self, description: Description, entity: int) -> Description:
         """The description with what one of the few others is and this entity is not."""
-        others = [int(number) for number in self.runner.numbers(found) if number != entity]
+        others = [int(number) for number in self.runner.numbers(description) if number != entity]
         for other in others[:1]:
             for statement in self._around(other, frozenset()):
                 if self.facts.kind(statement) == RELATION or self.facts.subject(statement) != other:
@@ -241,16 +241,16 @@ class Locator:
                 # A text has no "is not" in KoPL.
                 if value is None or isinstance(value, str) or is_code(predicate, value):
                     continue
-                trial = replace(found, conditions=(*found.conditions, Literal(predicate, "!=", value)))
+                trial = replace(description, conditions=(*description.conditions, Literal(predicate, "!=", value)))
                 inside = self.runner.numbers(trial)
                 if len(inside) == 1 and int(inside[0]) == entity:
                     return trial
-        return found
+        return description
 
-    def _or_another(self, found: Description, avoid: frozenset[int]) -> Description | None:
+    def _or_another(self, description: Description, avoid: frozenset[int]) -> Description | None:
         """The union with the same condition on another thing."""
-        (condition,) = found.conditions
-        facts, inside = self.facts, self.runner.numbers(found)
+        (condition,) = description.conditions
+        facts, inside = self.facts, self.runner.numbers(description)
         if not isinstance(condition, Related) or condition.target.name is None or not condition.outward:
             return None
         number = facts.snapshot.predicate(condition.predicate)
@@ -260,7 +260,7 @@ class Locator:
             name = facts.name(other)
             if name is None or name == condition.target.name:
                 continue
-            both = replace(found, conditions=(condition, replace(condition, target=Description(name))), union=True)
+            both = replace(description, conditions=(condition, replace(condition, target=Description(name))), union=True)
             if len(self.runner.numbers(both)) > len(inside):
                 return both
         return None

@@ -111,19 +111,19 @@ class Question:
         }
 
     @classmethod
-    def of(cls, found: dict[str, Any]) -> Question:
+    def of(cls, record: dict[str, Any]) -> Question:
         """The question that `as_dict` wrote."""
         names = ("id", "question", "answer", "kind", "hops", "program", "sparql", "cypher", "parameters", "llm_query")
-        pattern = found.get("pattern")
+        pattern = record.get("pattern")
         return cls(
-            **{name: found[name] for name in names},
-            categories=tuple(found["categories"]),
-            choices=tuple(found["choices"]),
+            **{name: record[name] for name in names},
+            categories=tuple(record["categories"]),
+            choices=tuple(record["choices"]),
             pattern=None if pattern is None else tuple((s, p, o) for s, p, o in pattern),
-            entities=tuple(found["entities"]),
-            canonical=found.get("canonical"),
-            fewer=found.get("fewer"),
-            answer_type=found.get("answer_type", ""),
+            entities=tuple(record["entities"]),
+            canonical=record.get("canonical"),
+            fewer=record.get("fewer"),
+            answer_type=record.get("answer_type", ""),
         )
 
 

@@ -212,12 +212,12 @@ class TableAsker:
         if name is None or not numeric:
             return None
         column = self.pick.choice(numeric)
-        way = self.pick.choice(("max", "min"))
-        most = superlative(column.name, largest=way == "max")
+        extreme = self.pick.choice(("max", "min"))
+        most = superlative(column.name, largest=extreme == "max")
         condition = self._filter(table, name) if self.pick.random() < 0.6 else None
-        lines, result, said = [], len(table.rows), ""
+        lines, result, phrase = [], len(table.rows), ""
         if condition is not None:
-            lines, said = [condition[0]], f" among {condition[1]}"
+            lines, phrase = [condition[0]], f" among {condition[1]}"
             result = self._found(lines)
             if result == len(table.rows):
                 return None
@@ -225,14 +225,14 @@ class TableAsker:
         lines = [
             *lines,
             f"get_information(relation={quoted(column.name)}{among})",
-            f"{way}(set='output_of_query{len(lines) + 1}')",
+            f"{extreme}(set='output_of_query{len(lines) + 1}')",
             f"get_information(relation={quoted(name.name)}, head_entity='output_of_query{len(lines) + 2}')",
         ]
         having = sum(bool(self._cells(row, column)) for row in self._some(table.rows, 100))
         if having < 3 or result < 3:
             return None
         question = (
-            f"In {self._called(table)}, which {self._noun(name)} has the {most} {attribute(column.name, Quantity(0))[0]}{said}?"
+            f"In {self._called(table)}, which {self._noun(name)} has the {most} {attribute(column.name, Quantity(0))[0]}{phrase}?"
         )
         entities = () if condition is None else (condition[2],)
         return Asked(query_of(lines), question, self._wrong(table, name), 2 + len(entities), 1, result, entities)
@@ -243,13 +243,13 @@ class TableAsker:
         column = self.pick.choice(table.numeric)
         joined = self._joined(table)
         if joined is not None and self.pick.random() < 0.6:
-            lines, said, result, without, entities = joined
+            lines, phrase, result, without, entities = joined
             hops = 3
         else:
             condition = self._filter(table, column)
             if condition is None:
                 return None
-            lines, said, entities, hops = [condition[0]], condition[1], (condition[2],), 2
+            lines, phrase, entities, hops = [condition[0]], condition[1], (condition[2],), 2
             result, without = self._found(lines), len(table.rows)
         if not 2 <= result < without:
             return None
@@ -257,7 +257,7 @@ class TableAsker:
             f"get_information(relation={quoted(column.name)}, head_entity='output_of_query{len(lines)}')",
             f"sum(set='output_of_query{len(lines) + 1}')",
         ]
-        question = f"In {self._called(table)}, what is the total {attribute(column.name, Quantity(0))[0]} of {said}?"
+        question = f"In {self._called(table)}, what is the total {attribute(column.name, Quantity(0))[0]} of {phrase}?"
         return Asked(query_of(lines), question, self._sums(table, column, result), hops, result, without, entities)
 
     def _joined(self, table: Table) -> tuple[list[str], str, int, int, tuple[str, ...]] | None:
@@ -283,14 +283,14 @@ class TableAsker:
             f"get_information(relation={quoted(by.name)}, tail_entity={quoted(texts[0])}{self._scope(others[0], by.name)})",
             f"get_information(relation={quoted(relation)}, tail_entity='output_of_query1'{self._scope(table, relation)})",
         ]
-        said = f"the rows whose {forms.column(relation)} has the {self._noun(by)} “{texts[0]}”"
-        return lines, said, self._found(lines), len(table.rows), (texts[0],)
+        phrase = f"the rows whose {forms.column(relation)} has the {self._noun(by)} “{texts[0]}”"
+        return lines, phrase, self._found(lines), len(table.rows), (texts[0],)
 
-    def _sums(self, table: Table, column: Column, found: int) -> list[str]:
+    def _sums(self, table: Table, column: Column, count: int) -> list[str]:
         """Sums of as many other rows."""
         sums = []
         for _ in range(12):
-            cells = [cell for row in self._some(table.rows, found)[:200] for cell in self._cells(row, column)]
+            cells = [cell for row in self._some(table.rows, count)[:200] for cell in self._cells(row, column)]
             numbers = [cell for cell in cells if isinstance(cell, Quantity)]
             if numbers:
                 total = sum((float(number.number) for number in numbers), 0.0)
@@ -329,11 +329,11 @@ class TableAsker:
 def _row_words(given: str, value: Cell, asked: str, wanted: Cell) -> str:
     """ "What is the year of the row whose title is X", "when was the row that was lost in 1986 found"."""
     name, verb = attribute(given, value)
-    said, event = f"whose {name} {verb} {plain(given, value)}", forms.event(given)
+    phrase, event = f"whose {name} {verb} {plain(given, value)}", forms.event(given)
     if event is not None and isinstance(value, Time):
-        said = f"that {event.said} {when('=', value)}"
+        phrase = f"that {event.said} {when('=', value)}"
     event = forms.event(asked)
     if event is not None and isinstance(wanted, Time):
-        return f"when {event.asked(f'the row {said}')}"
+        return f"when {event.asked(f'the row {phrase}')}"
     noun, asks = attribute(asked, wanted)
-    return f"what {asks} the {noun} of the row {said}"
+    return f"what {asks} the {noun} of the row {phrase}"

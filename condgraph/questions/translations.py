@@ -146,8 +146,8 @@ def _described(described: Description, lines: _Lines) -> str:
     return f"'{parts[0]}'"
 
 
-def _qualified(one: Restriction) -> str:
-    return f", key={quoted(one.key)}, value{one.op}{_literal(one.value)}"
+def _qualified(restriction: Restriction) -> str:
+    return f", key={quoted(restriction.key)}, value{restriction.op}{_literal(restriction.value)}"
 
 
 def _literal(value: Cell) -> str:

@@ -115,7 +115,7 @@ _ASKED: Final = {
 }
 
 
-def restriction(one: Restriction) -> str:
+def restriction(given: Restriction) -> str:
     """A qualifier as a condition after a clause.
 
     >>> restriction(Restriction("point in time", "=", Time.year(2003)))
@@ -123,26 +123,26 @@ def restriction(one: Restriction) -> str:
     >>> restriction(Restriction("approved by", "=", "Senate")), restriction(Restriction("character role", "=", "Darth Vader"))
     ('(approved by Senate)', '(with Darth Vader as the character role)')
     """
-    key = forms.words_of(one.key).casefold()
-    if isinstance(one.value, Time):
+    key = forms.words_of(given.key).casefold()
+    if isinstance(given.value, Time):
         if key in ("point in time", "time", "date", "year"):
-            return when(one.op, one.value)
+            return when(given.op, given.value)
         if key == "start time":
-            return f"from {moment(one.value)} on" if one.op == "=" else f"from {when(one.op, one.value)} on"
+            return f"from {moment(given.value)} on" if given.op == "=" else f"from {when(given.op, given.value)} on"
         if key == "end time":
-            return f"until {moment(one.value)}" if one.op == "=" else f"until {when(one.op, one.value)}"
-    if one.op != "=":
-        return f"(the {key} is {compared(one.op, one.value)})"
+            return f"until {moment(given.value)}" if given.op == "=" else f"until {when(given.op, given.value)}"
+    if given.op != "=":
+        return f"(the {key} is {compared(given.op, given.value)})"
     first, last = (*key.split(), "")[0], key.rpartition(" ")[2]
     if key == "month of the year":
-        return f"(in {cell(one.value)})"
+        return f"(in {cell(given.value)})"
     if key == "month number":
-        return f"(in month {cell(one.value)})"
+        return f"(in month {cell(given.value)})"
     if first in ("for", "of", "with", "by"):
-        return f"({first} {cell(one.value)})"
+        return f"({first} {cell(given.value)})"
     if (first in ("located",) and " " in key) or last in PREPOSITIONS or _ing(key):
-        return f"({'located in' if first == 'located' else key} {cell(one.value)})"
-    return f"(with {cell(one.value)} as the {key})"
+        return f"({'located in' if first == 'located' else key} {cell(given.value)})"
+    return f"(with {cell(given.value)} as the {key})"
 
 
 def restrictions(those: tuple[Restriction, ...]) -> str:
@@ -240,8 +240,8 @@ class Words:
         head = None if many else self._head(described)
         if head is not None:
             return head
-        said = self.clauses(described, many=many)
-        return f"the {self.noun(described, many=many)}{' ' if said else ''}{said}"
+        clauses = self.clauses(described, many=many)
+        return f"the {self.noun(described, many=many)}{' ' if clauses else ''}{clauses}"
 
     def _head(self, described: Description) -> str | None:
         """ "The capital of X", instead of "the capital that is the capital of X"; None for others."""

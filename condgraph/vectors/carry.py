@@ -21,7 +21,7 @@ def carry_over(before: Snapshot | None, now: Snapshot) -> Snapshot:
     Then only what is new is encoded.
     """
     if before is not None:
-        found = before.schema.kept.get(KEPT, before.schema.kept.get(BEFORE))
-        if found is not None:
-            now.schema.kept[BEFORE] = found
+        vectors = before.schema.kept.get(KEPT, before.schema.kept.get(BEFORE))
+        if vectors is not None:
+            now.schema.kept[BEFORE] = vectors
     return now

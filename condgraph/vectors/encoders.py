@@ -181,16 +181,16 @@ def _grams(folded: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.uint64]
     ends = np.flatnonzero(breaks)
     room = ends[np.minimum(owner + 1, len(ends) - 1)] - np.arange(len(codes))
     found_rows: list[NDArray[np.int64]] = []
-    found: list[NDArray[np.uint64]] = []
+    grams: list[NDArray[np.uint64]] = []
     for size in _SIZES:
         begins = np.flatnonzero((room >= size) & ~breaks)
         code = np.full(len(begins), size, np.uint64)
         for offset in range(size):
             code = _mix(code ^ codes[begins + offset].astype(np.uint64) * _MIX[0])
         found_rows.append(owner[begins])
-        found.append(code)
+        grams.append(code)
     # One word a pair, so that a plain sort finds the distinct ones: 20 bits of row, 44 of hash.
-    pairs = np.concatenate(found_rows).astype(np.uint64) << _HASH_BITS | np.concatenate(found) >> np.uint64(64 - 44)
+    pairs = np.concatenate(found_rows).astype(np.uint64) << _HASH_BITS | np.concatenate(grams) >> np.uint64(64 - 44)
     pairs.sort()
     pairs = pairs[np.concatenate(([True], pairs[1:] != pairs[:-1]))] if len(pairs) else pairs
     return (pairs >> _HASH_BITS).astype(np.int64), pairs & _HASH_MASK
@@ -212,9 +212,9 @@ def _add_up(
     place //= 2
     begins = np.flatnonzero(np.concatenate(([True], place[1:] != place[:-1])))
     total = np.add.reduceat(sign, begins)
-    kept = total != 0
-    place = place[begins][kept]
-    return place // dimension, (place % dimension).astype(np.int32), total[kept]
+    nonzero = total != 0
+    place = place[begins][nonzero]
+    return place // dimension, (place % dimension).astype(np.int32), total[nonzero]
 
 
 def _mix(code: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -524,8 +524,8 @@ class SentenceEncoder:
     def _encode(self, texts: list[str]) -> FloatMatrix:
         # Tokenisers are not made for several threads at once.
         with self._lock:
-            found = self._model.encode(texts, batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True)
-        return np.asarray(found, np.float32)
+            matrix = self._model.encode(texts, batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True)
+        return np.asarray(matrix, np.float32)
 
 
 def _offline() -> bool:

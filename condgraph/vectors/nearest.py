@@ -105,8 +105,8 @@ class DenseVectors:
             self._squares = np.concatenate(
                 [np.einsum("ij,ij->i", part, part) for part in watched(self._blocks(), 1)] or [np.empty(0, np.float32)]
             ).astype(np.float32)
-        found = np.concatenate([part @ query for part in watched(self._blocks(), 1)] or [np.empty(0, np.float32)])
-        squared = self._squares - 2 * found + np.float32(query @ query)
+        products = np.concatenate([part @ query for part in watched(self._blocks(), 1)] or [np.empty(0, np.float32)])
+        squared = self._squares - 2 * products + np.float32(query @ query)
         # A sum of d products of unit vectors is off by at most d * 2**-24 in any order, and so are
         # the two squares.
         return squared, 4 * (self.dimension + 4) * 2.0**-24 * max(1.0, float(np.abs(squared).max(initial=0.0)))
@@ -157,17 +157,17 @@ class SparseVectors:
             parts = np.concatenate([self._values[hit] * value for hit, value in zip(hits, values.tolist(), strict=True)])
             products = np.bincount(members, weights=parts, minlength=self._count).astype(np.float64, copy=False)
         square = float(np.bincount(np.zeros(len(columns), np.intp), weights=np.square(values), minlength=1)[0])
-        found = millionths(self._squares + square - 2 * products)
-        return found if positions is None else found[positions]
+        distances = millionths(self._squares + square - 2 * products)
+        return distances if positions is None else distances[positions]
 
     def nearest(self, query: Query, k: int) -> tuple[Positions, Distances]:
         """The k nearest, exactly."""
-        found = self.distances(query)
-        if 0 < k < len(found):
-            positions = np.flatnonzero(found <= np.partition(found, k - 1)[k - 1])
+        distances = self.distances(query)
+        if 0 < k < len(distances):
+            positions = np.flatnonzero(distances <= np.partition(distances, k - 1)[k - 1])
         else:
-            positions = np.arange(len(found))
-        return ranked(positions, found[positions], k)
+            positions = np.arange(len(distances))
+        return ranked(positions, distances[positions], k)
 
 
 def ranked(positions: Positions, distances: Distances, k: int) -> tuple[Positions, Distances]:
@@ -251,8 +251,8 @@ class Approximate:
             options = faiss.SearchParametersHNSW(efSearch=max(_EFFORT, wanted))
         else:
             options = faiss.SearchParametersIVF(nprobe=min(self._index.nlist, 64))
-        _, found = self._index.search(np.ascontiguousarray(query[None]), wanted, params=options)
-        positions = np.unique(found[0][found[0] >= 0]).astype(np.int64)
+        _, neighbours = self._index.search(np.ascontiguousarray(query[None]), wanted, params=options)
+        positions = np.unique(neighbours[0][neighbours[0] >= 0]).astype(np.int64)
         return ranked(positions, exact.distances(query, positions), k)
 
 

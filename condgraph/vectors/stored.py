@@ -127,10 +127,10 @@ class GraphVectors:
         """The vectors of texts, new ones encoded together."""
         fresh = [text for text in dict.fromkeys(texts) if text not in self._queries]
         if fresh:
-            found = encode(self.encoder, fresh)
+            vectors = encode(self.encoder, fresh)
             if len(self._queries) + len(fresh) > _KEPT:
                 self._queries = {text: self._queries[text] for text in texts if text in self._queries}
-            self._queries.update(zip(fresh, found, strict=True))
+            self._queries.update(zip(fresh, vectors, strict=True))
         return [self._queries[text] for text in texts]
 
     def vector(self, text: str) -> Query:
@@ -222,9 +222,9 @@ def parts_in(place: Path, about: About) -> Iterator[tuple[Path, tuple[Keys, Floa
     encoded again.
     """
     for part in place.glob("part-*.npz"):
-        found = read_part(part, about)
-        if found is not None:
-            yield part, found
+        vectors = read_part(part, about)
+        if vectors is not None:
+            yield part, vectors
 
 
 def read_part(path: Path, about: About) -> tuple[Keys, FloatMatrix] | None:
@@ -368,10 +368,10 @@ def make_vectors(
         arrays = {"keys": keys.ravel(), "matrix": matrix.ravel()}
         both = DenseVectors(matrix[: len(nodes)]), DenseVectors(matrix[len(nodes) :])
     index = Approximate.of(both[0]) if approximate and isinstance(both[0], DenseVectors) else None
-    found = GraphVectors(snapshot, about, *both, encoder=encoder, approximate=index)
+    vectors = GraphVectors(snapshot, about, *both, encoder=encoder, approximate=index)
     if place is not None:
         _write(place, snapshot, about, arrays, index)
-    snapshot.schema.kept[KEPT] = found
+    snapshot.schema.kept[KEPT] = vectors
     report = IndexReport(
         about.id,
         about.dimension,
@@ -381,7 +381,7 @@ def make_vectors(
         None if index is None else index.name,
         time.perf_counter() - begin,
     )
-    return found, report
+    return vectors, report
 
 
 def vectors_of(snapshot: Snapshot, encoder: Encoder | str | None = None) -> GraphVectors:
@@ -391,17 +391,17 @@ def vectors_of(snapshot: Snapshot, encoder: Encoder | str | None = None) -> Grap
     An index of an earlier generation is brought up to date first. Raises `EncoderMismatchError` if
     `encoder` is not the one of the index; the lexical encoder is always allowed.
     """
-    kept = _open(snapshot)
+    vectors = _open(snapshot)
     asked = None if encoder is None else encoder_of(encoder)
-    if kept is not None and (asked is None or not isinstance(asked, LexicalEncoder)):
+    if vectors is not None and (asked is None or not isinstance(asked, LexicalEncoder)):
         if asked is not None:
-            kept.use(asked)
-        return kept
+            vectors.use(asked)
+        return vectors
     if asked is not None and not isinstance(asked, LexicalEncoder):
         return make_vectors(snapshot, asked)[0]
     lexical = asked or LexicalEncoder(DIMENSION)
-    if kept is not None and (kept.about.id, kept.about.dimension) == (lexical.id, lexical.dimension):
-        return kept
+    if vectors is not None and (vectors.about.id, vectors.about.dimension) == (lexical.id, lexical.dimension):
+        return vectors
     name = f"vectors {lexical.id} {lexical.dimension}"
 
     def make() -> GraphVectors:
@@ -420,9 +420,9 @@ def _nodes(snapshot: Snapshot) -> list[str]:
 
 def index_of(snapshot: Snapshot) -> About | None:
     """Whose vectors the graph's index has; None where there is no index."""
-    found = snapshot.schema.kept.get(KEPT)
-    if isinstance(found, GraphVectors):
-        return found.about
+    vectors = snapshot.schema.kept.get(KEPT)
+    if isinstance(vectors, GraphVectors):
+        return vectors.about
     place = place_of(snapshot)
     manifest = None if place is None else _manifest(place)
     return None if manifest is None else _about(manifest)
@@ -464,8 +464,8 @@ def _open(snapshot: Snapshot) -> GraphVectors | None:
         both = DenseVectors(matrix[:nodes]), DenseVectors(matrix[nodes:])
     index = None
     if manifest["faiss"]:
-        kept = manifest["faiss"]
-        index = Approximate.read(place / kept["file"], kept["name"], nodes, about.dimension, kept.get("crc"))
+        stored = manifest["faiss"]
+        index = Approximate.read(place / stored["file"], stored["name"], nodes, about.dimension, stored.get("crc"))
     result = snapshot.schema.kept[KEPT] = GraphVectors(snapshot, about, *both, approximate=index)
     return result
 
@@ -515,8 +515,8 @@ def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, FloatMatrix]]:
     in memory.
     """
     result: list[tuple[Keys, FloatMatrix]] = []
-    kept, place = snapshot.schema.kept, place_of(snapshot)
-    before = kept.get(KEPT, kept.get(BEFORE))
+    cache, place = snapshot.schema.kept, place_of(snapshot)
+    before = cache.get(KEPT, cache.get(BEFORE))
     if (
         place is None
         and isinstance(before, GraphVectors)
@@ -601,8 +601,8 @@ class VectorCache:
     def index(self) -> About | None:
         """Whose vectors patterns go by; None where no index was made here."""
         with suppress(OSError, ValueError, KeyError, TypeError):
-            found = json.loads((self.folder / "index.json").read_text("utf-8"))
-            return About(str(found["id"]), int(found["dimension"]), str(found["spec"]))
+            index = json.loads((self.folder / "index.json").read_text("utf-8"))
+            return About(str(index["id"]), int(index["dimension"]), str(index["spec"]))
         return None
 
     def choose(self, encoder: Encoder) -> None:

@@ -334,10 +334,10 @@ def _trie(sequences: Sequence[Ids], behind: Sequence[str], write: Callable[[Ids]
     return result[0]
 
 
-def _shared(one: Sequence[object], two: Sequence[object]) -> int:
+def _shared(first: Sequence[object], second: Sequence[object]) -> int:
     """How many things two sequences begin with alike."""
     result = 0
-    for mine, other in zip(one, two, strict=False):
+    for mine, other in zip(first, second, strict=False):
         if mine != other:
             break
         result += 1

@@ -118,8 +118,8 @@ class LlamaCpp:
 
         def scorer(ids: Sequence[int], start: int, allowed: Sequence[int]) -> tuple[Sequence[float], Sequence[float]]:
             self.forced += len(ids) - start
-            told = self._one_token([*before, *ids], allowed)
-            return (), [told.get(item, -700.0) for item in allowed]
+            logs = self._one_token([*before, *ids], allowed)
+            return (), [logs.get(item, -700.0) for item in allowed]
 
         return best_triples(chain, scorer, n, "masked")
 
@@ -129,9 +129,9 @@ class LlamaCpp:
         self._model = str(result.get("model", "")).rsplit("/", 1)[-1] or self._model
         return result
 
-    def _by_grammar(self, prompt: Prompt, chain: Chain, found: Parts) -> list[Proposal]:
+    def _by_grammar(self, prompt: Prompt, chain: Chain, grammar: Parts) -> list[Proposal]:
         body = {
-            "prompt": prompt.text, "grammar": gbnf_of_parts(found), "n_predict": found.longest + 1,
+            "prompt": prompt.text, "grammar": gbnf_of_parts(grammar), "n_predict": grammar.longest + 1,
             "temperature": 0.0, "return_tokens": True, "n_probs": 1, "samplers": ["temperature"],
         }  # fmt: skip
         answered = self._post(body)

@@ -85,13 +85,13 @@ class Vllm:
 
     def _held(self, body: Mapping[str, Any], expression: str, follows: Callable[[str], bool]) -> list[Mapping[str, Any]]:
         """The choices of a request under an expression; raises `ModelError` where they do not follow it."""
-        for way in self._ways:
+        for option in self._ways:
             choices: list[Mapping[str, Any]] = list(
-                self._server.post("/completions", {**body, **way(expression)}).get("choices") or ()
+                self._server.post("/completions", {**body, **option(expression)}).get("choices") or ()
             )
             if all(follows(str(choice.get("text", ""))) for choice in choices):
                 if choices:
-                    self._ways = (way,)
+                    self._ways = (option,)
                 return choices
         raise ModelError(
             "the server wrote what its expression does not allow", hint="it may take neither structured_outputs nor guided_regex"
