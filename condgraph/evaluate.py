@@ -18,7 +18,7 @@ from random import Random
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, overload
 
-from condgraph.ask.prompt import Known, Mention, known_of, masked, mentions_in
+from condgraph.ask.prompt import Mention, known_of, masked, mentions_in
 from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import CondgraphError, InterruptedQueryError, LoadError, OptionError, nearest, shortened
 
@@ -558,7 +558,7 @@ class Control:
         mentions = mentions_in(question, known)
         for similar in self._graph.demos.similar(masked(question, mentions), _LOOKED_AT, without=" ".join(question.split())):
             demo = similar.demo
-            program = swapped(demo.program, demo.question, _things(demo.question, known), question, mentions)
+            program = swapped(demo.program, demo.question, mentions_in(demo.question, known), question, mentions)
             if program is None:
                 continue
             where = source if source is not None else demo.source
@@ -570,10 +570,6 @@ class Control:
             except CondgraphError:
                 return None, program
         return None, ""
-
-
-def _things(question: str, known: Known) -> list[Mention]:
-    return mentions_in(question, known)
 
 
 def swapped(program: str, old: str, old_things: Sequence[Mention], new: str, new_things: Sequence[Mention]) -> str | None:
@@ -594,18 +590,15 @@ def swapped(program: str, old: str, old_things: Sequence[Mention], new: str, new
     if not swaps:
         # The two ask the same of nothing in particular.
         return program
-    named = 0
 
     def swap(match: re.Match[str]) -> str:
-        nonlocal named
-        named += 1
         name = swaps[match[0].casefold()]
         quote = program[match.start() - 1 : match.start()]
         return name.replace("\\", "\\\\").replace(quote, "\\" + quote) if quote in ("'", '"') else name
 
     texts = sorted(swaps, key=len, reverse=True)
-    result = re.sub(rf"(?<!\w)(?:{'|'.join(map(re.escape, texts))})(?!\w)", swap, program, flags=re.IGNORECASE)
-    return result if named else None
+    result, count = re.subn(rf"(?<!\w)(?:{'|'.join(map(re.escape, texts))})(?!\w)", swap, program, flags=re.IGNORECASE)
+    return result if count else None
 
 
 def _outside(question: str, mentions: Sequence[Mention]) -> list[str]:

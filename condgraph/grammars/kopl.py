@@ -43,9 +43,8 @@ DEPTH: Final = 2
 STEPS: Final = 6
 #: Characters of the longest text that is a value.
 LONGEST_TEXT: Final = 200
-#: Which type of value a function with this ending reads.
-TYPES: Final[Mapping[str, str]] = {"Str": "text", "Num": "quantity", "Year": "time", "Date": "time"}
-LITERALS: Final = {"text": "text", "quantity": "number", "time": "moment"}
+#: The type of value that a function with this ending compares, and the rule of its literals.
+_COMPARED: Final = {"Str": ("text", "text"), "Num": ("quantity", "number"), "Year": ("time", "year"), "Date": ("time", "date")}
 
 
 def quoted(text: str) -> str:
@@ -157,13 +156,16 @@ def _some(calls: Mapping[str, Part], *functions: str) -> list[Part]:
     return [calls[function] for function in functions if function in calls]
 
 
+def _compared(function: str) -> tuple[str, str]:
+    return next((types for ending, types in _COMPARED.items() if function.endswith(ending)), ("", ""))
+
+
 def _call(function: str, rules: Mapping[str, Part], of: str = "") -> Part | None:
     """A call of a function with all that its texts can be; None where a name for one is missing. The rules
     of attributes have `of` behind their names.
     """
     texts = FUNCTIONS[function].texts
-    kind = next((kind for ending, kind in TYPES.items() if function.endswith(ending)), "")
-    literal = function[-4:].lower() if function.endswith(("Year", "Date")) else LITERALS.get(kind, "")
+    kind, literal = _compared(function)
     parts: list[Part | str] = [f"{function}("]
     for number, role in enumerate(texts):
         parts += [", "] if number else []
@@ -202,15 +204,13 @@ def _names(names: Vocabulary) -> dict[str, Part]:
     _add(result, "concept", (*names.concepts, *names.tables))
     _add(result, "relation", names.relations)
     for role, of in (("key", names.keys), ("qkey", names.qualifiers)):
-        _add(result, role, of)
-        for kind in ("text", "quantity", "time"):
-            others = {"entity"} if kind == "text" else set()
-            _add(result, f"{role}-{kind}", [name for name, kinds in of.items() if kinds & ({kind} | others)])
-        # What a value may be is decided by all the types that the key has.
-        pairs: dict[str, list[str]] = {}
-        for name, kinds in of.items():
-            pairs.setdefault(literal_of(kinds), []).append(name)
-        choices = [Seq((trie(map(quoted, those)), Text(", "), Ref(literal))) for literal, those in pairs.items()]
+        choices = []
+        for rule, those in _by_types(role, of).items():
+            name, decided, literal = rule.partition("-of-")
+            if decided:
+                choices.append(Seq((trie(map(quoted, those)), Text(", "), Ref(literal))))
+            else:
+                _add(result, name, those)
         if choices:
             result[f"{role}-value"] = alt(*choices)
     return result
@@ -337,7 +337,9 @@ def schema(names: Vocabulary, *, none: bool = False, has: Mapping[str, Has] | No
 
 
 def _by_types(role: str, keys: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
-    """The names of attributes or qualifiers that each rule lists, by the types of their values."""
+    """The names of attributes or qualifiers that each rule lists, by the types of their values: under
+    `-of-` those whose types, all of them, decide what a value may be.
+    """
     result = {role: list(keys)}
     for kind in ("text", "quantity", "time"):
         others = {"entity"} if kind == "text" else set()
@@ -407,10 +409,7 @@ class _Schema:
         """What the texts of a function can be, where each of these rules lists names; nothing where one that
         is needed lists none.
         """
-        kind = next((kind for ending, kind in TYPES.items() if function.endswith(ending)), "")
-        literal = (
-            function[-4:].lower() if function.endswith(("Year", "Date")) else {"text": "text", "quantity": "number"}.get(kind, "")
-        )
+        kind, literal = _compared(function)
         deciding = {"QueryAttrQualifier": "key", "QueryAttrUnderCondition": "qkey"}.get(function)
         choices = [(literal, {role: f"{role}-{kind}" if kind and role in ("key", "qkey") else role for role in ("key", "qkey")})]
         if deciding is not None:

@@ -262,8 +262,9 @@ class Distribution:
         result += [("category", name, self.categories[name] / total) for name in CATEGORIES if self.categories[name]]
         result += [("choices", "ten of ten", self.ten_choices / total), ("answers", "different", len(self._different) / total)]
         result.append(("mean", "words of a question", self.words / total))
-        result += [("mean", f"{what} of a program", _mean(counts)) for what, counts in (("steps", self.steps),) if counts]
-        result += [("mean", "words of its SPARQL", _mean(self.sparql))] if self.sparql else []
+        for name, counts in (("steps of a program", self.steps), ("words of its SPARQL", self.sparql)):
+            if counts:
+                result.append(("mean", name, _mean(counts)))
         return result
 
     def __str__(self) -> str:
