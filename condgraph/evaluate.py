@@ -432,7 +432,7 @@ class AskReport:
 
     @property
     def control(self) -> Scores:
-        """The control's: the nearest demonstration, things swapped, no model."""
+        """The control's: the nearest demonstration with its entities swapped, without a model."""
         return Scores.of([row.control_right for row in self.rows], sum(bool(row.control) for row in self.rows))
 
     @property
@@ -467,7 +467,7 @@ class AskReport:
         }
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Columns and rows of texts: a measure a row, the papers' figures beside; a cell that nobody
+        """Columns and rows of texts: a measure a row, with the papers' figures; a cell that nobody
         measured is empty.
         """
         papers = PAPERS.get(self.dataset, {})
@@ -487,7 +487,7 @@ class AskReport:
         return columns, rows
 
     def notes(self) -> list[str]:
-        """What stands under the table: how questions ended, what it cost, what was left out."""
+        """The notes below the table: how questions ended, the cost, and what was left out."""
         calls, prompts, completions, seconds = self._costs()
         tokens = "unknown" if prompts is None else f"{prompts:,} of prompts, {completions or 0:,} of completions"
         times = sorted(row.seconds for row in self.rows) or [0.0]

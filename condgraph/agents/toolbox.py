@@ -112,7 +112,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Subgraph:
-    """A subgraph that is near to a pattern: how far, what the unknowns stand for, and its triples."""
+    """A subgraph similar to a pattern: its distance, the values of the unknowns, and its triples."""
 
     distance: float
     nodes: dict[str, str]

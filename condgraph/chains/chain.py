@@ -34,7 +34,7 @@ _TOGETHER: Final = 8192
 
 
 class Run(Protocol):
-    """Sorted sequences, none of which begins another one, each with what it stands for."""
+    """Sorted sequences, none of which begins another one, each with its payload."""
 
     def __len__(self) -> int: ...
 
@@ -237,7 +237,7 @@ class Names:
 
 
 def _alike(sequences: Sequence[Ids]) -> list[int]:
-    """The places of sequences that stand there more than once."""
+    """The positions of sequences that occur more than once."""
     seen: dict[Ids, int] = {}
     result: dict[int, None] = {}
     for at, item in enumerate(sequences):
@@ -424,7 +424,7 @@ def _relation(chain: Chain, kind: int) -> Ids:
 
 def _made(chain: Chain, heads: Lexicon, tails: Lexicon, triples: Numbers, written: dict[int, Ids]) -> Parts:
     """The heads of triples (subjects, relations and objects: int64, 3 by triples) with what follows
-    each; a triple that is said twice is one.
+    each; a repeated triple counts once.
     """
     result = Parts()
     if not triples.shape[1]:
@@ -450,7 +450,7 @@ def _made(chain: Chain, heads: Lexicon, tails: Lexicon, triples: Numbers, writte
 
 
 def _at(chain: Chain, heads: Lexicon, head: int) -> Chain | None:
-    """The chain behind a head; None of one that cannot be written."""
+    """The chain after a head; None for a head that cannot be written."""
     if heads.rank[head] < 0:
         return None
     result = chain.copy()
@@ -660,7 +660,7 @@ class Chain:
         runs = [shared.leading(item) for item in walk.visited]
         if spent:
             runs = [self._without(run, item, spent) for run, item in zip(runs, walk.visited, strict=True)]
-        # An entity itself is told from a statement by its sign.
+        # The sign distinguishes an entity from a statement.
         entities = np.array(own, np.int64)
         return [*runs, shared.heads(entities, -1 - entities)]
 

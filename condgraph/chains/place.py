@@ -48,7 +48,7 @@ class Place(Protocol):
         """An entity as it is written."""
 
     def reach(self, numbers: Iterable[int]) -> None:
-        """Read what stands around entities, together."""
+        """Read the statements around entities, together."""
 
     def outgoing(self, number: int) -> Numbers:
         """The statements of an entity, sorted."""
@@ -69,7 +69,7 @@ class Place(Protocol):
         """The object of each statement that is written as the entity that it is; -1 for others."""
 
     def tail(self, statement: int) -> str:
-        """What is written behind the second arrow: the object, and the qualifiers."""
+        """The text after the second arrow: the object, and the qualifiers."""
 
     def ends(self, statement: int) -> tuple[int, int]:
         """Subject and object; -1 for a value."""
@@ -203,8 +203,7 @@ class LocalPlace:
 
 
 # -- on servers --------------------------------------------------------------------------------------
-# Statements around an entity of a graph on a server: one query brings what stands around the
-# entities that a triple reached (`chains.place.Place`).
+# One query fetches the statements around the entities that a triple reached.
 
 
 #: The most statements read around one entity, in each direction.
@@ -224,8 +223,8 @@ class AroundStore(Protocol):
 
 
 class StorePlace:
-    """A graph on a server. What stands around entities comes by one query when a chain reaches
-    them, and is kept; entities and statements are numbered as they come.
+    """A graph on a server. One query fetches the statements around entities when a chain reaches
+    them; they are cached. Entities and statements are numbered as they come.
     """
 
     def __init__(self, store: AroundStore, *, values: bool = True, qualifiers: bool = True, most: int = MOST_FETCHED) -> None:
@@ -246,7 +245,7 @@ class StorePlace:
         self._around: dict[int, tuple[Numbers, Numbers]] = {}
 
     def find(self, name: str, *, by_id: bool = False) -> list[int]:
-        """The entities of this name, else of this id, with all that stands around them; raises
+        """The entities of this name, else of this id, with the statements around them; raises
         `UnknownNameError`.
         """
         fetched = self._fetch((name,), () if by_id else (name,))
@@ -275,7 +274,7 @@ class StorePlace:
         return entity_text(entity.name, entity.id, not self._shared.get(entity.id, True))
 
     def reach(self, numbers: Iterable[int]) -> None:
-        """Fetch what stands around entities, by one query for all that are not known."""
+        """Fetch the statements around entities, by one query for all that are not cached."""
         fresh = [self._entities[number].id for number in numbers if number not in self._around]
         if fresh:
             self._fetch(fresh, ())

@@ -22,7 +22,7 @@ from condgraph.engine.values import Value, text_of
 from condgraph.vectors.encoders import Encoder, LexicalEncoder, encode
 
 # -- entities of a question --------------------------------------------------------------------------
-# The entities that a question names, where nobody says which they are.
+# The entities that a question names, if none are given.
 
 
 #: The longest name that is looked for, in words, and the longest question, in characters.
@@ -30,7 +30,7 @@ MOST_WORDS: Final = 9
 MOST_SIGNS: Final = 2_000
 _BRACKETED: Final = re.compile(r"\[([^\[\]]{1,200})\]")
 _WORD: Final = re.compile(r"\S+")
-#: Words that are names of things only by accident, where they stand alone.
+#: Words that alone are names only by accident.
 _COMMON: Final = frozenset(
     re.findall(
         r"\w+",
@@ -61,7 +61,7 @@ def mentions(place: Place, question: str) -> list[Entity]:
 
 
 def _pieces(question: str) -> Iterator[tuple[str, int, int]]:
-    """Runs of words, longest first, as they stand and without what sentences put around them."""
+    """Runs of words, longest first, as written and without the punctuation around them."""
     words = [(match.start(), match.end()) for match in _WORD.finditer(question)]
     for size in range(min(MOST_WORDS, len(words)), 0, -1):
         for at in range(len(words) - size + 1):
@@ -98,7 +98,7 @@ class Reasoned:
 
     `value` is an entity or value of the chain, which the model chose; None where it chose none.
     `backend` says how the model was kept to the graph, `score` and `combined` what the scores of
-    `chains` are. `said` is free text of the model: it stands for nothing in the graph.
+    `chains` are. `said` is free text of the model, which the graph does not support.
     """
 
     question: str
@@ -180,7 +180,7 @@ def _text(value: Entity | Value) -> str:
 
 
 # -- prompts ---------------------------------------------------------------------------------------
-# What a model is told before it writes a chain: instruction, three examples with their contexts, the
+# The prompt before a model writes a chain: instruction, three examples with their contexts, the
 # context of the question (DoG, Table 6, in words of our own).
 
 
@@ -218,7 +218,7 @@ _EXAMPLES: Final = (
         "Leeds",
     ),
 )  # fmt: skip
-#: What stands before the answer.
+#: The words before the answer.
 THEREFORE: Final = "Therefore, the answer is"
 
 
@@ -246,7 +246,7 @@ def _asked(context: Sequence[str], question: str) -> str:
 
 #: Triples that are compared with a question.
 MOST_COMPARED: Final = 5_000
-#: How many triples a prompt shows where nobody says (the paper's number).
+#: The default for the triples of a prompt (the paper's number).
 SHOWN: Final = 120
 
 
@@ -359,7 +359,7 @@ def part_of(place: Place, statements: Iterable[int]) -> Place:
 
 Combined = Literal["sum", "mean"]
 Visibility = Literal["full", "local", "none"]
-#: Tokens of free text behind a triple.
+#: Tokens of free text after a triple.
 WORDS: Final = 48
 #: Tokens of an answer that nothing keeps to the graph.
 LONGEST: Final = 300

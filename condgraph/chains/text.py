@@ -130,7 +130,7 @@ def triples_in(text: str) -> Iterator[Written]:
 
 
 def _next_open(text: str, at: int, end: int) -> int:
-    """Where the next `<` outside quotes stands, at most `end`."""
+    """The position of the next `<` outside quotes, at most `end`."""
     inside = False
     while (match := _SIGN.search(text, at, end)) is not None:
         at, sign = match.end(), match[0]
@@ -182,7 +182,7 @@ def _part(piece: str, at: int, *, key: bool = False) -> tuple[str, int]:
     while (match := stop.search(piece, at)) is not None:
         if match[0] != '"':
             return piece[start : match.start()].strip(" "), match.start()
-        # Quotes stand at the beginning of a part, or behind a sign that says what they are.
+        # Quotes begin a part, or follow a sign that says what they are.
         if piece[fresh : match.start()].strip(" ") in ("", "=") or piece[match.start() - 1] == "#":
             closed = _QUOTED.match(piece, match.start())
             at = fresh = len(piece) if closed is None else closed.end()

@@ -38,14 +38,14 @@ class Tokens(Protocol):
     """A tokenizer. No id of `encode` is one that it adds by itself."""
 
     def encode_many(self, texts: Sequence[str]) -> list[Sequence[int]]:
-        """The token ids of texts, without special ones before or behind."""
+        """The token ids of texts, without special ones before or after."""
 
     def pieces(self) -> Mapping[int, str]:
-        """The text of every id; what cannot be told may be missing."""
+        """The text of every id; what is not known may be missing."""
 
     @property
     def special(self) -> frozenset[int]:
-        """The ids that stand for no text."""
+        """The ids without text."""
 
 
 class FastTokens:
@@ -187,7 +187,7 @@ class Coder:
             self._kept.update(zip(fresh, self.encode_many(fresh), strict=True))
 
     def whole(self, texts: Sequence[str]) -> list[Ids]:
-        """The tokens of whole triples behind a line's end, from the sign that begins them on."""
+        """The tokens of whole triples after a line end, from their first sign on."""
         line = self._raw(["\n"])[0]
         result = self._raw(["\n" + text for text in texts])
         cut = len(line)

@@ -23,7 +23,7 @@ from condgraph.engine.values import Value
 # common.
 
 
-#: Triples in a chain where nobody says.
+#: The default for the most triples of a chain.
 MOST_STEPS = 4
 
 
@@ -137,7 +137,7 @@ class Walk:
 
 
 # -- verification of texts -------------------------------------------------------------------------
-# Any text judged: which triples stand in it, and whether they are a well-formed chain (DoG, section
+# Any text judged: which triples it contains, and whether they are a well-formed chain (DoG, section
 # 2.2).
 #
 # It reads the text and the statements around what was visited; it knows nothing of tokens and tries.
@@ -150,7 +150,7 @@ Why = Literal["", "malformed", "unknown", "absent", "unconnected", "ambiguous", 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One triple of a text: where it stands, and what it is in the graph, or why it is no step of
+    """One triple of a text: its position, and what it is in the graph, or why it is no step of
     the chain.
     """
 
@@ -203,7 +203,7 @@ class Verdict:
 
 def verify(place: Place, text: str, query: Iterable[str | Entity], *, max_steps: int | None = None, repeat: bool = True) -> Verdict:
     """Judge a text. Each triple is a step where it is in the graph and touches an entity of `query`,
-    or of a step before it; what comes behind a wrong one is judged by the steps that are right.
+    or of a step before it; those after a wrong one are judged by the steps that are right.
 
     A triple may leave qualifiers out; those that it has must be the statement's. `max_steps` is the
     most triples; without `repeat` none may come twice. Raises `UnknownNameError` for an entity of
@@ -267,7 +267,7 @@ def _means(text: str, entity: Entity, written: str) -> bool:
 
 
 def _split(tail: str) -> list[str]:
-    """A tail and its qualifiers; brackets stand nowhere else."""
+    """A tail and its qualifiers; brackets occur nowhere else."""
     return [part.rstrip(" ").removesuffix("]") for part in tail.split("[")]
 
 

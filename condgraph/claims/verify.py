@@ -360,7 +360,7 @@ class Judge:
                 yield whole, (reason, *reasons)
 
     def _effort(self, triple: ClaimTriple, binding: Binding) -> int:
-        """Triples with both nodes first, memberships of anybody last."""
+        """Triples with both nodes first, memberships without a known node last."""
         free = (triple.head not in binding) + (triple.tail not in binding)
         return free + (3 if free and self._name(triple) in (None, INSTANCE_OF) else 0)
 

@@ -202,7 +202,7 @@ class Endpoint:
         await self._send(exchange, query, chosen, self.limits.timeout)
 
     async def health(self, exchange: Exchange) -> None:
-        """Whether the server runs; and what it runs, where anybody may know."""
+        """Whether the server runs; and what it runs, if that is public."""
         status = {"status": "ok", **({} if self._discreet else self.backend.status())}
         body = json.dumps(status, ensure_ascii=False).encode()
         await exchange.reply(200, body, {"Content-Type": "application/json", "Cache-Control": "no-store"})

@@ -32,7 +32,7 @@ _POLICY: Final = (b"content-security-policy", b"default-src 'none'; frame-ancest
 _LEVEL, _GZIP, _WORTH = 1, 31, 1_400
 #: Characters of `Accept-Encoding` that are read.
 _MOST_ENCODINGS: Final = 1_000
-#: Bytes of results that are held back, so that an error that comes early has a status.
+#: Bytes of results that are buffered, so that an early error still has a status.
 HOLD: Final = 4 << 20
 
 #: The extension of a request's scope that reports when the client disconnects (`Disconnect`).

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import uvicorn
 
-#: Connections that may wait to be accepted: a burst of them locks out nobody.
+#: Connections that may wait to be accepted, so that a burst refuses none.
 BACKLOG: Final = 2048
 #: Descriptors for files, pipes and worker processes.
 _RESERVE: Final = 256

@@ -38,7 +38,7 @@ from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
 # of a qualifier) takes the names that have values of it.
 
 
-#: Sets within sets, and steps in a row, unless told otherwise.
+#: The defaults for sets within sets, and for steps in a row.
 DEPTH: Final = 2
 STEPS: Final = 6
 #: Characters of the longest text that is a value.
@@ -53,8 +53,8 @@ def quoted(text: str) -> str:
 
 
 def rules(names: Vocabulary, *, depth: int = DEPTH, steps: int = STEPS, has: Mapping[str, Has] | None = None) -> Rules:
-    """The rules of KoPL over these names; `has` says what each entity has, where behind `Find(e)` only that
-    may stand. Raises `OptionError` where no program can be written.
+    """The rules of KoPL over these names; `has` says what each entity has, if only that may
+    follow `Find(e)`. Raises `OptionError` where no program can be written.
     """
     result = {**literals_of(names), **_names(names)}
     calls = {function: part for function in FUNCTIONS if (part := _call(function, result)) is not None}
@@ -84,7 +84,7 @@ def rules(names: Vocabulary, *, depth: int = DEPTH, steps: int = STEPS, has: Map
         if bare is not None and join and steps:
             sets.append(Seq((Ref("bare"), *join, Repeat(on, 0, steps - 1))))
         result[f"more-{level}"] = alt(*sets)
-        # An entity alone is a set, behind which another may come.
+        # An entity alone is a set, which another may follow.
         result[f"set-{level}"] = alt(Ref(f"more-{level}"), *([Ref("bare")] if bare is not None else []))
     if values := _values(calls):
         result["values"] = values
@@ -98,7 +98,7 @@ def rules(names: Vocabulary, *, depth: int = DEPTH, steps: int = STEPS, has: Map
     return reached(result)
 
 
-#: What ends a program behind one set, beside its values.
+#: What ends a program after one set, apart from its values.
 _ENDS: Final = ("QueryName", "What", "Count", "SelectAmong")
 
 
@@ -162,7 +162,7 @@ def _compared(function: str) -> tuple[str, str]:
 
 def _call(function: str, rules: Mapping[str, Part], of: str = "") -> Part | None:
     """A call of a function with all that its texts can be; None where a name for one is missing. The rules
-    of attributes have `of` behind their names.
+    of attributes have `of` at the end of their names.
     """
     texts = FUNCTIONS[function].texts
     kind, literal = _compared(function)
@@ -172,7 +172,7 @@ def _call(function: str, rules: Mapping[str, Part], of: str = "") -> Part | None
         if role in CLOSED:
             parts.append(alt(*(quoted(word) for word in CLOSED[role])))
         elif role in ("value", "qvalue") and function.endswith(("Qualifier", "Condition")):
-            # Key and value are one choice, made where the key stands.
+            # Key and value are one choice, made with the key.
             continue
         elif role in ("value", "qvalue"):
             parts.append(Ref(literal))
@@ -292,7 +292,7 @@ _FACTS: Final = (
     "QFilterDate",
 )
 _VALUES: Final = ("QueryAttr", "QueryAttrUnderCondition", "QueryAttrQualifier", "QueryRelationQualifier")
-#: What a model is told that writes programs as trees.
+#: Instructions for a model that writes programs as trees.
 TOLD: Final = (
     'The program is written as JSON, in which each function holds as "of" (and "with") the sets that it takes, and its texts by '
     'name: {"program": {"QueryName": {"of": {"Relate": {"of": {"Find": {"name": "Nepal"}}, "relation": "capital", '
@@ -435,7 +435,7 @@ class _Schema:
         return self._listed(names) if names else None
 
     def _listed(self, names: Sequence[str]) -> dict[str, Any]:
-        """A list of names, which stands once."""
+        """A reference to a list of names, which is defined once."""
         for rule, those in self._rules.items():
             if those is names:
                 return {"$ref": f"#/$defs/{rule}"}

@@ -33,7 +33,7 @@ from condgraph.languages.llm.functions import FUNCTIONS, TABLE
 from condgraph.languages.llm.syntax.tokens import DOUBLE, SINGLE
 
 # -- names and texts in quotes ---------------------------------------------------------------------
-# What stands between the quotes of LLM queries: names as they are written, texts that are values, the
+# What the quotes of LLM queries contain: names as they are written, texts that are values, the
 # words of a step.
 
 
@@ -46,12 +46,12 @@ _UNSEEN: Final = (("\x00", "\x1f"), ("\x7f", "\x9f"), ("\u2028", "\u2029"))
 
 
 def writable(name: str) -> bool:
-    """Whether a name can stand in the quotes of an LLM query."""
+    """Whether a name can be quoted in an LLM query."""
     return bool(name.strip()) and name.isprintable() and not name.endswith("\\") and _MENTION.search(name) is None
 
 
 def written(name: str) -> str:
-    """A name as it stands between the quotes."""
+    """A name as it is written between the quotes."""
     return re.sub(rf"([\\{_QUOTES}])", r"\\\1", name)
 
 
@@ -67,7 +67,7 @@ def texts() -> dict[str, Part]:
     words = Chars((*_UNSEEN, ("{", "{"), ("}", "}")), negated=True)
     first = Chars((*_UNSEEN, *shut, ("\\", "\\"), ("`", "`"), (" ", " "), ("\xa0", "\xa0"), ("Y", "Y"), ("y", "y")), negated=True)
     plain = Chars((*_UNSEEN, *shut, ("\\", "\\"), ("`", "`"), ("Y", "Y"), ("y", "y")), negated=True)
-    # No digit stands behind a y, so that no text is an output of a query.
+    # No digit follows a y, so that no text is an output of a query.
     behind = Chars((*_UNSEEN, *shut, ("\\", "\\"), ("`", "`"), ("0", "9"), ("_", "_")), negated=True)
     why = Chars((("Y", "Y"), ("y", "y")))
     escaped = seq("\\", Chars((("'", "'"), ('"', '"'))))
@@ -448,7 +448,7 @@ def _said(line: int, call: Part) -> Part:
 # it twice is one line.
 
 
-#: What a model is told that writes programs as trees.
+#: Instructions for a model that writes programs as trees.
 TOLD: Final = (
     "The program is written as JSON: the last call, which holds the calls whose results it takes in place of output_of_query1 and "
     'so on; conditions are {"is": ">", "value": ...}, a qualifier is {"key": ..., "value": ...}, and what is not given is null. '
@@ -458,7 +458,7 @@ TOLD: Final = (
 #: Calls within calls of the deepest tree that is read, and lines of the longest program.
 _DEEPEST: Final = 100
 _LINES: Final = 200
-#: Texts that are values: no digit stands behind a y, so that none is an output of a query.
+#: Texts that are values: no digit follows a y, so that none is an output of a query.
 _LETTER: Final = r"(?:[^{first}\x7f-\xa0\\yY]|[yY][^\x00-\x1f\x7f-\xa0\\0-9_])"
 _TEXT: Final = _LETTER.replace("{first}", r"\x00-\x20") + _LETTER.replace("{first}", r"\x00-\x1f") + "{0,99}"
 _NULL: Final = {"type": "null"}

@@ -15,13 +15,13 @@ from condgraph.languages.logic.text import MOST_ATOMS
 # -- queries as formulas ---------------------------------------------------------------------------
 # ?x : exists ?a. capital("Nepal", ?a) and twin(?a, ?x) and not port(?x)
 #
-# What stands at one level speaks of one variable: `?x`, below an `exists` `?a`, below another `?b`. A
+# Each level is about one variable: `?x`, below an `exists` `?a`, below another `?b`. A
 # level is joined to the one above by one atom, so that there are no cycles; and something always says
 # what the answers are, so that no query is unsafe. `exists` that is joined by a negated atom is left
 # out: a graph answers it, and the stores do not.
 
 
-#: The variables by how many `exists` stand around them.
+#: The variables by the number of `exists` around them.
 VARIABLES: Final = ("?x", "?a", "?b", "?c", "?d")
 #: Atoms in brackets, parts that `and` joins, and parts that `or` joins at the answer.
 _GROUPED: Final = 3
@@ -88,7 +88,7 @@ def _level(rules: dict[str, Part], level: int, deepest: int) -> dict[str, Part]:
     negated = seq("not ", alt(Ref(f"said-{level}"), *both))
     made[f"any-{level}"] = alt(Ref(f"said-{level}"), negated)
     if level == 0:
-        # What is named stands first or behind what is not.
+        # What is named comes first, or after what is not.
         made["all-0"] = alt(
             Seq((Ref("said-0"), Repeat(Seq((Text(" and "), Ref("any-0"))), 0, _JOINED - 1))),
             Seq((negated, Text(" and "), Ref("said-0"), Repeat(Seq((Text(" and "), Ref("any-0"))), 0, _JOINED - 2))),
@@ -132,7 +132,7 @@ def _atoms(level: int, deepest: int) -> int:
 # tree says what its answers are, and its variables form a tree.
 
 
-#: What a model is told that writes queries as trees.
+#: Instructions for a model that writes queries as trees.
 TOLD: Final = (
     'The query is written as JSON, as sets within sets: {"entity": ...} (only where a step begins), {"type": ...}, '
     '{"step": {"of": ..., "relation": ..., "direction": "forward"}} ("forward" leads from subject to object), '

@@ -22,7 +22,7 @@ INSTANCE_OF: Final = "instance of"
 
 
 def writable(name: str) -> bool:
-    """Whether a name is read as one: "> 5" is a value, and "UNKNOWN 1" stands for anything."""
+    """Whether a name is read as one: "> 5" is a value, and "UNKNOWN 1" an unknown."""
     text = collapse(name)
     return bool(text) and Pattern.is_name(text)
 

@@ -23,7 +23,7 @@ from condgraph.links.model import LinkModel
 class Batch:
     """Questions: heads and relations (b,), and their tails, `tails[i]` being of question `row[i]`.
 
-    `sample` are the entities that tails are told from, ascending and distinct, all tails among
+    `sample` are the entities that tails compete with, ascending and distinct, all tails among
     them; None for all entities. `stands_for`, of shape (sample,), is the logarithm of how many
     entities each of them stands for: 0 for tails, and None where all stand for themselves.
     """
@@ -191,7 +191,7 @@ def step(
 
 
 def _move_entities(entities: Adagrad, batch: Batch, d_candidates: Floats, d_heads: Floats, scratch: Scratch) -> None:
-    """Move what tails were told from (all entities, or the sample), and the heads, by their gradients."""
+    """Move the competing entities (all, or the sample) and the heads by their gradients."""
     if batch.sample is None:
         _add(d_candidates, batch.heads, d_heads)
         entities.move(d_candidates)
@@ -263,7 +263,7 @@ def _add(into: Floats, rows: Ints, what: Floats) -> None:
 
 
 def sampled(rng: np.random.Generator, entities: int, tails: Ints, near: Ints, negatives: int) -> tuple[Ints, Floats]:
-    """What tails are told from: all `tails`, up to `negatives` of the others of `near` (ascending),
+    """The entities that tails compete with: all `tails`, up to `negatives` of the others of `near` (ascending),
     and about `negatives` of all the rest; and the logarithm of how many each of them stands for.
 
     Near are the entities that the relations asked for lead to: rivals that matter, of which an even

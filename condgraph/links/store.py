@@ -165,7 +165,7 @@ def thresholded(
 #     FOLDER/HASH.arrays    for each relation and direction: the heads that have a row (ascending),
 #                           offsets, entities (uint16 where they are few, else int32), values (float32)
 #
-# Folders are written beside what is there and switched by renaming `rows.json`.
+# New folders are written next to the old ones, and switched by renaming `rows.json`.
 
 
 FORMAT: Final = 1

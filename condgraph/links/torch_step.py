@@ -1,4 +1,4 @@
-"""The steps of `links.step` in PyTorch, on the device that it is told: the same loss, whose
+"""The steps of `links.step` in PyTorch, on a given device: the same loss, whose
 gradients torch works out itself, and the same Adagrad.
 
 torch is imported when it is first needed; it is no part of the package.
@@ -43,7 +43,7 @@ class TorchLearner:
         if batch.sample is None:
             rows, place, own = None, tails, heads
         else:
-            # The entities of this batch: those told from, and the heads.
+            # The entities of this batch: those that compete, and the heads.
             known, where = np.unique(np.concatenate([batch.sample, batch.heads]), return_inverse=True)
             rows, own = self._there(known), self._there(where[len(batch.sample) :])
             sample = self._there(where[: len(batch.sample)])

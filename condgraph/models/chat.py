@@ -240,7 +240,7 @@ class Wait:
         self._timeout, self._deadline = timeout, None if outer is None else outer.until
         own = None if timeout is None else time.monotonic() + timeout
         self.until = own if self._deadline is None else self._deadline if own is None else min(own, self._deadline)
-        #: Set when nobody waits any longer.
+        #: Set when the caller no longer waits.
         self.ended = Event()
 
     def left(self) -> float | None:
@@ -248,7 +248,7 @@ class Wait:
         return None if self.until is None else max(self.until - time.monotonic(), 0.01)
 
     def over(self) -> bool:
-        """Whether the deadline has passed, or nobody waits any longer."""
+        """Whether the deadline has passed, or the caller no longer waits."""
         return self.ended.is_set() or (self.until is not None and time.monotonic() >= self.until)
 
     def late(self, who: str) -> CondgraphError:
@@ -260,7 +260,7 @@ class Wait:
         return ModelError(f"{who} gave no completion within {seconds}", hint="a longer timeout= may help, or fewer tokens")
 
     def sleep(self, seconds: float) -> None:
-        """Sleep until nobody waits, at most so many seconds."""
+        """Sleep at most so many seconds, or until the caller no longer waits."""
         self.ended.wait(seconds)
 
     def until_done(self, work: Callable[[], T], who: str) -> T:

@@ -67,8 +67,8 @@ def _same_number(answer: str, predicted: str) -> bool:
 
 
 # -- choices -----------------------------------------------------------------------------------------
-# A wrong choice is a value of the same predicate (first of things of the same concept), an entity of
-# the same concept or at the same end of the same relation, another relation of the same things, a
+# A wrong choice is a value of the same predicate (first of entities of the same concept), an entity of
+# the same concept or at the same end of the same relation, another relation of the same entities, a
 # count that is near; where these are too few, a value of the same type and unit that is near. Dropping
 # a filter of the program gives enough for every second question only, and the answer's neighbours
 # give enough for nearly all. Where a graph has no ten, the question says why.
@@ -149,7 +149,7 @@ def _counts(count: int, pick: random.Random) -> Iterator[str]:
 
 
 def _relations(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> Iterator[str]:
-    """Relations: of the things that are asked about, then any; then attributes."""
+    """Relations: of the entities in question, then any; then attributes."""
     snapshot, around = facts.snapshot, set()
     for described, runs in ((ask.first, facts.outgoing), (ask.second, facts.incoming)):
         for number in () if described is None else runner.numbers(described)[:1].tolist():
@@ -157,12 +157,12 @@ def _relations(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> I
     near = [snapshot.predicate_name(number) for number in sorted(around)]
     for names in (near, list(snapshot.schema.relations), list(snapshot.schema.attributes)):
         pick.shuffle(names)
-        # Half of the choices are of these things: all of them would leave none that is far off.
+        # Half of the choices are of these entities: if all were, none would be far off.
         yield from names[: CHOICES // 2] if names is near else names
 
 
 def _values(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> Iterator[str]:
-    """Values of the attribute: of things of the same concept first, then each once."""
+    """Values of the attribute: of entities of the same concept first, then each once."""
     snapshot, number = facts.snapshot, facts.snapshot.predicate(ask.key)
     base, (low, high) = snapshot.relations, snapshot.attribute_offsets[number : number + 2]
     own = {concept for item in runner.numbers(ask.first)[:1].tolist() for concept in facts.concepts(item)}
@@ -198,7 +198,7 @@ def _qualifiers(ask: Ask, facts: Facts, pick: random.Random) -> Iterator[str]:
 
 
 def _like(qkey: str, answer: str, facts: Facts, pick: random.Random) -> Iterator[str]:
-    """Where the answer names a thing, names of things that a relation with the name of the qualifier
+    """If the answer names an entity, names of entities that a relation with the name of the qualifier
     leads to, or that are in a concept of it.
     """
     snapshot = facts.snapshot

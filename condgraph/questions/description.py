@@ -17,7 +17,7 @@ from condgraph.languages.kopl.table import FUNCTIONS
 
 #: A call of KoPL: the function and its texts.
 Call: TypeAlias = tuple[str, tuple[str, ...]]
-#: A value in a condition; entities in qualifiers stand by their names, as texts.
+#: A value in a condition; entities in qualifiers are their names, as texts.
 Cell: TypeAlias = str | Quantity | Time
 
 #: The kinds of questions, as KQA Pro's Table 8 has them.

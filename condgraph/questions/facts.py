@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Values that differ, and values that are like one: what wrong choices are taken from.
 #
 # A snapshot keeps the values of a predicate by type, unit and size, so that each different one is
-# where the one before ends, and those near a number stand beside it.
+# where the one before ends, and those near a number are next to it.
 
 
 #: How many predicates are remembered, and how many different values of each.
@@ -44,7 +44,7 @@ class Group(NamedTuple):
 
 
 class Alike:
-    """Finds values beside others; `cell` is how a value is asked about. What is remembered does not
+    """Finds values near others; `cell` is how a value is asked about. What is remembered does not
     grow with the graph.
     """
 
@@ -157,7 +157,7 @@ class Facts:
         self._qkey = arrays.view("q.key")
         self._units = arrays.view("att.unit")
         self._raw = arrays.view("att.raw") if len(arrays.get("att.raw")) else None
-        #: Of each predicate whether its name can stand in a question.
+        #: By predicate, whether a question can contain its name.
         self._told = [readable(snapshot.predicate_name(number)) for number in range(snapshot.counts["predicates"])]
         self._direct = self._memberships()
         self.alike = Alike(self.snapshot, self.cell)
@@ -235,7 +235,7 @@ class Facts:
         return RELATION if statement < base else _KIND_OF.get(Kind(self._kind[statement - base]))
 
     def told(self, statement: int) -> bool:
-        """Whether the name of a statement's predicate can stand in a question."""
+        """Whether a question can contain the name of a statement's predicate."""
         return self._told[self.predicate(statement)]
 
     def subject(self, statement: int) -> int:
@@ -264,7 +264,7 @@ class Facts:
         return self._values[statement]
 
     def unit(self, statement: int) -> tuple[int, int]:
-        """What tells values that can be compared from others: the type, and the unit as a number."""
+        """What values that can be compared have in common: the type, and the unit as a number."""
         at = statement - self.snapshot.relations
         return self._kind[at], self._units[at]
 
@@ -379,6 +379,6 @@ class Facts:
 
 @lru_cache(maxsize=8192)
 def readable(text: str) -> bool:
-    """Whether a text can stand in a question."""
+    """Whether a question can contain a text."""
     short = 0 < len(text) <= LONGEST and text.isprintable() and text == text.strip()
     return short and any(map(str.isalnum, text)) and "://" not in text

@@ -51,7 +51,7 @@ SHORT: Final = _map(
     birth place: place of birth; death place: place of death; yob: year of birth; addr: address; qty: quantity;
     tel: telephone number; desc: description; imdb rating: IMDb rating; imdb votes: IMDb votes"""
 )
-#: The auxiliary and the past form of what an attribute of times tells of.
+#: The auxiliary and the past form of the event that an attribute of times dates.
 EVENTS: Final = {
     key: tuple(said.split("|"))
     for key, said in _map(
@@ -142,7 +142,7 @@ def words_of(predicate: str) -> str:
 
 @lru_cache(maxsize=4096)
 def column(key: str) -> str:
-    """The name of an attribute where a noun stands; in quotes where it is none.
+    """The name of an attribute as a noun; in quotes if it is none.
 
     >>> column("unitPrice"), column("isManager"), column("worksFor"), column("From")
     ('unit price', '“is manager”', '“works for”', '“From”')
@@ -262,7 +262,7 @@ def _braced(text: str) -> str:
 
 
 def onto(form: Forms) -> str:
-    """A verb whose object stands before it: "that X received", without "the award"."""
+    """A verb whose object comes before it: "that X received", without "the award"."""
     before, the, after = form.outward.rpartition(" the ")
     return before if the and after.rpartition(" ")[2] not in PREPOSITIONS else form.outward
 
@@ -288,7 +288,7 @@ class Event(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def event(key: str) -> Event | None:
-    """The event that an attribute of times tells of; None where it is a noun.
+    """The event that an attribute of times dates; None if its name is a noun.
 
     >>> event("dob").asked("Ann"), event("date founded").said, event("date of death").asked("Ann"), event("population")
     ('was Ann born', 'was founded', 'did Ann die', None)

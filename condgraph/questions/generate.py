@@ -142,7 +142,7 @@ def kind_shares(kinds: Collection[str] | Mapping[str, float] | None, tables: boo
 
 
 def hop_shares(hops: int | Collection[int] | Mapping[int, float] | None) -> dict[int, float]:
-    """The share of each number of hops; the largest stands for itself and more by default."""
+    """The share of each number of hops; by default the largest includes all above."""
     if hops is None:
         return dict(HOP_SHARES)
     if isinstance(hops, int):
@@ -502,7 +502,7 @@ class Asker:
             size = facts.value(other)
             if rival == subject or type(size) is not type(value) or size == value or not _comparable(value, size):
                 continue
-            # Yes and no as 1 and 0 have no order that anybody asks for.
+            # Yes and no, written as 1 and 0, have no order to ask for.
             if isinstance(value, Quantity) and isinstance(size, Quantity) and {value.number, size.number} == {0, 1}:
                 continue
             if concepts and not concepts.intersection(facts.concepts(rival)):
@@ -785,7 +785,7 @@ def good(answer: str) -> bool:
 
 
 def stands_in(answer: str, question: str) -> bool:
-    """Whether an answer stands in its question, as whole words.
+    """Whether a question contains its answer, as whole words.
 
     >>> stands_in("Oslo", "What is the capital of Oslo county?"), stands_in("5", "How many have 50?")
     (True, False)

@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 Numbers = NDArray[np.int32]
-#: Relations to an entity that so many others have as well describe nobody.
+#: A relation to an entity that more subjects than this have does not identify any of them.
 _MOST_RELATED: Final = 5_000
 #: How many sets are remembered, and how many entities they have together.
 _MOST_KEPT: Final = 1_000
 _MOST_HELD: Final = 2_000_000
 #: How many statements are tried for one description.
 _MOST_TRIED: Final = 10
-#: Attributes that number things, and do not measure them, by the words of their names.
+#: Attributes whose numbers are codes, not measures, by the words of their names.
 _CODES: Final = frozenset(
     (
         *("id", "ids", "code", "codes", "number", "identifier", "key", "zip", "phone", "fax", "numeric", "extension"),
@@ -195,7 +195,7 @@ class Locator:
         number = facts.predicate(statement)
         if len(facts.onto(other, number) if outward else facts.of(other, number, relation=True)) > _MOST_RELATED:
             return None
-        # Most of the hops go into one chain, so that deep questions are about few things.
+        # Most of the hops go into one chain, so that deep questions are about few entities.
         deep = left if self.pick.random() < 0.6 else self.pick.randint(0, left)
         target = self.one(other, deep, avoid | {statement}) if deep else None
         target = target or self.one(other, 0)
@@ -207,7 +207,7 @@ class Locator:
             return ()
         key, value = self.pick.choice(result)
         if isinstance(value, Time) and value.precision is not Precision.YEAR:
-            # People ask for the year; the day stands in the answer.
+            # People ask for the year; the day is in the answer.
             return (Restriction(key, "=", Time.year(year_of(value))),)
         return (Restriction(key, "=", value),)
 
@@ -248,7 +248,7 @@ class Locator:
         return description
 
     def _or_another(self, description: Description, avoid: frozenset[int]) -> Description | None:
-        """The union with the same condition on another thing."""
+        """The union with the same condition on another entity."""
         (condition,) = description.conditions
         facts, inside = self.facts, self.runner.numbers(description)
         if not isinstance(condition, Related) or condition.target.name is None or not condition.outward:
@@ -271,29 +271,29 @@ class Locator:
 
 
 def _repeats(condition: Condition, others: Sequence[Condition]) -> bool:
-    """Whether a condition says of an attribute or relation what is said already."""
+    """Whether another condition has the same attribute or relation."""
     key = condition.key if isinstance(condition, Literal) else condition.predicate
     return any(key == (other.key if isinstance(other, Literal) else other.predicate) for other in others)
 
 
 def _exact(value: Cell) -> bool:
-    """Whether a number has more digits behind the point than anybody asks for."""
+    """Whether a number has more decimals than a question would have."""
     return isinstance(value, Quantity) and len(str(value.number).partition(".")[2]) > 2
 
 
 def is_code(predicate: str, value: Cell) -> bool:
-    """Whether a value names a thing instead of saying anything of it: no question compares it."""
+    """Whether a value is a code or an id, which no question compares."""
     spaced = "".join(" " + c if c.isupper() and not before.isupper() else c for before, c in pairwise(" " + predicate))
     spaced = spaced.replace("_", " ").replace("-", " ").replace("#", " #")
     words = spaced.casefold().split()
-    # "Reports to", "ship via": numbers of other things.
+    # "Reports to", "ship via": numbers of other entities.
     if len(words) > 1 and words[-1] in ("to", "via", "by") and isinstance(value, Quantity) and value.unit == NO_UNIT:
         return True
     return bool(words) and (words[-1].rstrip(".:") in _CODES or predicate.casefold().endswith(" id") or predicate.endswith("ID"))
 
 
 def is_id(predicate: str) -> bool:
-    """Whether a predicate holds the ids of things."""
+    """Whether the values of a predicate are ids."""
     return predicate.endswith("ID") or predicate.replace("_", " ").casefold().endswith((" id", " ids", " identifier"))
 
 

@@ -219,7 +219,7 @@ class Distribution:
     """Counts questions as they pass; what it holds does not grow, but for a number for each
     different answer.
 
-    `kinds`, `hops` (the last stands for itself and more), `answers` (their types) and `categories`
+    `kinds`, `hops` (the last includes all above), `answers` (their types) and `categories`
     are counts; the means are those of the questions that have such a program.
     """
 

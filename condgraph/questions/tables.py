@@ -145,7 +145,7 @@ class TableAsker:
         return [value for value in values if value is not None]
 
     def _shown(self, row: int, column: Column) -> list[str]:
-        """The cells of a row as the answers of LLM queries show them: as they stood."""
+        """The cells of a row as the answers of LLM queries show them: as written."""
         shown = map(self.facts.shown, map(int, self.facts.of(row, column.number, relation=False)))
         return [text for text in shown if text is not None]
 
@@ -183,7 +183,7 @@ class TableAsker:
         return Asked(query_of(lines), question, self._wrong(table, asked), 2, result, len(table.rows), (text,))
 
     def _found(self, lines: list[str]) -> int:
-        """How many rows some lines find."""
+        """How many rows a query of these lines gives."""
         return len(answer_of(self.facts.snapshot, query_of(lines)).entities)
 
     def _filter(self, table: Table, column: Column | None) -> tuple[str, str, str] | None:
@@ -199,7 +199,7 @@ class TableAsker:
         return line, f"the rows whose {' '.join(attribute(by.name, texts[0]))} “{texts[0]}”", texts[0]
 
     def _named_by(self, table: Table) -> Column | None:
-        """The column that tells rows apart: of texts, nearly all different."""
+        """The column that identifies rows: of texts, nearly all different."""
         rows = self._some(table.rows, 60)
         for column in table.texts:
             texts = [text for row in rows for text in self._shown(row, column)]

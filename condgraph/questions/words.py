@@ -200,7 +200,7 @@ _MANY_VERBS: Final = {"is": "are", "was": "were", "has": "have"}
 
 
 class Words:
-    """The words for one graph. `several` tells of a relation whether subjects usually have several
+    """The words for one graph. `several` says of a relation whether subjects usually have several
     objects; `thing` is the noun for entities without a concept, `concepts` gives the concepts of an
     entity by its name, and `tables` are concepts with the name of a table, which is a plural.
     """
@@ -385,7 +385,7 @@ TEMPLATES: Final[Mapping[tuple[str, str], str]] = {
 
 
 def _form(ask: Ask) -> str:
-    """What the attribute of a question is, as `TEMPLATES` tells them apart."""
+    """The class of the attribute of a question, by which `TEMPLATES` differ."""
     if ask.kind in ("Relation", "QualifierRelational"):
         return "other"
     if isinstance(ask.value, Time) and forms.event(ask.key) is not None:

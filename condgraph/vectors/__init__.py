@@ -1,1 +1,1 @@
-"""Texts as vectors: encoders, the nearest of many, and the vectors of a graph kept beside it."""
+"""Texts as vectors: encoders, the nearest of many, and the stored vectors of a graph."""

@@ -34,7 +34,7 @@ Score = Literal["masked", "raw"]
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model is told: what it is to do with examples, the question with its context, and what
+    """A prompt: the task with examples, the question with its context, and what
     was written so far.
     """
 
@@ -61,7 +61,7 @@ class Prompt:
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """A triple that a model wrote, and the sum of the logarithms of its tokens' probabilities; None
-    where the server tells none. `tokens` is how many there are.
+    where the server gives none. `tokens` is their number.
     """
 
     triple: Triple
@@ -89,7 +89,7 @@ class Backend(Protocol):
         """What the model is called."""
 
     def told(self, n: int, wanted: Score) -> Score | None:
-        """Which score n beams have, where that one is wanted; None where the server tells none."""
+        """Which score n beams have, where that one is wanted; None where the server gives none."""
 
     def chain(self, walk: Walk) -> Chain | None:
         """The constraint by this model's tokenizer; None where it has none here."""
@@ -150,7 +150,7 @@ class Server:
         self.place = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a call; raises `ModelError` with what the server said, and `DeadlineError`."""
+        """The answer to a call; raises `ModelError` with the server's message, and `DeadlineError`."""
         check()
         within = left()
         wait = LONGEST if within is None else max(within, 0.01)
@@ -290,7 +290,7 @@ class _Tokens(dict[int, str]):
         return result
 
     def of(self, ids: Sequence[int]) -> str:
-        """Several, one behind the other."""
+        """Several in sequence."""
         return " ".join([self[item] for item in ids])
 
 
@@ -335,7 +335,7 @@ def _trie(sequences: Sequence[Ids], behind: Sequence[str], write: Callable[[Ids]
 
 
 def _shared(first: Sequence[object], second: Sequence[object]) -> int:
-    """How many things two sequences begin with alike."""
+    """The length of the common beginning of two sequences."""
     result = 0
     for mine, other in zip(first, second, strict=False):
         if mine != other:

@@ -68,7 +68,7 @@ class LlamaTokens:
         return result
 
     def pieces(self) -> Mapping[int, str]:
-        """Not known of a server: free text is held to a grammar instead."""
+        """Not known of a server: a grammar constrains free text instead."""
         return {}
 
     @property
@@ -98,7 +98,7 @@ class LlamaCpp:
         return self._model
 
     def told(self, n: int, wanted: Score) -> Score | None:
-        """A grammar tells probabilities among all tokens, masks those among what is allowed."""
+        """A grammar gives probabilities among all tokens, masks among the allowed ones."""
         return "raw" if n == 1 and self._grammar else "masked"
 
     def chain(self, walk: Walk) -> Chain:

@@ -25,7 +25,7 @@ class ChainProcessor:
     """A `LogitsProcessor` that leaves the tokens that a chain allows.
 
     Given to `model.generate(logits_processor=[...])` with greedy search, beams or sampling.
-    `prompt` is how many tokens stand before the chain, `end` the id that ends the text. With `free`
+    `prompt` is the number of tokens before the chain, `end` the id that ends the text. With `free`
     there is free text before, between and behind triples, which may have no token that would begin
     a triple unseen; else one triple follows the other. Of a beam that has no probability (sampled
     beams may end with one) `chain(ids)` is None: it is no chain. A state from which nothing may follow allows
@@ -36,11 +36,11 @@ class ChainProcessor:
         self._prompt, self._end, self._free = prompt, end, free
         self._coder = chain.coder
         start = chain.copy()
-        #: By the ids behind the prompt: the chain, and whether it is inside a triple.
+        #: By the ids after the prompt: the chain, and whether it is inside a triple.
         self._states: dict[tuple[int, ...], tuple[Chain, bool] | None] = {(): (start, not free)}
 
     def chain(self, ids: Sequence[int]) -> Chain | None:
-        """The chain that some ids behind the prompt are; None where they are none."""
+        """The chain of the ids after the prompt; None if they are none."""
         result = self._state(tuple(map(int, ids)))
         return None if result is None else result[0]
 
@@ -189,7 +189,7 @@ class Transformers:
         return Free(self._tokenizer.decode(result).replace(OPEN, ""), False)
 
     def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
-        """The text that is most probable behind the prompt, by the mean over its tokens."""
+        """The most probable text after the prompt, by the mean over its tokens."""
         before, best = self._ids(prompt.text), []
         for at, option in enumerate(options):
             check()
