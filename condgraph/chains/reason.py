@@ -430,12 +430,12 @@ def reason(
         return _unconstrained(walk, question, backend, prompt, options, entities, context, warnings)
     pool = _search(walk, question, backend, prompt, options, encoder)
     best = pool[0]
-    candidates = things_of(best.walk, entities)
+    choices = _choices(best.walk, entities)
     value: Entity | Value | None = None
-    if candidates:
+    if choices:
         ready = best.prompt.and_then(f"{THEREFORE}")
-        picked = backend.choose(ready, [text for text, _ in candidates])
-        value = None if picked is None else candidates[picked][1]
+        picked = backend.choose(ready, [text for text, _ in choices])
+        value = None if picked is None else choices[picked][1]
     if best.walk.triples and value is None:
         warnings.append("the model named nothing that stands in its chain, which is no answer")
     scores = backend.told(options.beams, options.score)
@@ -504,16 +504,20 @@ def _best(grown: Sequence[_Candidate], options: Options) -> list[_Candidate]:
     return sorted(result, key=lambda item: (-item.rank(options.combined), item.walk.text))[: options.beams]
 
 
-def things_of(walk: Walk, query: Sequence[Entity]) -> list[tuple[str, Entity | Value]]:
+def _choices(walk: Walk, query: Sequence[Entity]) -> list[tuple[str, Entity | Value]]:
     """The entities and values of a chain as texts that the model may choose: last first, those of
     the question only where there is nothing else.
     """
+    texts = _by_text(value for triple in reversed(walk.triples) for value in reversed(triple.ends))
+    choices = [(text, value) for text, value in texts.items() if text.strip()]
+    return [(text, value) for text, value in choices if value not in query] or choices
+
+
+def _by_text(values: Iterable[Entity | Value]) -> dict[str, Entity | Value]:
     result: dict[str, Entity | Value] = {}
-    for triple in reversed(walk.triples):
-        for value in reversed(triple.ends):
-            result.setdefault(value.name if isinstance(value, Entity) else text_of(value), value)
-    fresh = [(text, value) for text, value in result.items() if text.strip() and value not in query]
-    return fresh or [(text, value) for text, value in result.items() if text.strip()]
+    for value in values:
+        result.setdefault(value.name if isinstance(value, Entity) else text_of(value), value)
+    return result
 
 
 def _unconstrained(
@@ -530,18 +534,15 @@ def _unconstrained(
             break
         text += "<"
     verdict = verify(walk.place, text, query, max_steps=None) if options.method == "cot" else None
-    ends = (walk.place.evidence(item) for item in context)
-    options_: dict[str, Entity | Value] = {}
-    for fact in ends:
-        for end in (fact.subject, fact.object):
-            options_.setdefault(end.name if isinstance(end, Entity) else text_of(end), end)
-    candidates = [(name, end) for name, end in options_.items() if end not in query]
+    facts = map(walk.place.evidence, context)
+    texts = _by_text(end for fact in facts for end in (fact.subject, fact.object))
+    choices = [(text, end) for text, end in texts.items() if end not in query]
     last = text.rsplit(THEREFORE, 1)[-1].split("\n\n")[0]
-    picked = mentioned(last, [name for name, _ in candidates])
+    picked = mentioned(last, [text for text, _ in choices])
     if verdict is not None and not verdict:
         warnings.append(f"no well-formed chain: {verdict}")
     triples = () if verdict is None else verdict.triples
-    value = None if picked is None else candidates[picked][1]
+    value = None if picked is None else choices[picked][1]
     name = f"{backend.name}, unconstrained ({options.method})"
     return Reasoned(
         question, value, (Reached(triples, None),), name, backend.model, "none", options.combined, query, said=text.strip(),

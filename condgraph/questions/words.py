@@ -140,7 +140,7 @@ def restriction(given: Restriction) -> str:
         return f"(in month {cell(given.value)})"
     if first in ("for", "of", "with", "by"):
         return f"({first} {cell(given.value)})"
-    if (first in ("located",) and " " in key) or last in PREPOSITIONS or _ing(key):
+    if (first == "located" and " " in key) or last in PREPOSITIONS or _ing(key):
         return f"({'located in' if first == 'located' else key} {cell(given.value)})"
     return f"(with {cell(given.value)} as the {key})"
 
