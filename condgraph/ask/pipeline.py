@@ -403,6 +403,9 @@ class Asking:
         if (left := not_looked_at(self.question)) is not None:
             self.warnings.append(left)
         for member in found:
+            if member.scores:
+                meant = " or ".join(repr(name) for name in member.names[:5])
+                self.warnings.append(f"no name is {shortened(member.text, 80)!r}, as the question writes it: it may be {meant}")
             if not member.names and not known.schema.has_text(member.text):
                 self.warnings.append(f"the graph has no name like {shortened(member.text, 80)!r}, which the question says")
         return [f"{item.text!r} is {', '.join(map(repr, item.names[:3]))}" for item in found[:5] if item.names]

@@ -39,6 +39,7 @@ from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import Request, plan_texts
 from condgraph.models.chat import estimate
 from condgraph.names.linking import ENTITY_THRESHOLD, Linker
+from condgraph.names.spellings import Spelling, Spellings
 from condgraph.names.vocabulary import DIMENSION, Vocabulary, resolve
 from condgraph.names.words import STOP, WORD, others, stem, words_of
 from condgraph.overview.schema import (
@@ -172,6 +173,16 @@ class Known:
                 self._of_source.setdefault(source, []).append(place)
 
     @cached
+    def spellings(self) -> Spellings:
+        """The names of entities, by how people type them."""
+        return Spellings(self.linker.entities.names)
+
+    @cached
+    def stems(self) -> frozenset[str]:
+        """The stems of words of predicates, concepts and keys."""
+        return frozenset(map(stem, self.words))
+
+    @cached
     def families(self) -> Families:
         """The predicates by the families of everyday words that refer to them."""
         return Families(self.predicates.names)
@@ -292,10 +303,14 @@ class Mention:
     end: int
     names: tuple[str, ...]
     exact: bool = True
+    #: A score of each name from 0 to 1: how sure it is that this one is meant; none where it is exact.
+    scores: tuple[float, ...] = ()
 
 
 def mentions_in(question: str, known: Known) -> list[Mention]:
-    """The mentions in a question, in order; of two that overlap the longer."""
+    """The mentions in a question, in order; of two that overlap the longer. Names are found as people type
+    them (`names.spellings`); what is no name but nearly one has scores.
+    """
     spans = [(result.start(), result.end()) for result in WORD.finditer(question)][:MOST_WORDS]
     vocabulary = known.linker.entities
     taken: list[Mention] = []
@@ -303,8 +318,11 @@ def mentions_in(question: str, known: Known) -> list[Mention]:
         check()
         inner = next(text for text in result.groups() if text is not None)
         names = tuple(dict.fromkeys(vocabulary.names[place] for place in vocabulary.folded(inner)))
+        spelled = [] if names else known.spellings.same(inner) or known.spellings.typed(inner)
         if names:
             taken.append(Mention(inner, result.start(), result.end(), names))
+        elif spelled:
+            taken.append(_spelled(inner, result.start(), result.end(), spelled))
         else:
             near = resolve(inner, vocabulary, threshold=ENTITY_THRESHOLD)
             taken.append(
@@ -325,8 +343,85 @@ def mentions_in(question: str, known: Known) -> list[Mention]:
                 taken.append(Mention(text, start, end, tuple(dict.fromkeys(vocabulary.names[place] for place in places))))
             elif text in rows:
                 taken.append(Mention(text, start, end, (text,)))
+            elif spelled := _typed(text, length, known):
+                taken.append(_spelled(text, start, end, spelled))
+    taken += _unspaced(question, spans, taken, known)
+    taken += _shortened(question, spans, taken, known)
     taken += _similar(question, spans, taken, known)
     return sorted(taken, key=lambda item: item.start)
+
+
+def _spelled(text: str, start: int, end: int, found: Sequence[Spelling]) -> Mention:
+    """A mention of names as people type them; of the same but for marks, an exact one."""
+    best = sorted(found, key=lambda one: -one.score)
+    exact = all(one.way == "marks" for one in best)
+    return Mention(text, start, end, tuple(one.name for one in best), exact, () if exact else tuple(one.score for one in best))
+
+
+def _typed(text: str, length: int, known: Known) -> list[Spelling]:
+    """The names that words of a question are but for marks, a letter, or the order of words; none for words
+    that only ask.
+    """
+    found = known.spellings.same(text)
+    if found:
+        return found
+    said = words_of(text)
+    telling = [word for word in said if word not in STOP and stem(word) not in known.stems and not others(word)]
+    # A word or two of the question at the ends is no part of a name.
+    if not telling or (length == 1 and len(text) < (_SHORTEST_CAPITAL if text[:1].isupper() else _SHORTEST_TYPED)):
+        return []
+    found = [one for one in known.spellings.typed(text) if len(words_of(one.name)) >= len(said) - 1]
+    if said[0] in STOP or said[-1] in STOP:
+        found = [one for one in found if words_of(one.name)[:1] == said[:1] or said[0] not in STOP]
+        found = [one for one in found if words_of(one.name)[-1:] == said[-1:] or said[-1] not in STOP]
+    return found
+
+
+def _shortened(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[Mention], known: Known) -> list[Mention]:
+    """Names of which words of the question are all but the first word, or the initials: words with a capital,
+    or, in a question without any name, others that say nothing else.
+    """
+    result: list[Mention] = []
+    for length in (3, 2, 1):
+        check()
+        for first in range(len(spans) - length + 1):
+            start, end = spans[first][0], spans[first + length - 1][1]
+            text = question[start:end]
+            said = words_of(text)
+            capital = all(question[a].isupper() for a, _ in spans[first : first + length]) and first > 0
+            tells = not any(word in STOP or stem(word) in known.stems or others(word) for word in said)
+            if _overlaps([*taken, *result], start, end) or not (tells and (capital or not taken)):
+                continue
+            if spelled := known.spellings.shortened(text):
+                result.append(_spelled(text, start, end, spelled))
+    return result
+
+
+def _unspaced(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[Mention], known: Known) -> list[Mention]:
+    """Names within runs of words of a script without spaces (or with particles at the words)."""
+    result: list[Mention] = []
+    vocabulary = known.linker.entities
+    for start, end in spans:
+        if not _UNSPACED.search(question, start, end):
+            continue
+        check()
+        end = min(end, start + _LONGEST_RUN)
+        for size in range(min(end - start, _LONGEST_UNSPACED), 1, -1):
+            for at in range(start, end - size + 1):
+                text = question[at : at + size]
+                if _overlaps([*taken, *result], at, at + size) or not _UNSPACED.search(text):
+                    continue
+                if places := vocabulary.folded(text):
+                    result.append(Mention(text, at, at + size, tuple(dict.fromkeys(vocabulary.names[place] for place in places))))
+    return result
+
+
+#: Letters of a single word of which one may be wrong, with a capital and without.
+_SHORTEST_CAPITAL, _SHORTEST_TYPED = 3, 5
+#: Letters of scripts that put no spaces between words, or particles at them; and how many of them are
+#: looked through, for names of how many.
+_UNSPACED: Final = re.compile("[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_LONGEST_RUN, _LONGEST_UNSPACED = 120, 20
 
 
 def not_looked_at(question: str) -> str | None:
@@ -373,7 +468,10 @@ def _may_name(question: str, words: Sequence[tuple[int, int]], text: str, known:
         return len(said) == 1 and words[0][0] > 0 and said[0][:1].isupper() and len(said[0]) > 1 and said[0] != "I"
     if len(said) == 1 and said[0].islower():
         return fold(text) not in known.words
-    return not (len(said) > 1 and said[0].casefold() in STOP and said[0].islower() and not text[:1].isupper() and len(said) == 2)
+    if len(said) == 2 and said[0].islower() and said[0] in STOP:
+        # "the divide" may be a film where nothing has a capital, and "the director" asks for one.
+        return question.islower() and fold(said[1]) not in known.words and not others(fold(said[1])) and said[1] not in STOP
+    return True
 
 
 def _capital_runs(question: str, spans: Sequence[tuple[int, int]]) -> list[str]:

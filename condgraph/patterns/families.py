@@ -22,6 +22,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
+from condgraph.names.spellings import one_wrong
 from condgraph.names.words import STOP, stem
 from condgraph.vectors.encoders import spelled
 
@@ -237,9 +238,5 @@ class Names:
 
 
 def _one_wrong(one: str, other: str) -> bool:
-    """Whether a word is another but for one letter: missing, too many, another, or two exchanged."""
-    if min(len(one), len(other)) < _LONG - 1 or abs(len(one) - len(other)) > 1:
-        return False
-    at = next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    rest, left = one[at:], other[at:]
-    return rest[1:] == left or rest == left[1:] or rest[1:] == left[1:] or (rest[1::-1] == left[:2] and rest[2:] == left[2:])
+    """Whether a word of some letters is another but for one of them."""
+    return min(len(one), len(other)) >= _LONG - 1 and one_wrong(one, other)
