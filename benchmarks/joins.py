@@ -67,12 +67,14 @@ def shapes(facts: list[Fact]) -> dict[str, Shape]:
     shared = {p: len(subjects[first] & of) for p, of in subjects.items() if p != first}
     second, third = sorted(shared, key=lambda p: (-shared[p], p))[:2]
     hub = Counter(o for _, p, o in facts if p == first).most_common(1)[0][0]
-    apart = (("b", "d"),)
     return {
         "triangle": Shape((("a", None, "b"), ("b", None, "c"), ("c", None, "a")), {}),
         "cycle of 4": Shape((("a", None, "b"), ("b", None, "c"), ("c", None, "d"), ("d", None, "a")), {}),
         "triangle, both ways to one": Shape((("a", None, "b"), ("a", None, "c"), ("b", None, "c")), {}),
-        "diamond": Shape((("a", first, "b"), ("b", None, "c"), ("a", second, "d"), ("d", None, "c")), {}, apart),
+        "diamond": Shape((("a", None, "b"), ("b", None, "c"), ("a", None, "d"), ("d", None, "c")), {}, (("b", "d"),)),
+        "two with two in common": Shape(
+            (("a", second, "b"), ("a", third, "c"), ("d", second, "b"), ("d", third, "c")), {}, (("a", "d"),)
+        ),
         "star of 2, one end fixed": Shape((("a", first, "b"), ("a", second, "c")), {"b": hub}),
         "star of 3": Shape((("a", first, "b"), ("a", second, "c"), ("a", third, "d")), {}),
         "star of 3, one end fixed": Shape((("a", first, "b"), ("a", second, "c"), ("a", third, "d")), {"b": hub}),
@@ -293,7 +295,8 @@ def main() -> None:
             "condgraph works the rows out and counts them; the others may count without. A cell with `>` is a run that was ended, "
             "one with `counts` an engine that counts another number than condgraph and DuckDB do.",
             "Predicates of stars are the most frequent ones of the graph, and the fixed end is the most frequent object; the other "
-            "shapes take statements of any predicate, and their variables may be one entity, but for `b` and `d` of a diamond.",
+            "shapes take statements of any predicate. Variables may be one entity, but for the two in the middle of a diamond, and "
+            "the two that have two in common.",
         ],
     }
     print(markdown(result))

@@ -37,7 +37,7 @@ ENTITY, STATEMENT, PREDICATE, ATTRIBUTE, QUALIFIER, GIVEN = range(6)
 _SHIFT: Final = 40
 _NUMBER: Final = (1 << _SHIFT) - 1
 #: Rows that one operator may give. More take minutes and gigabytes, and nobody reads them.
-MOST_ROWS: Final = 50_000_000
+MOST_ROWS: Final = 32_000_000
 #: Pairs of rows that are looked at together, between two looks at the clock.
 CHUNK: Final = 1 << 18
 #: Kinds beyond those of values, by which cells of statements and of other terms are told apart.
@@ -543,9 +543,10 @@ def column_of(scope: Scope, terms: Sequence[Any]) -> Terms:
 # -- joins -------------------------------------------------------------------------------------------
 
 
-def too_many(count: int, what: str, hint: str) -> PlanError:
-    """The error of an operator that gives more rows than `MOST_ROWS`."""
-    return PlanError(f"{what} has {count:,} rows, more than the {MOST_ROWS:,} that are worked out", hint=hint)
+def too_many(count: int | None, what: str, hint: str) -> PlanError:
+    """The error of an operator that gives more rows than `MOST_ROWS`, how many if that is known."""
+    rows = f"more than {MOST_ROWS:,} rows" if count is None else f"{count:,} rows, more than {MOST_ROWS:,}"
+    return PlanError(f"{what} has {rows}", hint=hint)
 
 
 def pairs(left: Places, right: Places) -> Iterator[tuple[Places, Places]]:
@@ -610,7 +611,7 @@ def compatible(left: RowSet, right: RowSet, shared: Sequence[str]) -> tuple[Plac
             for one, other in pairs(keys[: len(left_places)], keys[len(left_places) :]):
                 found.append((left_places.take(one), right_places.take(other)))
                 if sum(len(part[0]) for part in found) > MOST_ROWS:
-                    raise too_many(MOST_ROWS + 1, "a join", "join on more variables, or filter its inputs first")
+                    raise too_many(None, "a join", "join on more variables, or filter its inputs first")
     if not found:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])

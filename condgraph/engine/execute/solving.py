@@ -18,14 +18,20 @@ from numpy.typing import NDArray
 from condgraph.engine.algebra.expressions import variables
 from condgraph.engine.algebra.operators import Entities, Node
 from condgraph.engine.algebra.solutions import (
+    AntiJoin,
     EntitiesOf,
     FactsOf,
     Filter,
     GroupRows,
+    Join,
+    LeftJoin,
+    MarkJoin,
     MembershipPattern,
+    MinusRows,
     Pattern,
     Project,
     QualifierPattern,
+    SemiJoin,
     StatementPattern,
     Variable,
 )
@@ -220,6 +226,14 @@ class Edge:
     def variables(self) -> tuple[str, ...]:
         """What it binds."""
         return self.part.variables
+
+    @property
+    def inner(self) -> tuple[str, ...]:
+        """What its statements bind beside their ends."""
+        part = self.part
+        if isinstance(part, MembershipPattern):
+            return ()
+        return StatementPattern(None, part.predicate, None, None, part.statement, part.qualifiers).variables
 
     @property
     def predicates(self) -> tuple[str, ...] | None:
@@ -478,11 +492,13 @@ class Solver:
             return concatenated([rows], [*rows.columns, *(name for name in names if name not in rows.columns)], scope)
         return rows
 
-    def _without(self, rows: RowSet, waiting: list[Edge]) -> RowSet:
-        """The rows without the columns that nobody asks for any more."""
+    def _without(self, rows: RowSet, waiting: list[Edge], matched: Sequence[Edge] = ()) -> RowSet:
+        """The rows without the columns that nobody asks for any more; of edges that are being matched, whose ends are
+        known, their statements still do.
+        """
         if self.needed is None:
             return rows
-        asked = {name for edge in waiting for name in edge.variables}
+        asked = {name for edge in waiting for name in edge.variables} | {name for edge in matched for name in edge.inner}
         kept = {name: one for name, one in rows.columns.items() if name in self.needed or name in asked or name.startswith("\0")}
         return rows if len(kept) == len(rows.columns) else RowSet(rows.scope, rows.size, kept)
 
@@ -557,7 +573,7 @@ class Solver:
         for edge, _ in chosen:
             waiting.remove(edge)
         self._left = waiting
-        rows = self._without(rows, waiting)
+        rows = self._without(rows, waiting, [edge for edge, _ in chosen])
         return self._expanded(rows, chosen, limits, ends)
 
     @staticmethod
@@ -623,7 +639,7 @@ class Solver:
         # A variable that nobody asks for has no column, but for how often it is there.
         unasked = far is not None and self.needed is not None and not far.startswith("\0") and far not in self.needed
         if unasked and far not in rows.columns and all(far not in edge.variables for edge in self._left):
-            far = None
+            far = far if any(far in one.inner for one in (edge, *(other for other, _ in others))) else None
         part = rows.take(at)
         for one, turned, found in matches:
             if self._needs_statements(one):
@@ -672,7 +688,7 @@ class Solver:
         return self._differing(merged(rows, other, one, two, list({**rows.columns, **other.columns})))
 
     def _too_many(self) -> PlanError:
-        return too_many(MOST_ROWS + 1, "a pattern", "restrict its variables, or add statements that connect them")
+        return too_many(None, "a pattern", "restrict its variables, or add statements that connect them")
 
     # -- what else is bound ------------------------------------------------------------------------
 
@@ -772,16 +788,35 @@ def _may_meet(one: Edge, other: Edge) -> bool:
 
 
 def solve(run: Run, node: Pattern) -> RowSet:
-    """The rows of a pattern, with the columns that the plan goes on with."""
-    return Solver(run, node, needed=needed(run, node)).rows()
+    """The rows of a pattern, as far as the plan goes on with them."""
+    return Solver(run, node, _meeting(run, node), needed=needed(run, node)).rows()
+
+
+def _taker(run: Run, node: Node) -> Node | None:
+    """The one operator that takes the rows of another; None if there are several, or none."""
+    takers = [other for other in run.order if any(child is node for child in other.inputs())]
+    return takers[0] if len(takers) == 1 else None
+
+
+#: Joins that look at right rows only where they meet a left one.
+_MEETING: Final = (Join, LeftJoin, SemiJoin, AntiJoin, MarkJoin, MinusRows)
+
+
+def _meeting(run: Run, node: Pattern) -> RowSet | None:
+    """What the left rows of a join bind of the pattern on its right, if they are few: other rows of the pattern meet none."""
+    taker = _taker(run, node)
+    if not isinstance(taker, _MEETING) or taker.right is not node or id(taker.left) not in run.results:
+        return None
+    left = run.rows(taker.left)
+    if left.size * 8 > run.snapshot.statements:
+        return None
+    shared = [name for name in node.variables if name in left.columns and left.columns[name].bound.all()]
+    return left.only(shared).distinct() if shared else None
 
 
 def needed(run: Run, node: Node) -> Set[str] | None:
     """The variables that the one operator which takes the rows of another needs of them; None for all."""
-    takers = [other for other in run.order if any(child is node for child in other.inputs())]
-    if len(takers) != 1:
-        return None
-    (taker,) = takers
+    taker = _taker(run, node)
     if isinstance(taker, Project):
         return {old for _, old in taker.names}
     if isinstance(taker, GroupRows):

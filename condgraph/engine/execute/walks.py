@@ -108,7 +108,7 @@ def reached(steps: Steps, starts: Numbers, least: int, most: int | None) -> tupl
 
 def _bounded(count: int) -> None:
     if count > MOST_ROWS:
-        raise too_many(count, "a path", "bound its length, or where it begins")
+        raise too_many(None, "a path", "bound its length, or where it begins")
 
 
 def _next(steps: Steps, pairs: Places) -> Places:
