@@ -605,12 +605,12 @@ def _decided(claim: Claim, facts: Facts, closed: Closed, notes: list[str]) -> tu
         return "not enough facts", ()
     against: list[Reason] = []
     for judge in judges:
-        found = judge.refuted()
-        if found is None:
+        denials = judge.refuted()
+        if denials is None:
             if judge.cut:
                 notes.append("there are more choices of the unknown nodes than are looked at")
             return "not enough facts", _partly(claim, judges)
-        against += found
+        against += denials
     return "refuted", tuple(dict.fromkeys(against))
 
 

@@ -97,13 +97,13 @@ _TIME_WORDS: Final = {"time": ("point in time", "start time", "end time"), "star
 @dataclass(frozen=True, slots=True)
 class Group:
     """Predicates beside which the same may stand: `objects` is the rule of literals that their
-    objects are compared with ("" for entities alone), `things` whether objects are entities, `keys`
+    objects are compared with ("" for entities alone), `of_entities` whether these are entities, `keys`
     their qualifiers with the rule of each ("when" for time words), `tables` those whose columns they
     are, and `sources` those of which one has to be said.
     """
 
     objects: str
-    things: bool
+    of_entities: bool
     keys: tuple[tuple[str, str], ...]
     tables: tuple[str, ...]
     sources: tuple[str, ...]
@@ -114,19 +114,19 @@ class Group:
 
 
 class Groups:
-    """The rules while they are made: `groups` are the predicates that the same may stand beside,
-    `found` the rules by name.
+    """The rules while they are made: `groups` are the predicates that take the same arguments,
+    `by_name` the rules.
     """
 
     def __init__(self, names: Vocabulary, spelled: Callable[[str], str]) -> None:
         self.names, self._spelled = names, spelled
         self.literals = literals_of(names)
-        self.found: dict[str, Part] = {item: self.literals[item] for item in ("upto28", "four", "years", "days")}
-        self.found |= texts()
-        self.found["moment"] = self.found["when"] = alt(Ref("years"), Ref("days"))
-        self.found["extreme"], self.found["extreme-time"] = trie(("highest", "lowest")), trie(("earliest", "latest"))
+        self.by_name: dict[str, Part] = {item: self.literals[item] for item in ("upto28", "four", "years", "days")}
+        self.by_name |= texts()
+        self.by_name["moment"] = self.by_name["when"] = alt(Ref("years"), Ref("days"))
+        self.by_name["extreme"], self.by_name["extreme-time"] = trie(("highest", "lowest")), trie(("earliest", "latest"))
         if (entities := names_of(names.entities)) is not None:
-            self.found["entity"] = entities
+            self.by_name["entity"] = entities
         self._shared: dict[tuple[str, Hashable], int] = {}
         self._amounts: dict[tuple[str, tuple[str, ...]], int] = {}
         self.groups: dict[Group, list[str]] = {}
@@ -161,18 +161,18 @@ class Groups:
             return kind
         units = tuple(unit for unit in self.names.units_of.get(name, ()) if writable(unit))
         rule = f"{kind}-{self._amounts.setdefault((kind, units), len(self._amounts))}"
-        if rule not in self.found:
+        if rule not in self.by_name:
             digits = Repeat(DIGIT, 1, 15)
             amount = seq(maybe(Text("-")), digits, maybe(seq(".", Repeat(DIGIT, 1, 12))))
             if units:
                 amount = seq(amount, maybe(seq(" ", trie(map(self._spelled, units)))))
-            self.found[rule] = alt(amount, *([Ref("moment")] if kind == "number-or-moment" else []))
+            self.by_name[rule] = alt(amount, *([Ref("moment")] if kind == "number-or-moment" else []))
         return rule
 
     def _once(self, kind: str, what: Hashable, line: int, part: Part) -> Part:
         """A part as a rule, which those that say the same share."""
         rule = f"{kind}-{self._shared.setdefault((kind, what), len(self._shared))}-{line}"
-        self.found[rule] = part
+        self.by_name[rule] = part
         return Ref(rule)
 
     @property
@@ -239,13 +239,13 @@ def rules(names: Vocabulary, *, steps: int) -> Rules:
 
 
 class Made(Groups):
-    """The rules of lines while they are made, `found` by name."""
+    """The rules of lines while they are made."""
 
     # -- lines -------------------------------------------------------------------------------------
 
     def rules(self, lines: int) -> dict[str, Part]:
         """All rules."""
-        result = self.found
+        result = self.by_name
         result |= {"one": trie(ONE), "two": trie(TWO), "with-number": trie(WITH_NUMBER), "with-entity": trie(WITH_ENTITY)}
         result["of-rows"], result["of-values"] = trie(OF_ROWS), trie(OF_VALUES)
         for number, members in enumerate(self.groups.values()):
@@ -283,7 +283,7 @@ class Made(Groups):
         calls = [seq(Ref("one"), *first), seq(Ref("two"), *two, result, "')")]
         calls.append(seq(alt("set_union", "set_intersection"), *two, result, "', set3='", result, "')"))
         calls.append(seq(Ref("with-number"), *two, Ref("plain-number"), "')"))
-        if "entity" in self.found:
+        if "entity" in self.by_name:
             calls.append(seq(Ref("with-entity"), *two, Ref("entity"), "')"))
         calls.append(seq("keep(set='", result, "', value", alt(*ALL_OPERATORS), "'", result, "')"))
         calls.append(seq("sort(set='", result, "', order='", alt("ascending", "descending"), "')"))
@@ -302,7 +302,7 @@ class Made(Groups):
         return [*(self._search(number, group, line) for number, group in enumerate(self.groups)), *self._anywhere(line)]
 
     def _head(self, line: int) -> Part | None:
-        ends = [Ref(item) for item in ("entity", f"result-{line}") if item in self.found or (item != "entity" and line > 1)]
+        ends = [Ref(item) for item in ("entity", f"result-{line}") if item in self.by_name or (item != "entity" and line > 1)]
         return self._once("head", None, line, seq("head_entity='", alt(*ends), "'")) if ends else None
 
     def _search(self, number: int, group: Group, line: int) -> Part:
@@ -316,7 +316,7 @@ class Made(Groups):
     def _tail(self, group: Group, line: int) -> Part | None:
         """A condition on the object."""
         results = [Ref(f"result-{line}")] if line > 1 else []
-        same: list[Part] = [Ref("entity")] if group.things and "entity" in self.found else []
+        same: list[Part] = [Ref("entity")] if group.of_entities and "entity" in self.by_name else []
         ordered: list[Part] = []
         if group.objects:
             (same if group.objects == "text" else ordered).append(Ref(group.objects))
@@ -326,7 +326,7 @@ class Made(Groups):
         if ordered:
             conditions.append(seq("tail_entity", alt(*ALL_OPERATORS), "'", alt(*ordered, *results), "'"))
             conditions.append(seq("tail_entity='", Ref("extreme-time" if group.objects == "moment" else "extreme"), "'"))
-        return self._once("tail", (group.objects, group.things), line, alt(*conditions)) if conditions else None
+        return self._once("tail", (group.objects, group.of_entities), line, alt(*conditions)) if conditions else None
 
     def _key(self, group: Group, line: int) -> Part | None:
         """A qualifier that is asked for, or has a value."""
@@ -351,7 +351,7 @@ class Made(Groups):
     def _anywhere(self, line: int) -> list[Part]:
         """Searches without a relation: what is known of an entity, what joins two, when it was."""
         head, tail = self._head(line), seq("tail_entity='", Ref("entity"), "'")
-        if "entity" not in self.found or head is None or not self.anywhere:
+        if "entity" not in self.by_name or head is None or not self.anywhere:
             return []
         choices = [Seq((head, maybe(seq(", ", tail)))), tail]
         if self.times:
@@ -514,7 +514,7 @@ class _Schema:
         self.definitions["result"] = {"anyOf": [*searches, *self._functions()]}
 
     def _pattern(self, rule: str) -> str:
-        return regex({**self.made.found, "root": self.made.found[rule]})
+        return regex({**self.made.by_name, "root": self.made.by_name[rule]})
 
     def _ends(self) -> dict[str, Any]:
         entity = [{"$ref": "#/$defs/entity"}] if "entity" in self.definitions else []
@@ -556,7 +556,7 @@ class _Schema:
     def _conditions(self, number: int) -> list[dict[str, Any]]:
         group = list(self.made.groups)[number]
         result = []
-        same: list[dict[str, Any]] = [{"$ref": "#/$defs/entity"}] if group.things and "entity" in self.definitions else []
+        same: list[dict[str, Any]] = [{"$ref": "#/$defs/entity"}] if group.of_entities and "entity" in self.definitions else []
         if group.objects and group.objects != "text":
             result.append(_condition(ALL_OPERATORS, [self._literal(group.objects), _RESULT]))
             result.append(_condition(("=",), [{"$ref": f"#/$defs/{'extreme-time' if group.objects == 'moment' else 'extreme'}"}]))

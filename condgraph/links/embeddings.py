@@ -181,11 +181,11 @@ class Embeddings:
         place = os.fspath(path)
         try:
             _check_size(place)
-            with np.load(place, allow_pickle=False) as found:
-                unknown = sorted(set(found.files) - set(_KNOWN))
+            with np.load(place, allow_pickle=False) as stored:
+                unknown = sorted(set(stored.files) - set(_KNOWN))
                 if unknown:
                     raise LinkModelError(f"{place} has arrays that a model has not: {', '.join(unknown)}", hint=_MADE)
-                arrays = {name: found[name] for name in found.files}
+                arrays = {name: stored[name] for name in stored.files}
         except FileNotFoundError:
             raise LinkModelError(f"{place}: there is no such file", hint=_MADE) from None
         except MemoryError:

@@ -544,7 +544,7 @@ def describe(survey: Survey, *, source: str | None = None, concept: str | None =
         if not narrowed or name in shown
     ]
     concepts = [
-        concept_schema(kinds, one) for place, one in enumerate(kinds) if one[0] == "concept" and (inside[place] or not narrowed)
+        concept_schema(kinds, item) for place, item in enumerate(kinds) if item[0] == "concept" and (inside[place] or not narrowed)
     ]
     return GraphSchema(
         dict(survey["counts"]),
@@ -631,9 +631,9 @@ def _value(value: list[Any]) -> ValueCount:
     return ValueCount(*value[:5])
 
 
-def _values_of(one: list[Any]) -> list[list[Any]]:
+def _values_of(predicate: list[Any]) -> list[list[Any]]:
     """The values of a predicate, and of its qualifiers."""
-    return [*one[3], *(value for _, values in one[4] for value in values)]
+    return [*predicate[3], *(value for _, values in predicate[4] for value in values)]
 
 
 def _units(values: list[list[Any]]) -> tuple[UnitCount, ...]:

@@ -138,7 +138,7 @@ def _made(snapshot: Snapshot) -> Survey:
     examples = _examples(snapshot, relations, attributes)
     check()
     names = snapshot.texts.take(get("pred.text")) if len(numbers) else []
-    found = [
+    described = [
         [
             *(name, relations, attributes, values.get(number, []), qualifiers.get(number, [])),
             *(of_sources.get(number, []), examples.get(number, [])),
@@ -153,7 +153,7 @@ def _made(snapshot: Snapshot) -> Survey:
         for name, ends in (("subjects", of_subjects), ("objects", of_objects))
     }
     counts = {name: int(snapshot.counts.get(name, 0)) for name in _COUNTS}
-    return {"counts": counts, "sources": sources, "kinds": kinds.listed(), "predicates": found, **ends}
+    return {"counts": counts, "sources": sources, "kinds": kinds.listed(), "predicates": described, **ends}
 
 
 class _Kinds:
@@ -262,7 +262,7 @@ def _qualifiers(snapshot: Snapshot, predicates: NDArray[Any]) -> dict[int, list[
     for (owner, key), values in grouped.items():
         result.setdefault(owner, []).append([snapshot.predicate_name(key), values])
     for keys in result.values():
-        keys.sort(key=lambda one: (-sum(value[2] for value in one[1]), one[0]))
+        keys.sort(key=lambda item: (-sum(value[2] for value in item[1]), item[0]))
     return result
 
 

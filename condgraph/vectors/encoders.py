@@ -357,15 +357,15 @@ def encode(encoder: Encoder, texts: list[str]) -> FloatMatrix:
     `EncoderError`.
     """
     if isinstance(encoder, LexicalEncoder):
-        found = np.asarray(encoder.encode(texts))
+        vectors = np.asarray(encoder.encode(texts))
     else:
         # A model takes its time, and may be on a server.
-        found = np.asarray(_WORKERS.run(lambda: encoder.encode(texts)) if current() is not None else encoder.encode(texts))
-    if found.shape != (len(texts), encoder.dimension):
+        vectors = np.asarray(_WORKERS.run(lambda: encoder.encode(texts)) if current() is not None else encoder.encode(texts))
+    if vectors.shape != (len(texts), encoder.dimension):
         raise EncoderError(
-            f"the encoder {label(encoder.id, encoder.dimension)} gave vectors of shape {found.shape} for {len(texts)} texts"
+            f"the encoder {label(encoder.id, encoder.dimension)} gave vectors of shape {vectors.shape} for {len(texts)} texts"
         )
-    matrix = np.ascontiguousarray(found, np.float32)
+    matrix = np.ascontiguousarray(vectors, np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
     if not np.isfinite(lengths).all():
         raise EncoderError(f"the encoder {encoder.id!r} gave numbers that are not finite")
