@@ -50,6 +50,16 @@ LONGEST_CANDIDATE: Final = 200
 LONGEST_NAME: Final = 300
 
 
+def on_one_line(text: str, most: int = 80) -> str:
+    """A text from data within a message: short, and what is not printed as an escape, so that it begins no line.
+
+    >>> on_one_line("a\\nb")
+    'a\\\\nb'
+    """
+    short = shortened(text, most)
+    return short if short.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
+
+
 def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
     """A text of at most about `most` characters: of a longer one its beginning and its end, and how
     much is left out.

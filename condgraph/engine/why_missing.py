@@ -12,7 +12,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Compare, Condition, Entities, Facts, Node, Scan, Values, carried
 from condgraph.engine.bounds import check, within
 from condgraph.engine.describe import describe
-from condgraph.engine.errors import DeadlineError, shortened
+from condgraph.engine.errors import DeadlineError, on_one_line, shortened
 from condgraph.engine.facts import Entity
 from condgraph.engine.passes import names
 from condgraph.engine.values import Quantity, Time, text_of
@@ -123,10 +123,10 @@ class _Expected:
             if not self._entities(node.of, want):
                 return False
             own = self.lookup.texts(alg.Objects(Scan(want, (node.key,), "subject", "subject", "attribute")), 3)
-            has = f"has {node.key!r} {', '.join(own)}" if own else f"has no {node.key!r}"
+            has = f"has {node.key!r} {', '.join(map(on_one_line, own))}" if own else f"has no {node.key!r}"
             best = self.lookup.texts(alg.Objects(Scan(node, (node.key,), "subject", "subject", "attribute")), 1)
             if best:
-                has += f"; the {node.direction} is {', '.join(best)}"
+                has += f"; the {node.direction} is {', '.join(map(on_one_line, best))}"
             self._lost(node, f"{self.text} {has}")
             self.missing += [MissingStatement(name, node.key, "?") for name in self._names(want, 1)]
             return False
@@ -262,11 +262,11 @@ class _Expected:
         values = values_tested(rebuilt_on(node, there))
         own = self.lookup.texts(alg.Distinct(values), 5) if values is not None else []
         what = tested(node) if has_test(node) else describe(node)
-        has = f"{what} is {', '.join(own)}" if own else f"{what} is missing"
+        has = f"{what} is {', '.join(map(on_one_line, own))}" if own else f"{what} is missing"
         self._lost(node, f"of {self._shown(want)} {has}; the program asks for {words(node)}")
         predicates = _base(there).predicates
         for name in self._names(want, 1):
-            asked = f"{words(node)} (is {', '.join(own) or 'missing'})"
+            asked = f"{words(node)} (is {', '.join(map(on_one_line, own)) or 'missing'})"
             self.missing.append(MissingStatement(name, (predicates or ("?",))[0], asked))
 
     # -- values --------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ class _Expected:
             self.missing += [MissingStatement(name, scan.predicates[0], end) for name in before for end in ends]
             return
         what = f"the qualifier {node.key!r}" if isinstance(node, alg.Qualifiers) else words(scan)
-        has = ", ".join(own) or "no value"
+        has = ", ".join(map(on_one_line, own)) or "no value"
         self._lost(node, f"{what} of {either(before) or 'every entity'} has {has}, and not {self.text}")
         key = node.key if isinstance(node, alg.Qualifiers) and node.key else (scan.predicates or ("?",))[0]
         self.missing += [MissingStatement(name, key, self.name) for name in before]

@@ -18,7 +18,7 @@ from condgraph.engine import html
 from condgraph.engine.algebra import Compare, Condition, Entities, Facts, Node, Scan, Values, carried, postorder
 from condgraph.engine.bounds import check, within
 from condgraph.engine.describe import describe, describe_test
-from condgraph.engine.errors import DeadlineError, PlanError, UnknownNameError, UnsupportedError, nearest
+from condgraph.engine.errors import DeadlineError, PlanError, UnknownNameError, UnsupportedError, nearest, on_one_line
 from condgraph.engine.kinds import GraphKnowledge, condition_of, kinds_tested
 from condgraph.engine.passes import rebuild
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, parse_quantity, text_of
@@ -81,7 +81,7 @@ class Change:
     plan: Node = field(repr=False, compare=False)
 
     def __str__(self) -> str:
-        listed = ", ".join(self.sample) + (", ..." if self.size > len(self.sample) else "")
+        listed = ", ".join(map(on_one_line, self.sample)) + (", ..." if self.size > len(self.sample) else "")
         return f"{self.text}: {self.size:,} result{'' if self.size == 1 else 's'}" + (f" ({listed})" if listed else "")
 
 
@@ -96,7 +96,7 @@ class MissingStatement:
     object: str
 
     def __str__(self) -> str:
-        return f"{self.subject} | {self.predicate} | {self.object}"
+        return " | ".join(map(on_one_line, (self.subject, self.predicate, self.object)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +395,9 @@ def _count(node: Node, sizes: dict[int, int]) -> str:
 
 
 def _kinds(kinds: Any) -> str:
-    listed = [kind.name.lower() + (f" in {unit}" if unit not in ("", NO_UNIT) else "") for kind, unit in sorted(kinds)[:4]]
+    listed = [
+        kind.name.lower() + (f" in {on_one_line(unit)}" if unit not in ("", NO_UNIT) else "") for kind, unit in sorted(kinds)[:4]
+    ]
     return " or ".join(listed)
 
 
