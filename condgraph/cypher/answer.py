@@ -287,7 +287,7 @@ class Neo4jAnswer(StoredAnswer):
         self._compiled, self._rows = compiled, rows
         self.cypher = pasteable(compiled)
         if compiled.core is not None:
-            self.run = _run_of_rows(self.plan, compiled.core, rows[0]["rows"])
+            self.run = _run_of_rows(self.plan, compiled.core, compiled.names, rows[0]["rows"])
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -458,7 +458,7 @@ class Neo4jAnswer(StoredAnswer):
         return "\n\n".join(part for part in parts if part)
 
 
-def _run_of_rows(plan: alg.Node, core: alg.Solutions, rows: Sequence[list[Any]]) -> Run:
+def _run_of_rows(plan: alg.Node, core: alg.Solutions, names: Sequence[str], rows: Sequence[list[Any]]) -> Run:
     """An execution of a plan on the rows that the server gave of one of its operators."""
     from condgraph.engine.execute.stored_rows import run_rows
 
@@ -478,7 +478,7 @@ def _run_of_rows(plan: alg.Node, core: alg.Solutions, rows: Sequence[list[Any]])
         return Ref(ident)
 
     read = [tuple(map(term, row)) for row in watched(rows)]
-    return run_rows(plan, core, read, [_sourced(entity, sources.get(ident)) for ident, entity in entities.items()])
+    return run_rows(plan, core, names, read, [_sourced(entity, sources.get(ident)) for ident, entity in entities.items()])
 
 
 def _sourced(entity: Entity, source: str | None) -> Item:

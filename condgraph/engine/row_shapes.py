@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, Solutions, postorder
@@ -31,6 +31,20 @@ class Bound:
 
 
 RowShape: TypeAlias = dict[str, Bound]
+
+
+class KnownObjects(Protocol):
+    """A schema, as far as rows need it."""
+
+    def has_attribute(self, name: str) -> bool:
+        """Whether a predicate has values as objects."""
+        ...
+
+
+class Shapes(dict[int, RowShape]):
+    """The shapes of operators by their identities; `schema` says what objects the predicates of patterns have, if it is known."""
+
+    schema: KnownObjects | None = None
 
 
 class _Unknown(Exception):
@@ -69,6 +83,7 @@ def shape_of(node: Solutions, known: Mapping[int, RowShape]) -> RowShape | None:
 def of_pattern(node: alg.Pattern, known: Mapping[int, RowShape] = {}) -> RowShape:
     """The shape of a basic pattern."""
     result: RowShape = {}
+    schema = known.schema if isinstance(known, Shapes) else None
 
     def bind(place: object, sort: Sort) -> None:
         if isinstance(place, alg.Variable):
@@ -82,6 +97,8 @@ def of_pattern(node: alg.Pattern, known: Mapping[int, RowShape] = {}) -> RowShap
         bind(part.subject, "entity")
         bind(part.predicate, "name")
         family = "relation" if part.undirected else part.family
+        if family == "any" and schema is not None and isinstance(part.predicate, tuple):
+            family = family if any(map(schema.has_attribute, part.predicate)) else "relation"
         bind(part.object, "any" if family == "any" else "entity" if family == "relation" else "value")
         bind(part.statement, "statement")
         for qualifier in part.qualifiers:
@@ -263,7 +280,7 @@ def _finishes(node: Node) -> bool:
     return isinstance(node, alg.BoundRows | alg.Project | alg.DistinctRows | alg.GroupRows | alg.OrderRows | alg.SliceRows)
 
 
-def core_of(plan: Solutions, beyond: Collection[int], *, spelled: bool) -> Solutions | None:
+def core_of(plan: Solutions, beyond: Collection[int], schema: KnownObjects, *, spelled: bool) -> Solutions | None:
     """The operator whose rows a store gives, below what the client finishes with their terms alone; None where the client needs
     more than these. `beyond` are the operators (by identity) that the store cannot give; `spelled` says that equal values may be
     written in several ways, which their statements tell.
@@ -273,15 +290,44 @@ def core_of(plan: Solutions, beyond: Collection[int], *, spelled: bool) -> Solut
         (node, *_) = node.inputs()
     if id(node) in beyond or not isinstance(node, Solutions):
         return None
-    shape = shapes_of(node)[id(node)]
+    shape = shapes_of(node, schema).get(id(node))
+    if shape is None:
+        return None
     # Of a statement the client needs all.
     whole: tuple[Sort, ...] = ("statement", "value", "any") if spelled else ("statement",)
-    return None if any(bound.sort in whole for bound in shape.values()) else node
+    return None if any(shape[name].sort in whole for name in needed(plan, node)) else node
 
 
-def shapes_of(plan: Node) -> dict[int, RowShape]:
-    """The shapes of the operators of a plan that have one, by identity."""
-    known: dict[int, RowShape] = {}
+def needed(plan: Solutions, core: Solutions) -> tuple[str, ...]:
+    """The variables of the rows that a store gives which the rest of a plan looks at, in order."""
+    chain: list[Any] = [plan]
+    while chain[-1] is not core:
+        chain.append(chain[-1].of)
+    names = set(plan.variables)
+    for node in chain[:-1]:
+        if isinstance(node, alg.Project):
+            names = {old for new, old in node.names if new in names}
+        elif isinstance(node, alg.GroupRows):
+            every = any(item.of is None and item.distinct for item in node.aggregates)
+            names = set(node.of.variables) if every else {*node.keys, *(item.of for item in node.aggregates if item.of is not None)}
+        elif isinstance(node, alg.Filter):
+            names |= ex.variables(node.test)
+        elif isinstance(node, alg.Extend | alg.Unwind):
+            names = (names - {node.variable}) | ex.variables(node.expression)
+        elif isinstance(node, alg.WhereRows):
+            names.add(node.variable)
+        elif isinstance(node, alg.BoundRows):
+            names.update(node.names)
+        else:
+            # Whole rows are compared, or ordered.
+            names = set(node.of.variables)
+    return tuple(name for name in core.variables if name in names)
+
+
+def shapes_of(plan: Node, schema: KnownObjects | None = None) -> Shapes:
+    """The shapes of the operators of a plan that have one."""
+    known = Shapes()
+    known.schema = schema
     for node in postorder(plan):
         if isinstance(node, Solutions) and (shape := shape_of(node, known)) is not None:
             known[id(node)] = shape

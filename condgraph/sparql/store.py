@@ -7,7 +7,6 @@ or an endpoint. Both answer programs in the same way.
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +26,7 @@ from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, m
 from condgraph.engine.lowered import Step
 from condgraph.engine.passes import mark, rewrite
 from condgraph.engine.pieces import watched
-from condgraph.engine.row_shapes import Name, RowShape, Sort, row_tests, shapes_of
+from condgraph.engine.row_shapes import Name, Sort, row_tests, shapes_of
 from condgraph.engine.row_shapes import Row as TermRow
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
@@ -401,14 +400,13 @@ def read_entity(node: str, row: QuerySolution, names: GraphIris) -> Entity:
 class RowTerms:
     """Reads the terms of rows, and remembers the entities among them."""
 
-    def __init__(self, target: Target, columns: Sequence[str], shape: RowShape) -> None:
+    def __init__(self, target: Target, columns: Sequence[tuple[str, Sort]]) -> None:
         self._target, self._columns = target, columns
-        self._sorts = [bound.sort for bound in shape.values()]
         self._entities: dict[str, Entity | None] = {}
 
     def read(self, row: QuerySolution) -> TermRow:
         """The terms of a row, entities by their ids."""
-        return tuple(map(self._term, itertools.repeat(row), self._columns, self._sorts))
+        return tuple([self._term(row, column, sort) for column, sort in self._columns])
 
     def _term(self, row: QuerySolution, column: str, sort: Sort) -> Value | Ref | Name | bool | int | None:
         term, names = _term(row, column), self._target.names
@@ -492,9 +490,10 @@ class RdfStore(ABC):
         if compiled.core is not None:
             from condgraph.engine.execute.stored_rows import run_rows
 
-            terms = RowTerms(self.target, compiled.columns, shapes_of(compiled.core)[id(compiled.core)])
-            read = list(map(terms.read, rows))
-            run = run_rows(plan, compiled.core, read, terms.entities())
+            shape = shapes_of(compiled.core)[id(compiled.core)]
+            terms = RowTerms(self.target, [(column, shape[name].sort) for name, column in compiled.columns])
+            read, bound = list(map(terms.read, rows)), [name for name, _ in compiled.columns]
+            run = run_rows(plan, compiled.core, bound, read, terms.entities())
             run.notes.update(lowered.notes)
             return FinishedAnswer(self, request, lowered, compiled, run)
         if compiled.shape == "gathered":

@@ -26,7 +26,7 @@ from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
-from condgraph.engine.row_shapes import RowShape, core_of, shape_of
+from condgraph.engine.row_shapes import RowShape, core_of, needed, shape_of
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -159,8 +159,9 @@ class Compiled:
     layout: Layout = CONDGRAPH
     #: Of groups: what each list has.
     columns: Columns | None = None
-    #: Of rows: the operator that gives them; what is above it the client works out.
+    #: Of rows: the operator that gives them, above which the client works out the rest, and which of its variables they have.
     core: alg.Solutions | None = None
+    names: tuple[str, ...] = ()
 
     def unknown(self, rows: list[dict[str, Any]]) -> list[str]:
         """The names that no entity has, as the rows of the query say; these rows are taken out."""
@@ -713,11 +714,11 @@ def compile_plan(
 def _compiled(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str], layout: Layout, *, grouped: bool) -> Compiled:
     beyond = lowered(plan)
     if isinstance(plan, alg.Solutions):
-        core = core_of(plan, beyond, spelled=schema.raw)
+        core = core_of(plan, beyond, schema, spelled=schema.raw)
         return (
             compile_witness(plan, graph, schema, names, layout=layout)
             if core is None
-            else _rows(core, graph, schema, names, layout)
+            else _rows(plan, core, graph, schema, names, layout)
         )
     if id(plan) in beyond:
         if grouped and (result := compile_groups(plan, graph, schema, names, layout)) is not None:
@@ -738,13 +739,17 @@ def _compiled(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str]
     return Compiled(compiler.whole(branches, columns), compiler.parameters, shape, distinct, fields, kind, looked_up, layout)
 
 
-def _rows(core: alg.Solutions, graph: str, schema: StoredSchema, names: Sequence[str], layout: Layout) -> Compiled:
-    """The query of rows that bind variables."""
-    compiler = PlanCompiler(graph, schema, [core], layout)
-    branches = [rows_returned(compiler, core)]
+def _rows(
+    plan: alg.Solutions, core: alg.Solutions, graph: str, schema: StoredSchema, names: Sequence[str], layout: Layout
+) -> Compiled:
+    """The query of the rows that a plan goes on from."""
+    kept = needed(plan, core)
+    rows = core if kept == core.variables else alg.Project(core, tuple((name, name) for name in kept))
+    compiler = PlanCompiler(graph, schema, [rows], layout)
+    branches = [rows_returned(compiler, rows)]
     looked_up = look_up(compiler, branches, ("rows",), names)
     text = compiler.whole(branches, ("rows",))
-    return Compiled(text, compiler.parameters, "rows", looked_up=looked_up, layout=layout, core=core)
+    return Compiled(text, compiler.parameters, "rows", looked_up=looked_up, layout=layout, core=core, names=kept)
 
 
 #: The parts of a value that identify it, by kind.

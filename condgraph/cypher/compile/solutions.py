@@ -13,7 +13,7 @@ from typing import Final
 
 from condgraph.cypher.compile.compiler import Compiler, FactRows, Rows, asks_which
 from condgraph.cypher.compile.conditions import condition
-from condgraph.cypher.compile.sets import membership, testable
+from condgraph.cypher.compile.sets import family_of, membership, testable
 from condgraph.cypher.layout.base import Bound, Wanted
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra.tables import SolutionTable, by_type
@@ -171,15 +171,28 @@ class _Patterns:
         if any(isinstance(place, alg.Variable) and place.name in self.terms for place in places):
             return 0, 0.0
         sets = [self._compiler.estimates.rows(place) for place in places if isinstance(place, alg.Entities)]
+        if isinstance(part, alg.StatementPattern) and isinstance(part.among, alg.Scan) and part.among.of is not None:
+            sets.append(self._compiler.estimates.rows(part.among.of))
         if sets:
             return 1, min(sets)
         return 2 if isinstance(part, alg.StatementPattern) and part.condition is not None else 3, 0.0
 
     # -- places ------------------------------------------------------------------------------------
 
-    def _place(self, place: alg.Place | None, conditions: list[str], prefix: str = "e") -> tuple[str, bool]:
-        """The variable of a node, and whether it is bound by the clauses before."""
+    def _place(
+        self, place: alg.Place | None, conditions: list[str], prefix: str = "e", among: alg.Entities | None = None
+    ) -> tuple[str, bool]:
+        """The variable of a node, which is also in a set `among`, and whether it is bound by the clauses before."""
         compiler = self._compiler
+        if among is not None:
+            known = isinstance(place, alg.Variable) and place.name in self.terms
+            if known or testable(among) or isinstance(place, alg.Entities):
+                e, bound = self._place(place, conditions, prefix)
+                conditions.append(membership(compiler, among, e))
+                return e, bound
+            e = compiler.name(prefix)
+            self.clauses.append(f"UNWIND {compiler.set_of(among)} AS {e}")
+            return e, True
         if isinstance(place, alg.Variable):
             term = self.terms.get(place.name)
             if term is None:
@@ -219,10 +232,18 @@ class _Patterns:
         f, conditions = compiler.name("f"), list[str]()
         family = "relation" if part.undirected else _family(compiler, part)
         predicates = None if isinstance(part.predicate, alg.Variable) else part.predicate
+        among, ends = part.among, dict[alg.End, alg.Entities]()
+        if isinstance(among, alg.Scan) and among.source is None and not part.undirected and family_of(among) in (family, "any"):
+            # A condition on one end, from which the match can start.
+            if among.predicates is not None:
+                predicates = tuple(name for name in among.predicates if predicates is None or name in predicates)
+            if among.of is not None:
+                ends[among.anchor] = among.of
+            among = None
         if predicates == ():
             conditions.append(_NEVER)
             predicates = None
-        subject, subject_bound = self._place(part.subject, conditions)
+        subject, subject_bound = self._place(part.subject, conditions, among=ends.get("subject"))
         loop = isinstance(part.object, alg.Variable) and part.object == part.subject
         object_before = self.terms.get(part.object.name) if isinstance(part.object, alg.Variable) else None
         reuse = object_before is not None and object_before.sort == "entity" and family == "relation"
@@ -234,12 +255,18 @@ class _Patterns:
         else:
             thing = compiler.name("v" if family == "attribute" else "e")
             object_bound = False
+            if "object" in ends and family == "relation" and not testable(ends["object"]) and not subject_bound:
+                self.clauses.append(f"UNWIND {compiler.set_of(ends.pop('object'))} AS {thing}")
+                object_bound = True
             if isinstance(part.object, alg.Entities):
                 conditions.append(membership(compiler, part.object, thing))
                 if family == "any":
                     conditions.append(layout.is_entity(thing))
                 elif family == "attribute":
                     conditions.append(_NEVER)
+        if "object" in ends:
+            conditions.append(membership(compiler, ends["object"], thing))
+            conditions.append(layout.is_entity(thing))
         if predicates is None:
             conditions.append(layout.is_statement(f))
         outward = subject_bound or not object_bound
@@ -253,8 +280,8 @@ class _Patterns:
             tests.append(layout.is_entity(thing))
         if part.condition is not None:
             tests.append(self._tested(part.condition, thing, family))
-        if part.among is not None:
-            facts = compiler.facts(part.among)
+        if among is not None:
+            facts = compiler.facts(among)
             tests.append(f"{f} IN {compiler.let(facts.render(), f'collect({facts.fact})')}")
         if self._node.different:
             tests += [f"{f} <> {before}" for before in self._facts]

@@ -22,8 +22,8 @@ from condgraph.engine.values import Quantity, Time, Unknown
 _HOLDER: Final = " "
 
 
-def run_rows(plan: Node, core: Solutions, rows: Sequence[Row], entities: Iterable[Item]) -> Run:
-    """A plan run on the rows that a store gave of one of its operators, with the entities in them."""
+def run_rows(plan: Node, core: Solutions, names: Sequence[str], rows: Sequence[Row], entities: Iterable[Item]) -> Run:
+    """A plan run on the rows that a store gave of one of its operators (of the variables that are needed), with their entities."""
     values = dict.fromkeys(term for row in watched(rows) for term in row if isinstance(term, str | Quantity | Time | Unknown))
     places = {value: str(place) for place, value in enumerate(values)}
     builder = Builder()
@@ -37,7 +37,7 @@ def run_rows(plan: Node, core: Solutions, rows: Sequence[Row], entities: Iterabl
     numbers = np.arange(snapshot.relations, snapshot.statements, dtype=np.int32)
     attributes = {snapshot.predicate_name(p): at for at, p in enumerate(snapshot.predicates(numbers).tolist())}
     columns = {}
-    for at, name in enumerate(core.variables):
+    for at, name in enumerate(names):
         entity, attribute = np.full(len(rows), -1, np.int32), np.full(len(rows), -1, np.int32)
         others: list[Name | bool | int | None] = [None] * len(rows)
         for place, row in enumerate(watched(rows)):
@@ -49,7 +49,8 @@ def run_rows(plan: Node, core: Solutions, rows: Sequence[Row], entities: Iterabl
             elif term is not None:
                 attribute[place] = attributes[places[term]]
         columns[name] = _merged([Terms(ENTITY, entity), Terms(ATTRIBUTE, attribute), column_of(run.scope, others)])
-    run.results[id(core)] = RowSet(run.scope, len(rows), columns)
+    columns |= {name: Terms.unbound(len(rows)) for name in core.variables if name not in columns}
+    run.results[id(core)] = RowSet(run.scope, len(rows), {name: columns[name] for name in core.variables})
     above: list[Node] = []
     node = plan
     while node is not core:

@@ -57,6 +57,9 @@ def units(plan: Node, beyond: set[int]) -> list[Unit]:
         taken_by = takers.get(id(node), [])
         if isinstance(node, alg.FactsOf | alg.EntitiesOf):
             continue
+        if isinstance(node, alg.Facts) and taken_by and all(isinstance(taker, alg.Pattern) for taker in taken_by):
+            # They come with the matches of the pattern.
+            continue
         if isinstance(node, alg.Facts):
             through = [taker for taker in taken_by if isinstance(taker, alg.Facts) and passed(taker) is node]
             if len(through) < len(taken_by) or node is plan:
@@ -156,6 +159,7 @@ class _Rows:
         #: Rows that the rows of an operator are joined with, by its identity; None where it has several consumers.
         self._context: dict[int, list[Solutions] | None] = {}
         self._names = 0
+        self._supersets: dict[int, Node | None] = {}
 
     def units(self) -> Iterator[Unit]:
         for node in reversed(self._order):
@@ -178,7 +182,8 @@ class _Rows:
     def _give(self, node: Node, rows: list[Solutions]) -> None:
         """Note what the rows of an operator are joined with, unless it is taken more than once."""
         if isinstance(node, Solutions):
-            self._context[id(node)] = None if id(node) in self._context else [item for item in rows if id(item) not in self._beyond]
+            known = [item for row in rows if (item := self._rows_of(row)) is not None]
+            self._context[id(node)] = None if id(node) in self._context else known
 
     def _contexts(self, node: Solutions) -> None:
         own = self._context.get(id(node)) or []
@@ -202,6 +207,82 @@ class _Rows:
             for below in node.inputs():
                 self._give(below, [])
 
+    # -- supersets ---------------------------------------------------------------------------------
+    # What is fetched for rows that the store cannot give is what it needs for more rows, or for rows with fewer variables, which
+    # are compatible with more: those without the filters, orders and expressions of the client.
+
+    def _rows_of(self, node: Solutions) -> Solutions | None:
+        """Rows that the store can give, among which those of an operator are, as far as their variables go; None if there are none
+        of use.
+        """
+        found = self._superset(node)
+        return found if isinstance(found, Solutions) else None
+
+    def _superset(self, node: Node) -> Node | None:
+        if id(node) not in self._beyond:
+            return node
+        if id(node) not in self._supersets:
+            found = self._wider(node)
+            if isinstance(found, Solutions) and id(found) not in shapes_of(found):
+                found = None
+            self._supersets[id(node)] = found
+        return self._supersets[id(node)]
+
+    def _wider(self, node: Node) -> Node | None:
+        if isinstance(node, (*_THROUGH, alg.SliceRows)):
+            return self._superset(node.of)
+        if isinstance(node, alg.LeftJoin | alg.SemiJoin | alg.AntiJoin | alg.MarkJoin | alg.MinusRows):
+            return self._superset(node.left)
+        if isinstance(node, alg.Join):
+            left, right = self._rows_of(node.left), self._rows_of(node.right)
+            return right if left is None else left if right is None else _narrowed(left, right)
+        if isinstance(node, alg.UnionAll):
+            parts = [part for one in node.parts if (part := self._rows_of(one)) is not None]
+            return alg.UnionAll(tuple(parts)) if len(parts) == len(node.parts) else None
+        if isinstance(node, alg.Project | alg.GroupRows):
+            of = self._rows_of(node.of)
+            names = node.names if isinstance(node, alg.Project) else tuple((name, name) for name in node.keys)
+            known = tuple(pair for pair in names if of is not None and pair[1] in of.variables)
+            return alg.Project(of, known) if of is not None and known else None
+        if isinstance(node, alg.Path):
+            return None if node.of is None else self._superset(node.of)
+        if isinstance(node, alg.EntityRows):
+            entities = self._place(node.entities)
+            return alg.EntityRows(node.variable, entities) if isinstance(entities, alg.Entities) else None
+        if isinstance(node, alg.EntitiesOf):
+            of = self._rows_of(node.of)
+            return alg.EntitiesOf(of, node.variable) if of is not None and node.variable in of.variables else None
+        if isinstance(node, alg.Scan):
+            return replace(node, of=None if node.of is None else self._place(node.of))
+        return self._wider_pattern(node) if isinstance(node, alg.Pattern) else None
+
+    def _place(self, place: Any) -> Any:
+        """A place of a pattern, or a set, without what the client works out."""
+        return self._superset(place) if isinstance(place, Node) else place
+
+    def _test(self, condition: alg.Condition | None) -> alg.Condition | None:
+        known = condition is None or all(id(node) not in self._beyond for node in condition.inputs())
+        return condition if known else None
+
+    def _wider_pattern(self, node: alg.Pattern) -> alg.Pattern:
+        statements = tuple(
+            replace(
+                part,
+                subject=self._place(part.subject),
+                object=self._place(part.object),
+                condition=None if part.undirected else self._test(part.condition),
+                qualifiers=tuple(
+                    replace(item, value=self._place(item.value), condition=self._test(item.condition)) for item in part.qualifiers
+                ),
+                among=self._place(part.among),
+            )
+            for part in node.statements
+        )
+        memberships = tuple(
+            replace(part, member=self._place(part.member), concept=self._place(part.concept)) for part in node.memberships
+        )
+        return replace(node, statements=statements, memberships=memberships)
+
     # -- patterns ----------------------------------------------------------------------------------
 
     def _variable(self) -> alg.Variable:
@@ -210,13 +291,14 @@ class _Rows:
         return alg.Variable(f" fetched {self._names}")
 
     def _pattern(self, node: alg.Pattern) -> Iterator[Unit]:
-        if id(node) in self._beyond:
+        whole = self._rows_of(node)
+        if not isinstance(whole, alg.Pattern):
             for statement in node.statements:
                 yield from self._matches(alg.Pattern((_alone(statement, self._beyond),)), [])
             for membership in node.memberships:
                 yield from self._matches(alg.Pattern((), (_alone_member(membership, self._beyond),)), [])
             return
-        yield from self._matches(node, self._context.get(id(node)) or [])
+        yield from self._matches(whole, self._context.get(id(node)) or [])
 
     def _matches(self, node: alg.Pattern, context: list[Solutions]) -> Iterator[Unit]:
         """What the matches of a pattern have."""
@@ -252,10 +334,10 @@ class _Rows:
             every = None if None in named else tuple(sorted({name for names in named for name in names or ()}))
             yield Unit(alg.Scan(None, every, "subject", "object", "relation"))
         if node.least == 0:
-            known = node.of is not None and id(node.of) not in self._beyond
+            of = None if node.of is None else self._rows_of(node.of)
             for place in (node.subject, node.object):
-                if isinstance(place, alg.Variable) and known and place.name in node.of.variables:  # type: ignore[union-attr]
-                    yield Unit(alg.EntitiesOf(node.of, place.name))  # type: ignore[arg-type]
+                if isinstance(place, alg.Variable) and of is not None and place.name in of.variables:
+                    yield Unit(alg.EntitiesOf(of, place.name))
                     return
             if not any(isinstance(place, alg.Entities) for place in (node.subject, node.object)):
                 yield Unit(_ALL)
@@ -277,12 +359,6 @@ class _Rows:
             elif isinstance(part, ex.Call) and part.name == "labels":
                 yield from self._concepts(part.arguments[0], of)
 
-    def _entities(self, of: ex.Expression, rows: Solutions | None) -> alg.Variable | None:
-        """The variable whose entities an expression gives, if a store has its rows."""
-        if rows is None or not isinstance(of, ex.Variable) or of.name not in rows.variables:
-            return None
-        return alg.Variable(of.name) if self._beyond.isdisjoint(map(id, postorder(rows))) else None
-
     @staticmethod
     def _is_entity(of: ex.Expression, rows: Solutions | None) -> bool:
         """Whether an expression may give an entity; what is read of statements comes with them."""
@@ -294,24 +370,25 @@ class _Rows:
     def _attributes(self, of: ex.Expression, keys: tuple[str, ...] | None, rows: Solutions | None) -> Iterator[Unit]:
         if not self._is_entity(of, rows):
             return
-        variable = self._entities(of, rows)
-        if variable is None:
+        known = None if rows is None else self._rows_of(rows)
+        if known is None or not isinstance(of, ex.Variable) or of.name not in known.variables:
             yield Unit(alg.Scan(None, keys))
             return
-        assert rows is not None
         statement = self._variable()
-        pattern = alg.Pattern((alg.StatementPattern(variable, keys, statement=statement),))
-        yield Unit(alg.FactsOf(_narrowed(rows, pattern), statement.name))
+        pattern = alg.Pattern((alg.StatementPattern(alg.Variable(of.name), keys, statement=statement),))
+        yield Unit(alg.FactsOf(_narrowed(known, pattern), statement.name))
 
     def _concepts(self, of: ex.Expression, rows: Solutions | None) -> Iterator[Unit]:
         if not self._is_entity(of, rows):
             return
-        variable, concept = self._entities(of, rows), self._variable()
-        member = variable or self._variable()
+        known, concept, member = None if rows is None else self._rows_of(rows), self._variable(), self._variable()
+        if known is not None and isinstance(of, ex.Variable) and of.name in known.variables:
+            member = alg.Variable(of.name)
+        else:
+            known = None
         places: Solutions = alg.Pattern((), (alg.MembershipPattern(member, concept),))
-        if variable is not None:
-            assert rows is not None
-            places = _narrowed(rows, places)
+        if known is not None:
+            places = _narrowed(known, places)
         concepts = alg.EntitiesOf(places, concept.name)
         yield Unit(concepts)
         yield Unit(alg.EntitiesOf(places, member.name), concepts=concepts)

@@ -11,7 +11,7 @@ from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.algebra.tables import given
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.row_shapes import RowShape, core_of
+from condgraph.engine.row_shapes import RowShape, core_of, needed
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind
 from condgraph.sparql.compile.conditions import Group, Objects, Target, supports_test, test_patterns
@@ -134,9 +134,9 @@ class Compiled:
     text: str
     shape: Shape
     leaves: tuple[Node, ...] = field(default=())
-    #: Of rows: the operator that gives them, above which the client works out the rest, and its columns.
+    #: Of rows: the operator that gives them, above which the client works out the rest, and the columns of its variables.
     core: alg.Solutions | None = None
-    columns: tuple[str, ...] = ()
+    columns: tuple[tuple[str, str], ...] = ()
 
 
 def native(node: Node) -> bool:
@@ -458,10 +458,16 @@ def compile_plan(plan: Node, target: Target) -> Compiled:
         order = postorder(plan)
         if over_rows(order):
             beyond = lowered(order)
-            core = core_of(plan, beyond, spelled=bool(target.counts.get("raws", 1))) if isinstance(plan, alg.Solutions) else None
+            core = (
+                core_of(plan, beyond, target.schema, spelled=bool(target.counts.get("raws", 1)))
+                if isinstance(plan, alg.Solutions)
+                else None
+            )
             if core is not None:
-                text, columns = selected(Compiler(target), core)
-                return Compiled(text, "rows", core=core, columns=columns)
+                names = needed(plan, core)  # type: ignore[arg-type]
+                rows = core if names == core.variables else alg.Project(core, tuple((name, name) for name in names))
+                text, columns = selected(Compiler(target), rows)
+                return Compiled(text, "rows", core=core, columns=tuple(zip(names, columns, strict=True)))
             if isinstance(plan, alg.Solutions) or any(id(node) in beyond for node in order if isinstance(node, alg.Solutions)):
                 return Compiled("", "witness")
         lines = _root(Compiler(target), plan)
