@@ -23,7 +23,7 @@ class Substitution(str):
 
     def __new__(cls, kind: str, name: str, used: Sequence[str], others: Sequence[str] = (), why: str = "the nearest name") -> Self:
         """The warning as text; `kind` is what the name is."""
-        listed = " and ".join(repr(shortened(one, 100)) for one in used[:_SHOWN])
+        listed = " or ".join(repr(shortened(one, 100)) for one in used[:_SHOWN])
         rest = ", ".join(repr(shortened(one, 100)) for one in others[:_SHOWN])
         text = f"{kind} {shortened(name, 100)!r} is not in the graph and is read as {listed}, {why}"
         result = super().__new__(cls, text + (f"; it may also be {rest}" if rest else ""))

@@ -90,6 +90,11 @@ def inflected(word: str, other: str) -> bool:
     return any("ing" not in pair or pair <= {"ing", "past"} for pair in pairs)
 
 
+def same_form(one: str, other: str) -> bool:
+    """Whether two names differ in how they are written alone."""
+    return fold(one) == fold(other) or bool(Forms([other]).same(one))
+
+
 class Forms:
     """Names, found again by other ways to write them."""
 

@@ -177,6 +177,17 @@ def fits(text: str) -> dict[str, int]:
     return _told((item for item, _ in _items(text)), tokens(text))
 
 
+def disagree(one: str, other: str) -> bool:
+    """Whether two relations speak of different families, as far as words of both tell.
+
+    >>> disagree("date of death", "date of birth"), disagree("acted in", "starred_actors"), disagree("budget", "tags")
+    (True, False, False)
+    """
+    inverse = _table().inverse
+    mine, others = ({name for name, fit in fits(text).items() if fit >= STRONG} for text in (one, other))
+    return bool(mine and others) and not others & (mine | {inverse.get(name, "") for name in mine})
+
+
 class Names:
     """Names of predicates, and how well phrases fit them."""
 

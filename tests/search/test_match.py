@@ -97,7 +97,8 @@ def test_texts_are_nodes_and_numbers_are_not(films: condgraph.Graph) -> None:
     assert all("minute" not in match.text for one in lengths for match in one.nodes)
     what = "but its values are numbers, times or qualifiers, which are no nodes; a number or a time is asked with an operator, as "
     what += "= 1930 or > 5"
-    assert lengths.warnings == [f"'length' is nearer to 'lengths' than any edge, {what}"]
+    assert lengths.warnings[0] == f"'length' is nearer to 'lengths' than any edge, {what}"
+    assert lengths.doubtful
     assert films.match("(UNKNOWN 1) -[length]-> (> 5 minute)", k=None).solutions
 
 

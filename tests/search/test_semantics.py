@@ -158,3 +158,30 @@ def test_induced_subgraphs_and_the_direction_of_edges() -> None:
     # Several edges in the pattern's own direction are no further edges.
     twice = graph_of(*triples(("a", "likes", "b"), ("a", "knows", "b")))
     assert len(twice.match(pattern, induced=True, directed=True, k=None).solutions) == 1
+
+
+def test_relations_that_are_other_predicates_are_reported() -> None:
+    """What words tell is a remark; what is merely the nearest makes the answer doubtful."""
+    graph = condgraph.open()
+    graph.add(
+        [
+            Statement("Bob", "is_aged", Ref("31")),
+            Statement("Film", "starred_actors", Ref("Bob")),
+            Statement("Bob", "date of birth", Ref("1917")),
+        ]
+    )
+    cases = (
+        ("acted in", ["Film"], False, "relation 'acted in' is read as 'starred_actors'"),
+        ("is under contract with", ["31"], True, "relation 'is under contract with' is not in the graph and is read as 'is_aged'"),
+        ("date of death", ["1917"], True, "relation 'date of death' is not in the graph and is read as 'date of birth'"),
+        ("Dates of birth", ["1917"], False, ""),
+    )
+    for relation, texts, doubtful, told in cases:
+        found = graph.match([("Bob", relation, "UNKNOWN 1")], k=1)
+        assert (found.texts, found.doubtful) == (texts, doubtful)
+        assert any(warning.startswith(told) for warning in found.warnings) or not told
+        assert told or not any("is read as" in warning for warning in found.warnings)
+    asked = graph.ask(
+        "Whom is Bob under contract with?", lambda _: '{"triples": [["Bob", "is under contract with", "UNKNOWN 1"]]}', via="pattern"
+    )
+    assert (asked.status, asked.texts) == ("doubtful", ["31"])
