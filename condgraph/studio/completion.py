@@ -127,7 +127,7 @@ def names_beginning(graph: Graph, text: str, most: int) -> list[str]:
 def schema_of(graph: Graph) -> Any:
     """The schema that the graph's store resolves names with; on servers it looks names up there."""
     store: Any = graph._store_of(None)
-    return getattr(store, "_named_schema", None) or getattr(store, "schema", None) or graph.current.schema
+    return getattr(store, "naming_schema", None) or getattr(store, "schema", None) or graph.current.schema
 
 
 def label_ids(graph: Graph) -> dict[str, str]:
