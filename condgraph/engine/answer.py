@@ -514,6 +514,8 @@ class _LocalLookup:
 
     def __init__(self, run: Run) -> None:
         self._run = Run(run.snapshot)
+        # Terms that rows give are known by their numbers in the scope.
+        self._run.scope = run.scope
         self._run.results = dict(run.results)
         # The operators that these are the results of.
         self._answered = run
