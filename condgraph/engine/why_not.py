@@ -87,8 +87,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class MissingStatement:
-    """A statement that the graph would have to have for an expected result; ends are shown by their names, `subject_id`
-    and `object_id` are ids of entities where these are known.
+    """A statement that the graph would have to have for an expected result, its ends by their names; "?" is any object, and
+    a condition in its place is one that the object does not satisfy.
     """
 
     subject: str
