@@ -512,27 +512,40 @@ def _power(a: Any, b: Any) -> float:
 ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "+": add_values, "-": _subtract, "*": _multiply, "/": _divide, "%": _remainder, "^": _power,
 }  # fmt: skip
-#: Characters of a regular expression, and of a text that it is matched with.
+#: Characters of a regular expression.
 _LONGEST_PATTERN: Final = 1_000
+#: Steps that matching by trying may take.
+_MOST_STEPS: Final = 1_000_000
+_REPEAT: Final = re.compile(r"[*+{]")
+#: A group with a repeat or a choice in it that is repeated, or a back reference.
+_NESTED: Final = re.compile(r"[*+}|][^()]*\)[*+{]|\)\)+[*+{]|\\[1-9]|\(\?P=")
 
 
 def _matches(text: str, pattern: str) -> bool:
-    """Whether a text matches a regular expression as a whole. One whose repeats are nested would take
-    exponential time, and is refused.
+    """Whether a text matches a regular expression as a whole, in time linear in the text: by RE2, which has no
+    back references and looks at nothing around, where trying could take long.
     """
-    if len(pattern) > _LONGEST_PATTERN or _NESTED.search(pattern):
+    if len(pattern) > _LONGEST_PATTERN:
+        raise PlanError(f"a regular expression has at most {_LONGEST_PATTERN:,} characters, not {len(pattern):,}")
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise PlanError(f"{shortened(pattern, 60)!r} is no regular expression: {error}") from None
+    if not _NESTED.search(pattern) and len(text) ** len(_REPEAT.findall(pattern)) <= _MOST_STEPS:
+        return compiled.fullmatch(text) is not None
+    import pyarrow
+    import pyarrow.compute
+
+    try:
+        found = pyarrow.compute.match_substring_regex(pyarrow.array([text], pyarrow.string()), f"^(?:{pattern})$")
+    except pyarrow.ArrowInvalid:
         raise PlanError(
             f"the regular expression {shortened(pattern, 60)!r} may take exponential time",
-            hint="write it without a repeat of what is repeated already, such as (a+)+, and without back references",
-        )
-    try:
-        return re.fullmatch(pattern, text) is not None
-    except re.error as error:
-        raise PlanError(f"{shortened(pattern, 60)!r} is no regular expression: {error}") from None
+            hint="write it without back references and look-arounds",
+        ) from None
+    return bool(found[0].as_py())
 
 
-#: A group with a repeat or a choice in it that is repeated, or a back reference.
-_NESTED: Final = re.compile(r"[*+}|][^()]*\)[*+{]|\)\)+[*+{]|\\[1-9]|\(\?P=")
 #: What `TextTest` tests.
 TEXT_TESTS: Final[dict[str, Callable[[str, str], bool]]] = {
     "starts with": str.startswith,
