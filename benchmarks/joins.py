@@ -285,7 +285,7 @@ def main() -> None:
     result = {
         "name": "joins",
         "title": "Joins of several variables in process",
-        "command": "python benchmarks/joins.py --data DATA",
+        "command": f"python benchmarks/joins.py --data DATA --engines {','.join(engines)}",
         "date": datetime.date.today().isoformat(),
         "machine": machine(),
         "columns": ["graph", "shape", "rows", *(f"{name}, ms" for name in engines)],

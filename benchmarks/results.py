@@ -50,6 +50,7 @@ ORDER = (
     "cypher",
     "first_runs",
     "sums",
+    "joins",
     "native_tables",
     "matrix",
     "neo4j_store",
