@@ -23,10 +23,12 @@ import pytest
 
 import condgraph
 from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import expressions
 from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import Budget, bounded_by, check, kept, within
 from condgraph.engine.errors import CancelledError, DeadlineError, OptionError, ParseError, PlanError
+from condgraph.engine.execute import solutions as _solutions  # noqa: F401  # for its operators
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
 from condgraph.engine.functions import FUNCTIONS
@@ -129,6 +131,16 @@ def grouped(of: str, function: Any) -> alg.Group:
 
 
 GROUPS = grouped("mixed", "min")
+E, V, S = map(alg.Variable, ("entity", "value", "statement"))
+SIZES = alg.Pattern((alg.StatementPattern(E, ("size",), V, statement=S),))
+MIXES = alg.Pattern((alg.StatementPattern(E, ("mixed",), V),))
+DAYS = alg.Pattern((alg.StatementPattern(E, ("day",), alg.Variable("day")),))
+HUB = alg.StatementPattern(E, ("at",), alg.Variable("hub"))
+IS_TEXT = expressions.TextTest(
+    "contains", expressions.Call("toString", (expressions.Variable("value"),)), expressions.Constant("7")
+)
+    "contains", expressions.Call("toString", (expressions.Variable("value"),)), expressions.Constant("7")
+)
 PLANS: dict[type, list[alg.Node]] = {
     alg.AllEntities: [EVERY],
     alg.ById: [alg.ById(tuple(f"entity number {i}" for i in range(1000)))],
@@ -186,6 +198,34 @@ PLANS: dict[type, list[alg.Node]] = {
     alg.Having: [alg.Having(GROUPS, ex.CellTest(0, ">", ("text 1", Quantity(3))))],
     alg.Order: [alg.Order(GROUPS, (ex.By(1), ex.By(0, descending=True)))],
     alg.Limit: [alg.Limit(GROUPS, 5, ties=True)],
+    alg.Pattern: [
+        SIZES,
+        alg.Pattern((HUB, alg.StatementPattern(E, ("note",), V)), (alg.MembershipPattern(E, alg.ByName(("all",))),)),
+    ],
+    alg.Path: [alg.Path(None, E, (alg.Hop(("at",)), alg.Hop(("at",), "backward")), alg.ById(("entity number 1",)), 1, 1)],
+    alg.EntityRows: [alg.EntityRows("entity", EVERY)],
+    alg.Rows: [alg.Rows(("entity", "value"), tuple((Ref(f"entity number {i}"), f"text {i}") for i in range(2_000)))],
+    alg.Join: [alg.Join(MIXES, DAYS)],
+    alg.LeftJoin: [alg.LeftJoin(SIZES, DAYS)],
+    alg.SemiJoin: [alg.SemiJoin(SIZES, DAYS)],
+    alg.AntiJoin: [alg.AntiJoin(SIZES, MIXES)],
+    alg.MarkJoin: [alg.MarkJoin(SIZES, DAYS, "dated")],
+    alg.MinusRows: [alg.MinusRows(SIZES, MIXES)],
+    alg.UnionAll: [alg.UnionAll((SIZES, MIXES, DAYS))],
+    alg.Filter: [alg.Filter(MIXES, IS_TEXT)],
+    alg.WhereRows: [alg.WhereRows(MIXES, "value", alg.Compare(">", "text 5"))],
+    alg.BoundRows: [alg.BoundRows(SIZES, ("entity", "value"))],
+    alg.Extend: [alg.Extend(MIXES, "seven", IS_TEXT)],
+    alg.Unwind: [alg.Unwind(MIXES, "item", expressions.ListOf((expressions.Variable("value"), expressions.Constant(1))))],
+    alg.Project: [alg.Project(MIXES, (("one", "value"), ("none", "nothing")))],
+    alg.DistinctRows: [alg.DistinctRows(alg.Project(MIXES, (("value", "value"),)))],
+    alg.GroupRows: [
+        alg.GroupRows(MIXES, ("value",), (alg.RowAggregate("n", "count"), alg.RowAggregate("all", "list", "entity"))),
+    ],
+    alg.OrderRows: [alg.OrderRows(MIXES, (alg.RowOrder("value", descending=True),))],
+    alg.SliceRows: [alg.SliceRows(MIXES, 5, 10)],
+    alg.EntitiesOf: [alg.EntitiesOf(SIZES, "entity")],
+    alg.FactsOf: [alg.FactsOf(SIZES, "statement")],
 }
 
 
