@@ -139,8 +139,6 @@ HUB = alg.StatementPattern(E, ("at",), alg.Variable("hub"))
 IS_TEXT = expressions.TextTest(
     "contains", expressions.Call("toString", (expressions.Variable("value"),)), expressions.Constant("7")
 )
-    "contains", expressions.Call("toString", (expressions.Variable("value"),)), expressions.Constant("7")
-)
 PLANS: dict[type, list[alg.Node]] = {
     alg.AllEntities: [EVERY],
     alg.ById: [alg.ById(tuple(f"entity number {i}" for i in range(1000)))],

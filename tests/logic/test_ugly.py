@@ -269,5 +269,7 @@ def test_the_rows_of_a_table_are_a_type() -> None:
     for text, answers in asked.items():
         assert graph.query(text).texts == graph.logic(text).texts == answers
     for ask in (graph.query, graph.logic):
+        assert ask("?x : player(?x)").texts == ["a", "b"]
+        assert any("players" in warning for warning in ask("?x : player(?x)").warnings)
         with pytest.raises(UnknownNameError, match="nearest: 'players'"):
-            ask("?x : player(?x)")
+            ask("?x : plaiers(?x)")

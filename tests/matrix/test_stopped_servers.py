@@ -90,6 +90,7 @@ CALLS: dict[str, Call] = {
     "Graph.query": lambda graph: graph.query(LLM, timeout=TIMEOUT),
     "Graph.match": lambda graph: graph.match(PATTERN, timeout=TIMEOUT),
     "Graph.sparql": lambda graph: graph.sparql("SELECT ?x { ?x <knows> ?y }", timeout=TIMEOUT),
+    "Graph.cypher": lambda graph: graph.cypher("MATCH (n) RETURN count(n) AS n", timeout=TIMEOUT),
     "Graph.explain": lambda graph: graph.explain(LLM, timeout=TIMEOUT),
     "Graph.counted": lambda graph: graph.counted([Scan(None, ("knows",))], lambda known: [], timeout=TIMEOUT),
     "Graph.schema": lambda graph: graph.schema(timeout=TIMEOUT),
@@ -131,7 +132,7 @@ CALLS: dict[str, Call] = {
 KNOWN = ("explain", "warnings")
 #: What is not asked of a store.
 ONLY = {
-    "neo4j": ("Graph.sparql", "AsyncGraph.sparql", "SparqlStore.", "Endpoint."),
+    "neo4j": ("Graph.cypher", "Graph.sparql", "AsyncGraph.sparql", "SparqlStore.", "Endpoint."),
     "sparql": ("Neo4j", "Connection.", "AsyncGraph.cypher"),
 }
 
