@@ -16,7 +16,7 @@ from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import DeadlineError, PlanError
 from condgraph.engine.execute import rowset
-from condgraph.engine.execute.run import Run
+from condgraph.engine.execute.run import Run, count
 from condgraph.engine.passes import optimise
 from condgraph.engine.records import Evidence, PathTerm
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -326,3 +326,11 @@ def test_trails_end_at_their_deadline() -> None:
     run = Run(made.current)
     with pytest.raises(DeadlineError), within(0.3):
         run.execute(alg.Path(None, ByName(("0",)), (alg.Hop(None),), Y, 1, None, "trails"))
+
+
+def test_operators_are_counted_by_themselves() -> None:
+    graph = condgraph.open()
+    graph.add([*(Statement(f"e{i}", "size", Quantity(i)) for i in range(200)), Statement("e1", "knows", Ref("e2"))])
+    sizes = alg.Pattern((alg.StatementPattern(alg.Variable("e"), ("size",), alg.Variable("size")),))
+    known = alg.Pattern((alg.StatementPattern(alg.Variable("e"), ("knows",), alg.Variable("friend")),))
+    assert count(graph.current, [alg.Join(known, sizes), sizes, known]) == [1, 200, 1]
