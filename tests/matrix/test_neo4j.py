@@ -75,8 +75,8 @@ def test_unknown_names_are_errors(world: tuple[Graph, Neo4jGraph]) -> None:
     _, remote = world
     with pytest.raises(UnknownNameError, match="entity 'Nobody'"):
         remote.kopl("Find(Nobody) QueryAttr(height)")
-    with pytest.raises(UnknownNameError, match="relation 'know'"):
-        remote.kopl("Find(Ann) Relate(know, forward)")
+    with pytest.raises(UnknownNameError, match="relation 'kows'"):
+        remote.kopl("Find(Ann) Relate(kows, forward)")
     assert remote.kopl("Find(Nobody) QueryAttr(height)", on_unknown="empty").texts == []
 
 

@@ -93,14 +93,15 @@ def test_rdf_servers(request: pytest.FixtureRequest, store: str, numbers: range)
 def different(given: Case, here: Graph, there: SparqlGraph, restart: Callable[[], None]) -> Iterator[Difference]:
     """What differs; but for what is Virtuoso's, and is an error that says so.
 
-    It has not enough memory to compile a few texts. And it leaves rows out where it chose a plan
-    soon after a load: such a program is asked again, as the hint of the error says to.
+    It has not enough memory to compile some texts of SelectAmong and SelectBetween. And it leaves
+    rows out where it chose a plan soon after a load: such a program is asked again, as the hint of
+    the error says to.
     """
     there.delete()
     there.push(here)
     too_long, lost = 0, []
     for one in differences(given, here, there):
-        if one.there.error.startswith("StoreError") and "MaxMemPoolSize" in one.there.error:
+        if "Select" in str(one.program) and "MaxMemPoolSize" in one.there.error:
             too_long += 1
         elif one.there.error.startswith("LostRowsError"):
             lost.append((one.program, one.options))
@@ -109,5 +110,5 @@ def different(given: Case, here: Graph, there: SparqlGraph, restart: Callable[[]
     if lost:
         restart()
         yield from differences(replace(given, asked=lost), here, there)
-    assert too_long < 5
+    assert too_long <= len(given.asked) // 8
     assert len(lost) < 3
