@@ -419,7 +419,7 @@ class Answer(AnswerValues):
     def _emptied(self, values: list[Any]) -> list[str]:
         """Why the answer is empty, or what is counted and summed up in it."""
         found = []
-        if not values:
+        if not values and not self._cut:
             why = self._why_empty()
             found.append("the answer is empty: " + "; ".join(why.lines()))
         found.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, lambda: self.trace))

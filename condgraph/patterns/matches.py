@@ -12,7 +12,7 @@ from condgraph.engine import html
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import kept, timed, within
 from condgraph.engine.check import Checked, built
-from condgraph.engine.errors import OptionError, PlanError, shortened
+from condgraph.engine.errors import DeadlineError, OptionError, PlanError, shortened
 from condgraph.engine.evidence import EvidenceList, items
 from condgraph.engine.facts import Entity
 from condgraph.engine.lowered import Step, Substitution
@@ -117,7 +117,7 @@ def _ranked(solution: Solution) -> tuple[Any, ...]:
 #: their families tell costs 250,000 at most on the sets that were looked at, what is wrong 540,000 at least.
 DOUBTED: Final = 500_000
 #: Subgraphs whose relations are looked at.
-_MOST_READ: Final = 1_000
+_MOST_READ: Final = 200
 #: The encoder that goes by spelling.
 SPELLED = LexicalEncoder().id
 
@@ -322,13 +322,18 @@ class Matches(Answer):
         families tell as a remark, what is merely nearest as a substitution.
         """
         used: dict[str, dict[str, int]] = {}
-        for solution in islice(watched(self.shown, FEW), _MOST_READ):
-            for edge in solution.edges:
-                if edge.term:
-                    name = " and ".join(dict.fromkeys(triple[1] for triple in edge.triples))
-                    terms = used.setdefault(edge.edge.relation, {})
-                    terms[name] = min(terms.get(name, edge.term), edge.term)
         found: list[str] = []
+        try:
+            for solution in islice(
+                watched(self.solutions, FEW), _MOST_READ if self._limit is None else min(self._limit, _MOST_READ)
+            ):
+                for edge in solution.edges:
+                    if edge.term:
+                        name = " and ".join(dict.fromkeys(triple[1] for triple in edge.triples))
+                        terms = used.setdefault(edge.edge.relation, {})
+                        terms[name] = min(terms.get(name, edge.term), edge.term)
+        except DeadlineError:
+            found.append("the deadline came before all subgraphs were looked at for relations that are read as others")
         for relation, terms in used.items():
             names = {name: term for name, term in terms.items() if not same_form(relation, name)}
             far = [name for name, term in names.items() if term >= DOUBTED or disagree(relation, name)]

@@ -435,7 +435,9 @@ def test_the_oracle_tampered_with(oracle: Path, tmp_path_factory: pytest.TempPat
 def test_movies(data: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     graph = shared_graph(tmp_path_factory, data / "metaqa" / "kb.txt", name="films")
     for hops in (1, 2, 3):
-        found = Tally().ask_all(graph, list(movie_programs(data, hops).values())[:: by_lane(120, 8, 1)])
+        programs = list(movie_programs(data, hops).values())[:: by_lane(120, 8, 1)]
+        # As their paper sets it.
+        found = Tally().ask_all(graph, programs, on_unknown="nearest")
         assert not found.failed, found.report()
         assert found.counts["monotone"] > found.counts["error"]
 

@@ -101,6 +101,6 @@ def test_as_duckdb_computes_it() -> None:
     dice = random.Random(7)
     for size in (2, 3, 10, 200):
         numbers = [round(dice.gauss(50, 20), 2) for _ in range(size)]
-        (theirs,) = duckdb.execute("select stddev_samp(x) from (select unnest(?::double[]) x)", [numbers]).fetchone()
+        (theirs,) = duckdb.connect().execute("select stddev_samp(x) from (select unnest(?::double[]) x)", [numbers]).fetchone()
         (ours,) = graph_of(*map(Quantity, numbers)).query(DEVIATION).values
         assert float(ours.number) == pytest.approx(theirs, rel=1e-12)

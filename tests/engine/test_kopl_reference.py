@@ -84,6 +84,9 @@ def check(model: reference.Model, snapshot: Snapshot, program: Sequence[Call], *
     Gives how much could not be.
     """
     found, warnings = engine(snapshot, program, lenient=lenient)
+    if any(" is read as " in warning for warning in warnings):
+        # The model's names are exact: another case or plural of a name is none of its business.
+        return 0
     wanted, left_out = reference.answer_and_left_out(model, program, lenient=lenient)
     if isinstance(wanted, set):
         assert found in wanted, programs.as_text(program)
