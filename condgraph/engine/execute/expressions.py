@@ -89,38 +89,29 @@ class Compiler:
         return several
 
     def _and(self, e: ex.And) -> Evaluator:
-        operands = [self(one) for one in e.operands]
-
-        def both(row: Sequence[Any]) -> bool | None:
-            result: bool | None = True
-            for operand in operands:
-                value = operand(row)
-                if value is False:
-                    return False
-                if value is None:
-                    result = None
-                elif value is not True:
-                    raise no_operator("AND", value)
-            return result
-
-        return both
+        return self._decided(e.operands, "AND", by=False)
 
     def _or(self, e: ex.Or) -> Evaluator:
-        operands = [self(one) for one in e.operands]
+        return self._decided(e.operands, "OR", by=True)
 
-        def either(row: Sequence[Any]) -> bool | None:
-            result: bool | None = False
+    def _decided(self, parts: Sequence[ex.Expression], name: str, *, by: bool) -> Evaluator:
+        """AND, which false decides, or OR, which true decides; the later operands are then not evaluated."""
+        operands = [self(part) for part in parts]
+
+        def decided(row: Sequence[Any]) -> bool | None:
+            result: bool | None = not by
             for operand in operands:
                 value = operand(row)
-                if value is True:
-                    return True
+                if value is by:
+                    result = by
+                    break
                 if value is None:
                     result = None
-                elif value is not False:
-                    raise no_operator("OR", value)
+                elif value is not (not by):
+                    raise no_operator(name, value)
             return result
 
-        return either
+        return decided
 
     def _xor(self, e: ex.Xor) -> Evaluator:
         left, right = self(e.left), self(e.right)

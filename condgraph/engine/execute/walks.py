@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,8 +151,33 @@ class Walks:
         )
 
 
+#: Which steps may extend paths: from the paths, and for each step the place of its path, its end and its statement.
+Fresh: TypeAlias = Callable[[Walks, Places, Numbers, Numbers], NDArray[np.bool_]]
+
+
+def _longer(steps: Steps, walks: Walks, total: int, fresh: Fresh) -> Walks:
+    """The paths with one step more; `total` counts the paths that are there already."""
+    parts: list[Walks] = []
+    for low, high in chunks(steps.sizes(walks.end)):
+        at, targets, statements = steps.onward(walks.end[low:high])
+        at = at + low
+        chosen = np.flatnonzero(fresh(walks, at, targets, statements))
+        at = at.take(chosen)
+        before = [column.take(at) for column in walks.statements]
+        parts.append(Walks(walks.start.take(at), targets.take(chosen), [*before, statements.take(chosen)]))
+        _bounded(total + sum(len(part.start) for part in parts))
+    return Walks.joined(parts) if parts else walks.take(np.empty(0, np.int64))
+
+
 def trails(steps: Steps, starts: Numbers, least: int, most: int | None, ends: Numbers | None, size: int) -> Walks:
     """Every path from a start that uses no statement twice; with `ends` only those that end in one of them."""
+
+    def unused(walks: Walks, at: Places, targets: Numbers, statements: Numbers) -> NDArray[np.bool_]:
+        fresh = np.ones(len(at), bool)
+        for before in walks.statements:
+            fresh &= before.take(at) != statements
+        return fresh
+
     walks = Walks(starts, starts, [])
     found: list[Walks] = []
     total, length = 0, 0
@@ -167,24 +193,7 @@ def trails(steps: Steps, starts: Numbers, least: int, most: int | None, ends: Nu
             found.append(there)
         if not len(walks.start) or (most is not None and length >= most):
             return Walks.joined(found)
-        parts: list[Walks] = []
-        for low, high in chunks(steps.sizes(walks.end)):
-            at, targets, statements = steps.onward(walks.end[low:high])
-            at = at + low
-            fresh = np.ones(len(at), bool)
-            for before in walks.statements:
-                fresh &= before.take(at) != statements
-            chosen = np.flatnonzero(fresh)
-            at = at.take(chosen)
-            parts.append(
-                Walks(
-                    walks.start.take(at),
-                    targets.take(chosen),
-                    [*(one.take(at) for one in walks.statements), statements.take(chosen)],
-                )
-            )
-            _bounded(total + sum(len(part.start) for part in parts))
-        walks = Walks.joined(parts) if parts else walks.take(np.empty(0, np.int64))
+        walks = _longer(steps, walks, total, unused)
         length += 1
 
 
@@ -193,28 +202,17 @@ def shortest(steps: Steps, starts: Numbers, ends: Numbers | None, least: int, mo
     starts = different(starts)
     walks = Walks(starts, starts, [])
     seen = _pairs(starts, starts)
+
+    def unseen(walks: Walks, at: Places, targets: Numbers, statements: Numbers) -> NDArray[np.bool_]:
+        keys = _pairs(walks.start.take(at), targets)
+        place = np.searchsorted(seen, keys)
+        return seen.take(np.minimum(place, len(seen) - 1)) != keys if len(seen) else np.ones(len(keys), bool)
+
     found = [walks] if least == 0 else []
     length, total = 0, 0
     while len(walks.start) and (most is None or length < most):
         check()
-        parts: list[Walks] = []
-        for low, high in chunks(steps.sizes(walks.end)):
-            at, targets, statements = steps.onward(walks.end[low:high])
-            at = at + low
-            keys = _pairs(walks.start.take(at), targets)
-            place = np.searchsorted(seen, keys)
-            fresh = seen.take(np.minimum(place, len(seen) - 1)) != keys if len(seen) else np.ones(len(keys), bool)
-            chosen = np.flatnonzero(fresh)
-            at = at.take(chosen)
-            parts.append(
-                Walks(
-                    walks.start.take(at),
-                    targets.take(chosen),
-                    [*(one.take(at) for one in walks.statements), statements.take(chosen)],
-                )
-            )
-            _bounded(total + sum(len(part.start) for part in parts))
-        walks = Walks.joined(parts) if parts else walks.take(np.empty(0, np.int64))
+        walks = _longer(steps, walks, total, unseen)
         total += len(walks.start)
         seen = different(np.concatenate([seen, _pairs(walks.start, walks.end)]))
         found.append(walks)
