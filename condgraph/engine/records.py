@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from condgraph.engine.facts import Entity, Ref, Source
+from condgraph.engine.pieces import pieces
 from condgraph.engine.snapshot import readback
 from condgraph.engine.values import Value, text_of
 
@@ -60,6 +62,11 @@ Term: TypeAlias = "Entity | Value | Evidence | PathTerm | bool | int | float | t
 
 def record_of(snapshot: Snapshot, number: int) -> Evidence:
     """A statement by its number."""
+    return records_of(snapshot, np.array([number], np.int32))[0]
+
+
+def records_of(snapshot: Snapshot, numbers: NDArray[np.int32]) -> list[Evidence]:
+    """Statements by their numbers, which are sorted."""
 
     def entity(ident: str) -> Entity:
         return snapshot.entity(snapshot.identified(ident))
@@ -67,15 +74,18 @@ def record_of(snapshot: Snapshot, number: int) -> Evidence:
     def resolved(value: Ref | Value) -> Entity | Value:
         return entity(value.id) if isinstance(value, Ref) else value
 
-    found, places = next(readback.statements(snapshot, np.array([number], np.int32)))
-    return Evidence(
-        entity(found.subject),
-        found.predicate,
-        resolved(found.object),
-        tuple((key, resolved(value)) for key, value in found.qualifiers),
-        tuple((snapshot.source_of(s), row) for s, row in places),
-        raw=found.raw,
-    )
+    return [
+        Evidence(
+            entity(statement.subject),
+            statement.predicate,
+            resolved(statement.object),
+            tuple((key, resolved(value)) for key, value in statement.qualifiers),
+            tuple((snapshot.source_of(source), row) for source, row in places),
+            raw=statement.raw,
+        )
+        for piece in pieces(numbers, 512)
+        for statement, places in readback.statements(snapshot, piece)
+    ]
 
 
 def statement_text(record: Evidence) -> str:

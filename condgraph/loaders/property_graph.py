@@ -192,7 +192,7 @@ def opened(paths: Sequence[Path], reading: Reading, options: Options) -> list[Gr
     return files
 
 
-def header_of(path: Path) -> list[list[str]]:
+def header_of(path: Path) -> Sequence[Sequence[str]]:
     """The first two records of a file."""
     return sample_rows(read_head(path), DELIMITERS)[1][:2]
 

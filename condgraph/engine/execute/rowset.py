@@ -23,7 +23,7 @@ from condgraph.engine.execute.series import BagSeries, Cell, EntitySeries, ListS
 from condgraph.engine.execute.terms import EntityAt, PathAt, StatementAt
 from condgraph.engine.facts import Entity
 from condgraph.engine.pieces import changed, in_order, places_in_order, watched
-from condgraph.engine.records import PathTerm, record_of, statement_text
+from condgraph.engine.records import PathTerm, record_of, records_of, statement_text
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time
@@ -441,8 +441,7 @@ class _StatementSeries(Series):
 
     def cells(self, at: Places) -> list[Cell]:
         distinct, which = np.unique(self._numbers.take(at), return_inverse=True)
-        records = [record_of(self._scope.snapshot, number) for number in watched(distinct.tolist(), 512)]
-        cells = [Cell(record, statement_text(record)) for record in records]
+        cells = [Cell(record, statement_text(record)) for record in records_of(self._scope.snapshot, distinct)]
         return [cells[one] for one in watched(which.tolist())]
 
     def codes(self, at: Places) -> Places:

@@ -24,6 +24,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -112,11 +113,12 @@ def above_header(text: str, complete: bool, candidates: str) -> int:
             return 0
     for delimiter in marks:
         records = _with_lines(text, Layout(delimiter, "excel"), complete)
+        cells = [_cells(row) for _, row in records]
+        there = [at for at, count in enumerate(cells) if count]
         # Fields first; then cells, since spreadsheets give every record the same number of fields.
-        for widths in ([len(row) for _, row in records], [_cells(row) for _, row in records]):
-            found = _header_of(records, widths)
-            if found:
-                return found
+        for widths in ([len(row) for _, row in records], cells):
+            if line := _header_of(records, there, widths):
+                return line
     return 0
 
 
@@ -144,12 +146,16 @@ def _with_lines(text: str, layout: Layout, complete: bool) -> list[tuple[int, li
 
 def _cells(row: Sequence[str]) -> int:
     """How many fields a record has up to the last that is not blank."""
-    return next((at for at in range(len(row), 0, -1) if row[at - 1].strip()), 0)
+    for at in range(len(row), 0, -1):
+        if row[at - 1].strip():
+            return at
+    return 0
 
 
-def _header_of(records: Sequence[tuple[int, list[str]]], widths: Sequence[int]) -> int:
-    """The line of the header, 0 where it is the first or none is plain."""
-    there = [at for at, (_, row) in enumerate(records) if _cells(row)]
+def _header_of(records: Sequence[tuple[int, list[str]]], there: Sequence[int], widths: Sequence[int]) -> int:
+    """The line of the header, 0 where it is the first or none is plain; `there` has the places of the
+    records that are not blank.
+    """
     for width in sorted({widths[at] for at in there if widths[at] > 1}, reverse=True)[:_MOST_WIDTHS]:
         first = next(place for place, at in enumerate(there) if widths[at] >= width)
         below = there[first + 1 :]
@@ -333,14 +339,17 @@ def explained(error: csv.Error, layout: Layout) -> str:
     return said
 
 
-def sample_rows(head: bytes, delimiters: str) -> tuple[str, list[list[str]]]:
+def sample_rows(head: bytes, delimiters: str) -> tuple[str, Sequence[Sequence[str]]]:
     """The delimiter and the records of a file's head, for recognition; no records where the head is
     no text of several fields.
     """
     text = head_text(head, damaged=True)
-    if not text or not text.strip():
-        return delimiters[0], []
-    complete = len(head) < HEAD_BYTES
+    return _sample(text, len(head) < HEAD_BYTES, delimiters) if text and text.strip() else (delimiters[0], [])
+
+
+# Several formats look at the same head.
+@lru_cache(maxsize=4)
+def _sample(text: str, complete: bool, delimiters: str) -> tuple[str, Sequence[Sequence[str]]]:
     skipped, said = preamble(text.lstrip("\ufeff"))
     if skipped:
         text = "".join(text.splitlines(keepends=True)[skipped:])
