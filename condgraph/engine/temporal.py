@@ -64,7 +64,7 @@ class LocalDateTime:
     nanos: int
 
     def __str__(self) -> str:
-        return f"{_day_of(self.days)}T{_clock_text(self.nanos)}"
+        return f"{day_of(self.days)}T{_clock_text(self.nanos)}"
 
 
 @total_ordering
@@ -87,7 +87,7 @@ class ZonedDateTime:
 
     def __str__(self) -> str:
         region = "" if self.region is None else f"[{self.region}]"
-        return f"{_day_of(self.days)}T{_clock_text(self.nanos)}{_offset_text(self.offset)}{region}"
+        return f"{day_of(self.days)}T{_clock_text(self.nanos)}{_offset_text(self.offset)}{region}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,8 @@ def _exact(number: Any) -> Fraction:
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
 
-def _day_of(days: int) -> Time:
+def day_of(days: int) -> Time:
+    """The day of a number, counted from 1970-01-01."""
     return Time(days * DAY_SECONDS, (days + 1) * DAY_SECONDS, Precision.DAY)
 
 
@@ -206,13 +207,14 @@ def _day_number(year: int, month: int, day: int) -> int:
         raise _wrong(str(error)) from None
 
 
-def _weekday(days: int) -> int:
+def weekday_of(days: int) -> int:
+    """1 for Monday to 7 for Sunday; 1970-01-01 was a Thursday."""
     return (days + 3) % 7 + 1
 
 
 def _week(days: int) -> tuple[int, int]:
     """The ISO year and week of a day."""
-    thursday = days - _weekday(days) + 4
+    thursday = days - weekday_of(days) + 4
     year = civil(thursday)[0]
     return year, (thursday - _day_number(year, 1, 1)) // 7 + 1
 
@@ -222,7 +224,7 @@ def _of_week(year: int, week: int, weekday: int) -> int:
     last = _week(_day_number(year, 12, 28))[1]
     if not 1 <= week <= last or not 1 <= weekday <= 7:
         raise _wrong(f"there is no day {weekday} of week {week} in {year}")
-    return first - _weekday(first) + 1 + (week - 1) * 7 + weekday - 1
+    return first - weekday_of(first) + 1 + (week - 1) * 7 + weekday - 1
 
 
 def _day_part(value: Any) -> int | None:
@@ -266,8 +268,8 @@ _DATE_PARTS: Final[dict[str, Callable[[int], int]]] = {
     "weekyear": lambda d: _week(d)[0],
     "day": lambda d: civil(d)[2],
     "ordinalday": lambda d: d - _day_number(civil(d)[0], 1, 1) + 1,
-    "weekday": _weekday,
-    "dayofweek": _weekday,
+    "weekday": weekday_of,
+    "dayofweek": weekday_of,
     "dayofquarter": lambda d: d - _day_number(civil(d)[0], (civil(d)[1] - 1) // 3 * 3 + 1, 1) + 1,
 }
 _CLOCK_PARTS: Final[dict[str, Callable[[int], int]]] = {
@@ -314,7 +316,7 @@ def component(value: Any, name: str) -> Any:
     if isinstance(value, Time):
         if key in ("start", "end") and value.precision is Precision.SPAN:
             moment = value.start if key == "start" else value.end - 1
-            return None if moment <= OPEN_START or (value.end >= UNKNOWN_END and key == "end") else _day_of(moment // DAY_SECONDS)
+            return None if moment <= OPEN_START or (value.end >= UNKNOWN_END and key == "end") else day_of(moment // DAY_SECONDS)
         if key in _DATE_PARTS:
             least = _LEAST.get(key, Precision.DAY)
             return _DATE_PARTS[key](value.start // DAY_SECONDS) if value.precision >= least else None
@@ -340,7 +342,8 @@ _OFFSET: Final = re.compile(r"([+-])(\d{2})(?::?(\d{2})(?::?(\d{2}))?)?")
 
 
 @lru_cache(maxsize=256)
-def _region(name: str) -> ZoneInfo:
+def zone_info(name: str) -> ZoneInfo:
+    """A time zone by its name in the IANA database; raises `LiteralError` for an unknown one."""
     if len(name) > 60 or not re.fullmatch(r"[A-Za-z][\w+-]*(?:/[\w+-]+)*", name, re.ASCII):
         raise _wrong(f"{name!r} is no time zone")
     try:
@@ -378,7 +381,7 @@ def _region_offset(name: str, days: int, nanos: int) -> int:
     except OverflowError:
         # Python's calendar ends at the year 9999; rules of zones repeat.
         local = datetime(2000 if days < 0 else 9996, 1, 1) + timedelta(days=days % 1461, seconds=nanos // NANOS)
-    offset = local.replace(tzinfo=_region(name)).utcoffset()
+    offset = local.replace(tzinfo=zone_info(name)).utcoffset()
     assert offset is not None
     return int(offset.total_seconds())
 
@@ -391,7 +394,7 @@ def _at_instant(instant: int, zone: str) -> ZonedDateTime:
         region = zone
         try:
             moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=instant // NANOS)
-            delta = moment.astimezone(_region(zone)).utcoffset()
+            delta = moment.astimezone(zone_info(zone)).utcoffset()
             offset = 0 if delta is None else int(delta.total_seconds())
         except OverflowError:
             offset = _region_offset(zone, *divmod(instant, DAY_NANOS))
@@ -448,7 +451,8 @@ def _clock_of_text(text: str) -> tuple[int, str | None]:
 _DURATION_TEXT: Final = re.compile(
     r"(?P<sign>[+-])?P(?:(?P<years>[-+]?\d+(?:[.,]\d+)?)Y)?(?:(?P<months>[-+]?\d+(?:[.,]\d+)?)M)?(?:(?P<weeks>[-+]?\d+(?:[.,]\d+)?)W)?"
     r"(?:(?P<days>[-+]?\d+(?:[.,]\d+)?)D)?"
-    r"(?:T(?:(?P<hours>[-+]?\d+(?:[.,]\d+)?)H)?(?:(?P<minutes>[-+]?\d+(?:[.,]\d+)?)M)?(?:(?P<seconds>[-+]?\d+(?:[.,]\d+)?)S)?)?"
+    r"(?:T(?:(?P<hours>[-+]?\d+(?:[.,]\d+)?)H)?(?:(?P<minutes>[-+]?\d+(?:[.,]\d+)?)M)?(?:(?P<seconds>[-+]?\d+(?:[.,]\d+)?)S)?)?",
+    re.ASCII,
 )
 _DURATION_DATE: Final = re.compile(r"P(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2}(?:[.,]\d{1,9})?)")
 _LONGEST: Final = 200
@@ -463,16 +467,26 @@ def duration(value: Any) -> Duration:
     if not isinstance(value, str):
         raise _wrong(f"a duration is made from a text or a map, not from {value!r}")
     text = value.strip()
-    if len(text) <= _LONGEST:
-        if (dated := _DURATION_DATE.fullmatch(text)) is not None:
-            names = ("years", "months", "days", "hours", "minutes", "seconds")
-            return _duration_of({name: Decimal(part.replace(",", ".")) for name, part in zip(names, dated.groups(), strict=True)})
-        match = _DURATION_TEXT.fullmatch(text)
-        if match is not None and text[-1] not in "PT":
-            fields = {name: Decimal(part.replace(",", ".")) for name, part in match.groupdict().items() if part and name != "sign"}
-            made = _duration_of(fields)
-            return -made if match["sign"] == "-" else made
-    raise _wrong(f"{value!r} is no duration, such as P1Y2M10DT2H30M")
+    if len(text) <= _LONGEST and (dated := _DURATION_DATE.fullmatch(text)) is not None:
+        names = ("years", "months", "days", "hours", "minutes", "seconds")
+        return _duration_of({name: Decimal(part.replace(",", ".")) for name, part in zip(names, dated.groups(), strict=True)})
+    parts = duration_parts(text)
+    if parts is None:
+        raise _wrong(f"{value!r} is no duration, such as P1Y2M10DT2H30M")
+    return _duration_of(parts)
+
+
+def duration_parts(text: str) -> dict[str, Decimal] | None:
+    """The parts of a duration in ISO 8601 (`P1Y2M10DT2H30M`), largest first, by their names in the plural; None for other text.
+
+    >>> duration_parts("-PT1H1.5M")
+    {'hours': Decimal('-1'), 'minutes': Decimal('-1.5')}
+    """
+    match = _DURATION_TEXT.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None or text[-1] in "PT":
+        return None
+    parts = {name: Decimal(part.replace(",", ".")) for name, part in match.groupdict().items() if part and name != "sign"}
+    return {name: part.copy_negate() for name, part in parts.items()} if match["sign"] == "-" else parts
 
 
 _DURATION_FIELDS: Final[dict[str, tuple[int, int, int | Fraction]]] = {
@@ -522,7 +536,7 @@ def _date_of_fields(fields: Mapping[str, Any], base: int | None) -> int:
         raise _wrong("a date needs at least a year")
     if "week" in fields or ("dayofweek" in fields and base is not None):
         known_year, known_week = (fields.get("year"), 1) if base is None else _week(base)
-        weekday = fields.get("dayofweek", 1 if base is None else _weekday(base))
+        weekday = fields.get("dayofweek", 1 if base is None else weekday_of(base))
         return _of_week(fields.get("year", known_year), fields.get("week", known_week), weekday)
     year = fields["year"] if "year" in fields else civil(base or 0)[0]
     if "quarter" in fields or "dayofquarter" in fields:
@@ -584,14 +598,14 @@ def _clock_base(fields: Mapping[str, Any]) -> Any:
 def date(value: Any) -> Time:
     """A date from ISO text, a map of its parts, or a value that has one."""
     if isinstance(value, str):
-        return _day_of(_date_of_text(value.strip()))
+        return day_of(_date_of_text(value.strip()))
     if isinstance(value, Mapping):
         fields = _fields_of(value, _DATE_FIELDS, "a date")
-        return _day_of(_date_of_fields(fields, _day_part(_day_base(fields))))
+        return day_of(_date_of_fields(fields, _day_part(_day_base(fields))))
     day = _day_part(value)
     if day is None:
         raise _wrong(f"{value} has no date")
-    return _day_of(day)
+    return day_of(day)
 
 
 def localtime(value: Any) -> LocalTime:
@@ -725,13 +739,14 @@ def now(kind: str, moment: int, zone: str | None = None) -> Any:
 # -- Truncation --------------------------------------------------------------------------------------
 
 
-def _first_day(unit: str, days: int) -> int:
+def first_day(unit: str, days: int) -> int:
+    """The first day of the year, quarter, week or other unit that a day is in."""
     year, month, _ = civil(days)
     if unit in ("millennium", "century", "decade"):
         size = {"millennium": 1000, "century": 100, "decade": 10}[unit]
         return _day_number(year // size * size, 1, 1)
     if unit == "week":
-        return days - _weekday(days) + 1
+        return days - weekday_of(days) + 1
     if unit == "weekyear":
         return _of_week(_week(days)[0], 1, 1)
     if unit == "day":
@@ -740,7 +755,7 @@ def _first_day(unit: str, days: int) -> int:
 
 
 _DAY_UNITS: Final = ("millennium", "century", "decade", "year", "weekyear", "quarter", "month", "week", "day")
-_CLOCK_UNITS: Final = {
+CLOCK_UNITS: Final = {
     "day": DAY_NANOS, "hour": 3600 * NANOS, "minute": 60 * NANOS, "second": NANOS, "millisecond": 1_000_000, "microsecond": 1000,
 }  # fmt: skip
 
@@ -749,20 +764,20 @@ def truncate(kind: str, unit: Any, value: Any, fields: Any = None) -> Any:
     """A value as the type `kind` (`MAKERS`), at the beginning of its `unit` ("month"), with some parts
     replaced.
     """
-    if not isinstance(unit, str) or (unit.casefold() not in _DAY_UNITS and unit.casefold() not in _CLOCK_UNITS):
-        raise _wrong(f"{unit!r} is no unit of time; they are {', '.join((*_DAY_UNITS, *list(_CLOCK_UNITS)[1:]))}")
+    if not isinstance(unit, str) or (unit.casefold() not in _DAY_UNITS and unit.casefold() not in CLOCK_UNITS):
+        raise _wrong(f"{unit!r} is no unit of time; they are {', '.join((*_DAY_UNITS, *list(CLOCK_UNITS)[1:]))}")
     unit = unit.casefold()
     fields = dict(fields or {})
     days, nanos = _day_part(value), _clock_part(value)
     if kind in ("date", "localdatetime", "datetime") and days is None:
         raise _wrong(f"{value} has no date")
-    if kind in ("localtime", "time", "date") and (unit not in _CLOCK_UNITS if kind != "date" else unit not in _DAY_UNITS):
+    if kind in ("localtime", "time", "date") and (unit not in CLOCK_UNITS if kind != "date" else unit not in _DAY_UNITS):
         raise _wrong(f"a {kind} is not truncated to a {unit}")
     if unit in _DAY_UNITS and days is not None:
-        days = _first_day(unit, days)
-    nanos = 0 if unit in _DAY_UNITS else (nanos or 0) // _CLOCK_UNITS[unit] * _CLOCK_UNITS[unit]
+        days = first_day(unit, days)
+    nanos = 0 if unit in _DAY_UNITS else (nanos or 0) // CLOCK_UNITS[unit] * CLOCK_UNITS[unit]
     if kind == "date":
-        return date({"date": _day_of(days or 0)} | fields)
+        return date({"date": day_of(days or 0)} | fields)
     if kind == "localtime":
         return localtime({"time": LocalTime(nanos)} | fields)
     zone = {name.casefold(): part for name, part in fields.items()}.get("timezone") or _zone_of(value) or "Z"
@@ -804,7 +819,7 @@ def add(a: Any, b: Any) -> Any:
     if isinstance(a, Time) and a.precision is not Precision.SECOND:
         if a.precision is not Precision.DAY:
             raise _wrong(f"{a} is no day that a duration can be added to")
-        return _day_of(_plus_months(a.start // DAY_SECONDS, b.months) + b.days + _split(b.seconds, DAY_SECONDS)[0])
+        return day_of(_plus_months(a.start // DAY_SECONDS, b.months) + b.days + _split(b.seconds, DAY_SECONDS)[0])
     if isinstance(a, LocalDateTime | ZonedDateTime | Time):
         day, clock = _day_part(a), _clock_part(a)
         assert day is not None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
-from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine import temporal
+from condgraph.engine.errors import LiteralError, OptionError, nearest
 from condgraph.engine.operands import Inapplicable
 from condgraph.engine.values import DAY_SECONDS, OPEN_START, Precision, Quantity, Time, civil
 
@@ -41,8 +41,7 @@ def part_of_time(value: Time, what: str, name: str) -> Quantity:
     """A part of the moment in which a time begins: weekdays count from 1, a Monday, as in ISO 8601."""
     days, seconds = _begin(value, what, name)
     if what == "weekday":
-        # 1970-01-01 was a Thursday.
-        return Quantity((days + 3) % 7 + 1)
+        return Quantity(temporal.weekday_of(days))
     if what not in _EXACTLY:
         return Quantity({"hour": seconds // 3600, "minute": seconds // 60 % 60, "second": seconds % 60}[what])
     year, month, day = civil(days)
@@ -54,23 +53,20 @@ def truncated(value: Time, unit: str, name: str) -> Time:
     second of the hour or minute.
     """
     days, seconds = _begin(value, unit, name)
-    if unit == "week":
-        return Time.day(*civil(days - (days + 3) % 7))
     if unit not in _EXACTLY:
-        start = value.start - seconds % {"hour": 3600, "minute": 60, "second": 1}[unit]
+        start = value.start - seconds % (temporal.CLOCK_UNITS[unit] // temporal.NANOS)
         return Time(start, start + 1, Precision.SECOND)
-    year, month, day = civil(days)
-    if unit == "quarter":
-        return Time.day(year, (month - 1) // 3 * 3 + 1, 1)
-    return Time.year(year) if unit == "year" else Time.month(year, month) if unit == "month" else Time.day(year, month, day)
+    year, month, _ = civil(days)
+    if unit in ("year", "month"):
+        return Time.year(year) if unit == "year" else Time.month(year, month)
+    return temporal.day_of(temporal.first_day(unit, days))
 
 
-@lru_cache(maxsize=64)
 def zone_of(name: str) -> ZoneInfo:
     """A time zone by its name in the IANA database; raises `OptionError` for another one."""
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return temporal.zone_info(name)
+    except LiteralError:
         known = sorted(available_timezones())
         like = nearest(name, known)
         hint = f"like it: {', '.join(like)}" if like else "names are those of the IANA database, as in Europe/Berlin"

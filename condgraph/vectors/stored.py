@@ -170,12 +170,6 @@ class GraphVectors:
         positions = self.entity_positions
         return range(int(positions.searchsorted(position)), int(positions.searchsorted(position, "right")))
 
-    # -- predicates --------------------------------------------------------------------------------
-
-    def predicate_distances(self, text: str) -> Distances:
-        """Distances of a text from all `predicate_names`, in millionths, exact."""
-        return self.predicates.distances(self.vector(text))
-
 
 def matching(about: About, encoder: Encoder) -> Encoder:
     """The encoder, if it made the vectors; otherwise raises `EncoderMismatchError` with both names."""

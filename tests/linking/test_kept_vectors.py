@@ -80,7 +80,7 @@ def test_what_is_indexed(tmp_path: Path, encoder: object, stored: bool) -> None:
     assert vectors.predicate_names == ("lives in", "nickname", "since", "size", *EDGES)
     assert (report.nodes, report.predicates, report.encoded) == (4, 6, 10)
     assert vectors.node_distances("Ann").tolist()[0] == 0
-    assert vectors.predicate_distances("lives in").tolist()[0] == 0
+    assert vectors.predicates.distances(vectors.vector("lives in")).tolist()[0] == 0
     assert [graph.current.name(at) for at in vectors.entities_at(0)] == ["Ann", "Ann"]
     assert list(vectors.entities_at(1)) == []
     assert vectors.entity_positions.tolist() == [0, 0, 2, 3]

@@ -68,7 +68,7 @@ def test_meaning_is_found_where_spelling_is_not(encoder: SentenceEncoder) -> Non
     graph.index(encoder)
     vectors = vectors_of(graph.current)
     nearest = {
-        asked: vectors.predicate_names[int(vectors.predicate_distances(asked).argmin())]
+        asked: vectors.predicate_names[int(vectors.predicates.distances(vectors.vector(asked)).argmin())]
         for asked in ("film director", "actor", "author", "when it came out")
     }
     assert nearest == {

@@ -89,8 +89,8 @@ class LlamaCpp:
         self._coder = Coder(LlamaTokens(self._server))
         self._model = ""
         self.name = "llama.cpp"
-        #: How many calls were made, and how many tokens needed none.
-        self.calls = self.forced = 0
+        #: How many calls were made.
+        self.calls = 0
 
     @property
     def model(self) -> str:
@@ -117,7 +117,6 @@ class LlamaCpp:
         before = list(self._server.post("/tokenize", {"content": prompt.text, "add_special": True})["tokens"])
 
         def scorer(ids: Sequence[int], start: int, allowed: Sequence[int]) -> tuple[Sequence[float], Sequence[float]]:
-            self.forced += len(ids) - start
             logs = self._one_token([*before, *ids], allowed)
             return (), [logs.get(item, -700.0) for item in allowed]
 

@@ -50,7 +50,6 @@ class Steps:
             edge = Edge(run, pattern, number)
             for way in ways:
                 self._indexes.append((edge, edge.index((way == "backward") != backward)))
-        self._loops = any(hop.direction == "either" for hop in node.hops)
 
     def onward(self, entities: Numbers) -> tuple[Places, Numbers, Numbers]:
         """Of each of these entities, by its place, the entities one step on and the statements that lead there."""

@@ -23,10 +23,12 @@ leaves one of them.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
 from condgraph.engine.reading.numbers import Reading
+from condgraph.engine.temporal import duration_parts
 from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, as_number, parse_number
 
 SECOND: Final = "second"
@@ -82,14 +84,10 @@ _NOW: Final = frozenset(("present", "now", "today", "current", "date", ""))
 
 _CLOCK: Final = re.compile(r"([+-]\s?)?(\d{1,4}):(\d{2})(?::(\d{2}))?(?:[.,](\d{1,9}))?", re.ASCII)
 _HALF_DAY: Final = re.compile(r"(\d{1,2})(?::(\d{2})(?::(\d{2}))?)?\s?([ap])\.?m\.?(?:\s\(?([A-Z]{2,4})\)?)?", _FLAGS)
-_WHOLE: Final = r"([+-]?\d{1,19})"
-_DECIMAL: Final = r"([+-]?\d{1,19}(?:[.,]\d{1,9})?)"
-_PERIOD: Final = re.compile(
-    rf"([+-])?P(?:{_WHOLE}Y)?(?:{_WHOLE}M)?(?:{_DECIMAL}W)?(?:{_DECIMAL}D)?(?:T(?:{_DECIMAL}H)?(?:{_DECIMAL}M)?(?:{_DECIMAL}S)?)?",
-    re.ASCII,
-).fullmatch
-#: Seconds of the parts of a duration that are always the same: weeks, days, hours, minutes, seconds.
-_FIXED: Final = (7 * DAY_SECONDS, DAY_SECONDS, 3600, 60, 1)
+#: Seconds of the parts of a duration that are always the same.
+_FIXED: Final = {"weeks": 7 * DAY_SECONDS, "days": DAY_SECONDS, "hours": 3600, "minutes": 60, "seconds": 1}
+#: Digits of a part of a duration before and after the point.
+_WHOLE_DIGITS, _DECIMALS = 19, 9
 _RATIO: Final = re.compile(r"\d+\s?:\s?\d+", re.ASCII)
 _DAY_CLOCK: Final = re.compile(
     r"(?P<date>.{6,24}?)(?:T|,?\s|,\s?at\s|\sat\s)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
@@ -322,19 +320,26 @@ def read_duration(text: str) -> Quantity | None:
     >>> read_duration("PT1H30M"), read_duration("P1Y2M"), read_duration("P1M3D"), read_duration("PT")
     (Quantity(number=5400, unit='second'), Quantity(number=14, unit='month'), None, None)
     """
-    found = _PERIOD(text)
-    if found is None or text[-1] in "PT":
+    parts = duration_parts(text)
+    if parts is None or any(part.adjusted() >= _WHOLE_DIGITS or _decimals(part) > _DECIMALS for part in parts.values()):
         return None
-    sign = -1 if found[1] == "-" else 1
-    months = int(found[2] or 0) * 12 + int(found[3] or 0)
-    fixed = [part and Fraction(part.replace(",", ".")) for part in found.groups()[3:]]
-    seconds = sum((part * size for part, size in zip(fixed, _FIXED, strict=True) if part), Fraction(0))
-    if any(part and part.denominator > 1 and any(fixed[at + 1 :]) for at, part in enumerate(fixed)):
+    exact = {name: Fraction(part) for name, part in parts.items()}
+    months = exact.get("years", Fraction(0)) * 12 + exact.get("months", Fraction(0))
+    fixed = [exact.get(name, Fraction(0)) for name in _FIXED]
+    # A fraction is for the last part, and none is of a year or month.
+    if any(part % 1 and any(fixed[at + 1 :]) for at, part in enumerate(fixed)) or any(
+        _decimals(parts[name]) for name in ("years", "months") if name in parts
+    ):
         return None
     if months:
         # A day and as many hours back are not nothing.
-        return None if any(fixed) else Quantity(sign * months, MONTH)
-    return Quantity(as_number(sign * seconds), SECOND)
+        return None if any(fixed) else Quantity(int(months), MONTH)
+    seconds = sum((part * size for part, size in zip(fixed, _FIXED.values(), strict=True)), Fraction(0))
+    return Quantity(as_number(seconds), SECOND)
+
+
+def _decimals(part: Decimal) -> int:
+    return -int(part.as_tuple().exponent)
 
 
 def _clock(text: str) -> list[Reading]:
