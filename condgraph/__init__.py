@@ -14,26 +14,26 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from condgraph.engine.answer import Answer
-from condgraph.engine.check import Checked
 from condgraph.engine.errors import CondgraphError
-from condgraph.engine.evidence import Searched
-from condgraph.engine.external import FunctionArgument, FunctionCall, FunctionRow
-from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Statement, Subclass
-from condgraph.engine.forms import Point
-from condgraph.engine.lowered import Step
-from condgraph.engine.records import Evidence
-from condgraph.engine.values import UNKNOWN, Quantity, Time
-from condgraph.graph import Graph
-from condgraph.opening import open
-from condgraph.reports import LoadReport, Status
 
 if TYPE_CHECKING:
     from condgraph.aio import AsyncGraph, open_async
+    from condgraph.engine.answer import Answer
+    from condgraph.engine.check import Checked
+    from condgraph.engine.evidence import Searched
+    from condgraph.engine.external import FunctionArgument, FunctionCall, FunctionRow
+    from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Statement, Subclass
+    from condgraph.engine.forms import Point
+    from condgraph.engine.lowered import Step
+    from condgraph.engine.records import Evidence
+    from condgraph.engine.values import UNKNOWN, Quantity, Time
+    from condgraph.graph import Graph
     from condgraph.languages.pattern.pattern import Pattern
+    from condgraph.opening import open
     from condgraph.overview.schema import GraphSchema
     from condgraph.patterns.matches import Matches
     from condgraph.patterns.result import Solution
+    from condgraph.reports import LoadReport, Status
 
 __version__ = "0.2.0"
 __all__ = [
@@ -69,13 +69,36 @@ __all__ = [
     "open_async",
 ]
 
-#: What fewer programs need, by the module that has it: loaded when it is asked for.
+#: The module of each name, which is imported when the name is first used.
 _LATER = {
+    "Answer": "condgraph.engine.answer",
     "AsyncGraph": "condgraph.aio",
+    "Checked": "condgraph.engine.check",
+    "Entity": "condgraph.engine.facts",
+    "EntityKind": "condgraph.engine.facts",
+    "Evidence": "condgraph.engine.records",
+    "FunctionArgument": "condgraph.engine.external",
+    "FunctionCall": "condgraph.engine.external",
+    "FunctionRow": "condgraph.engine.external",
+    "Graph": "condgraph.graph",
     "GraphSchema": "condgraph.overview.schema",
+    "LoadReport": "condgraph.reports",
     "Matches": "condgraph.patterns.matches",
+    "Member": "condgraph.engine.facts",
     "Pattern": "condgraph.languages.pattern.pattern",
+    "Point": "condgraph.engine.forms",
+    "Quantity": "condgraph.engine.values",
+    "Ref": "condgraph.engine.facts",
+    "Searched": "condgraph.engine.evidence",
     "Solution": "condgraph.patterns.result",
+    "Source": "condgraph.engine.facts",
+    "Statement": "condgraph.engine.facts",
+    "Status": "condgraph.reports",
+    "Step": "condgraph.engine.lowered",
+    "Subclass": "condgraph.engine.facts",
+    "Time": "condgraph.engine.values",
+    "UNKNOWN": "condgraph.engine.values",
+    "open": "condgraph.opening",
     "open_async": "condgraph.aio",
 }
 
@@ -83,8 +106,8 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_LATER[name]), name)
-    return found
+    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,6 @@ from condgraph.engine.execute.paths import Path, path_of
 from condgraph.engine.execute.run import Run
 from condgraph.engine.quick_answer import QuickAnswer
 from condgraph.engine.store import Request
-from condgraph.languages.kopl.template import KoplTemplate
 from condgraph.languages.parameters import Given
 from condgraph.languages.registry import lower
 
@@ -139,6 +138,8 @@ def _plan_of_shape(snapshot: Snapshot, rest: str) -> OpenPlan | None:
     if "$" in rest:
         # Not a parameter, but a name, or a mistake that has its own message.
         return None
+    from condgraph.languages.kopl.template import KoplTemplate
+
     try:
         template = KoplTemplate(f"Find($name){rest}")
     except CondgraphError:

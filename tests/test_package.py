@@ -36,8 +36,9 @@ def test_the_engine_needs_only_numpy() -> None:
 
 
 def test_importing_the_package_is_cheap() -> None:
-    foreign = loaded_after("import condgraph") & {"pyarrow", "rdflib", "pyoxigraph", "pandas", "polars", "pint", "typer", "rich"}
-    assert not foreign
+    assert not loaded_after("import condgraph") & {"numpy", "http", "ssl", "logging"}
+    opened = loaded_after("import condgraph; condgraph.open('memory:')")
+    assert not opened & {"pyarrow", "rdflib", "pyoxigraph", "pandas", "polars", "pint", "typer", "rich", "http", "ssl"}
 
 
 def test_the_public_names_are_these() -> None:

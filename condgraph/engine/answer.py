@@ -12,7 +12,6 @@ import numpy as np
 from condgraph.engine import html, rows
 from condgraph.engine.algebra import Apply, Count, Entities, Facts, Names, Node, Scalar, Shown, Solutions, Table, Values, postorder
 from condgraph.engine.bounds import kept, timed, within
-from condgraph.engine.check import Checked, Counting, check
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import PlanError, numbered, shortened
 from condgraph.engine.evidence import EvidenceList
@@ -30,14 +29,14 @@ from condgraph.engine.row_labels import BETWEEN
 from condgraph.engine.row_texts import cell_text, labels_here, names_in, row_texts
 from condgraph.engine.rows import Tabular, arrow_table
 from condgraph.engine.values import Kind, Quantity, Time, bound_text, text_of
-from condgraph.engine.why_missing import why_missing
-from condgraph.engine.why_not import Lookup, WhyNot, folded, why_empty
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from condgraph.engine.check import Checked, Counting
     from condgraph.engine.schema import Schema
     from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.engine.why_not import Lookup, WhyNot
 
 
 # -- warnings of empty aggregates ------------------------------------------------------------------
@@ -389,6 +388,8 @@ class Answer(AnswerValues):
         looked through, on the store that answered; `graph` does so on another one, or on the same
         one later. `timeout` is in seconds.
         """
+        from condgraph.engine.check import check
+
         return check(self, evidence, full=full, graph=graph, timeout=self._timeout if timeout is None else timeout)
 
     @kept
@@ -436,10 +437,14 @@ class Answer(AnswerValues):
         """
         seconds = self._timeout if timeout is None else timeout
         if expected is not None:
+            from condgraph.engine.why_missing import why_missing
+
             return why_missing(self.plan, self._steps, expected, self._lookup(), seconds)
         return self._why_empty(seconds)
 
     def _why_empty(self, seconds: float | None = None) -> WhyNot:
+        from condgraph.engine.why_not import WhyNot, why_empty
+
         found = why_empty(self.plan, self._steps, self._lookup(), seconds)
         if found is None and self.values:
             return WhyNot("", "", f"the answer is not empty: it has {numbered(len(self.values), 'value', 'values')}")
@@ -539,6 +544,8 @@ class _LocalLookup:
         return self.schema.nearest_entities(name)
 
     def alike(self, names: Sequence[str]) -> list[str]:
+        from condgraph.engine.why_not import folded
+
         known: tuple[dict[str, list[str]], frozenset[str]] | None = self.schema.kept.get("folded names")
         if known is None:
             snapshot, by_folded = self._run.snapshot, dict[str, list[str]]()

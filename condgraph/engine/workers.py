@@ -12,15 +12,16 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from condgraph.engine.bounds import LONGER, LOOK, cached, check, current, late, merged
 from condgraph.engine.errors import CancelledError, DeadlineError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 #: Seconds after which a thread without work ends.
@@ -46,6 +47,8 @@ class Workers:
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
         """Run a call in a thread."""
+        from concurrent.futures import Future
+
         future: Future[T] = Future()
         with self._lock:
             fresh = self._idle == 0
@@ -93,7 +96,7 @@ class Workers:
             step = rest if not events else LOOK if rest is None else min(LOOK, rest)
             try:
                 return future.result(step)
-            except FutureTimeout:
+            except TimeoutError:
                 if future.done():
                     # It ended just now, or the call itself timed out at something.
                     return future.result()
@@ -194,7 +197,7 @@ class Once(Generic[T]):
             step = rest if budget is None or not budget.events else LOOK if rest is None else min(LOOK, rest)
             try:
                 return future.result(step)
-            except FutureTimeout:
+            except TimeoutError:
                 if future.done():
                     return future.result()
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.facts import Entity, Ref
-from condgraph.languages.pattern.pattern import Pattern
+
+if TYPE_CHECKING:
+    from condgraph.languages.pattern.pattern import Pattern
 
 #: How many solutions (or groups of them) are given; the paper's k.
 K: Final = 3

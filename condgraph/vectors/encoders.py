@@ -34,7 +34,6 @@ from condgraph.engine.bounds import check, current
 from condgraph.engine.errors import EncoderError, MissingExtraError, OptionError, nearest
 from condgraph.engine.pieces import watched
 from condgraph.engine.workers import Workers
-from condgraph.models.openai_chat import openai_server
 
 # -- Character n-grams -------------------------------------------------------------------------------
 
@@ -410,6 +409,8 @@ class EndpointEncoder:
             raise OptionError("the name of a model is missing", hint="such as `openai:text-embedding-3-small`")
         if batch < 1:
             raise OptionError(f"a batch holds at least one text, not {batch}")
+        from condgraph.models.openai_chat import openai_server
+
         server = openai_server(base_url, api_key)
         self.model, self.spec, self._batch = model, f"{OPENAI}{model}", batch
         self._openai = server.library
