@@ -32,6 +32,7 @@ from condgraph.prepared import PreparedProgram
 if TYPE_CHECKING:
     from condgraph.ask.demos import LearningDemos
     from condgraph.ask.records import Asked, AskStep
+    from condgraph.engine.period import TimeLike
     from condgraph.questions.generate import Questions
     from condgraph.questions.record import Question
 
@@ -163,6 +164,7 @@ class AsyncGraph:
     ask = awaited(Graph.ask)
     asking = stepwise(Graph.ask)
     chain = awaited(Graph.chain)
+    difference = awaited(Graph.difference)
     evaluate_logic = awaited(Graph.evaluate_logic)
     excerpt = awaited(Graph.excerpt)
     explain = awaited(Graph.explain)
@@ -187,6 +189,10 @@ class AsyncGraph:
     async def snapshot(self) -> Self:
         """`Graph.snapshot`: the graph as it is now, to await as well."""
         return type(self)(await in_thread(self.graph.snapshot))
+
+    def at(self, at: TimeLike | None = None, *, between: Sequence[TimeLike | None] | None = None, certain: bool = False) -> Self:
+        """`Graph.at`: a view to await as well, which is there without waiting."""
+        return type(self)(self.graph.at(at, between=between, certain=certain))
 
     def table(self, program: Any = "FindAll()") -> AsyncTableQuery:
         """`Graph.table`: a table put together without waiting; its `ask` and `explain` are awaited."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
 from threading import Event
 from types import TracebackType
@@ -19,7 +20,7 @@ from condgraph.chains import methods as chains
 from condgraph.claims import methods as claims
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, check_bounds, within
-from condgraph.engine.errors import UnknownNameError
+from condgraph.engine.errors import OptionError, ReadOnlyError, UnknownNameError, UnsupportedError
 from condgraph.engine.facts import Item
 from condgraph.engine.html import page, table
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -34,12 +35,15 @@ from condgraph.names.forms import OnUnknown
 from condgraph.prepared import PreparedProgram, explained, prepare
 from condgraph.query_options import QueryOptions
 from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, UnloadReport
+from condgraph.snapshot_store import SnapshotStore, cut
 from condgraph.storage import LocalStorage, Storage
 
 if TYPE_CHECKING:
     from condgraph.ask.demos import LearningDemos
+    from condgraph.difference import Difference
     from condgraph.engine.algebra import Node
     from condgraph.engine.check import KnownIds
+    from condgraph.engine.period import Period, TimeLike
     from condgraph.engine.store import Store
     from condgraph.languages.table.builder import TableQuery
     from condgraph.overview.schema import GraphSchema
@@ -310,6 +314,9 @@ class Graph:
         on_unknown: OnUnknown = "error",
         cancelled: Event | None = None,
         engine: Engine | None = None,
+        at: TimeLike | None = None,
+        between: Sequence[TimeLike | None] | None = None,
+        certain: bool = False,
     ) -> Answer:
         """Answer a KoPL program: text, the data set's JSON list, or the serialisation of its
         baselines.
@@ -318,8 +325,13 @@ class Graph:
         `on_unknown="empty"` lets unknown names mean nothing; "nearest" reads an unknown predicate as
         the nearest, and the answer is `doubtful`. `engine="sparql"` answers with one SPARQL query on
         the graph's embedded RDF store instead.
+
+        With `at="1984"`, or `between=("1980", "1990")`, a statement counts if it may hold then, by its
+        start and end; with `certain=True` if both are stated and it holds in all of that time. One
+        without times always counts. Raises `OptionError` for what is no time.
         """
-        return self._ask(program, QueryOptions("kopl", engine, timeout, limit, cancelled, on_unknown))
+        options = QueryOptions("kopl", engine, timeout, limit, cancelled, on_unknown, at=at, between=between, certain=certain)
+        return self._ask(program, options)
 
     def query(
         self,
@@ -333,13 +345,22 @@ class Graph:
         on_unknown: OnUnknown = "error",
         cancelled: Event | None = None,
         engine: Engine | None = None,
+        at: TimeLike | None = None,
+        between: Sequence[TimeLike | None] | None = None,
+        certain: bool = False,
         **options: Any,
     ) -> Answer:
         """Answer a program in any language; it is recognised from the text, `language` overrules.
         `table` is a clause, or a `graph.table()`, over the rows that the program gives; `engine` and
         the others are as for `kopl`, `options` what only the language takes.
         """
-        return self._ask(program, QueryOptions(language, engine, timeout, limit, cancelled, on_unknown, table, further=options))
+        return self._ask(
+            program,
+            QueryOptions(
+                language, engine, timeout, limit, cancelled, on_unknown, table,
+                further=options, at=at, between=between, certain=certain,
+            ),
+        )  # fmt: skip
 
     def _ask(self, program: Any, options: QueryOptions) -> Answer:
         timeout = self.timeout if options.timeout is None else options.timeout
@@ -388,16 +409,24 @@ class Graph:
         limit: int | None = None,
         on_unknown: OnUnknown = "error",
         cancelled: Event | None = None,
+        at: TimeLike | None = None,
+        between: Sequence[TimeLike | None] | None = None,
+        certain: bool = False,
     ) -> Answer:
         """Answer a Cypher query that reads (openCypher 9 and the core of GQL): rows of the columns that it
         returns, with evidence. `docs/reference/cypher.md` says how the graph looks as a property graph.
 
         `parameters` are the values of `$name`; `timeout` is in seconds, `limit` the most rows;
-        `on_unknown="empty"` lets labels, types and properties that the graph does not have mean nothing. On Neo4j
-        the server runs the query (`Neo4jGraph.cypher`).
+        `on_unknown="empty"` lets labels, types and properties that the graph does not have mean nothing. `at`,
+        `between` and `certain` are as for `kopl`. On Neo4j the server runs the query (`Neo4jGraph.cypher`).
         """
         further = {"parameters": parameters} if parameters else None
-        return self._ask(text, QueryOptions("cypher", None, timeout, limit, cancelled, on_unknown, further=further))
+        return self._ask(
+            text,
+            QueryOptions(
+                "cypher", None, timeout, limit, cancelled, on_unknown, further=further, at=at, between=between, certain=certain
+            ),
+        )
 
     def rdf(self, base: str | None = None) -> EmbeddedStore:
         """The embedded RDF store of the graph as it is now: built on first use, stored next to
@@ -429,6 +458,9 @@ class Graph:
         cancelled: Event | None = None,
         exact: bool = True,
         engine: Engine | None = None,
+        at: TimeLike | None = None,
+        between: Sequence[TimeLike | None] | None = None,
+        certain: bool = False,
     ) -> Matches:
         """The k subgraphs that are most similar to a pattern (SimGRAG), exactly, by graph semantic
         distance.
@@ -447,15 +479,23 @@ class Graph:
         edge may be left out. With a `timeout` (seconds), the best so
         far is given and marked as such. With `exact=False` candidates come from the approximate
         index (`index(..., faiss=True)`), which may miss some. `engine="sparql"` asks the embedded
-        RDF store for the edges.
+        RDF store for the edges. `at`, `between` and `certain` are as for `kopl`, in process.
         """
         check_bounds(timeout, limit, what="solutions to show")
         timeout = self.timeout if timeout is None else timeout
+        period = QueryOptions(at=at, between=between, certain=certain).period
+        if period is not None and not isinstance(self._store_of(engine), SnapshotStore):
+            raise UnsupportedError(
+                f"a search for patterns as of a time on {self.place if engine is None else engine}",
+                ["match"],
+                hint="search the statements of that time in process: graph.at(...).snapshot().match(...)",
+            )
         with within(timeout, cancelled):
             found = self._store_of(engine).match(
                 pattern, exact=exact, encoder=encoder, limit=limit, k=k, group_by=group_by, distinct_from=distinct_from,
                 injective=injective, free=free, induced=induced, directed=directed, k_nodes=k_nodes,
                 k_relations=k_relations, k_types=k_types, fast=fast, stretch=stretch, leave_out=leave_out,
+                **({} if period is None else {"period": period}),
             )  # fmt: skip
         return cast("Matches", found).keep_to(timeout)
 
@@ -469,14 +509,22 @@ class Graph:
         on_unknown: OnUnknown = "error",
         engine: Engine | None = None,
         timeout: float | None = None,
+        at: TimeLike | None = None,
+        between: Sequence[TimeLike | None] | None = None,
+        certain: bool = False,
         **options: Any,
     ) -> str:
         """The plan of a program as text, without running it; on a server, and with
         `engine="sparql"`, the query that it becomes.
         """
         return explained(
-            self, program, QueryOptions(language, engine, timeout, on_unknown=on_unknown, table=table, further=options)
-        )
+            self,
+            program,
+            QueryOptions(
+                language, engine, timeout, on_unknown=on_unknown, table=table,
+                further=options, at=at, between=between, certain=certain,
+            ),
+        )  # fmt: skip
 
     def counted(self, nodes: Sequence[Node], known: KnownIds, timeout: float | None = None) -> list[int]:
         """How many statements, or entities, each operator gives in this graph, for `Answer.check`;
@@ -511,6 +559,25 @@ class Graph:
             snapshot, n, seed=seed, kinds=kinds, hops=hops, qualifiers=qualifiers, llm=llm, queries=queries, graph=self.name
         )
 
+    def at(self, at: TimeLike | None = None, *, between: Sequence[TimeLike | None] | None = None, certain: bool = False) -> GraphAt:
+        """The graph as of a time, as a view with the same methods: `graph.at("1984").query(...)`. `at`,
+        `between` and `certain` are as for `kopl`; the view follows later loads. `.snapshot()` has the
+        statements of that time as a graph in process.
+        """
+        period = QueryOptions(at=at, between=between, certain=certain).period
+        if period is None:
+            raise OptionError("at needs a time", hint="graph.at('1984'), or graph.at(between=('1980', '1990'))")
+        return GraphAt(self, period)
+
+    def difference(self, first: TimeLike, second: TimeLike, *, certain: bool = False, timeout: float | None = None) -> Difference:
+        """What changed between two times: the statements that may hold at the first and not at the second
+        (`gone`), and the other way round (`new`). With `certain` those that hold for certain in all of
+        the one time and not in the other.
+        """
+        from condgraph.difference import difference
+
+        return difference(self, first, second, certain, timeout)
+
     def table(self, program: Any = "FindAll()") -> TableQuery:
         """Group, sum up, order and cut the rows that a program gives, as one query with it:
         `graph.table("FindAll() FilterConcept(order)").group("country").show("count()").ask()`.
@@ -521,7 +588,16 @@ class Graph:
         return TableQuery(program, Clause(), self.query, self.explain)
 
     def prepare(
-        self, program: Any, *, language: str | None = None, table: Any = None, engine: Engine | None = None, **options: Any
+        self,
+        program: Any,
+        *,
+        language: str | None = None,
+        table: Any = None,
+        engine: Engine | None = None,
+        at: TimeLike | None = None,
+        between: Sequence[TimeLike | None] | None = None,
+        certain: bool = False,
+        **options: Any,
     ) -> PreparedProgram:
         """Read a program with parameters (`$name`), in any language, once, to run it with other values
         each time.
@@ -536,7 +612,13 @@ class Graph:
         direction or a choice.
         """
         on_unknown = options.pop("on_unknown", "error")
-        return prepare(self, program, QueryOptions(language, engine, on_unknown=on_unknown, table=table, further=options))
+        return prepare(
+            self,
+            program,
+            QueryOptions(
+                language, engine, on_unknown=on_unknown, table=table, further=options, at=at, between=between, certain=certain
+            ),
+        )
 
     # -- by subject: each is in the package of its subject -----------------------------------------
 
@@ -641,3 +723,107 @@ class Graph:
     @property
     def _directory(self) -> Path | None:
         return self._storage.directory
+
+
+# -- As of a time ------------------------------------------------------------------------------------
+
+
+class GraphAt(Graph):
+    """A graph as of a time. Programs are answered where the graph is stored, with the statements that hold then.
+    Other methods use `snapshot()`, which a graph on a server has to be asked for.
+    """
+
+    def __init__(self, graph: Graph, period: Period) -> None:
+        self._use(graph._storage)
+        self.timeout = graph.timeout
+        self.graph, self.period = graph, period
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name!r} in {self.place} at {self.period}>"
+
+    def close(self) -> None:
+        """Nothing to do: the graph itself stays open."""
+
+    def at(self, at: Any = None, *, between: Any = None, certain: bool = False) -> GraphAt:
+        """The same graph as of another time."""
+        return self.graph.at(at, between=between, certain=certain)
+
+    def snapshot(self) -> Graph:
+        """The statements that hold in the period, with all entities, as a graph in process. A graph on a server is
+        pulled whole.
+        """
+        return Graph.of(cut(self.graph._storage.whole(), self.period), self.name)
+
+    def _placed(self, options: QueryOptions) -> QueryOptions:
+        if options.period is not None:
+            raise OptionError(
+                f"this graph is of {self.period} already", hint="name another time on the graph itself: graph.query(..., at=...)"
+            )
+        options.at = self.period
+        return options
+
+    def _ask(self, program: Any, options: QueryOptions) -> Answer:
+        return self.graph._ask(program, self._placed(options))
+
+    def cypher(self, text: str, parameters: Any = None, **options: Any) -> Answer:
+        """As `Graph.cypher`, on every store: the query goes through the algebra."""
+        return Graph.cypher(self, text, parameters, **options)
+
+    def prepare(self, program: Any, **options: Any) -> PreparedProgram:
+        """As `Graph.prepare`."""
+        return self.graph.prepare(program, **self._with_period(options))
+
+    def explain(self, program: Any, **options: Any) -> str:
+        """As `Graph.explain`."""
+        return self.graph.explain(program, **self._with_period(options))
+
+    def match(self, pattern: Any, **options: Any) -> Any:
+        """As `Graph.match`."""
+        return self.graph.match(pattern, **self._with_period(options))
+
+    def counted(self, nodes: Any, known: Any, timeout: float | None = None) -> list[int]:
+        """As `Graph.counted`: plans of answers name the time themselves."""
+        return self.graph.counted(nodes, known, timeout)
+
+    def _with_period(self, options: dict[str, Any]) -> dict[str, Any]:
+        if any(options.get(name) for name in ("at", "between", "certain")):
+            raise OptionError(f"this graph is of {self.period} already", hint="name another time on the graph itself")
+        return {**options, "at": self.period}
+
+
+def _through_snapshot(name: str) -> Callable[..., Any]:
+    method = getattr(Graph, name)
+
+    @wraps(method)
+    def call(self: GraphAt, *arguments: Any, **options: Any) -> Any:
+        if not isinstance(self._storage, LocalStorage):
+            raise UnsupportedError(
+                f"a graph on a server as of a time ({self.place})",
+                [name],
+                hint=f"ask the statements of that time in process: graph.at(...).snapshot().{name}(...)",
+            )
+        return getattr(self.snapshot(), name)(*arguments, **options)
+
+    return call
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    @wraps(getattr(Graph, name))
+    def call(self: GraphAt, *arguments: Any, **options: Any) -> Any:
+        raise ReadOnlyError(f"a graph as of a time is not changed by {name}", hint=f"change the graph itself: graph.{name}(...)")
+
+    return call
+
+
+#: What is worked out from the statements of the time in process, and what changes a graph.
+_IN_PROCESS: Final = (
+    "ask", "chain", "evaluate_logic", "excerpt", "export", "generate", "grammar", "logic", "rdf", "reason", "sample_queries",
+    "schema", "sparql", "status", "to_rdflib", "train_links", "verify", "verify_chain",
+)  # fmt: skip
+_CHANGES: Final = (
+    "abandon", "add", "delete", "index", "keep_rows", "load", "logic_stored", "remove_predictions", "unload", "write_predictions",
+)  # fmt: skip
+for _name in _IN_PROCESS:
+    setattr(GraphAt, _name, _through_snapshot(_name))
+for _name in _CHANGES:
+    setattr(GraphAt, _name, _refused(_name))

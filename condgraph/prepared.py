@@ -147,8 +147,9 @@ class PreparedProgram:
         bound = self._template.bind(texts)
         if self.language == PATTERN:
             # Names in a pattern need not exist.
-            options = {name: value for name, value in self._options.items() if name != "on_unknown"}
-            matches: Answer = self.graph.match(bound, limit=limit, engine=self.engine, **options)
+            options = {name: value for name, value in self._options.items() if name not in ("on_unknown", "period")}
+            period = self._options.get("period")
+            matches: Answer = self.graph.match(bound, limit=limit, engine=self.engine, at=period, **options)
             return matches
         return answer(store, bound, self.language, limit, self._options)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.bounds import check_bounds
 from condgraph.engine.errors import OptionError
 from condgraph.names.forms import OnUnknown
+
+if TYPE_CHECKING:
+    from condgraph.engine.period import Period, TimeLike
 
 
 # Not frozen, as that costs a short query 5 % of its time; nobody changes one.
@@ -19,7 +22,8 @@ class QueryOptions:
     that no query takes.
 
     `timeout` is in seconds, `limit` the most values to give, `parameters` the values of `$name` in
-    the program, `table` a clause over its rows, `further` what only its language takes.
+    the program, `table` a clause over its rows, `further` what only its language takes. `at` is the
+    time, or `between` the two times, at which statements have to hold, with `certain` for certain.
     """
 
     language: str | None = None
@@ -31,6 +35,9 @@ class QueryOptions:
     table: Any = None
     parameters: Mapping[str, Any] | None = None
     further: Mapping[str, Any] | None = None
+    at: TimeLike | Period | None = None
+    between: Sequence[TimeLike | None] | None = None
+    certain: bool = False
 
     def __post_init__(self) -> None:
         if self.timeout is not None or self.limit is not None:
@@ -45,4 +52,15 @@ class QueryOptions:
             options["on_unknown"] = self.on_unknown
         if self.table is not None:
             options["table"] = self.table
+        if (period := self.period) is not None:
+            options["period"] = period
         return options
+
+    @property
+    def period(self) -> Period | None:
+        """The time that the query asks about; raises `OptionError` for what is none."""
+        if self.at is None and self.between is None and self.certain is False:
+            return None
+        from condgraph.engine.period import Period
+
+        return Period.of(self.at, self.between, self.certain)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from condgraph.engine.answer import Answer
 from condgraph.engine.describe import tree
@@ -17,11 +19,35 @@ from condgraph.open_plan import quick_answer
 if TYPE_CHECKING:
     from condgraph.engine.algebra import Node
     from condgraph.engine.check import KnownIds
+    from condgraph.engine.period import Period
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.store import Request
     from condgraph.patterns.distance.near_terms import NearTerms
     from condgraph.patterns.matches import Matches
     from condgraph.vectors.encoders import Encoder
+
+
+#: Cuts of a snapshot that are kept with it.
+_MOST_CUTS: Final = 4
+
+
+def cut(snapshot: Snapshot, period: Period) -> Snapshot:
+    """A snapshot of the statements that hold in a period, with all entities, concepts and sources."""
+    from condgraph.engine.execute.validity import holds_at
+    from condgraph.engine.snapshot.build import Builder
+    from condgraph.engine.snapshot.layout import lay_out
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+    cuts: dict[Period, Snapshot] = snapshot.schema.kept.setdefault("cuts", {})
+    result = cuts.get(period)
+    if result is None:
+        every = np.arange(snapshot.statements, dtype=np.int32)
+        stays = holds_at(snapshot, period.relation, period.interval, every)
+        result = Snapshot.of(*lay_out(Builder(snapshot, stays=stays)))
+        if len(cuts) >= _MOST_CUTS:
+            cuts.pop(next(iter(cuts)), None)
+        cuts[period] = result
+    return result
 
 
 class SnapshotStore:
@@ -63,12 +89,16 @@ class SnapshotStore:
         lowered = request.lowered(self.snapshot.schema)
         return "\n".join([tree(lowered.plan), *(f"warning: {warning}" for warning in lowered.warnings)])
 
-    def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Matches:
+    def match(self, pattern: Any, *, exact: bool = True, period: Period | None = None, **options: Any) -> Matches:
         """The subgraphs nearest to a pattern. With `exact=False` candidates come from the graph's
         approximate index.
         """
         from condgraph.patterns.match import match
 
+        if period is not None:
+            if not exact:
+                raise OptionError("the approximate index is of all statements, whenever they hold", hint="leave exact=False out")
+            return match(cut(self.snapshot, period), pattern, **options)
         if exact:
             return match(self.snapshot, pattern, **options)
         terms, index = _near(self.snapshot, options["encoder"], options["k_nodes"])

@@ -75,10 +75,21 @@ class ProgramOptions:
     language: LanguageOption = None
     table: TableOption = None
     param: ParamOption = None
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="TIME", help="Only statements that may hold at this time: 1984, 1984-05-03.")
+    ] = None
+    between: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--between", metavar="FROM TO", help="Only statements that may hold between two times."),
+    ] = None
+    certain: Annotated[bool, typer.Option("--certain", help="Of these only what holds in all of that time for certain.")] = False
 
     def options(self, **further: Any) -> QueryOptions:
         """These and further ones, as the options of a query."""
-        return QueryOptions(self.language, table=self.table, parameters=parameters(self.param or []), **further)
+        return QueryOptions(
+            self.language, table=self.table, parameters=parameters(self.param or []),
+            at=self.at, between=self.between, certain=self.certain, **further,
+        )  # fmt: skip
 
 
 @grouped

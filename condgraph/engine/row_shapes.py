@@ -113,7 +113,7 @@ def of_pattern(node: alg.Pattern, known: Mapping[int, RowShape] = {}) -> RowShap
 def _path(node: alg.Path, known: Mapping[int, RowShape]) -> RowShape:
     # From one step on, that there is a path of so many steps at most is reachability, which servers look for without
     # going along every path.
-    plain = node.mode == "ends" and node.path is None and node.length is None and node.least <= 1
+    plain = node.mode == "ends" and node.path is None and node.length is None and node.least <= 1 and node.among is None
     if not plain or len({hop.direction for hop in node.hops}) != 1 or any(hop.predicates is None for hop in node.hops):
         raise _Unknown
     result = {} if node.of is None else dict(known[id(node.of)])

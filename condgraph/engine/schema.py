@@ -336,6 +336,11 @@ class Schema:
         return self._used("qkey.offsets")
 
     @cached_property
+    def temporal(self) -> bool:
+        """Whether any statement has a validity."""
+        return len(self._snapshot.arrays.get("val.stmt")) > 0
+
+    @cached_property
     def concepts(self) -> tuple[str, ...]:
         """The names of all concepts, sorted."""
         numbers = self._snapshot.every((EntityKind.CONCEPT,))

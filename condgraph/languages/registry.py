@@ -208,8 +208,8 @@ def known_language(language: str) -> str:
 
 def check_options(language: str, options: dict[str, Any]) -> None:
     """Raise `OptionError` for an option that a language does not take."""
-    if not OPTIONS[language].issuperset(options):
-        unknown = [name for name in options if name not in OPTIONS[language]]
+    unknown = [name for name in options if name not in OPTIONS[language] and name != "period"]
+    if unknown:
         raise OptionError(
             f"{language} takes no option {unknown[0]!r}",
             candidates=nearest(unknown[0], OPTIONS[language]),
@@ -238,7 +238,7 @@ def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, A
         return _lower(schema, program, language, options)
     if result is None:
         result = _lower(schema, program, language, options)
-        if all(value is None or type(value) in (str, bool) for value in options.values()):
+        if all(value is None or type(value) in (str, bool) or name == "period" for name, value in options.items()):
             if len(plans) >= MOST_PLANS:
                 plans.clear()
             plans[key] = result
@@ -250,8 +250,9 @@ def _lower(schema: KnownSchema, program: Any, language: str, options: dict[str, 
         raise PlanError("a pattern has no plan: it is searched for, not computed", hint="ask it with match(...)")
     front_end = LANGUAGES[known_language(language)]
     check_options(language, options)
-    if (table := options.get("table")) is not None:
-        options = {name: value for name, value in options.items() if name != "table"}
+    table, period = options.get("table"), options.get("period")
+    if table is not None or period is not None:
+        options = {name: value for name, value in options.items() if name not in ("table", "period")}
     lowered = front_end()(program, schema, **options)
     if table is not None:
         from condgraph.languages.table.builder import clause_of
@@ -261,6 +262,10 @@ def _lower(schema: KnownSchema, program: Any, language: str, options: dict[str, 
         clause = clause_of(table)
         with in_clause(table if isinstance(table, str) else None):
             lowered = lower_table(lowered, clause, schema, on_unknown=options.get("on_unknown", "error"))
+    if period is not None:
+        from condgraph.engine.true_at import restricted
+
+        lowered = restricted(lowered, period, temporal=schema.temporal)
     if lowered.order is None:
         lowered.plan, lowered.order = optimise(lowered.plan)
     return lowered

@@ -245,7 +245,13 @@ def span_condition(compiler: Compiler, relation: alg.Span, validity: tuple[str, 
     """
     since, until = validity
     # As parameters: the least number there is cannot be written as a literal.
+    if relation == "may":
+        # Statements without a validity always hold.
+        return f"({since} IS NULL OR ({since} < {high} AND {until} > {low}))"
     first, last = compiler.constant(UNKNOWN_START), compiler.constant(UNKNOWN_END)
+    if relation == "must":
+        known = f"{since} > {compiler.constant(OPEN_START)} AND {until} < {last}"
+        return f"({since} IS NULL OR ({known} AND {since} <= {low} AND {until} >= {high}))"
     if relation == "overlaps":
         inside_start = f"{since} <> {first} AND {since} >= {low} AND {since} < {high}"
         inside_end = f"{until} <> {last} AND {until} > {low} AND {until} <= {high}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from condgraph.cypher.compile.compiler import Compiler, FactRows, Rows, asks_which
-from condgraph.cypher.compile.conditions import condition
+from condgraph.cypher.compile.conditions import condition, span_condition
 from condgraph.cypher.compile.sets import family_of, membership, testable
 from condgraph.cypher.layout.base import Bound, Wanted
 from condgraph.engine import algebra as alg
@@ -232,7 +232,8 @@ class _Patterns:
         f, conditions = compiler.name("f"), list[str]()
         family = "relation" if part.undirected else _family(compiler, part)
         predicates = None if isinstance(part.predicate, alg.Variable) else part.predicate
-        among, ends = part.among, dict[alg.End, alg.Entities]()
+        during = part.during
+        among, ends = part.among if during is None else None, dict[alg.End, alg.Entities]()
         if isinstance(among, alg.Scan) and among.source is None and not part.undirected and family_of(among) in (family, "any"):
             # A condition on one end, from which the match can start.
             if among.predicates is not None:
@@ -280,6 +281,9 @@ class _Patterns:
             tests.append(layout.is_entity(thing))
         if part.condition is not None:
             tests.append(self._tested(part.condition, thing, family))
+        if during is not None:
+            low, high = compiler.parameter(during.interval.start), compiler.parameter(during.interval.end)
+            tests.append(span_condition(compiler, during.relation, layout.validity(f), low, high))
         if among is not None:
             facts = compiler.facts(among)
             tests.append(f"{f} IN {compiler.let(facts.render(), f'collect({facts.fact})')}")

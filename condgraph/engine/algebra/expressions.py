@@ -28,7 +28,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from condgraph.engine.period import Period
 
 ComparisonOperator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
 ArithmeticOperator: TypeAlias = Literal["+", "-", "*", "/", "%", "^"]
@@ -80,11 +83,12 @@ class Property(Expression):
     of a date or duration a component (`year`).
 
     Null where there is none. Several values of one key are a list, in the order of values; a value
-    that is not known is null. Other types raise `PlanError`.
+    that is not known is null. Other types raise `PlanError`. Attributes are those that hold in `period`.
     """
 
     of: Expression
     key: str
+    period: Period | None = None
 
     def parts(self) -> tuple[Expression, ...]:
         return (self.of,)
@@ -106,11 +110,12 @@ class HasConcept(Expression):
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
     """A function of `FUNCTIONS`, whose entry says how many arguments it takes. Null if any argument
-    is, except where that table says `nulls`.
+    is, except where that table says `nulls`. Attributes that it reads are those that hold in `period`.
     """
 
     name: str
     arguments: tuple[Expression, ...]
+    period: Period | None = None
 
     def parts(self) -> tuple[Expression, ...]:
         return self.arguments
@@ -261,6 +266,7 @@ class Index(Expression):
 
     of: Expression
     index: Expression
+    period: Period | None = None
 
     def parts(self) -> tuple[Expression, ...]:
         return self.of, self.index

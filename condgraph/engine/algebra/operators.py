@@ -22,7 +22,7 @@ End: TypeAlias = Literal["subject", "object"]
 Family: TypeAlias = Literal["relation", "attribute", "any"]
 Direction: TypeAlias = Literal["largest", "smallest"]
 #: How a validity stands to an interval (`During`).
-Span: TypeAlias = Literal["overlaps", "disjoint", "before", "after", "within", "contains", "until", "from"]
+Span: TypeAlias = Literal["overlaps", "disjoint", "before", "after", "within", "contains", "until", "from", "may", "must"]
 ENTITY_KINDS: Final = (EntityKind.ENTITY, EntityKind.ROW)
 #: The types a value can have in a literal's readings, in the order they are tried.
 LITERAL_KINDS: Final = (Kind.TIME, Kind.QUANTITY, Kind.TEXT)
@@ -489,6 +489,10 @@ class During(Facts):
     "contains", and "until" (<=, ends no later than its end) and "from" (>=, starts no earlier than
     its start). An unknown bound decides nothing: the fact is kept only where the known bound alone
     decides.
+
+    "may" and "must" are of facts that are true at a time (`engine.period`): a fact without a validity
+    is kept, one with a bound that is open or not known may hold beyond the other bound and is not
+    certain to.
     """
 
     needs: ClassVar[Needs] = EACH

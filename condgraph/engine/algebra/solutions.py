@@ -23,7 +23,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from condgraph.engine.algebra.facets import EACH, NEVER, Facets, Needs
-from condgraph.engine.algebra.operators import Condition, End, Entities, Facts, Family, Node, Parameter, Solutions
+from condgraph.engine.algebra.operators import (
+    Condition,
+    During,
+    End,
+    Entities,
+    Facts,
+    Family,
+    Node,
+    Parameter,
+    Scan,
+    Solutions,
+)
 
 if TYPE_CHECKING:
     from condgraph.engine.algebra.expressions import Expression
@@ -121,6 +132,16 @@ class StatementPattern(Parameter):
         own = _variables(self.subject, self.predicate, self.object, self.statement)
         return tuple(dict.fromkeys([*own, *(name for part in self.qualifiers for name in part.variables)]))
 
+    @property
+    def during(self) -> During | None:
+        """The test of `among`, where that is when a statement holds and nothing else (`engine.period`)."""
+        test = self.among
+        if not isinstance(test, During) or test.relation not in ("may", "must") or not isinstance(test.facts, Scan):
+            return None
+        scan = test.facts
+        every = scan.of is None and scan.source is None and scan.family == self.family
+        return test if every and scan.predicates in (None, self.predicate) else None
+
     def __str__(self) -> str:
         predicate = str(self.predicate) if isinstance(self.predicate, Variable) else "|".join(self.predicate or ("any",))
         return f"{_word(self.subject) or '_'} {predicate} {_word(self.object) or '_'}"
@@ -205,7 +226,8 @@ class Path(Solutions):
     `of` gives rows that the paths extend: a row is joined with the paths from its subject to its object; None is one
     row that binds nothing. A path of no steps leads from an entity to itself; where neither end is bound or a set,
     these are all entities and concepts. `path` is bound to an `records.PathTerm`, `length` to the number of steps, which
-    "ends" has neither of. Cycles end: "ends" and the shortest visit each entity once, a trail each statement.
+    "ends" has neither of. Cycles end: "ends" and the shortest visit each entity once, a trail each statement. `among`
+    restricts the statements of the steps to facts that other operators give.
     """
 
     needs: ClassVar[Needs] = EACH
@@ -219,9 +241,10 @@ class Path(Solutions):
     mode: PathMode = "ends"
     path: Variable | None = None
     length: Variable | None = None
+    among: Facts | None = None
 
     def inputs(self) -> tuple[Node, ...]:
-        return _nodes(self.of, self.subject, self.object)
+        return _nodes(self.of, self.subject, self.object, self.among)
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ class Compiler:
         return lambda row: value
 
     def _property(self, e: ex.Property) -> Evaluator:
-        of, key, graph = self(e.of), e.key, self._graph
+        of, key, graph = self(e.of), e.key, self._graph.at(e.period)
         return lambda row: graph.value(of(row), key)
 
     def _has_concept(self, e: ex.HasConcept) -> Evaluator:
@@ -69,7 +69,7 @@ class Compiler:
             value = moment // 1_000_000 if e.name == "timestamp" else temporal.now(kind, moment)
             return lambda row: value
         if e.name in GRAPH_FUNCTIONS:
-            function: Any = getattr(self._graph, GRAPH_FUNCTIONS[e.name])
+            function: Any = getattr(self._graph.at(e.period), GRAPH_FUNCTIONS[e.name])
         else:
             function = FUNCTIONS[e.name]
         nulls = ex.FUNCTIONS[e.name].nulls
@@ -208,7 +208,7 @@ class Compiler:
         return lambda row: {key: value(row) for key, value in items}
 
     def _index(self, e: ex.Index) -> Evaluator:
-        of, index, graph = self(e.of), self(e.index), self._graph
+        of, index, graph = self(e.of), self(e.index), self._graph.at(e.period)
 
         def item(row: Sequence[Any]) -> Any:
             value, at = of(row), index(row)

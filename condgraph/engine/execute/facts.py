@@ -23,8 +23,9 @@ from condgraph.engine.algebra import (
 from condgraph.engine.execute.conditions import as_places, decide, holds, matches
 from condgraph.engine.execute.factset import FactSet, Runs
 from condgraph.engine.execute.sets import EMPTY, Mask, Numbers, distinct, intersect, union
+from condgraph.engine.execute.validity import holds_at, interval_mask, validity_in
 from condgraph.engine.snapshot.ordered import Cells, add_types
-from condgraph.engine.values import NO_UNIT, OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, Time
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
@@ -199,58 +200,18 @@ def _relations_by_name(run: Run, facts: FactSet, condition: Condition) -> Number
 
 
 def validity(run: Run, numbers: Numbers) -> tuple[Numbers, Any, Any]:
-    """Of sorted statements, those that have a validity (as positions), with its start and end."""
-    get = run.snapshot.arrays.get
-    owners = get("val.stmt")
-    if not len(owners) or not len(numbers):
-        return EMPTY, np.empty(0, np.int64), np.empty(0, np.int64)
-    at = np.searchsorted(owners, numbers)
-    at[at == len(owners)] = 0
-    positions = np.flatnonzero(owners[at] == numbers).astype(np.int32)
-    return positions, get("val.start")[at[positions]], get("val.end")[at[positions]]
+    """Of statements, those that have a validity (as positions), with its start and end."""
+    return validity_in(run.snapshot, numbers)
 
 
 def during(run: Run, node: During) -> FactSet:
     """The facts whose validity stands in the relation to the interval."""
     facts = run.facts(node.facts)
     statements = facts.all()
+    if node.relation in ("may", "must"):
+        return facts.keep(statements[holds_at(run.snapshot, node.relation, node.interval, statements)])
     positions, start, end = validity(run, statements)
     return facts.keep(statements[positions[interval_mask(node.relation, node.interval, start, end)]])
-
-
-def interval_mask(relation: str, interval: Time, start: Any, end: Any) -> Mask:
-    """Validity against an interval; an unknown bound is taken at its least favourable, so that only
-    certain facts stay.
-    """
-    low, high = interval.start, interval.end
-    no_start, no_end = start == UNKNOWN_START, end == UNKNOWN_END
-    # What is certain of an unknown bound: it lies on its side of the known one.
-    latest_start = np.where(no_start, np.where(no_end, OPEN_END, end), start)
-    earliest_start = np.where(no_start, OPEN_START, start)
-    earliest_end = np.where(no_end, np.where(no_start, OPEN_START, start), end)
-    latest_end = np.where(no_end, OPEN_END, end)
-    mask: Mask
-    if relation == "overlaps":
-        # With one bound known the fact holds at that bound at least.
-        inside_start = ~no_start & (start >= low) & (start < high)
-        inside_end = ~no_end & (end > low) & (end <= high)
-        both = ~no_start & ~no_end & (start < high) & (end > low)
-        mask = inside_start | inside_end | both
-    elif relation == "disjoint":
-        mask = (latest_end <= low) | (earliest_start >= high)
-    elif relation == "within":
-        mask = (earliest_start >= low) & (latest_end <= high)
-    elif relation == "contains":
-        mask = (latest_start <= low) & (earliest_end >= high)
-    elif relation == "before":
-        mask = latest_end <= low
-    elif relation == "after":
-        mask = earliest_start >= high
-    elif relation == "until":
-        mask = latest_end <= high
-    else:
-        mask = earliest_start >= low
-    return mask
 
 
 def turn(run: Run, node: OtherEnd) -> FactSet:

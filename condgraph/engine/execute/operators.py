@@ -14,13 +14,13 @@ from condgraph.engine.execute import aggregates, apply, entities, facts, grouped
 from condgraph.engine.execute.bags import Bag, Part, order_key
 from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.entities import named_runs
-from condgraph.engine.execute.facts import interval_mask
 from condgraph.engine.execute.facts import validity as validity_of
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.left_out import no_such
 from condgraph.engine.execute.run import Outcome, Run
 from condgraph.engine.execute.sets import Mask, Numbers, distinct
 from condgraph.engine.execute.spans import span_part, span_precision
+from condgraph.engine.execute.validity import interval_mask
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
 from condgraph.engine.pieces import alike, places_in_order, watched
 from condgraph.engine.snapshot.ordered import Cells

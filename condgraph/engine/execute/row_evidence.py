@@ -157,6 +157,8 @@ def _path(run: Run, node: alg.Path, demand: Demand, found: Found) -> None:
         statements = [one[one >= 0] for one in walks.statements]
     chosen = distinct(np.concatenate([*statements, EMPTY]).astype(np.int32), snapshot.statements)
     found.statements.append(chosen)
+    if node.among is not None:
+        found.asked.append((node.among, Demand(statements=chosen)))
     if node.least == 0:
         places = zip((node.subject, node.object), ends, strict=True)
         found.entities.extend(part for place, part in places if place is not None)

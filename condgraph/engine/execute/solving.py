@@ -60,6 +60,7 @@ from condgraph.engine.execute.rowset import (
     too_many,
 )
 from condgraph.engine.execute.sets import among, distinct, intersect
+from condgraph.engine.execute.validity import holds_at
 from condgraph.engine.pieces import changed, different, in_order
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.snapshot.snapshot import ranges
@@ -290,6 +291,9 @@ class Edge:
             if part.undirected:
                 raise PlanError("a pattern of both directions has no condition on its object")
             facts = satisfying(run, facts, part.condition)
+        if (during := part.during) is not None:
+            numbers = facts.all()
+            return numbers[holds_at(run.snapshot, during.relation, during.interval, numbers)]
         if part.among is not None:
             return intersect(facts.all(), run.facts(part.among).all(), run.snapshot.statements)
         return facts.all()

@@ -5,6 +5,7 @@ snapshot says of them.
 from __future__ import annotations
 
 import time
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,11 +13,14 @@ import numpy as np
 
 from condgraph.engine import temporal
 from condgraph.engine.errors import PlanError
+from condgraph.engine.execute.validity import holds_at
 from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.schema import table_of
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, Value
 
 if TYPE_CHECKING:
+    from condgraph.engine.execute.sets import Numbers
+    from condgraph.engine.period import Period
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
@@ -105,6 +109,22 @@ class GraphTerms:
         kept = snapshot.schema.kept
         self._attributes: dict[str, _Key] = kept.setdefault("attribute keys", {})
         self._qualifiers: dict[str, _Key] = kept.setdefault("qualifier keys", {})
+        self._period: Period | None = None
+
+    def at(self, period: Period | None) -> GraphTerms:
+        """The same, of the attributes that hold in a period."""
+        if period is self._period:
+            return self
+        result = copy(self)
+        result._period = period
+        return result
+
+    def _outgoing(self, entity: int, low: int, high: int) -> Numbers:
+        """The statements of an entity in a run."""
+        found: Numbers = self._snapshot.outgoing(entity, low, high)
+        if self._period is not None and len(found):
+            found = found[holds_at(self._snapshot, self._period.relation, self._period.interval, found)]
+        return found
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -166,7 +186,7 @@ class GraphTerms:
         if key.low == key.high:
             return []
         base = snapshot.relations
-        found = snapshot.outgoing(entity, base + key.low, base + key.high)
+        found = self._outgoing(entity, base + key.low, base + key.high)
         if not len(found):
             return []
         numbers = found.tolist()
@@ -233,7 +253,7 @@ class GraphTerms:
         if kind is not EntityAt:
             raise PlanError(f"properties() is not defined for {type_name(term)}")
         snapshot = self._snapshot
-        found = snapshot.outgoing(term.number, snapshot.relations, snapshot.statements)
+        found = self._outgoing(term.number, snapshot.relations, snapshot.statements)
         names = map(snapshot.predicate_name, dict.fromkeys(snapshot.predicates(found).tolist()))
         values = ((name, self._one(self._attribute_values(term.number, self._attribute(name)))) for name in names)
         return {name: value for name, value in values if value is not None}

@@ -46,7 +46,7 @@ class Steps:
         self._indexes: list[tuple[Edge, Index]] = []
         for number, hop in enumerate(node.hops):
             ways = ("forward", "backward") if hop.direction == "either" else (hop.direction,)
-            pattern = StatementPattern(Variable("s"), hop.predicates, Variable("o"), family="relation")
+            pattern = StatementPattern(Variable("s"), hop.predicates, Variable("o"), family="relation", among=node.among)
             edge = Edge(run, pattern, number)
             for way in ways:
                 self._indexes.append((edge, edge.index((way == "backward") != backward)))
@@ -56,12 +56,12 @@ class Steps:
         at: list[Places] = []
         ends: list[Numbers] = []
         through: list[Numbers] = []
-        for _, index in self._indexes:
+        for edge, index in self._indexes:
             low, high = index.bounds(entities)
             places = ranges(low, high)
             at.append(np.arange(len(entities)).repeat(high - low))
             ends.append(index.far.take(places))
-            through.append(index.entries.take(places))
+            through.append(edge.statements(index.entries.take(places)))
         if len(at) == 1:
             return at[0], ends[0], through[0]
         places, targets, statements = np.concatenate(at), np.concatenate(ends), np.concatenate(through)

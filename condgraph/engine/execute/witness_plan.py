@@ -57,8 +57,8 @@ def units(plan: Node, beyond: set[int]) -> list[Unit]:
         taken_by = takers.get(id(node), [])
         if isinstance(node, alg.FactsOf | alg.EntitiesOf):
             continue
-        if isinstance(node, alg.Facts) and taken_by and all(isinstance(taker, alg.Pattern) for taker in taken_by):
-            # They come with the matches of the pattern.
+        if isinstance(node, alg.Facts) and taken_by and all(isinstance(taker, alg.Pattern | alg.Path) for taker in taken_by):
+            # They come with the matches of the pattern, or the steps of the path.
             continue
         if isinstance(node, alg.Facts):
             through = [taker for taker in taken_by if isinstance(taker, alg.Facts) and passed(taker) is node]
@@ -332,7 +332,7 @@ class _Rows:
         if node.hops:
             named = [hop.predicates for hop in node.hops]
             every = None if None in named else tuple(sorted({name for names in named for name in names or ()}))
-            yield Unit(alg.Scan(None, every, "subject", "object", "relation"))
+            yield Unit(node.among or alg.Scan(None, every, "subject", "object", "relation"))
         if node.least == 0:
             of = None if node.of is None else self._rows_of(node.of)
             for place in (node.subject, node.object):

@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.snapshot.cells import PARTS, decode_values
@@ -20,15 +21,16 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Numbers, Snapshot
 
 
-def seed(snapshot: Snapshot, builder: Builder, without: Iterable[str] = ()) -> None:
+def seed(snapshot: Snapshot, builder: Builder, without: Iterable[str] = (), stays: NDArray[np.bool_] | None = None) -> None:
     """Start a builder with everything a snapshot holds, but for what only the sources `without`
-    say: what nobody else mentions goes with them.
+    say: what nobody else mentions goes with them. With a mask over the statements only these stay,
+    and all entities.
     """
     sources = [snapshot.source_of(i) for i in range(len(snapshot.arrays.get("src.name")))]
     builder.sources = sources
     builder.source_numbers = {source.name: number for number, source in enumerate(sources)}
     builder.emptied = {builder.source_numbers[name] for name in without}
-    rest = without_sources(snapshot, builder.emptied)
+    rest = without_sources(snapshot, builder.emptied, stays)
     texts = snapshot.texts
     kept_texts, kept_entities = np.flatnonzero(rest.texts), np.flatnonzero(rest.entities)
     builder.texts.update(zip(texts.take(kept_texts), range(len(kept_texts)), strict=True))

@@ -487,11 +487,13 @@ class Snapshot:
         cells = {part: self.arrays.get(f"{family}.{part}")[number : number + 1] for part, _ in PARTS}
         return decode_values(cells, self.texts.__getitem__, self.ident)[0]
 
-    def seed(self, builder: Builder, without: Iterable[str] = ()) -> None:
-        """Give a builder everything this snapshot holds, but for what only some sources say."""
+    def seed(self, builder: Builder, without: Iterable[str] = (), stays: NDArray[np.bool_] | None = None) -> None:
+        """Give a builder everything this snapshot holds, but for what only some sources say, and the
+        statements that a mask leaves out.
+        """
         from condgraph.engine.snapshot.readback import seed
 
-        seed(self, builder, without)
+        seed(self, builder, without, stays)
 
 
 def ranges(begin: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:

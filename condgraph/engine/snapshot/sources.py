@@ -42,13 +42,18 @@ class Rest:
     declared: Declared
 
 
-def without_sources(snapshot: Snapshot, gone: Collection[int]) -> Rest:
-    """What is left without the sources of these numbers; everything where there are none."""
+def without_sources(snapshot: Snapshot, gone: Collection[int], stays: NDArray[np.bool_] | None = None) -> Rest:
+    """What is left without the sources of these numbers; everything where there are none. With a mask
+    over the statements only these, and all entities.
+    """
     get = snapshot.arrays.get
     relations, statements = snapshot.relations, snapshot.statements
     left = ~np.isin(np.arange(len(get("src.name"))), list(gone))
     source, row, raw, more = _places(snapshot, left)
     kept = source >= 0
+    if stays is not None:
+        kept &= stays
+        more = [column[kept[more[0]]] for column in more]
     sid = (np.cumsum(kept) - 1).astype(np.int32)
     more[0] = sid[more[0]]
     predicate = get("pred.text")
@@ -76,8 +81,7 @@ def without_sources(snapshot: Snapshot, gone: Collection[int]) -> Rest:
     said = declared(snapshot)
     # What nobody is known to have declared stays.
     said = said.take((said.src < 0) | left[said.src]) if len(left) else said
-    masks = np.zeros(len(snapshot.texts), bool), np.zeros(snapshot.entities, bool)
-    masks = np.zeros(len(snapshot.texts), bool), np.zeros(snapshot.entities, bool)
+    masks = np.zeros(len(snapshot.texts), bool), np.full(snapshot.entities, stays is not None)
     rest = Rest(*masks, int(kept.sum()), families[0], families[1], qualifiers, links[0], links[1], more, said)
     return _renumbered(snapshot, rest)
 

@@ -363,6 +363,10 @@ def during_filter(relation: str, a: str, b: str, low: str, high: str) -> str:
     """How a validity `[a, b)` stands to the interval `[low, high)`; an unknown bound is taken at
     its least favourable.
     """
+    if relation == "may":
+        return f"{a} < {high} && {b} > {low}"
+    if relation == "must":
+        return f"{a} > {integer(OPEN_START)} && {a} <= {low} && {b} < {integer(UNKNOWN_END)} && {b} >= {high}"
     no_start, no_end = f"{a} = {integer(UNKNOWN_START)}", f"{b} = {integer(UNKNOWN_END)}"
     open_start, open_end = integer(OPEN_START), integer(OPEN_END)
     latest_start = f"IF({no_start}, IF({no_end}, {open_end}, {b}), {a})"

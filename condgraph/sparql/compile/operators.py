@@ -252,8 +252,13 @@ class Compiler:
         """Facts whose validity stands in the relation to an interval."""
         rows = self.bound(node.facts, out, replace(wanted, whole=True))
         a, b = self.variable("a"), self.variable("b")
-        out.append(f"{rows.statement} <pred:valid_start> {a} . {rows.statement} <pred:valid_end> {b} .")
-        out.append(f"FILTER({during_filter(node.relation, a, b, integer(node.interval.start), integer(node.interval.end))})")
+        validity = f"{rows.statement} <pred:valid_start> {a} . {rows.statement} <pred:valid_end> {b} ."
+        test = during_filter(node.relation, a, b, integer(node.interval.start), integer(node.interval.end))
+        if node.relation in ("may", "must"):
+            # Statements without a validity always hold.
+            out.append(f"FILTER NOT EXISTS {{ {validity} FILTER(!({test})) }}")
+            return rows
+        out.append(f"{validity} FILTER({test})")
         return rows
 
     def where_validity(self, node: alg.WhereValidity, out: Group, wanted: Wanted) -> FactTerms:

@@ -1,0 +1,75 @@
+"""When statements hold, and how that stands to an interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from condgraph.engine.execute.sets import EMPTY, Mask, Numbers
+from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Time
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+def validity_in(snapshot: Snapshot, numbers: Numbers) -> tuple[Numbers, Any, Any]:
+    """Of statements, those that have a validity (as positions), with its start and end."""
+    get = snapshot.arrays.get
+    owners = get("val.stmt")
+    if not len(owners) or not len(numbers):
+        return EMPTY, np.empty(0, np.int64), np.empty(0, np.int64)
+    at = np.searchsorted(owners, numbers)
+    at[at == len(owners)] = 0
+    positions = np.flatnonzero(owners[at] == numbers).astype(np.int32)
+    return positions, get("val.start")[at[positions]], get("val.end")[at[positions]]
+
+
+def holds_at(snapshot: Snapshot, relation: str, interval: Time, statements: Numbers) -> Mask:
+    """Which statements may (must) hold in an interval; those without a validity always do."""
+    mask = np.ones(len(statements), bool)
+    positions, start, end = validity_in(snapshot, statements)
+    mask[positions] = interval_mask(relation, interval, start, end)
+    return mask
+
+
+def interval_mask(relation: str, interval: Time, start: Any, end: Any) -> Mask:
+    """Validity against an interval; an unknown bound is taken at its least favourable, so that only
+    certain facts stay.
+    """
+    low, high = interval.start, interval.end
+    if relation == "may":
+        # An open or unknown bound is less, or greater, than every other.
+        may: Mask = (start < high) & (end > low)
+        return may
+    if relation == "must":
+        must: Mask = (start > OPEN_START) & (start <= low) & (end < UNKNOWN_END) & (end >= high)
+        return must
+    no_start, no_end = start == UNKNOWN_START, end == UNKNOWN_END
+    # What is certain of an unknown bound: it lies on its side of the known one.
+    latest_start = np.where(no_start, np.where(no_end, OPEN_END, end), start)
+    earliest_start = np.where(no_start, OPEN_START, start)
+    earliest_end = np.where(no_end, np.where(no_start, OPEN_START, start), end)
+    latest_end = np.where(no_end, OPEN_END, end)
+    mask: Mask
+    if relation == "overlaps":
+        # With one bound known the fact holds at that bound at least.
+        inside_start = ~no_start & (start >= low) & (start < high)
+        inside_end = ~no_end & (end > low) & (end <= high)
+        both = ~no_start & ~no_end & (start < high) & (end > low)
+        mask = inside_start | inside_end | both
+    elif relation == "disjoint":
+        mask = (latest_end <= low) | (earliest_start >= high)
+    elif relation == "within":
+        mask = (earliest_start >= low) & (latest_end <= high)
+    elif relation == "contains":
+        mask = (latest_start <= low) & (earliest_end >= high)
+    elif relation == "before":
+        mask = latest_end <= low
+    elif relation == "after":
+        mask = earliest_start >= high
+    elif relation == "until":
+        mask = latest_end <= high
+    else:
+        mask = earliest_start >= low
+    return mask
