@@ -45,11 +45,13 @@ def load(
     append: bool,
 ) -> LoadReport:
     """`Graph.load`; `options` are those of formats, `demos` the demonstrations of the graph."""
-    from condgraph.loaders.fetch import fetched, is_elsewhere, told_by_address
+    from condgraph.loaders.addresses import is_elsewhere
     from condgraph.loaders.recognise import known_by, recognise
 
     storage.check_writable()
     if is_elsewhere(source):
+        from condgraph.loaders.fetch import fetched, told_by_address
+
         with fetched(source, progress, pages=format is not None) as files:
             loaded = load(
                 storage, files, options, demos, format=format, name=name, on_error=on_error, progress=progress, wait=wait,

@@ -30,10 +30,10 @@ from condgraph.engine.errors import FormatError, LoadError, nearest, shortened
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.origins import PARTS
 from condgraph.loaders import export, feather, kqapro, property_graph, spreadsheet
+from condgraph.loaders.addresses import Fetched, refuse, shown_place
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.database.server import DatabaseUrl
-from condgraph.loaders.fetch import Fetched, refuse, shown_place
 from condgraph.loaders.files import HEAD_BYTES, head_lines, head_text, heads_in, is_document, read_head, regular, stem_of, suffix_of
 from condgraph.loaders.folder import load as folder
 from condgraph.loaders.folder.declared import described, is_description
