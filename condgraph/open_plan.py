@@ -1,24 +1,26 @@
-"""Plans in which names of entities are parameters: planned once, run with any names."""
+"""Plans in which names of entities, and texts of Cypher, are parameters: planned once, run with any of them."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from condgraph.engine.algebra import ByName, Node
+from condgraph.engine.algebra import ById, ByName, Compare, Node
 from condgraph.engine.bounds import current
 from condgraph.engine.errors import CondgraphError
 from condgraph.engine.execute.paths import Path, path_of
 from condgraph.engine.execute.run import Run
-from condgraph.engine.quick_answer import QuickAnswer
+from condgraph.engine.passes import names
+from condgraph.engine.quick_answer import QuickAnswer, QuickRows
 from condgraph.engine.store import Request
-from condgraph.languages.parameters import Given
+from condgraph.languages.parameters import BoundQuery, Given
 from condgraph.languages.registry import lower
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
+    from condgraph.engine.execute.small_rows import SmallRows
     from condgraph.engine.schema import Schema
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.languages.parameters import Template
@@ -75,15 +77,15 @@ def open_plan(template: Template, snapshot: Snapshot, texts: Mapping[str, Given]
         lowered = request.lowered(_SchemaWithPlaceholders(snapshot.schema))  # type: ignore[arg-type]
     except CondgraphError:
         return None
-    names: list[tuple[int, str]] = []
+    opened: list[tuple[int, str]] = []
     order = lowered.order or []
     for node in order:
         if isinstance(node, ByName):
             placeholders = [name for name in node.names if name.startswith(_PLACEHOLDER)]
             if placeholders and len(node.names) > 1:
                 return None
-            names.extend((id(node), name.removeprefix(_PLACEHOLDER)) for name in placeholders)
-    return OpenPlan(snapshot, lowered.plan, order, names) if {name for _, name in names} == template.entities else None
+            opened.extend((id(node), name.removeprefix(_PLACEHOLDER)) for name in placeholders)
+    return OpenPlan(snapshot, lowered.plan, order, opened) if {name for _, name in opened} == template.entities else None
 
 
 class _SchemaWithPlaceholders:
@@ -101,37 +103,112 @@ class _SchemaWithPlaceholders:
 
 
 # -- Texts of one shape ------------------------------------------------------------------------------
-# Programs that are sent as texts often differ in the name that they begin with, and in nothing else.
+# Programs that are sent as texts often differ in the names in them, and in nothing else.
 
 #: `Find(name)` or `Find("name")`, with a name that every reading of KoPL takes as it is.
 _BEGINS: Final = re.compile(r"""Find\((?:"([^"\\\x00-\x1f]+)"|([^\s()\[\]<>"'\\,$]+(?: [^\s()\[\]<>"'\\,$]+)*))\)""")
+#: A text in a Cypher query, a name in backticks, and the beginning of a comment; a text with a backslash is none.
+_TEXTS: Final = re.compile(r"""('[^'\\]*'|"[^"\\]*"|`[^`]*`|//|/\*)""")
 #: Shapes that are remembered of a snapshot, and the characters of the longest.
 _MOST_SHAPES: Final = 256
 _MOST_CHARACTERS: Final = 1_000
 
+Shapes: TypeAlias = "dict[Any, OpenPlan | OpenRows | bool]"
 
-def quick_answer(snapshot: Snapshot, program: str, whole: Callable[[], Answer]) -> Answer | None:
-    """The answer to a KoPL text by the plan of an earlier text of the same shape, which differs in
-    the name of its first `Find` alone; None where there is no such plan, or the name is unknown.
+
+def quick_answer(snapshot: Snapshot, request: Request, whole: Callable[[], Answer]) -> Answer | None:
+    """The answer to a program by the plan of an earlier one of the same shape; None where there is no such plan, or it
+    does not do for these names. `whole` gives the answer without it.
+
+    KoPL texts of one shape differ in the name of their first `Find` alone, Cypher queries in their texts and in those of
+    their parameters.
     """
+    program = request.program
+    if request.language == "cypher":
+        return _quick_cypher(snapshot, request, whole)
+    if request.language != "kopl" or request.options or type(program) is not str or len(program) > _MOST_CHARACTERS:
+        return None
     match = _BEGINS.match(program)
-    if match is None or len(program) > _MOST_CHARACTERS:
+    if match is None:
         return None
     rest = program[match.end() :]
-    shapes: dict[str, OpenPlan | bool] = snapshot.schema.kept.setdefault("shapes", {})
-    plan = shapes.get(rest)
+    plan = _plan(snapshot, rest) or _made(snapshot, rest, lambda: _plan_of_shape(snapshot, rest))
     if plan is None:
-        if len(shapes) >= _MOST_SHAPES:
-            shapes.clear()
-        # Most texts come once: the plan is made for the second of a shape.
-        shapes[rest] = True
-        return None
-    if plan is True:
-        plan = shapes[rest] = _plan_of_shape(snapshot, rest) or False
-    if isinstance(plan, bool):
         return None
     answer = plan.answer({"name": match[1] or match[2]}, whole, "kopl")
     return None if answer is None else answer.asked_with(program, {})
+
+
+#: The options of a query that has a quick answer.
+_CYPHER_OPTIONS: Final = frozenset(("parameters", "on_unknown"))
+
+
+def _quick_cypher(snapshot: Snapshot, request: Request, whole: Callable[[], Answer]) -> Answer | None:
+    program: Any = request.program
+    options = request.options
+    parameters: Mapping[str, Any] = {}
+    if type(program) is BoundQuery:
+        program, parameters = program.text, program.parameters
+    if options:
+        if not options.keys() <= _CYPHER_OPTIONS or (parameters and "parameters" in options):
+            return None
+        parameters = options.get("parameters") or parameters
+    if type(program) is not str or len(program) > _MOST_CHARACTERS or "\\" in program:
+        return None
+    pieces = _TEXTS.split(program)
+    key: Any
+    if "`" not in program and "/" not in program:
+        texts = {name: text[1:-1] for name, text in zip(_HOLES, pieces[1::2], strict=False)}
+        key = tuple(pieces[::2])
+    elif "//" in pieces or "/*" in pieces:
+        return None
+    else:
+        quoted = [piece[1:-1] for piece in pieces[1::2] if piece[0] != "`"]
+        texts = dict(zip(_HOLES, quoted, strict=False))
+        key = tuple([None if at % 2 and piece[0] != "`" else piece for at, piece in enumerate(pieces)])
+    if len(pieces) > 2 * len(_HOLES):
+        return None
+    others: dict[str, Any] = {}
+    if parameters:
+        for name, value in parameters.items():
+            if type(value) is str:
+                texts[name] = value
+            elif value is None or type(value) in (int, float, bool):
+                others[name] = value
+            else:
+                return None
+        key = (key, *parameters, *((name, type(value), value) for name, value in others.items()))
+    if "on_unknown" in options:
+        key = (key, options["on_unknown"])
+    plan = _plan(snapshot, key) or _made(snapshot, key, lambda: open_rows(snapshot, pieces, texts, others, options))
+    if plan is None:
+        return None
+    answer = plan.answer(texts, whole, "cypher")
+    if answer is not None:
+        answer._program = program
+    return answer
+
+
+def _plan(snapshot: Snapshot, key: Any) -> OpenPlan | OpenRows | None:
+    """The plan of a shape, if it has been made."""
+    shapes: Shapes | None = snapshot.schema.kept.get("shapes")
+    plan = None if shapes is None else shapes.get(key)
+    return None if isinstance(plan, bool) else plan
+
+
+def _made(snapshot: Snapshot, key: Any, make: Callable[[], OpenPlan | OpenRows | None]) -> OpenPlan | OpenRows | None:
+    """The plan of a shape, which is made for the second program of it: most come once."""
+    shapes: Shapes = snapshot.schema.kept.setdefault("shapes", {})
+    state = shapes.get(key)
+    if state is None:
+        if len(shapes) >= _MOST_SHAPES:
+            shapes.clear()
+        shapes[key] = True
+    elif state is True:
+        plan = make()
+        shapes[key] = plan or False
+        return plan
+    return None
 
 
 def _plan_of_shape(snapshot: Snapshot, rest: str) -> OpenPlan | None:
@@ -145,3 +222,71 @@ def _plan_of_shape(snapshot: Snapshot, rest: str) -> OpenPlan | None:
     except CondgraphError:
         return None
     return open_plan(template, snapshot, {"name": Given.of("name", "")}, {})
+
+
+# -- Cypher ------------------------------------------------------------------------------------------
+
+#: The names of the parameters that texts of a query become, which nobody can write.
+_HOLES: Final = tuple(f"{_PLACEHOLDER}{at}" for at in range(32))
+
+
+class OpenRows:
+    """A Cypher query whose texts are parameters, as functions over small lists."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: SmallRows) -> None:
+        self._rows = rows
+
+    def answer(self, texts: dict[Any, Any], whole: Callable[[], Answer], language: str) -> Answer | None:
+        """The answer with these texts; None where there are too many rows for it."""
+        rows = self._rows
+        found = rows.run(texts)
+        return None if found is None else QuickRows(found, rows.names, rows.snapshot, whole, language)
+
+
+def open_rows(
+    snapshot: Snapshot, pieces: list[str], texts: Mapping[str, str], others: Mapping[str, Any], options: Mapping[str, Any]
+) -> OpenRows | None:
+    """A query, in pieces with the texts and names in quotes between them, with parameters in the place of its texts; None
+    where the plan depends on them, or is none of few rows.
+    """
+    # Whoever does not ask in Cypher does without it.
+    from condgraph.engine.execute.small_rows import small_rows
+
+    holes = iter(_HOLES)
+    query = "".join([f"$`{next(holes)}`" if at % 2 and piece[0] != "`" else piece for at, piece in enumerate(pieces)])
+    asked = {name: value for name, value in options.items() if name != "parameters"}
+    placeholders = {name: f"{_PLACEHOLDER}:{name}" for name in texts}
+    try:
+        lowered = Request(BoundQuery(query, {**placeholders, **others}), "cypher", asked, None, lower).lowered(snapshot.schema)
+    except CondgraphError:
+        return None
+    order = lowered.order or []
+    if lowered.warnings or any(_depends(node) for node in order):
+        return None
+    rows = small_rows(snapshot, lowered.plan, order, {text: name for name, text in placeholders.items()})
+    return None if rows is None else OpenRows(rows)
+
+
+def _depends(node: Any) -> bool:
+    """Whether an operator has a placeholder in another place than those where any text may be."""
+    from condgraph.engine.algebra.expressions import Constant
+
+    may = ((ByName, "names"), (ById, "ids"), (Compare, "value"), (Constant, "value"))
+    stack: list[tuple[Any, Any, str]] = [(getattr(node, name), node, name) for name in names(node)]
+    while stack:
+        value, of, field = stack.pop()
+        if isinstance(value, str):
+            if _PLACEHOLDER in value and not any(isinstance(of, kind) and field == name for kind, name in may):
+                return True
+        elif isinstance(value, tuple):
+            if len(value) > 1 and isinstance(of, ByName | ById) and any(_PLACEHOLDER in part for part in value):
+                return True
+            stack.extend((part, of, field) for part in value)
+        elif isinstance(value, list | dict):
+            if _PLACEHOLDER in repr(value):
+                return True
+        elif hasattr(value, "__dataclass_fields__") and not isinstance(value, Node):
+            stack.extend((getattr(value, name), value, name) for name in names(value))
+    return False

@@ -64,12 +64,8 @@ class SnapshotStore:
             # Names in a pattern need not exist.
             options = {name: value for name, value in request.options.items() if name != "on_unknown"}
             return self.match(request.program, limit=request.limit, **options)
-        snapshot = self.snapshot
-        if request.language == "kopl" and request.limit is None and not request.options and type(request.program) is str:
-            quick = quick_answer(snapshot, request.program, lambda: self._plainly(request))
-            if quick is not None:
-                return quick
-        return self._plainly(request)
+        quick = None if request.limit is not None else quick_answer(self.snapshot, request, lambda: self._plainly(request))
+        return self._plainly(request) if quick is None else quick
 
     def _plainly(self, request: Request) -> Answer:
         snapshot = self.snapshot

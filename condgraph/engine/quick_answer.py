@@ -65,3 +65,37 @@ class QuickAnswer(Answer):
         for one in _WHOLE:
             self.__dict__[one] = getattr(found, one)
         return self.__dict__[name]
+
+
+class QuickRows(QuickAnswer):
+    """An answer of rows: `found` are their values, in order."""
+
+    def __init__(
+        self, found: list[tuple[Any, ...]], columns: tuple[str, ...], snapshot: Snapshot, whole: Callable[[], Answer], language: str
+    ) -> None:
+        self._rows, self._columns, self._make_whole, self.language = found, columns, whole, language
+        self._quick = found, snapshot
+        self._found = self._texts = None
+
+    @property
+    def values(self) -> list[Any]:
+        """The rows, in their order."""
+        return self._rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._columns
+
+    def _result(self) -> tuple[Any, Snapshot]:
+        return self.run.results[id(self.plan)].grid(self._columns), self._quick[1]
+
+    def _work_out(self) -> tuple[list[Any], list[str]]:
+        from condgraph.engine.execute.small_rows import texts_of
+
+        return self._rows, texts_of(self._rows)
+
+    @property
+    def texts(self) -> list[str]:
+        """The rows as distinct texts, in their order."""
+        return Answer.texts.fget(self)  # type: ignore[attr-defined, no-any-return]

@@ -739,6 +739,9 @@ def _left_out(node: Any, above: list[Node]) -> Iterator[Candidate]:
         # The part that is made of the least is the smallest change.
         for part in sorted(node.parts, key=lambda one: len(postorder(one))):
             rest = tuple(one for one in node.parts if one is not part)
+            if not rest:
+                # The same part twice.
+                continue
             yield "condition", f"without {words(part)}", node, rest[0] if len(rest) == 1 else alg.Intersect(rest)
     elif isinstance(node, Scan):
         if node.source is not None:

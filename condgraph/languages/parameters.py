@@ -12,8 +12,8 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Protocol
@@ -47,6 +47,14 @@ class Given(str):
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A Cypher query with the values of its parameters."""
+
+    text: str
+    parameters: Mapping[str, Any]
+
+
 class Template(Protocol):
     """A program that was read, with its parameters."""
 
@@ -77,25 +85,6 @@ def hole_or_text(text: str) -> str:
 def in_order(names: list[str]) -> tuple[str, ...]:
     """Each name once, in order."""
     return tuple(dict.fromkeys(map(str, names)))
-
-
-def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
-    """A tree of records and tuples, with every part changed that `change` gives another one for."""
-    changed = change(node)
-    if changed is not node:
-        return changed
-    if isinstance(node, tuple):
-        parts = tuple(mapped(part, change) for part in node)
-        return node if all(a is b for a, b in zip(parts, node, strict=True)) else parts
-    if is_dataclass(node) and not isinstance(node, type):
-        found = {}
-        for field in fields(node):
-            before = getattr(node, field.name)
-            after = mapped(before, change)
-            if after is not before:
-                found[field.name] = after
-        return replace(node, **found) if found else node
-    return node
 
 
 # -- values ----------------------------------------------------------------------------------------

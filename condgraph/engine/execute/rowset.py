@@ -1,7 +1,8 @@
 """Rows that bind variables, as columns of numbers: what the operators of `algebra.solutions` give in process.
 
 A column has one number a row, -1 where the variable is unbound. In a column of one kind these are the numbers of
-entities, statements, predicates, attributes (counted from 0), qualifiers, or terms that a program gave (`Scope.terms`);
+entities, statements, predicates, attributes (counted from 0), qualifiers, terms that a program gave (`Scope.terms`), or
+entities whose names are the terms;
 in a mixed column the kind stands above them. Nothing is decoded before somebody looks at a term.
 """
 
@@ -32,7 +33,7 @@ Places: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[Any]
 
 #: Kinds of columns.
-ENTITY, STATEMENT, PREDICATE, ATTRIBUTE, QUALIFIER, GIVEN = range(6)
+ENTITY, STATEMENT, PREDICATE, ATTRIBUTE, QUALIFIER, GIVEN, NAME = range(7)
 #: Where the kind stands in a number of a mixed column.
 _SHIFT: Final = 40
 _NUMBER: Final = (1 << _SHIFT) - 1
@@ -40,10 +41,12 @@ _NUMBER: Final = (1 << _SHIFT) - 1
 MOST_ROWS: Final = 32_000_000
 #: Pairs of rows that are looked at together, between two looks at the clock.
 CHUNK: Final = 1 << 18
+#: Terms from which on equal ones are looked at once.
+_SEVERAL: Final = 16
 #: Kinds beyond those of values, by which cells of statements and of other terms are told apart.
 _STATEMENT_CELL: Final = 10
 _OTHER_CELL: Final = 11
-_BAGS: Final[dict[int, PartKind]] = {PREDICATE: "pred", ATTRIBUTE: "att", QUALIFIER: "q"}
+_BAGS: Final[dict[int, PartKind]] = {PREDICATE: "pred", ATTRIBUTE: "att", QUALIFIER: "q", NAME: "name"}
 
 
 class Terms:
@@ -89,7 +92,7 @@ class Terms:
                 yield self.kind, places, self.numbers.take(places)
             return
         kinds = np.where(self.numbers >= 0, self.numbers >> _SHIFT, -1)
-        for kind in range(6):
+        for kind in range(7):
             places = np.flatnonzero(kinds == kind)
             if len(places):
                 yield kind, places, self.numbers.take(places) & _NUMBER
@@ -270,6 +273,10 @@ def codes(scope: Scope, columns: Sequence[Terms]) -> list[Places]:
     kinds = {column.kind for column in columns if len(column)}
     if len(kinds) <= 1 and kinds <= {ENTITY, STATEMENT, PREDICATE}:
         return [column.numbers.astype(np.int64) for column in columns]
+    if kinds == {NAME}:
+        # The last place is that of unbound ones.
+        texts = np.append(scope.snapshot.entity_name, -1)
+        return [texts.take(column.numbers).astype(np.int64) for column in columns]
     narrowed = [column.narrowed() for column in columns]
     if {column.kind for column in narrowed} <= {ENTITY} or {column.kind for column in narrowed} <= {STATEMENT}:
         return [column.numbers.astype(np.int64) for column in narrowed]
@@ -282,7 +289,7 @@ def codes(scope: Scope, columns: Sequence[Terms]) -> list[Places]:
         for kind, at, numbers in column.split():
             check()
             # Equal numbers are looked at once.
-            distinct, which = (numbers, None) if kind != ATTRIBUTE and kind != QUALIFIER else _once(numbers)
+            distinct, which = (numbers, None) if kind not in (ATTRIBUTE, QUALIFIER, NAME) else _once(numbers)
             read, _ = _cells(scope, kind, distinct)
             places.append(at + before)
             for name in _PARTS:
@@ -378,11 +385,18 @@ class RowSet:
         several ways are told apart if `spelled`.
         """
         column = self.column(name).narrowed()
-        series = term_series(self.scope, column)
         places = np.flatnonzero(column.bound)
         ranks = np.full(self.size, np.iinfo(np.int64).max, np.int64)
         if not len(places):
             return ranks
+        if column.kind == GIVEN and len(places) > _SEVERAL:
+            # Equal terms are ranked once.
+            once: Any = np.unique(column.numbers.take(places), return_inverse=True)
+            if len(once[0]) < len(places):
+                of_each = RowSet(self.scope, len(once[0]), {name: Terms(GIVEN, once[0])}).ranks(name, spelled=spelled)
+                ranks[places] = of_each.take(once[1])
+                return ranks
+        series = term_series(self.scope, column)
         known = series.ranks(places)
         if known is not None:
             spellings = series.spellings(places) if spelled else None
@@ -497,6 +511,8 @@ def given_cell(scope: Scope, term: Any) -> Cell:
 def python_terms(scope: Scope, column: Terms) -> list[Any]:
     """The terms of a column as expressions have them (`execute.terms`), None where it is unbound or not known."""
     found: list[Any] = [None] * len(column)
+    if column.kind == NAME and column.bound.all():
+        return list(scope.snapshot.texts.take(scope.snapshot.entity_name.take(column.numbers)))
     if column.kind == ENTITY:
         return [EntityAt(number) if number >= 0 else None for number in watched(column.numbers.tolist())]
     if column.kind == STATEMENT:

@@ -19,6 +19,7 @@ from condgraph.engine.execute.grid import Column
 from condgraph.engine.execute.rowset import (
     ENTITY,
     GIVEN,
+    NAME,
     STATEMENT,
     Places,
     RowSet,
@@ -178,13 +179,23 @@ def _compiled(run: Run, expression: ex.Expression, names: tuple[str, ...]) -> An
 
 
 def values_of(run: Run, expression: ex.Expression, of: RowSet) -> list[Any]:
-    """The value of an expression for each row: worked out once for rows that agree in its variables."""
+    """The value of an expression for each row."""
+    values, which = _distinct_values(run, expression, of)
+    return values if which is None else [values[one] for one in watched(which.tolist())]
+
+
+def _distinct_values(run: Run, expression: ex.Expression, of: RowSet) -> tuple[list[Any], Places | None]:
+    """The values of an expression, worked out once for rows that agree in its variables, and which of them each row has
+    (None: its own).
+    """
     some, which = of, None
     if of.size <= _FEW:
         names = list(of.columns)
         evaluate = _compiled(run, expression, tuple(names))
         columns = [python_terms(run.scope, of.columns[name]) for name in names]
-        return [evaluate(item) for item in zip(*columns, strict=True)] if columns else [evaluate(()) for _ in range(of.size)]
+        if not columns:
+            return [evaluate(()) for _ in range(of.size)], None
+        return [evaluate(item) for item in zip(*columns, strict=True)], None
     known = ex.variables(expression)
     names = [name for name in of.columns if name in known]
     volatile = any(isinstance(part, ex.Call) and part.name in _VOLATILE for part in ex.walk(expression))
@@ -196,15 +207,16 @@ def values_of(run: Run, expression: ex.Expression, of: RowSet) -> list[Any]:
     evaluate = _compiled(run, expression, tuple(names))
     columns = [python_terms(run.scope, some.columns[name]) for name in names]
     items = zip(*columns, strict=True) if columns else iter([()] * some.size)
-    values = [evaluate(item) for item in watched(items, 1 << 10)]
-    return values if which is None else [values[one] for one in watched(which.tolist())]
+    return [evaluate(item) for item in watched(items, 1 << 10)], which
 
 
 def _true(run: Run, expression: ex.Expression, of: RowSet) -> Any:
     quick = _same_terms(run, expression, of)
     if quick is not None:
         return quick
-    return np.fromiter((value is True for value in values_of(run, expression, of)), bool, of.size)
+    values, which = _distinct_values(run, expression, of)
+    truths = np.fromiter((value is True for value in values), bool, len(values))
+    return truths if which is None else truths.take(which)
 
 
 def _same_terms(run: Run, expression: ex.Expression, of: RowSet) -> Any:
@@ -254,7 +266,22 @@ def extend(run: Run, node: alg.Extend) -> RowSet:
         raise PlanError(f"{node.variable} is bound already")
     if isinstance(node.expression, ex.Variable):
         return of.having(**{node.variable: of.column(node.expression.name)})
-    return of.having(**{node.variable: column_of(run.scope, values_of(run, node.expression, of))})
+    quick = _same_column(node.expression, of)
+    if quick is None:
+        values, which = _distinct_values(run, node.expression, of)
+        quick = column_of(run.scope, values)
+        quick = quick if which is None else quick.take(which)
+    return of.having(**{node.variable: quick})
+
+
+def _same_column(e: ex.Expression, of: RowSet) -> Terms | None:
+    """What the names of entities, and the first of several values, are without a look at single rows."""
+    if not isinstance(e, ex.Call) or e.name not in ("name", "coalesce") or not isinstance(e.arguments[0], ex.Variable):
+        return None
+    column = of.column(e.arguments[0].name).narrowed()
+    if e.name == "name":
+        return Terms(NAME, column.numbers) if column.kind == ENTITY else None
+    return column if column.bound.all() else None
 
 
 def unwind(run: Run, node: alg.Unwind) -> RowSet:

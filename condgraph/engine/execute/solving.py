@@ -80,21 +80,21 @@ _MOST_INDEXED: Final = 256_000_000
 class Index:
     """The entries of an edge by one end: near ends sorted, the far end (-1: a value) and the statement next to each."""
 
-    __slots__ = ("_offsets", "_pairs", "entries", "far", "near", "size")
+    __slots__ = ("_pairs", "entries", "far", "near", "offsets", "size")
 
     def __init__(self, near: Numbers, far: Numbers, entries: NDArray[Any], entities: int) -> None:
         self.near, self.far, self.entries, self.size = near, far, entries, entities
-        self._offsets: Places | None = None
+        self.offsets: Places | None = None
         self._pairs: _Pairs | None = None
         if entities <= 16 * len(near) + 65_536:
-            self._offsets = np.zeros(entities + 1, np.int64)
-            np.cumsum(np.bincount(near, minlength=entities), out=self._offsets[1:])
+            self.offsets = np.zeros(entities + 1, np.int64)
+            np.cumsum(np.bincount(near, minlength=entities), out=self.offsets[1:])
 
     def bounds(self, ends: Numbers) -> tuple[Places, Places]:
         """Where the entries of each of these ends begin and stop; of -1 there are none."""
-        if self._offsets is not None:
+        if self.offsets is not None:
             safe = np.maximum(ends, 0)
-            low, high = self._offsets.take(safe), self._offsets.take(safe + 1)
+            low, high = self.offsets.take(safe), self.offsets.take(safe + 1)
             return low, np.where(ends < 0, low, high)
         return np.searchsorted(self.near, ends), np.searchsorted(self.near, ends, side="right")
 
@@ -401,7 +401,7 @@ class Solver:
         if pattern.different:
             for number in range(len(pattern.statements)):
                 for other in range(number):
-                    if _may_meet(self.edges[number], self.edges[other]):
+                    if may_meet(self.edges[number], self.edges[other]):
                         self.apart.append((other, number))
         self.kept = {number for pair in self.apart for number in pair}
         if trace:
@@ -784,7 +784,7 @@ class Solver:
         return rows
 
 
-def _may_meet(one: Edge, other: Edge) -> bool:
+def may_meet(one: Edge, other: Edge) -> bool:
     """Whether two parts may match the same statement."""
     if {one.family, other.family} == {"relation", "attribute"}:
         return False

@@ -53,7 +53,7 @@ from condgraph.languages.cypher.scope import (
     conjuncts,
     mentioned_in,
 )
-from condgraph.languages.cypher.template import BoundQuery
+from condgraph.languages.parameters import BoundQuery
 
 
 def lower(program: Any, schema: KnownSchema, *, parameters: Mapping[str, Any] | None = None, on_unknown: str = "error") -> Lowered:
@@ -124,7 +124,8 @@ class Lowering:
         self._lenient = on_unknown == "empty"
         self._spans = names
         self._count = 0
-        self._units: dict[str, str | None] = {}
+        #: Variables of the plan whose values have one order everywhere.
+        self._uniform: set[str] = set()
         self.steps: list[tuple[str, Node]] = []
         self.warnings: list[str] = []
 
@@ -245,6 +246,8 @@ class Lowering:
         rows.types[variable] = self.kind_of(e, rows)
         if self.may_be_null(e, rows):
             rows.nullable.add(variable)
+        if self.of_one_type(e):
+            self._uniform.add(variable)
         return variable
 
     def filtered(self, rows: Rows, where: ex.Expression | None) -> None:
@@ -614,9 +617,14 @@ class Lowering:
 
     def of_one_type(self, e: ex.Expression) -> bool:
         """Whether the values of an expression have the same order everywhere: numbers, or texts."""
+        if isinstance(e, ex.Variable):
+            return e.name in self._uniform
         if isinstance(e, ex.Property):
             kinds = self.schema.attribute_kinds(e.key)
             return len(kinds) == 1 and next(iter(kinds)) in ((Kind.QUANTITY, NO_UNIT), (Kind.TIME, NO_UNIT))
+        if isinstance(e, ex.Call) and e.name == "coalesce" and isinstance(e.arguments[0], ex.Variable):
+            # A count.
+            return e.arguments[0].name in self._uniform and e.arguments[1:] == (ex.Constant(0),)
         return isinstance(e, ex.Call) and e.name in ("tointeger", "tofloat", "size", "id", "tolower", "toupper", "name", "tostring")
 
     def of_items(self, value: ex.Expression, items: Sequence[tree.Item]) -> ex.Expression:
@@ -719,10 +727,12 @@ class Lowering:
             raise PlanError(f"{part.function}() of a random value means nothing", hint="compute it in a WITH before")
         if part.of is None:
             made.append(solutions.RowAggregate(name, "count"))
+            self._uniform.add(name)
             return ex.Call("coalesce", (ex.Variable(name), ex.Constant(0)))
         of = self.extended(rows, self.expression(part.of, rows))
         if part.function == "count":
             made.append(solutions.RowAggregate(name, "count", of, part.distinct))
+            self._uniform.add(name)
             return ex.Call("coalesce", (ex.Variable(name), ex.Constant(0)))
         made.append(solutions.RowAggregate(name, "list", of, part.distinct))
         values = ex.Call("coalesce", (ex.Variable(name), ex.ListOf(())))

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from condgraph.languages.cypher import tree
 from condgraph.languages.cypher.parse import parse
-from condgraph.languages.parameters import Given, in_order
-
-
-@dataclass(frozen=True, slots=True)
-class BoundQuery:
-    """A query with the values of its parameters."""
-
-    text: str
-    parameters: Mapping[str, Any]
+from condgraph.languages.parameters import BoundQuery, Given, in_order
 
 
 class CypherTemplate:

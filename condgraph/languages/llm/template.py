@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from condgraph.engine.errors import OptionError, ParseError
+from condgraph.engine.passes import remade
 from condgraph.languages.llm.functions import OPERATOR_OPTION
 from condgraph.languages.llm.syntax.parse import parse
 from condgraph.languages.llm.syntax.tree import Argument, Literal, Program
-from condgraph.languages.parameters import Given, Hole, hole, in_order, mapped
+from condgraph.languages.parameters import Given, Hole, hole, in_order
 
 #: Arguments whose texts are words of the language.
 _SYNTAX: Final = frozenset({*OPERATOR_OPTION, "order", "sort", "ascending", "descending", "absolute", "reverse"})
@@ -44,11 +45,11 @@ class LlmTemplate:
                 return Literal(result, True, node.span)
             return node
 
-        self._program: Program = mapped(parse(program), find)
+        self._program: Program = remade(parse(program), find)
         self.parameters = in_order(names)
         self.entities: frozenset[str] = frozenset()
 
     def bind(self, values: Mapping[str, Given]) -> Program:
         """The tree with these values."""
-        result: Program = mapped(self._program, lambda node: values[node] if type(node) is Hole else node)
+        result: Program = remade(self._program, lambda node: values[node] if type(node) is Hole else node)
         return result

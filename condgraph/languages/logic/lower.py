@@ -27,6 +27,7 @@ from condgraph.engine.algebra import (
 from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
+from condgraph.engine.passes import remade
 from condgraph.engine.schema import Schema
 from condgraph.languages.logic.convert import checked_safe, tree_of
 from condgraph.languages.logic.formula import Atom, Query, Typed, name_text
@@ -44,7 +45,6 @@ from condgraph.languages.logic.tree import (
     bounded,
     walk,
 )
-from condgraph.languages.parameters import mapped
 from condgraph.names.forms import Forms, OnUnknown, read_as
 
 #: Every node of a graph can be the value of a variable.
@@ -100,7 +100,7 @@ def as_written(query: Query, schema: Schema, on_unknown: OnUnknown = "error") ->
             return replace(node, concept=read("concept", node.concept, (*schema.concepts, *schema.tables)))
         return node
 
-    found: Query = mapped(query, change)
+    found: Query = remade(query, change)
     return found, warnings
 
 

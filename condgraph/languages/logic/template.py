@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from condgraph.engine.passes import remade
 from condgraph.languages.logic.formula import Atom, Constant, Query, Typed
 from condgraph.languages.logic.structures import is_nested, nested
 from condgraph.languages.logic.text import read
-from condgraph.languages.parameters import Given, Hole, hole_or_text, in_order, mapped
+from condgraph.languages.parameters import Given, Hole, hole_or_text, in_order
 
 
 class LogicTemplate:
@@ -24,7 +25,7 @@ class LogicTemplate:
     def __init__(self, program: Any) -> None:
         if isinstance(program, Query) or is_nested(program):
             query = program if isinstance(program, Query) else nested(program)
-            query = mapped(query, _quoted)
+            query = remade(query, _quoted)
         else:
             query = read(program if isinstance(program, str) else str(program), parameters=True)
         names: list[str] = []
@@ -42,13 +43,13 @@ class LogicTemplate:
                     others.add(str(node.name))
             return node
 
-        self._query: Query = mapped(query, find)
+        self._query: Query = remade(query, find)
         self.parameters = in_order(names)
         self.entities = frozenset(self.parameters) - others
 
     def bind(self, values: Mapping[str, Given]) -> Query:
         """The formula with these values."""
-        found: Query = mapped(self._query, lambda node: values[node] if type(node) is Hole else node)
+        found: Query = remade(self._query, lambda node: values[node] if type(node) is Hole else node)
         return found
 
 
@@ -56,5 +57,5 @@ def _quoted(node: Any) -> Any:
     if isinstance(node, Constant):
         return Constant(hole_or_text(node.name), node.is_id, node.span)
     if isinstance(node, Atom):
-        return Atom(hole_or_text(node.relation), mapped(node.subject, _quoted), mapped(node.object, _quoted), node.span)
-    return Typed(hole_or_text(node.concept), mapped(node.of, _quoted), node.span) if isinstance(node, Typed) else node
+        return Atom(hole_or_text(node.relation), remade(node.subject, _quoted), remade(node.object, _quoted), node.span)
+    return Typed(hole_or_text(node.concept), remade(node.of, _quoted), node.span) if isinstance(node, Typed) else node

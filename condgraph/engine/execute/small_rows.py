@@ -1,0 +1,1030 @@
+"""Fast execution of plans whose operators give few rows, over lists of Python instead of arrays.
+
+A call of NumPy takes longer than a loop over twenty rows does, and most queries that somebody sends as a text begin at
+a name and reach some dozens of entities. A plan over rows (`algebra.solutions`) is made into a chain of functions once;
+where it begins, and its texts, are parameters. Such a chain gives what the operators of `execute.solutions` give, or
+None where that is not certain: more rows than `MOST`, and values whose order or equality takes more than Python's own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from condgraph.engine.algebra import (
+    Among,
+    ById,
+    ByName,
+    Compare,
+    Entities,
+    Facts,
+    Intersect,
+    Node,
+    Scan,
+    Solutions,
+    Where,
+    postorder,
+)
+from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.algebra import solutions as alg
+from condgraph.engine.errors import CondgraphError
+from condgraph.engine.execute.bags import shown
+from condgraph.engine.execute.expressions import Compiler
+from condgraph.engine.execute.grid import BETWEEN
+from condgraph.engine.execute.run import Run
+from condgraph.engine.execute.solving import Edge, may_meet
+from condgraph.engine.execute.terms import EntityAt, GraphTerms, StatementAt
+from condgraph.engine.passes import remade
+from condgraph.engine.snapshot.snapshot import make_room
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: Rows of one operator from which on arrays are quicker.
+MOST: Final = 1_000
+#: Bytes of the index of one predicate.
+_MOST_BYTES: Final = 64_000_000
+
+#: Columns by their variables: numbers of entities or statements, or values; None where a row does not bind one.
+_Columns: TypeAlias = dict[str, list[Any]]
+_Rows: TypeAlias = tuple[int, _Columns]
+#: What a run knows: the texts of the parameters by their names, and the rows of operators that several others take.
+_Known: TypeAlias = dict[Any, Any]
+_Make: TypeAlias = Callable[[_Known], _Rows]
+_Values: TypeAlias = Callable[[int, _Columns, _Known], list[Any]]
+#: What the columns of an operator hold.
+_Kinds: TypeAlias = dict[str, str]
+
+_ENTITY, _STATEMENT, _VALUE = "entity", "statement", "value"
+
+
+class _Kind(str):
+    """A kind of which more is known. `name`: all entities have this name, a text of the plan, which may be a parameter."""
+
+    name: str | None = None
+
+    @classmethod
+    def of(cls, sets: Sequence[Entities]) -> str:
+        """The kind of a variable that lies in some sets."""
+        for one in sets:
+            if isinstance(one, ByName) and len(one.names) == 1:
+                kind = cls(_ENTITY)
+                kind.name = one.names[0]
+                return kind
+        return _ENTITY
+
+
+#: Values that are texts, or null.
+_TEXT: Final = _Kind(_VALUE)
+
+
+_NONE: Final = type(None)
+_PLAIN: Final = frozenset((str, int, float, bool, _NONE))
+_LISTED: Final = _PLAIN | {list}
+#: Types whose values Python compares as the fixed order and the equality of terms do.
+_ALIKE: Final[tuple[frozenset[type], ...]] = (frozenset((str,)), frozenset((int,)), frozenset((bool,)))
+#: Functions that give another value each time.
+_VOLATILE: Final = frozenset(("rand", "randomuuid", "timestamp"))
+
+
+class _Unsuited(Exception):
+    """A plan, or its rows, that are for the operators over arrays."""
+
+
+class SmallRows:
+    """A plan as functions over lists. `names` are those of its columns."""
+
+    __slots__ = ("_columns", "_kinds", "_make", "_ordered", "names", "snapshot")
+
+    def __init__(
+        self, snapshot: Snapshot, names: tuple[str, ...], columns: Sequence[str], make: _Make, kinds: _Kinds, ordered: bool
+    ) -> None:
+        self.snapshot, self._make, self._ordered, self.names = snapshot, make, ordered, names
+        self._columns, self._kinds = columns, [kinds[name] for name in columns]
+
+    def run(self, texts: dict[Any, Any]) -> list[tuple[Any, ...]] | None:
+        """The rows in the order of an answer; None where the operators over arrays have to give them. `texts` are those of
+        the parameters, by name; the run writes to them.
+        """
+        try:
+            size, columns = self._make(texts)
+            lists = [columns[name] for name in self._columns]
+            if size > 1 and not self._ordered:
+                lists = _in_fixed_order(lists, self._kinds)
+            for at, kind in enumerate(self._kinds):
+                if kind is not _TEXT:
+                    lists[at] = self._shown(lists[at], kind)
+            return list(zip(*lists, strict=True))
+        except (_Unsuited, CondgraphError):
+            # Errors are raised by the operators over arrays.
+            return None
+
+    def _shown(self, values: list[Any], kind: str) -> list[Any]:
+        """The values of a column as an answer has them."""
+        if kind == _VALUE:
+            if set(map(type, values)) <= _PLAIN:
+                return values
+            return [self._of_list(value) if type(value) is list else _plain(value) for value in values]
+        if kind == _STATEMENT:
+            raise _Unsuited
+        entity = self.snapshot.entity
+        return [None if number is None else entity(number) for number in values]
+
+    def _of_list(self, values: list[Any]) -> tuple[Any, ...]:
+        return tuple([self.snapshot.entity(value.number) if type(value) is EntityAt else _plain(value) for value in values])
+
+
+def texts_of(rows: Sequence[tuple[Any, ...]]) -> list[str]:
+    """The texts of rows that `SmallRows.run` gave."""
+    return [BETWEEN.join(["" if value is None else _text(value) for value in row]) for row in rows]
+
+
+def _text(value: Any) -> str:
+    if type(value) is tuple:
+        return f"[{', '.join(['' if item is None else _text(item) for item in value])}]"
+    return value if type(value) is str else shown(value)
+
+
+def _plain(value: Any) -> Any:
+    if type(value) not in _PLAIN:
+        raise _Unsuited
+    return value
+
+
+# -- order and equality ------------------------------------------------------------------------------
+
+
+def _keys(values: list[Any], kind: str) -> list[Any]:
+    """Keys of a column that are equal where its terms are, and less where these come before in the fixed order."""
+    if kind is _TEXT and None not in values:
+        return values
+    types: set[type] = set(map(type, values))
+    if frozenset(types) in _ALIKE or not types:
+        return values
+    if _NONE in types:
+        types.discard(_NONE)
+        if frozenset(types) in _ALIKE or not types:
+            return [(value is None, value) for value in values] if types else [0] * len(values)
+    elif types == {float} and all(isfinite(value) and value for value in values):
+        return values
+    raise _Unsuited
+
+
+def _in_fixed_order(lists: list[list[Any]], kinds: list[str]) -> list[list[Any]]:
+    """Columns with their rows in the fixed order."""
+    if len(lists) == 1:
+        values = lists[0]
+        marks = _keys(values, kinds[0])
+        return [sorted(values)] if marks is values else [[values[place] for place in _sorted_by([marks])]]
+    keys: list[list[Any]] = []
+    for values, kind in zip(lists, kinds, strict=True):
+        try:
+            keys.append(_keys(values, kind))
+        except _Unsuited:
+            # Rows that differ before are not told apart by it.
+            if len(set(zip(*keys, strict=True))) < len(values):
+                raise
+            break
+    if len(keys) == len(lists) and all(key is values for key, values in zip(keys, lists, strict=True)):
+        return [list(column) for column in zip(*sorted(zip(*lists, strict=True)), strict=True)]
+    order = _sorted_by(keys)
+    return [[values[place] for place in order] for values in lists]
+
+
+def _sorted_by(keys: list[list[Any]]) -> list[int]:
+    """The places of rows, in the order of keys."""
+    if len(keys) == 1:
+        return sorted(range(len(keys[0])), key=keys[0].__getitem__)
+    marks = list(zip(*keys, strict=True))
+    return sorted(range(len(marks)), key=marks.__getitem__)
+
+
+def _taken(columns: _Columns, places: Sequence[int]) -> _Columns:
+    return {name: [values[place] for place in places] for name, values in columns.items()}
+
+
+def _few(size: int) -> None:
+    if size > MOST:
+        raise _Unsuited
+
+
+# -- from a plan to functions ------------------------------------------------------------------------
+
+
+def small_rows(snapshot: Snapshot, plan: Node, order: Sequence[Node], holes: Mapping[str, str]) -> SmallRows | None:
+    """The plan as functions over lists; None where it has an operator that these do not do. `holes` are the texts of the
+    plan that parameters stand for, with the names of these.
+    """
+    if not isinstance(plan, alg.Project) or not plan.names:
+        return None
+    try:
+        planner = _Planner(snapshot, order, holes)
+        pairs, of = _through(planner, plan)
+        columns = [old for _, old in pairs]
+        make, kinds = planner.rows(of, set(columns))
+        return SmallRows(snapshot, plan.variables, columns, make, kinds, planner.ordered(plan))
+    except (_Unsuited, CondgraphError):
+        return None
+
+
+class _Planner:
+    """Makes the functions of one plan."""
+
+    def __init__(self, snapshot: Snapshot, order: Sequence[Node], holes: Mapping[str, str]) -> None:
+        self.snapshot, self.holes = snapshot, holes
+        takers: dict[int, int] = {}
+        for node in order:
+            for child in node.inputs():
+                takers[id(child)] = takers.get(id(child), 0) + 1
+        self.shared = {key for key, count in takers.items() if count > 1}
+        self._made: dict[int, tuple[_Make, _Kinds]] = {}
+        self.asked = self._mentioned(order)
+
+    @staticmethod
+    def _mentioned(order: Sequence[Node]) -> set[str]:
+        """Variables that the plan needs for more than an order."""
+        found: set[str] = set()
+        for node in order:
+            if isinstance(node, alg.Filter):
+                found |= ex.variables(node.test)
+            elif isinstance(node, alg.Extend | alg.Unwind):
+                found |= ex.variables(node.expression)
+            elif isinstance(node, alg.Project):
+                found.update(old for _, old in node.names)
+            elif isinstance(node, alg.GroupRows):
+                found.update([*node.keys, *(one.of for one in node.aggregates if one.of is not None)])
+        return found
+
+    def ordered(self, node: Solutions) -> bool:
+        """Whether the rows of an operator are in an order that was asked for."""
+        while isinstance(node, alg.Project | alg.Extend | alg.Filter | alg.BoundRows | alg.DistinctRows):
+            node = node.of
+        return isinstance(node, alg.OrderRows | alg.SliceRows)
+
+    def rows(self, node: Solutions, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+        """What makes the rows of an operator, with the columns that are needed (None: all), and their kinds."""
+        shared = id(node) in self.shared
+        if shared:
+            needed = None
+            if id(node) in self._made:
+                return self._made[id(node)]
+        build = _BUILD.get(type(node))
+        if build is None:
+            raise _Unsuited
+        make, kinds = build(self, node, needed)
+        if shared:
+            key, once = id(node), make
+
+            def again(known: _Known) -> _Rows:
+                rows: _Rows | None = known.get(key)
+                if rows is None:
+                    rows = known[key] = once(known)
+                # Operators above add columns to theirs.
+                return rows[0], dict(rows[1])
+
+            make = again
+            self._made[key] = make, kinds
+        return make, kinds
+
+    # -- sets ----------------------------------------------------------------------------------------
+
+    def is_open(self, node: Node) -> bool:
+        """Whether a set depends on parameters or on rows."""
+        for part in postorder(node):
+            if isinstance(part, alg.EntitiesOf | alg.FactsOf | Solutions):
+                return True
+            if isinstance(part, ByName) and any(name in self.holes for name in part.names):
+                return True
+            if isinstance(part, ById) and any(ident in self.holes for ident in part.ids):
+                return True
+            if isinstance(part, Where) and isinstance(part.condition, Compare) and part.condition.value in self.holes:
+                return True
+        return False
+
+    def entities(self, node: Entities) -> Callable[[_Known], list[int]]:
+        """What gives the entities of a set, sorted."""
+        if isinstance(node, ByName) and len(node.names) == 1:
+            named, name = self.snapshot.named, node.names[0]
+            hole = self.holes.get(name)
+            if hole is None:
+                fixed: list[int] = named(name).tolist()
+                return lambda known: fixed
+            return lambda known: named(known[hole]).tolist()
+        if isinstance(node, alg.EntitiesOf):
+            rows, kinds = self.rows(node.of, {node.variable})
+            if kinds[node.variable] != _ENTITY:
+                raise _Unsuited
+            variable = node.variable
+            return lambda known: sorted({number for number in rows(known)[1][variable] if number is not None})
+        if isinstance(node, Intersect):
+            parts = [self.entities(part) for part in node.parts]
+            return lambda known: sorted(set.intersection(*[set(part(known)) for part in parts]))
+        if self.is_open(node):
+            return self._rebuilt(node)
+        found: Any = Run(self.snapshot).execute(node)
+        _few(len(found))
+        always: list[int] = found.tolist()
+        return lambda known: always
+
+    def _rebuilt(self, node: Entities) -> Callable[[_Known], list[int]]:
+        """A set that the operators over arrays give, with texts in the place of parameters."""
+        if any(isinstance(part, alg.EntitiesOf | alg.FactsOf | Solutions) for part in postorder(node)):
+            raise _Unsuited
+        snapshot, holes = self.snapshot, self.holes
+
+        def found(known: _Known) -> list[int]:
+            def filled(part: Any) -> Any:
+                return known[holes[part]] if type(part) is str and part in holes else part
+
+            numbers: Any = Run(snapshot).execute(remade(node, filled))
+            _few(len(numbers))
+            return numbers.tolist()  # type: ignore[no-any-return]
+
+        return found
+
+    # -- expressions ---------------------------------------------------------------------------------
+
+    def values(self, e: ex.Expression, kinds: _Kinds) -> _Values:
+        """What gives the value of an expression for each row."""
+        quick = self._quick(e, kinds)
+        if quick is not None:
+            return quick
+        names = [name for name in kinds if name in ex.variables(e)]
+        for part in ex.walk(e):
+            if isinstance(part, ex.Call) and (part.name in _VOLATILE or not part.arguments):
+                raise _Unsuited
+        texts: list[str] = []
+
+        def opened(part: Any) -> Any:
+            if isinstance(part, ex.Constant) and type(part.value) is str and part.value in self.holes:
+                texts.append(self.holes[part.value])
+                return ex.Variable(f"\0{self.holes[part.value]}")
+            return part
+
+        e = remade(e, opened)
+        texts = list(dict.fromkeys(texts))
+        places = {name: at for at, name in enumerate([*names, *(f"\0{text}" for text in texts)])}
+        evaluate = Compiler(places, GraphTerms(self.snapshot))(e)
+        made = [(name, {_ENTITY: EntityAt, _STATEMENT: StatementAt}.get(kinds[name])) for name in names]
+
+        def values(size: int, columns: _Columns, known: _Known) -> list[Any]:
+            terms = [
+                columns[name] if term is None else [None if one is None else term(one) for one in columns[name]]
+                for name, term in made
+            ]
+            terms += [[known[text]] * size for text in texts]
+            return [evaluate(row) for row in zip(*terms, strict=True)] if terms else [evaluate(()) for _ in range(size)]
+
+        return values
+
+    def _quick(self, e: ex.Expression, kinds: _Kinds) -> _Values | None:
+        """The same of what is asked most: names, properties, and counts."""
+        if isinstance(e, ex.Call) and e.arguments and isinstance(e.arguments[0], ex.Variable):
+            variable = e.arguments[0].name
+            if e.name == "name" and kinds.get(variable) == _ENTITY:
+                names_of = self.snapshot.names_of
+
+                def names(size: int, columns: _Columns, known: _Known) -> list[Any]:
+                    numbers = columns[variable]
+                    if None in numbers:
+                        return [None if number is None else names_of([number])[0] for number in numbers]
+                    return names_of(numbers)
+
+                return names
+            if e.name == "coalesce" and variable in kinds:
+                other = [self.values(argument, kinds) for argument in e.arguments[1:]]
+
+                def first(size: int, columns: _Columns, known: _Known) -> list[Any]:
+                    values = columns[variable]
+                    for more in other:
+                        if None not in values:
+                            break
+                        values = [b if a is None else a for a, b in zip(values, more(size, columns, known), strict=True)]
+                    return values
+
+                return first if kinds[variable] == _VALUE else None
+        if isinstance(e, ex.Property) and isinstance(e.of, ex.Variable) and kinds.get(e.of.name) == _ENTITY:
+            return self._property(e.of.name, e.key)
+        return None
+
+    def _property(self, variable: str, key: str) -> _Values:
+        value = GraphTerms(self.snapshot).value
+        cached: dict[int, Any] = self.snapshot.schema.kept.setdefault("values by entity", {}).setdefault(key, {})
+
+        def values(size: int, columns: _Columns, known: _Known) -> list[Any]:
+            result: list[Any] = []
+            for number in columns[variable]:
+                if number is None:
+                    result.append(None)
+                    continue
+                if number not in cached:
+                    make_room(cached)
+                    cached[number] = value(EntityAt(number), key)
+                result.append(cached[number])
+            return result
+
+        return values
+
+    @staticmethod
+    def kind_of(e: ex.Expression, kinds: _Kinds) -> str:
+        """The kind of the values of an expression that is no variable."""
+        if isinstance(e, ex.Call) and e.name == "name" and isinstance(e.arguments[0], ex.Variable):
+            return _TEXT if kinds.get(e.arguments[0].name) == _ENTITY else _VALUE
+        return _VALUE
+
+    def test(self, e: ex.Expression, kinds: _Kinds) -> _Values | None:
+        """What gives whether a condition is true; None where it always is."""
+        if isinstance(e, ex.Comparison) and e.operator in ("=", "<>"):
+            left, right = e.left, e.right
+            if e.operator == "=" and isinstance(left, ex.Call) and isinstance(right, ex.Constant) and left.name == "name":
+                (of,) = left.arguments
+                kind = kinds.get(of.name) if isinstance(of, ex.Variable) else None
+                if isinstance(kind, _Kind) and kind.name == right.value:
+                    return None
+            if isinstance(left, ex.Variable) and isinstance(right, ex.Variable):
+                one, other = left.name, right.name
+                kind = kinds.get(one)
+                if kind != kinds.get(other) or kind not in (_ENTITY, _STATEMENT):
+                    raise _Unsuited
+                equal = e.operator == "="
+                return lambda size, columns, known: [
+                    a is not None and b is not None and (a == b) is equal for a, b in zip(columns[one], columns[other], strict=True)
+                ]
+        return self.values(e, kinds)
+
+
+def _through(planner: _Planner, node: alg.Project) -> tuple[list[tuple[str, str]], Solutions]:
+    """The columns of a projection, and of those below it that nothing else takes, with what is below them."""
+    pairs, of = list(node.names), node.of
+    while isinstance(of, alg.Project) and id(of) not in planner.shared:
+        known = dict(of.names)
+        if any(old not in known for _, old in pairs):
+            raise _Unsuited
+        pairs, of = [(new, known[old]) for new, old in pairs], of.of
+    return pairs, of
+
+
+def _project(planner: _Planner, node: alg.Project, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+    pairs, below = _through(planner, node)
+    pairs = [(new, old) for new, old in pairs if needed is None or new in needed]
+    of, kinds = planner.rows(below, {old for _, old in pairs})
+    if any(old not in kinds for _, old in pairs):
+        raise _Unsuited
+
+    def project(known: _Known) -> _Rows:
+        size, columns = of(known)
+        return size, {new: columns[old] for new, old in pairs}
+
+    return project, {new: kinds[old] for new, old in pairs}
+
+
+def _extend(planner: _Planner, node: alg.Extend, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+    e, variable = node.expression, node.variable
+    if needed is not None and variable not in needed:
+        return planner.rows(node.of, needed)
+    if (
+        isinstance(e, ex.Call)
+        and e.name == "orderkey"
+        and isinstance(e.arguments[0], ex.Variable)
+        and variable not in planner.asked
+    ):
+        # Values of one type are their own keys, and `_keys` refuses others.
+        e = e.arguments[0]
+    below = None if needed is None else (needed - {variable}) | ex.variables(e)
+    of, kinds = planner.rows(node.of, below)
+    if isinstance(e, ex.Variable):
+        name = e.name
+        if name not in kinds or (e is not node.expression and kinds[name] != _VALUE):
+            raise _Unsuited
+
+        def alias(known: _Known) -> _Rows:
+            size, columns = of(known)
+            columns[variable] = columns[name]
+            return size, columns
+
+        return alias, {**kinds, variable: kinds[name]}
+    values = planner.values(e, kinds)
+    kind = planner.kind_of(e, kinds)
+
+    def extend(known: _Known) -> _Rows:
+        size, columns = of(known)
+        found = columns[variable] = values(size, columns, known)
+        if kind is not _TEXT and not _LISTED.issuperset(map(type, found)):
+            raise _Unsuited
+        return size, columns
+
+    return extend, {**kinds, variable: kind}
+
+
+def _filter(planner: _Planner, node: alg.Filter, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+    # What is below tells which conditions always hold.
+    inside = planner.rows(node.of, None if needed is None else needed | ex.variables(node.test))
+    of, kinds = inside
+    test = planner.test(node.test, kinds)
+    if test is None:
+        return planner.rows(node.of, needed)
+    holds = test
+
+    def chosen(known: _Known) -> _Rows:
+        size, columns = of(known)
+        truths = holds(size, columns, known)
+        places = [place for place, truth in enumerate(truths) if truth is True]
+        return (size, columns) if len(places) == size else (len(places), _taken(columns, places))
+
+    return chosen, kinds
+
+
+def _bound(planner: _Planner, node: alg.BoundRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+    of, kinds = planner.rows(node.of, None if needed is None else needed | set(node.names))
+    if any(name not in kinds for name in node.names):
+        raise _Unsuited
+
+    def bound(known: _Known) -> _Rows:
+        size, columns = of(known)
+        lists = [columns[name] for name in node.names]
+        places = [place for place in range(size) if all(values[place] is not None for values in lists)]
+        return (size, columns) if len(places) == size else (len(places), _taken(columns, places))
+
+    return bound, kinds
+
+
+def _distinct(planner: _Planner, node: alg.DistinctRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+    of, kinds = planner.rows(node.of, None)
+    names = list(kinds)
+
+    def distinct(known: _Known) -> _Rows:
+        size, columns = of(known)
+        if size < 2:
+            return size, columns
+        keys = [_keys(columns[name], kinds[name]) for name in names]
+        if len(keys) == 1 and keys[0] is columns[names[0]]:
+            only = list(dict.fromkeys(keys[0]))
+            return len(only), {names[0]: only}
+        marks = list(zip(*keys, strict=True))
+        first: dict[Any, int] = {}
+        for place, mark in enumerate(marks):
+            first.setdefault(mark, place)
+        places = list(first.values())
+        return (size, columns) if len(places) == size else (len(places), _taken(columns, places))
+
+    return distinct, kinds
+
+
+def _order(planner: _Planner, node: alg.OrderRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+    of, kinds = planner.rows(node.of, None)
+    if any(one.variable not in kinds for one in node.by) or list(kinds) != list(node.of.variables):
+        raise _Unsuited
+    names = list(kinds)
+
+    def order(known: _Known) -> _Rows:
+        size, columns = of(known)
+        if size < 2:
+            return size, columns
+        keys = {name: _keys(columns[name], kinds[name]) for name in names}
+        places = _sorted_by(list(keys.values()))
+        for by in reversed(node.by):
+            places.sort(key=keys[by.variable].__getitem__, reverse=by.descending)
+            values = columns[by.variable]
+            if None in values:
+                places.sort(key=[(value is None) is not by.first for value in values].__getitem__)
+        return size, _taken(columns, places)
+
+    return order, kinds
+
+
+def _slice(planner: _Planner, node: alg.SliceRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+    ordered = planner.ordered(node.of)
+    of, kinds = planner.rows(node.of, needed if ordered else None)
+    if node.start < 0 or (node.number is not None and node.number < 0) or (not ordered and list(kinds) != list(node.of.variables)):
+        raise _Unsuited
+    stop = None if node.number is None else node.start + node.number
+    names = list(kinds)
+
+    def part(known: _Known) -> _Rows:
+        size, columns = of(known)
+        if not ordered and size > 1:
+            columns = dict(zip(names, _in_fixed_order([columns[name] for name in names], list(kinds.values())), strict=True))
+        last = size if stop is None else min(stop, size)
+        return max(last - node.start, 0), {name: values[node.start : last] for name, values in columns.items()}
+
+    return part, kinds
+
+
+def _group(planner: _Planner, node: alg.GroupRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+    for one in node.aggregates:
+        if one.function not in ("count", "list") or (one.of is None and (one.distinct or one.function == "list")):
+            raise _Unsuited
+    asked = {*node.keys, *(one.of for one in node.aggregates if one.of is not None)}
+    of, kinds = planner.rows(node.of, asked)
+    if not asked <= set(kinds):
+        raise _Unsuited
+    ordered, keys = planner.ordered(node.of), node.keys
+
+    def group(known: _Known) -> _Rows:
+        size, columns = of(known)
+        marks: list[Any] = []
+        if len(keys) == 1:
+            marks = _keys(columns[keys[0]], kinds[keys[0]])
+        elif keys:
+            marks = list(zip(*[_keys(columns[name], kinds[name]) for name in keys], strict=True))
+        groups: dict[Any, list[int]] = {}
+        if keys:
+            for place, mark in enumerate(marks):
+                members = groups.get(mark)
+                if members is None:
+                    groups[mark] = [place]
+                else:
+                    members.append(place)
+        else:
+            groups[None] = list(range(size))
+        lists = list(groups.values())
+        result: _Columns = {name: [columns[name][places[0]] for places in lists] for name in keys}
+        for one in node.aggregates:
+            if one.of is None:
+                result[one.name] = list(map(len, lists))
+                continue
+            values = columns[one.of]
+            sortable = _keys(values, kinds[one.of])
+            result[one.name] = [_summed(one, places, values, sortable, kinds[one.of], ordered) for places in lists]
+        return len(lists), result
+
+    return group, {**{name: kinds[name] for name in keys}, **{one.name: _VALUE for one in node.aggregates}}
+
+
+def _summed(one: alg.RowAggregate, places: list[int], values: list[Any], keys: list[Any], kind: str, ordered: bool) -> Any:
+    """A count or a list of the terms of a group."""
+    places = [place for place in places if values[place] is not None]
+    if one.distinct:
+        first: dict[Any, int] = {}
+        for place in places:
+            first.setdefault(keys[place], place)
+        places = list(first.values())
+    if one.function == "count":
+        return len(places)
+    if not ordered:
+        places.sort(key=keys.__getitem__)
+    term: Any = {_ENTITY: EntityAt, _STATEMENT: StatementAt}.get(kind)
+    return [values[place] if term is None else term(values[place]) for place in places]
+
+
+def _unwind(planner: _Planner, node: alg.Unwind, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+    if node.place is not None:
+        raise _Unsuited
+    of, kinds = planner.rows(node.of, None if needed is None else (needed - {node.variable}) | ex.variables(node.expression))
+    values = planner.values(node.expression, kinds)
+
+    def unwind(known: _Known) -> _Rows:
+        size, columns = of(known)
+        at: list[int] = []
+        items: list[Any] = []
+        for place, value in enumerate(values(size, columns, known)):
+            listed = [] if value is None else value if type(value) is list else [value]
+            at.extend([place] * len(listed))
+            items.extend(listed)
+            _few(len(items))
+        if not set(map(type, items)) <= _PLAIN:
+            raise _Unsuited
+        return len(at), {**_taken(columns, at), node.variable: items}
+
+    return unwind, {**kinds, node.variable: _VALUE}
+
+
+def _entity_rows(planner: _Planner, node: alg.EntityRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+    entities, name = planner.entities(node.entities), node.variable
+
+    def rows(known: _Known) -> _Rows:
+        numbers = entities(known)
+        _few(len(numbers))
+        return len(numbers), {name: numbers}
+
+    return rows, {name: _Kind.of([node.entities])}
+
+
+def _join(planner: _Planner, node: alg.Join | alg.LeftJoin, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+    if isinstance(node, alg.LeftJoin) and node.condition is not None:
+        raise _Unsuited
+    optional = isinstance(node, alg.LeftJoin)
+    shared = [name for name in node.left.variables if name in node.right.variables]
+    if not shared:
+        raise _Unsuited
+    asked = None if needed is None else needed | set(shared)
+    if isinstance(node.right, alg.Pattern) and not optional and id(node.right) not in planner.shared:
+        left = planner.rows(node.left, asked)
+        try:
+            return _Matching(planner, node.right, asked, left).made()
+        except _Unsuited:
+            pass
+    one, kinds = planner.rows(node.left, asked)
+    other, more = planner.rows(node.right, asked)
+    if not all(name in kinds and kinds[name] == more.get(name) for name in shared):
+        raise _Unsuited
+    new = [name for name in more if name not in kinds]
+
+    def join(known: _Known) -> _Rows:
+        (_, left), (_, right) = one(known), other(known)
+        for name in shared:
+            # Unbound joins with everything.
+            if None in left[name] or None in right[name]:
+                raise _Unsuited
+        marks = [list(zip(*[_keys(rows[name], kinds[name]) for name in shared], strict=True)) for rows in (left, right)]
+        places: dict[Any, list[int]] = {}
+        for place, mark in enumerate(marks[1]):
+            places.setdefault(mark, []).append(place)
+        at: list[int] = []
+        to: list[int | None] = []
+        for place, mark in enumerate(marks[0]):
+            matches: Sequence[int | None] = places.get(mark, (None,) if optional else ())
+            at.extend([place] * len(matches))
+            to.extend(matches)
+            _few(len(at))
+        columns = _taken(left, at)
+        for name in new:
+            values = right[name]
+            columns[name] = [None if place is None else values[place] for place in to]
+        return len(at), columns
+
+    # A name does not hold of what is not bound.
+    return join, {**kinds, **{name: str(more[name]) if optional else more[name] for name in new}}
+
+
+# -- patterns ----------------------------------------------------------------------------------------
+
+
+class _Step:
+    """A statement pattern whose ends are variables."""
+
+    def __init__(self, planner: _Planner, part: alg.StatementPattern, number: int) -> None:
+        plain = part.condition is None and not part.qualifiers and not isinstance(part.predicate, alg.Variable)
+        if not plain or part.undirected or not isinstance(part.subject, alg.Variable) or not isinstance(part.object, alg.Variable):
+            raise _Unsuited
+        self.subject, self.object = part.subject.name, part.object.name
+        self.statement = None if part.statement is None else part.statement.name
+        self.edge = Edge(
+            Run(planner.snapshot), alg.StatementPattern(part.subject, part.predicate, part.object, family=part.family), number
+        )
+        if self.edge.family != "relation" or self.subject == self.object:
+            raise _Unsuited
+        #: The sets that its ends lie in.
+        self.within: dict[str, Entities] = {}
+        if part.among is not None:
+            self._read(part.among, part.predicate)
+
+    def _read(self, among: Facts, predicates: Any) -> None:
+        if isinstance(among, Where) and isinstance(among.condition, Among) and isinstance(among.facts, Scan):
+            if among.facts.anchor != "subject" or among.facts.reach != "object":
+                raise _Unsuited
+            self.within[self.object] = among.condition.entities
+            among = among.facts
+        if not isinstance(among, Scan) or among.of is None or among.source is not None or among.family != "relation":
+            raise _Unsuited
+        if among.predicates != predicates or among.anchor == among.reach:
+            raise _Unsuited
+        self.within[self.subject if among.anchor == "subject" else self.object] = among.of
+
+    def follow(self, backward: bool) -> tuple[Any, Any, Any, Any]:
+        """The entries by their near end: where those of an entity begin (or None), their near and far ends, statements."""
+        if 12 * self.edge.size() + 8 * self.edge.run.snapshot.entities > _MOST_BYTES:
+            raise _Unsuited
+        index = self.edge.index(backward)
+        first = None if index.offsets is None else index.offsets.data
+        return first, index.near.data, index.far.data, index.entries.data
+
+
+class _Matching:
+    """A pattern as steps from the entities that it begins with, or from rows that it extends."""
+
+    def __init__(
+        self, planner: _Planner, node: alg.Pattern, needed: set[str] | None, seed: tuple[_Make, _Kinds] | None = None
+    ) -> None:
+        self.planner, self.node, self.needed, self.seed = planner, node, needed, seed
+        self.steps = [_Step(planner, part, number) for number, part in enumerate(node.statements)]
+        if not self.steps:
+            raise _Unsuited
+        self.masks: dict[str, list[Any]] = {}
+        for part in node.memberships:
+            if not isinstance(part.member, alg.Variable) or not isinstance(part.concept, ByName) or part.direct:
+                raise _Unsuited
+            if self.planner.is_open(part.concept):
+                raise _Unsuited
+            concepts = [number for name in part.concept.names for number in planner.snapshot.concepts_named(name)]
+            self.masks.setdefault(part.member.name, []).append(planner.snapshot.member_mask(tuple(concepts)).data)
+        #: The columns of statements that must differ, by the numbers of their steps.
+        self.apart: list[tuple[int, int]] = []
+        if node.different:
+            for at, step in enumerate(self.steps):
+                self.apart += [(other, at) for other in range(at) if may_meet(self.steps[other].edge, step.edge)]
+
+    def made(self) -> tuple[_Make, _Kinds]:
+        """The function of all steps, and the kinds of its columns."""
+        bound: set[str] = set()
+        begin: _Make
+        kinds: _Kinds
+        if self.seed is not None:
+            begin, kinds = self.seed[0], dict(self.seed[1])
+            bound = {name for name in kinds if kinds[name] == _ENTITY}
+            ends = {end for step in self.steps for end in (step.subject, step.object)}
+            if not bound & ends or any(name in kinds for step in self.steps if (name := step.statement) is not None):
+                raise _Unsuited
+            if any(name in kinds and name not in bound for name in ends):
+                raise _Unsuited
+            begin = self._checked(begin, sorted(bound & ends))
+        else:
+            name, entities, of = self._start()
+            begin = self._begun(name, entities, of)
+            bound, kinds = {name}, {name: _Kind.of(self._sets(name))}
+        waiting = list(enumerate(self.steps))
+        chain: list[Callable[[int, _Columns, _Known], _Rows]] = []
+        apart = {self._statement_name(number, self.steps[number]) for pair in self.apart for number in pair}
+        while waiting:
+            at = next((at for at, (_, step) in enumerate(waiting) if step.subject in bound or step.object in bound), None)
+            if at is None:
+                # Two parts that share nothing.
+                raise _Unsuited
+            number, step = waiting.pop(at)
+            rest = {end for _, other in waiting for end in (other.subject, other.object)}
+            bound |= {step.subject, step.object}
+            asked = None if self.needed is None else self.needed | rest | apart
+            chain.append(self._step(number, step, dict(kinds), asked))
+            if self._asks_statement(number, step):
+                kinds[self._statement_name(number, step)] = _STATEMENT
+            for end in (step.subject, step.object):
+                kinds.setdefault(end, _Kind.of(self._sets(end)))
+        wanted = [*(self.seed[1] if self.seed is not None else ()), *self.node.variables]
+        names = [name for name in dict.fromkeys(wanted) if self.needed is None or name in self.needed]
+
+        def match(known: _Known) -> _Rows:
+            size, columns = begin(known)
+            for follow in chain:
+                size, columns = follow(size, columns, known)
+            # There may be more columns than somebody asks for.
+            return size, columns
+
+        return match, {name: kinds[name] for name in names}
+
+    def _asks_statement(self, number: int, step: _Step) -> bool:
+        asked = step.statement is not None and (self.needed is None or step.statement in self.needed)
+        return asked or any(number in pair for pair in self.apart)
+
+    @staticmethod
+    def _statement_name(number: int, step: _Step) -> str:
+        return step.statement or f"\0{number}"
+
+    def _start(self) -> tuple[str, Callable[[_Known], list[int]], Entities | None]:
+        """The variable that the pattern begins with, and its entities: those of a name before those of other sets, of a
+        label, and of a relation.
+        """
+        sets = [(name, of) for step in self.steps for name, of in step.within.items()]
+        sets.sort(key=lambda pair: not (isinstance(pair[1], ByName) and len(pair[1].names) == 1))
+        if sets:
+            name, of = sets[0]
+            return name, self.planner.entities(of), of
+        found = [(len(members), name, members) for name, members in self._members() if len(members) <= MOST]
+        for step in self.steps:
+            if step.edge.size() <= MOST:
+                near = np.unique(step.edge.index(False).near)
+                found.append((len(near), step.subject, near))
+        if not found:
+            raise _Unsuited
+        _, name, numbers = min(found, key=lambda one: one[:2])
+        always: list[int] = numbers.tolist()
+        return name, lambda known: always, None
+
+    def _members(self) -> Iterator[tuple[str, Any]]:
+        for part in self.node.memberships:
+            if isinstance(part.member, alg.Variable) and isinstance(part.concept, ByName):
+                concepts = [number for name in part.concept.names for number in self.planner.snapshot.concepts_named(name)]
+                yield part.member.name, self.planner.snapshot.members(tuple(concepts))
+
+    def _begun(self, name: str, entities: Callable[[_Known], list[int]], of: Entities | None) -> _Make:
+        masks = self.masks.get(name, [])
+        tests = self._tests(name, of)
+
+        def begin(known: _Known) -> _Rows:
+            numbers = entities(known)
+            if len(numbers) > MOST:
+                raise _Unsuited
+            for mask in masks:
+                numbers = [number for number in numbers if mask[number]]
+            for test in tests:
+                inside = set(test(known))
+                numbers = [number for number in numbers if number in inside]
+            return len(numbers), {name: numbers}
+
+        return begin
+
+    def _sets(self, name: str) -> list[Entities]:
+        """The sets that a variable lies in."""
+        return list({id(of): of for step in self.steps if (of := step.within.get(name)) is not None}.values())
+
+    def _tests(self, name: str, but: Entities | None = None) -> list[Callable[[_Known], list[int]]]:
+        """The entities of these sets, of which `but` is known to hold."""
+        sets = [of for of in self._sets(name) if of is not but]
+        if self.seed is not None and name in self.seed[1]:
+            # Those of the rows that the pattern extends hold already.
+            sets = [of for of in sets if not isinstance(of, alg.EntitiesOf)]
+        return [self.planner.entities(of) for of in sets]
+
+    def _checked(self, begin: _Make, names: list[str]) -> _Make:
+        """Rows whose variables are bound, and lie in their sets."""
+        tests = [(name, self.masks.get(name, []), self._tests(name)) for name in names]
+
+        def checked(known: _Known) -> _Rows:
+            size, columns = begin(known)
+            for name, masks, sets in tests:
+                if None in columns[name]:
+                    raise _Unsuited
+                for mask in masks:
+                    size, columns = _where(size, columns, [mask[number] for number in columns[name]])
+                for test in sets:
+                    inside = set(test(known))
+                    size, columns = _where(size, columns, [number in inside for number in columns[name]])
+            return size, columns
+
+        return checked
+
+    def _step(self, number: int, step: _Step, kinds: _Kinds, asked: set[str] | None) -> Callable[[int, _Columns, _Known], _Rows]:
+        """The rows with the other end of a step; between ends that are both bound, one for each of its statements."""
+        backward = step.subject not in kinds
+        near, far = (step.object, step.subject) if backward else (step.subject, step.object)
+        first, ordered, view, entries = step.follow(backward)
+        both = far in kinds
+        statement = self._statement_name(number, step) if self._asks_statement(number, step) else None
+        kept = [name for name in kinds if asked is None or name in asked or name.startswith("\0")]
+        masks, sets = ([], []) if both else (self.masks.get(far, []), self._tests(far))
+        others_of = [sum(pair) - number for pair in self.apart if number in pair]
+        differ = [name for other in others_of if (name := self._statement_name(other, self.steps[other])) in kinds]
+
+        def expand(size: int, columns: _Columns, known: _Known) -> _Rows:
+            ends: list[int] = []
+            at: list[int] = []
+            numbers: list[int] = []
+            others = columns[far] if both else None
+            for place, entity in enumerate(columns[near]):
+                if first is not None:
+                    low, high = first[entity], first[entity + 1]
+                else:
+                    low, high = bisect_left(ordered, entity), bisect_right(ordered, entity)
+                if others is not None:
+                    low = bisect_left(view, others[place], low, high)
+                    high = bisect_right(view, others[place], low, high)
+                if low < high:
+                    if high - low > MOST:
+                        raise _Unsuited
+                    ends += view[low:high].tolist()
+                    if kept:
+                        at += [place] * (high - low)
+                    if statement is not None:
+                        numbers += entries[low:high].tolist()
+            size = len(ends)
+            if size > MOST:
+                raise _Unsuited
+            taken: _Columns = {}
+            for name in kept:
+                values = columns[name]
+                taken[name] = [values[place] for place in at]
+            if not both:
+                taken[far] = ends
+            if statement is not None:
+                taken[statement] = numbers
+                for other in differ:
+                    size, taken = _where(size, taken, [a != b for a, b in zip(taken[other], taken[statement], strict=True)])
+            for mask in masks:
+                size, taken = _where(size, taken, [mask[end] for end in taken[far]])
+            for test in sets:
+                inside = set(test(known))
+                size, taken = _where(size, taken, [end in inside for end in taken[far]])
+            return size, taken
+
+        return expand
+
+
+def _where(size: int, columns: _Columns, truths: list[bool]) -> _Rows:
+    if all(truths):
+        return size, columns
+    places = [place for place, truth in enumerate(truths) if truth]
+    return len(places), _taken(columns, places)
+
+
+def _pattern(planner: _Planner, node: alg.Pattern, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+    return _Matching(planner, node, needed).made()
+
+
+_BUILD: Final[dict[type, Callable[[_Planner, Any, set[str] | None], tuple[_Make, _Kinds]]]] = {
+    alg.Pattern: _pattern,
+    alg.EntityRows: _entity_rows,
+    alg.Join: _join,
+    alg.LeftJoin: _join,
+    alg.Filter: _filter,
+    alg.BoundRows: _bound,
+    alg.Extend: _extend,
+    alg.Unwind: _unwind,
+    alg.Project: _project,
+    alg.DistinctRows: _distinct,
+    alg.GroupRows: _group,
+    alg.OrderRows: _order,
+    alg.SliceRows: _slice,
+}
