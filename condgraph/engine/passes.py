@@ -6,7 +6,7 @@ A test runs every program with the passes on and off and compares the answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields
 from typing import Any, Final
 
 from condgraph.engine.algebra import (
@@ -91,25 +91,6 @@ def _marked(value: Any) -> Hashable:
     if isinstance(value, tuple) and value and isinstance(value[0], Node | Condition | Parameter):
         return tuple([_marked(part) for part in value])
     return value  # type: ignore[no-any-return]
-
-
-def remade(node: Any, change: Callable[[Any], Any]) -> Any:
-    """A tree of records and tuples, with every part changed that `change` gives another one for."""
-    changed = change(node)
-    if changed is not node:
-        return changed
-    if isinstance(node, tuple):
-        parts = tuple(remade(part, change) for part in node)
-        return node if all(a is b for a, b in zip(parts, node, strict=True)) else parts
-    if is_dataclass(node) and not isinstance(node, type):
-        found = {}
-        for field in fields(node):
-            before = getattr(node, field.name)
-            after = remade(before, change)
-            if after is not before:
-                found[field.name] = after
-        return replace(node, **found) if found else node
-    return node
 
 
 # -- Flat intersections ----------------------------------------------------------------------------

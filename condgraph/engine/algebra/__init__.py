@@ -110,6 +110,7 @@ from condgraph.engine.algebra.operators import (
     WhereQualifier,
     WhereValidity,
     postorder,
+    remade,
 )
 
 if TYPE_CHECKING:
@@ -268,6 +269,7 @@ __all__ = [
     "passing",
     "postorder",
     "reached",
+    "remade",
     "union",
     "whole_inputs",
 ]

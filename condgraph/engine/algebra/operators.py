@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, TypeAlias
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from condgraph.engine.algebra.facets import ALWAYS, EACH, NEVER, Facets, Needs, Warns, declared
 from condgraph.engine.external import Asked
@@ -150,6 +150,25 @@ def postorder(root: Node, known: Mapping[int, object] | None = None) -> list[Nod
         return order
     seen: set[int] = set()
     return [node for node in order if not (id(node) in seen or seen.add(id(node)))]  # type: ignore[func-returns-value]
+
+
+def remade(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A tree of records and tuples, with every part changed that `change` gives another one for."""
+    changed = change(node)
+    if changed is not node:
+        return changed
+    if isinstance(node, tuple):
+        parts = tuple(remade(part, change) for part in node)
+        return node if all(a is b for a, b in zip(parts, node, strict=True)) else parts
+    if is_dataclass(node) and not isinstance(node, type):
+        found = {}
+        for field in fields(node):
+            before = getattr(node, field.name)
+            after = remade(before, change)
+            if after is not before:
+                found[field.name] = after
+        return replace(node, **found) if found else node
+    return node
 
 
 def _postorder(root: Node, known: Mapping[int, object]) -> list[Node]:

@@ -28,6 +28,7 @@ from condgraph.engine.algebra import (
     Solutions,
     Where,
     postorder,
+    remade,
 )
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.algebra import solutions as alg
@@ -38,7 +39,6 @@ from condgraph.engine.execute.grid import BETWEEN
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.solving import Edge, may_meet
 from condgraph.engine.execute.terms import EntityAt, GraphTerms, StatementAt
-from condgraph.engine.passes import remade
 from condgraph.engine.snapshot.snapshot import make_room
 
 if TYPE_CHECKING:

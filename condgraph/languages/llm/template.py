@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from condgraph.engine.algebra import remade
 from condgraph.engine.errors import OptionError, ParseError
-from condgraph.engine.passes import remade
 from condgraph.languages.llm.functions import OPERATOR_OPTION
 from condgraph.languages.llm.syntax.parse import parse
 from condgraph.languages.llm.syntax.tree import Argument, Literal, Program

@@ -22,12 +22,12 @@ from condgraph.engine.algebra import (
     Reached,
     Scan,
     intersect,
+    remade,
     union,
 )
 from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
-from condgraph.engine.passes import remade
 from condgraph.engine.schema import Schema
 from condgraph.languages.logic.convert import checked_safe, tree_of
 from condgraph.languages.logic.formula import Atom, Query, Typed, name_text

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from condgraph.engine.passes import remade
+from condgraph.engine.algebra import remade
 from condgraph.languages.logic.formula import Atom, Constant, Query, Typed
 from condgraph.languages.logic.structures import is_nested, nested
 from condgraph.languages.logic.text import read
