@@ -198,6 +198,32 @@ def path_questions(data: Path) -> list[tuple[Triples, str, str, set[str], str]]:
     return found
 
 
+def path_walks(data: Path, size: int = 300) -> list[tuple[Triples, str, str, set[str], str]]:
+    """Walks of three hops over the graph of PathQuestions, which go round as often as its own questions
+    of three hops do: where they end is the answer.
+    """
+    lines = (data / "pathquestions" / "2H-kb.txt").read_text(encoding="utf-8").splitlines()
+    ahead: dict[str, dict[str, list[str]]] = {}
+    for head, relation, tail in (line.split("\t") for line in lines):
+        ahead.setdefault(head, {}).setdefault(relation, []).append(tail)
+    dice, found = random.Random(SEED), []
+    while len(found) < size:
+        topic = node = dice.choice(sorted(ahead))
+        path: list[str] = []
+        while len(path) < 3 and node in ahead:
+            path.append(dice.choice(sorted(ahead[node])))
+            node = dice.choice(ahead[node][path[-1]])
+        if len(path) < 3:
+            continue
+        ends = {topic}
+        for relation in path:
+            ends = {end for one in ends for end in ahead.get(one, {}).get(relation, [])}
+        nodes = [topic, "UNKNOWN entity 1", "UNKNOWN entity 2", "UNKNOWN answer 1"]
+        triples = [(nodes[hop], relation, nodes[hop + 1]) for hop, relation in enumerate(path)]
+        found.append((triples, nodes[-1], topic, ends, ", ".join(path)))
+    return found
+
+
 def gold(data: Path, sample: int | None) -> list[dict[str, Any]]:
     """Whether gold answers are among the grouped answers of gold patterns."""
     import condgraph
@@ -205,7 +231,7 @@ def gold(data: Path, sample: int | None) -> list[dict[str, Any]]:
     paths = condgraph.open("memory:")
     paths.load(data / "pathquestions" / "2H-kb.txt", name="pathquestions")
     films = movies(data)
-    sets = [("PathQuestions 2-hop", paths, path_questions(data))]
+    sets = [("PathQuestions 2-hop", paths, path_questions(data)), ("PathQuestions, walks of 3 hops", paths, path_walks(data))]
     sets += [(f"MetaQA {hop}-hop dev", films, metaqa_questions(data, hop)) for hop in (1, 2, 3)]
     rows, misses = [], []
     for name, graph, questions in sets:

@@ -177,7 +177,7 @@ class SearchOptions:
         ),
     ] = None
     injective: Annotated[bool, typer.Option("--injective", help="Different nodes are different entities.")] = False
-    free: Annotated[bool, typer.Option("--free", help="A statement may be used for several edges.")] = False
+    free: Annotated[bool, typer.Option("--free", help="A statement may be used for any edges: free walks.")] = False
     induced: Annotated[
         bool,
         typer.Option("--induced", help="No further edges between the nodes; with --directed none against the pattern's either."),

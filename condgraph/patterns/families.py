@@ -34,8 +34,12 @@ STRONG: Final = 900
 TOGETHER: Final = 950
 WEAK: Final = 450
 BEGINS: Final = 700
+#: Which part of the lesser of the fits by families and by words counts beside the better.
+BOTH: Final = 20
 #: What is left of a family that says the same the other way round.
 TURNED: Final = 800
+#: Words of names that say that a predicate is another one the other way round.
+_INVERSE: Final = frozenset(map(stem, ["inverse", "inversed", "reverse", "reversed"]))
 #: Letters of a stem from which on another may begin with it, and letters of a word from which on
 #: one may be wrong.
 _STEM: Final = 4
@@ -202,8 +206,9 @@ class Names:
             self._families.append({family: min(fit + 100, 1000) * known // 1000 for family, fit in fits(name).items()})
             self._own.append({stem(word): word for word in words})
         counts: dict[str, int] = {}
-        for own in self._own:
-            for word in own:
+        # A predicate and its inverse (`plays_for`, `plays_for_inverse`) are one relation.
+        for stems in {frozenset(own) - _INVERSE for own in self._own}:
+            for word in stems:
                 counts[word] = counts.get(word, 0) + 1
         self._counts = counts
 
@@ -221,7 +226,9 @@ class Names:
                 doubt = doubt * (1000 - max((weight for one, weight in stems.items() if one in own), default=0)) // 1000
             # "Is the parent of" has the word of `parents`, and says the other way round.
             turned = any(said.get(inverse.get(family, ""), 0) > said.get(family, 0) for family in families)
-            found.append(max(best, (1000 - doubt) * (TURNED if turned else 1000) // 1000))
+            own_words = (1000 - doubt) * (TURNED if turned else 1000) // 1000
+            # The better of the two; the other decides between names that fit as well.
+            found.append(min(max(best, own_words) + min(best, own_words) // BOTH, 1000))
         return found
 
     def _both_ways(self, told: dict[str, int]) -> dict[str, int]:

@@ -42,7 +42,7 @@ class MatchOptions:
     numbers of nodes: solutions that agree in them are one group, whose best is given.
     `distinct_from` says for numbers of nodes what they are not to be. `k_nodes`, `k_relations` and
     `k_types` limit the candidates of a known node, a known relation and a hint to the nearest; None
-    is all. Different edges take different statements, and nodes may be the same; `injective` keeps
+    is all. Edges that meet take different statements, and nodes may be the same; `injective` keeps
     nodes apart too (Definition 1), `free` neither. `directed` None prices an edge against the
     pattern (`AGAINST`). With `stretch` an edge may stand for a path of two (`STRETCHED`), with
     `leave_out` a named edge may be left out where nothing is near (`LEFT_OUT`).

@@ -19,7 +19,7 @@ from condgraph.patterns.distance.domains import BARRED, Bond, Domain, nearest, w
 from condgraph.patterns.distance.terms import Terms
 from condgraph.patterns.graph import Costs, SearchGraph, concepts, predicate_names, text_nodes
 from condgraph.patterns.options import AGAINST, Excluded, MatchOptions
-from condgraph.patterns.problem import Problem
+from condgraph.patterns.problem import Problem, ends_of
 from condgraph.patterns.values import holders, value_edges, with_value
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
             domains[one.node] = with_value(domains[one.node], one, *held)
     return Problem(
         graph, domains, bonds, loops, options.injective, forbidden,
-        distinct=distinct, values=valued, asked=asked, named=named, soft=soft,
+        distinct=distinct, edges=ends_of(pattern) if distinct else (), values=valued, asked=asked, named=named, soft=soft,
     )  # fmt: skip
 
 

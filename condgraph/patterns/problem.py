@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.domains import Bond, Domain
 from condgraph.patterns.graph import SearchGraph
 from condgraph.patterns.ranking import Rows
@@ -41,6 +42,24 @@ class Server(Protocol):
         ...
 
 
+class Ends(NamedTuple):
+    """The nodes of an edge of a pattern, and the least node of the connected part that it is in."""
+
+    head: int
+    tail: int
+    part: int
+
+
+def ends_of(pattern: Pattern) -> list[Ends]:
+    """The ends of every edge of a pattern."""
+    part = list(range(len(pattern.nodes)))
+    for edge in pattern.edges:
+        old, new = max(part[edge.head], part[edge.tail]), min(part[edge.head], part[edge.tail])
+        if old != new:
+            part = [new if one == old else one for one in part]
+    return [Ends(edge.head, edge.tail, part[edge.head]) for edge in pattern.edges]
+
+
 @dataclass(slots=True)
 class Problem:
     """A pattern made ready for one graph: domains of its nodes, bonds between them, and what
@@ -57,8 +76,11 @@ class Problem:
     forbidden: dict[tuple[int, int], NDArray[np.int64]]
     #: Joins connected parts elsewhere; None is here, over `graph`.
     server: Server | None = None
-    #: Whether no statement may be used twice, where nodes may be the same.
+    #: Whether edges that meet take different statements (`join.distinct.differ`), where nodes may be
+    #: the same.
     distinct: bool = False
+    #: The edges of the pattern by number; only a problem with `distinct` needs them.
+    edges: Sequence[Ends] = ()
     #: Edges to values, which the domains have in them, and the domains without them.
     values: Sequence[ValueEdge] = ()
     #: Of these, the ones that the server looks for, and that the domains have not in them.

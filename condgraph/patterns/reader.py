@@ -17,6 +17,7 @@ from condgraph.engine.values import Kind, Quantity, Time
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.domains import BARRED, Bond
 from condgraph.patterns.graph import text_nodes
+from condgraph.patterns.join.distinct import groupings
 from condgraph.patterns.join.driver import limited
 from condgraph.patterns.join.parallel_edges import choose
 from condgraph.patterns.options import AGAINST, MatchOptions
@@ -106,6 +107,9 @@ class SnapshotReader:
         }
         edges = sorted(priced)
         prices = [priced[edge] for edge in edges]
+        ways = [[[place] for place in range(len(edges))]]
+        if self._problem.distinct:
+            ways = groupings([self._problem.edges[edge] for edge in edges], one == two)
         table, idents = [], []
         for number, outward in watched(statements, 1 << 8):
             predicate = relations - 1 if number < 0 else self._predicate(number)
@@ -118,7 +122,14 @@ class SnapshotReader:
                 ident = statement_id(snapshot, number)
             # A statement stands before a membership of the same content.
             idents.append((ident, number < 0))
-        chosen = choose(table, idents, BARRED)
+        possible = [places for groups in ways if (places := _shared(table, idents, groups)) is not None]
+        chosen = min(
+            possible,
+            key=lambda places: (
+                sum(table[place][column] for column, place in enumerate(places)),
+                [idents[place] for place in places],
+            ),
+        )
         found = {}
         for column, (place, edge_number) in enumerate(zip(chosen, edges, strict=True)):
             number, outward = statements[place]
@@ -144,6 +155,17 @@ class SnapshotReader:
 
         problem = limited(self._problem, {node: numbers[node] for node in self._options.group_by})
         return count(problem, total)
+
+
+def _shared(table: Sequence[Sequence[int]], idents: Sequence[Any], groups: Sequence[Sequence[int]]) -> list[int] | None:
+    """The statement of each edge where each group of edges takes one; None where that cannot be."""
+    if len(groups) > len(table):
+        return None
+    chosen = choose([[sum(row[column] for column in group) for group in groups] for row in table], idents, BARRED)
+    if chosen is None:
+        return None
+    found = {column: place for place, group in zip(chosen, groups, strict=True) for column in group}
+    return [found[column] for column in range(len(found))]
 
 
 def edges_between(snapshot: Snapshot, one: int, two: int) -> list[tuple[int, bool]]:

@@ -96,10 +96,9 @@ def near(one: str, two: str) -> bool:
 
 def fit(relation: str, predicate: str, predicates: Sequence[str]) -> int:
     """How well a relation fits one of the predicates, in thousandths."""
-    counts: dict[str, int] = {}
-    for name in predicates:
-        for one in {stem(word) for word in content(name)}:
-            counts[one] = counts.get(one, 0) + 1
+    inverse = {stem(word) for word in ("inverse", "inversed", "reverse", "reversed")}
+    named_by = {frozenset({stem(word) for word in content(name)} - inverse) for name in predicates}
+    counts = {word: sum(word in one for one in named_by) for one in named_by for word in one}
     said, other = told(relation), {family: back for family, back, _ in lines() if back}
     best, turned = 0, False
     known = {word for one in items(predicate) for word in one[3]}
@@ -112,7 +111,8 @@ def fit(relation: str, predicate: str, predicates: Sequence[str]) -> int:
     own, left = {stem(word) for word in named}, 1000
     for word in content(relation):
         left = left * (1000 - max((meant(word, one, counts) for one in own), default=0)) // 1000
-    return max(best, (1000 - left) * (800 if turned else 1000) // 1000)
+    mine = (1000 - left) * (800 if turned else 1000) // 1000
+    return min(max(best, mine) + min(best, mine) // 20, 1000)
 
 
 def meant(word: str, other: str, counts: dict[str, int]) -> int:

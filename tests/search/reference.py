@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
-from itertools import permutations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -228,8 +228,8 @@ class Reference:
         self, pattern: Any, nodes: tuple[Node, ...], prices: list[dict[str, int]], directed: bool | None, free: bool
     ) -> tuple[Edge, ...] | None:
         """The statements of least cost, then least ids. Edges that lie on the same two nodes of the
-        graph take distinct ones; with `free`, those alone between the same two nodes of the
-        pattern.
+        graph take distinct ones if they meet in the pattern or nothing joins them; with `free`, or
+        on a loop, those alone between the same two nodes of the pattern.
         """
         taken: dict[int, Edge] = {}
 
@@ -241,7 +241,12 @@ class Reference:
             numbers = [i for i, edge in enumerate(pattern.edges) if place(edge) == pair]
             best = None
             ends = {nodes[i] for i in (pattern.edges[numbers[0]].head, pattern.edges[numbers[0]].tail)}
-            for choice in permutations([e for e in self.edges if {e.subject, e.object} == ends], len(numbers)):
+            for choice in product([e for e in self.edges if {e.subject, e.object} == ends], repeat=len(numbers)):
+                if any(
+                    one == two and self._meet(pattern, pattern.edges[i], pattern.edges[j], len(ends) == 1)
+                    for (i, one), (j, two) in combinations(zip(numbers, choice, strict=True), 2)
+                ):
+                    continue
                 if any(edge.predicate not in prices[i] for i, edge in zip(numbers, choice, strict=True)):
                     continue
                 if directed and any(
@@ -263,6 +268,18 @@ class Reference:
                 return None
             taken |= best[1]
         return tuple(taken[i] for i in range(len(pattern.edges)))
+
+    @staticmethod
+    def _meet(pattern: Any, one: Any, two: Any, loop: bool) -> bool:
+        """Whether two edges of a pattern have a node in common, or, on a loop, both; or are in parts
+        that nothing joins.
+        """
+        mine, other, reached = {one.head, one.tail}, {two.head, two.tail}, {one.head}
+        for _ in pattern.edges:
+            for edge in pattern.edges:
+                if {edge.head, edge.tail} & reached:
+                    reached |= {edge.head, edge.tail}
+        return not other & reached or (mine == other if loop else bool(mine & other))
 
     def _extra(self, pattern: Any, nodes: tuple[Node, ...], directed: bool) -> bool:
         """Whether the graph has an edge between two mapped nodes where the pattern has none."""

@@ -73,7 +73,7 @@ def test_words_in_whatever_order(phrase: str, names: list[str], meant: str) -> N
 
 def test_words_that_many_predicates_have_say_little() -> None:
     names = ["place_of_birth", "place_of_death", "place_of_work"]
-    assert max(Names(names).fits("the place was")) == 300
+    assert max(Names(names).fits("the place was")) < 320
     assert Names(["the", "", "!"]).fits("of the") == [0, 0, 0]
 
 

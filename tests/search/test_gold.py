@@ -50,8 +50,9 @@ def test_path_questions(benchmark: ModuleType, data: Path) -> None:
     graph = condgraph.open("memory:")
     graph.load(data / "pathquestions" / "2H-kb.txt", name="pathquestions")
     questions = benchmark.path_questions(data)
-    # A path that comes back by the statement that it went takes a free walk.
     assert share(graph, questions, apart=False) >= 99.8
+    assert share(graph, benchmark.path_walks(data, 100), apart=False) == 100
+    # A path that comes back by the statement that it went takes a free walk.
     assert share(graph, questions, apart=False, free=True) == 100
 
 

@@ -149,7 +149,30 @@ def test_options_about_nodes_take_no_values(asked: dict[str, Any]) -> None:
         world().match([("UNKNOWN 1", "height", "> 100")], **asked)
 
 
-def test_no_statement_is_used_twice_by_default() -> None:
+def test_a_path_goes_round_but_not_back() -> None:
+    graph = condgraph.open("memory:")
+    graph.add([Entity("a", "Ann"), Entity("b", "Bob"), Statement("a", "spouse", Ref("b")), Statement("b", "spouse", Ref("a"))])
+    path = [("Ann", "spouse", "UNKNOWN 1"), ("UNKNOWN 1", "spouse", "UNKNOWN 2"), ("UNKNOWN 2", "spouse", "UNKNOWN 3")]
+    best = graph.match(path, k=1, group_by="3").solutions[0]
+    assert (best.total, best["3"].name) == (0, "Bob")  # type: ignore[union-attr]
+    assert [edge.triple for edge in best.edges] == [("Ann", "spouse", "Bob"), ("Bob", "spouse", "Ann"), ("Ann", "spouse", "Bob")]
+    # A step written the other way round goes round as well.
+    turned = graph.match([path[0], ("UNKNOWN 2", "spouse", "UNKNOWN 1"), path[2]], k=1).solutions[0]
+    assert turned.total == 50_000
+    # Back over the statement that it came by is a free walk, and so is one statement for two parts.
+    graph = condgraph.open("memory:")
+    graph.add([Entity("a", "Ann"), Entity("b", "Bob"), Statement("a", "spouse", Ref("b")), Statement("b", "is", Ref("b"))])
+    back = [("Ann", "spouse", "UNKNOWN 1"), ("UNKNOWN 2", "spouse", "UNKNOWN 1")]
+    parts = [("UNKNOWN 1", "spouse", "UNKNOWN 2"), ("UNKNOWN 3", "spouse", "UNKNOWN 4")]
+    for pattern in (back, parts):
+        assert graph.match(pattern, k=1).solutions[0].total > 0
+        assert graph.match(pattern, k=1, free=True).solutions[0].total == 0
+    # A statement from a node to itself is each step of a path.
+    loop = [("Bob", "is", "UNKNOWN 1"), ("UNKNOWN 1", "is", "UNKNOWN 2"), ("UNKNOWN 2", "is", "UNKNOWN 3")]
+    assert (graph.match(loop, k=1).solutions[0].total, graph.match(loop, k=1, group_by="3").texts) == (0, ["Bob"])
+
+
+def test_edges_that_meet_use_distinct_statements() -> None:
     graph = condgraph.open("memory:")
     graph.add([Entity("a", "a"), Entity("b", "b"), Statement("a", "likes", Ref("b"))])
     path = [("UNKNOWN 1", "likes", "UNKNOWN 2"), ("UNKNOWN 3", "likes", "UNKNOWN 2")]

@@ -15,8 +15,9 @@ from condgraph.patterns.join.distinct import assigned
 _FEW: Final = 5
 
 
-def choose(prices: Sequence[Sequence[int]], idents: Sequence[Any], barred: int) -> list[int]:
-    """The statement of each edge, as places in `prices` (one row a statement, one column an edge).
+def choose(prices: Sequence[Sequence[int]], idents: Sequence[Any], barred: int) -> list[int] | None:
+    """The statement of each edge, as places in `prices` (one row a statement, one column an edge);
+    None where every choice has a price of `barred` or more.
 
     Least sum, then least ids in the order of the edges. A statement that is not among the first q
     of some edge, q being how many edges there are, is in no best choice: one of these q would be
@@ -27,9 +28,11 @@ def choose(prices: Sequence[Sequence[int]], idents: Sequence[Any], barred: int) 
     """
     edges = len(prices[0])
     if edges > _FEW:
-        return _assigned(prices, idents)
+        assignment = _assigned(prices, idents)
+        return None if any(prices[place][edge] >= barred for edge, place in enumerate(assignment)) else assignment
     if edges == 1:
-        return [min(watched(range(len(prices))), key=lambda place: (prices[place][0], idents[place]))]
+        place = min(watched(range(len(prices))), key=lambda place: (prices[place][0], idents[place]))
+        return None if prices[place][0] >= barred else [place]
     states: dict[frozenset[int], tuple[int, tuple[Any, ...], tuple[int, ...]]] = {frozenset(): (0, (), ())}
     for edge in range(edges):
         near = nsmallest(edges, watched(range(len(prices))), key=lambda place: (prices[place][edge], idents[place]))
@@ -43,7 +46,7 @@ def choose(prices: Sequence[Sequence[int]], idents: Sequence[Any], barred: int) 
                 if key not in grown or state < grown[key]:
                     grown[key] = state
         states = grown
-    return list(min(states.values())[2])
+    return list(min(states.values())[2]) if states else None
 
 
 def _assigned(prices: Sequence[Sequence[int]], idents: Sequence[Any]) -> list[int]:
