@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from condgraph.ask.programs import VIA_OF
 from condgraph.ask.prompt import Known, known_of, masked, mentions_in
 from condgraph.engine.algebra import postorder
 from condgraph.engine.bounds import check, within
@@ -42,7 +43,7 @@ _STATIC: Final = Path(__file__).with_name("prompts") / "demonstrations.v1.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A question with a program that answers it: the language ("query", "kopl", "pattern"), the
+    """A question with a program that answers it: the language ("query", "kopl", "cypher", "pattern"), the
     question with its entities masked, the names of the graph in the program, and its source.
     """
 
@@ -116,7 +117,7 @@ class Demos:
     def keep(self, question: str, program: str, given: Answer, *, source: str | None = None) -> Demo:
         """Add a question with a program that was run already, with its answer."""
         known = known_of(self._graph._store_of(None), self._graph._survey())
-        via = {"llm_query": "query"}.get(given.language, given.language)
+        via = VIA_OF.get(given.language, given.language)
         form = masked(question, mentions_in(question, known))
         demo = Demo(" ".join(question.split()), program, via, form, _names(given, known, program), source)
         with self._lock:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.ask.demos import Demos, Similar
-from condgraph.ask.programs import Runner, declines, feedback_of, first_program, gives_up, program_in
+from condgraph.ask.programs import METHODS, VIA_OF, Runner, declines, feedback_of, first_program, gives_up, program_in
 from condgraph.ask.prompt import (
     Excerpt,
     Known,
@@ -34,6 +34,7 @@ from condgraph.ask.prompt import (
     speaks_of_now,
 )
 from condgraph.ask.records import MOST_DEMOS, Asked, AskOptions, AskStep, Attempt, Stage, Status, Vote
+from condgraph.ask.wording import CYPHER, WORDS
 from condgraph.engine.bounds import check, current, within
 from condgraph.engine.errors import (
     BudgetError,
@@ -164,7 +165,7 @@ def grammar_for(
     # The nodes of a pattern are compared with names, and may be what the question says.
     names = [name for item in found for name in (item.names or ((item.text,) if via == "pattern" else ()))]
     try:
-        language = "llm_query" if via == "query" else via
+        language = METHODS[via].language
         scope = source if language == "llm_query" else None
         return constraint(cast("NamedGraph", graph), model, language, question, names, scope, aware=aware)
     except OptionError:
@@ -453,7 +454,7 @@ class Asking:
         self.excerpt = excerpt(
             known, self.graph._store_of(None), self.question, max(min(options.room, left - used), 0),
             source=options.source, demonstrated=weights, count=self.count, samples=options.cells,
-            untrusted=options.untrusted, mentions=found, sources=ranked,
+            untrusted=options.untrusted, mentions=found, sources=ranked, wording=CYPHER if self.via == "cypher" else WORDS,
         )  # fmt: skip
         # The most similar stands nearest to the question.
         demonstrations = "".join(["Examples:\n\n", *reversed(texts)]) if texts else ""
@@ -608,7 +609,7 @@ class Asking:
         elif result is None:
             # It is asked again, and declines again where it does not know.
             self.declined += gives_up(reply)
-            told = f"There is no program in the reply. {_EXAMPLE[self.via]}"
+            told = f"There is no program in the reply. {METHODS[self.via].example}"
             attempt = replace(begun, stage="writing", error="there is no program in the reply", feedback=told)
         else:
             program, language = result.program, result.language
@@ -689,7 +690,7 @@ class Asking:
             text = "\n".join([f"Doubtful: {'; '.join(answer.substitutions)}", *([text] if text else [])])
         spent = self.model.spent
         return Asked(
-            self.question, status, answer, _LANGUAGES_BACK.get(attempt.language, "") if attempt else "",
+            self.question, status, answer, VIA_OF.get(attempt.language, "") if attempt else "",
             attempt.source if attempt else self.options.source,
             () if attempt is None or attempt.choice is None else (attempt.choice,),
             text, citations, tuple(self.attempts), votes, tuple(self.steps), spent.usage, spent.calls, self.model.name,
@@ -730,14 +731,6 @@ class Asking:
             self.warnings.append(f"what the model said of the answer is not taken: {wrong}")
             return text, statements
         return said, statements
-
-
-_LANGUAGES_BACK: Final = {"llm_query": "query", "kopl": "kopl", "pattern": "pattern"}
-_EXAMPLE: Final = {
-    "query": "Write lines such as Query1: \"get_information(relation='...', head_entity='...')\"",
-    "kopl": "Write one line such as Find(...) Relate(..., forward) QueryName()",
-    "pattern": 'Write one JSON object such as {"triples": [["...", "...", "UNKNOWN thing 1"]], "answer": "UNKNOWN thing 1"}',
-}
 
 
 def _doubtful(attempt: Attempt) -> bool:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from condgraph.ask.prompt import known_of
 from condgraph.ask.records import Attempt, Choice, Option, Stage
-from condgraph.engine.algebra import ById, ByName, Node, Scan, postorder
+from condgraph.ask.wording import CYPHER
+from condgraph.engine.algebra import ById, ByName, Compare, Distinct, Names, Node, Objects, Scan, Where, expressions, postorder
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import (
     AmbiguousNameError,
@@ -22,13 +24,16 @@ from condgraph.engine.errors import (
     ParseError,
     PlanError,
     UnknownNameError,
+    UnsupportedError,
     nearest,
     shortened,
 )
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.passes import rebuild
-from condgraph.engine.store import Request
+from condgraph.engine.store import Request, plan_texts
+from condgraph.languages.cypher.parse import parse as parse_cypher
+from condgraph.languages.cypher.tree import RelationshipPattern
 from condgraph.languages.fences import unfenced
 from condgraph.languages.kopl.syntax import parse as parse_kopl
 from condgraph.languages.kopl.table import COMPARED, FUNCTIONS
@@ -71,7 +76,7 @@ _GIVES_UP: Final = re.compile(
     re.IGNORECASE,
 )
 #: Keys of JSON replies that hold the program.
-_KEYS: Final = ("program", "query", "kopl", "code")
+_KEYS: Final = ("program", "query", "kopl", "cypher", "code")
 
 
 def declines(reply: str) -> bool:
@@ -85,8 +90,8 @@ def gives_up(reply: str) -> bool:
 
 
 def program_in(reply: str, via: str) -> tuple[str, str] | None:
-    """The program of a reply and its language ("llm_query", "kopl", "pattern"); None where there is
-    nothing that looks like one. `via` is what was asked for: "query", "kopl" or "pattern".
+    """The program of a reply and its language ("llm_query", "kopl", "cypher", "pattern"); None where there
+    is nothing that looks like one. `via` is what was asked for, a name of `METHODS`.
 
     >>> program_in('Sure! ```' + chr(10) + 'Find(Nepal) QueryName()' + chr(10) + '```', "kopl")
     ('Find(Nepal) QueryName()', 'kopl')
@@ -101,8 +106,8 @@ def program_in(reply: str, via: str) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The first program of a reply, its language ("llm_query", "kopl", "pattern"), and how many characters
-    follow it that are no part of it.
+    """The first program of a reply, its language ("llm_query", "kopl", "cypher", "pattern"), and how many
+    characters follow it that are no part of it.
     """
 
     program: str
@@ -123,7 +128,7 @@ def first_program(reply: str, via: str, *, cut: bool = False) -> Written | None:
         return None
     text, language = found
     cut = cut and reply[:MOST_REPLY_READ].rstrip().endswith(text.rstrip()[-20:])
-    end = _ENDS[language](text, cut)
+    end = METHODS[VIA_OF[language]].end(text, cut)
     if end is None:
         return None
     return Written(text[:end].rstrip(), language, len(text.rstrip()) - len(text[:end].rstrip()))
@@ -193,10 +198,62 @@ def _end_of_pattern(text: str, cut: bool) -> int | None:
     return None if cut else len(text)
 
 
-_ENDS: Final[Mapping[str, Callable[[str, bool], int | None]]] = {
-    "llm_query": _end_of_queries, "kopl": _end_of_functions, "pattern": _end_of_pattern,
-}  # fmt: skip
+def _end_of_cypher(text: str, cut: bool) -> int | None:
+    """Where the first Cypher query ends: behind the most of its lines that are one query. The last line of a
+    text that was cut off may lack its end, and what follows may belong to it.
+    """
+    ends, at = [], 0
+    for line in text[:_LONGEST_CYPHER].splitlines(keepends=True)[:_MOST_LINES]:
+        at += len(line)
+        if line.strip():
+            ends.append(at)
+    for end in reversed(ends):
+        rest = text[end:].split(None, 1)[:1]
+        if cut and not (rest and not any(word.startswith(rest[0].upper()) for word in _GOES_ON)):
+            continue
+        with suppress(CondgraphError):
+            parse_cypher(text[:end])
+            return end
+    return None if cut else len(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A language that a model may write: its name among the languages of programs, where the first
+    program of a text ends, and what the model is told of a reply that has no program.
+    """
+
+    language: str
+    end: Callable[[str, bool], int | None]
+    example: str
+
+
+#: The languages that a model may write, by the name that `via` has for each.
+METHODS: Final[Mapping[str, Method]] = {
+    "query": Method(
+        "llm_query", _end_of_queries, "Write lines such as Query1: \"get_information(relation='...', head_entity='...')\""
+    ),
+    "kopl": Method("kopl", _end_of_functions, "Write one line such as Find(...) Relate(..., forward) QueryName()"),
+    "cypher": Method("cypher", _end_of_cypher, "Write one query such as MATCH (a:label {name: '...'})-[:type]->(b) RETURN b.name"),
+    "pattern": Method(
+        "pattern",
+        _end_of_pattern,
+        'Write one JSON object such as {"triples": [["...", "...", "UNKNOWN thing 1"]], "answer": "UNKNOWN thing 1"}',
+    ),
+}
+#: The names of `via` by language.
+VIA_OF: Final = {method.language: via for via, method in METHODS.items()}
 _QUERY_LINE: Final = re.compile(r"^[ \t>*_`#-]*Query[ \t]*(\d\w*)[ \t*_]*:", re.IGNORECASE)
+#: How a line of a query in Cypher begins, and the words that may follow a complete one.
+_CYPHER_LINE: Final = re.compile(
+    r"^[ \t>*_`]*(?:Cypher[ \t]*+:[ \t]*+)?"
+    r"(?=(?:OPTIONAL[ \t]++)?MATCH\b[ \t]*+\S|UNWIND\b|WITH\b.*\bAS\b|CALL[ \t]*+[({\w]|RETURN[ \t]"
+    r"|(?:CREATE|MERGE)[ \t]*+\()",
+    re.IGNORECASE | re.MULTILINE,
+)
+_GOES_ON: Final = ("ORDER", "SKIP", "OFFSET", "LIMIT", "UNION")
+#: Lines, and characters, of a Cypher query that are looked through for its end.
+_MOST_LINES, _LONGEST_CYPHER = 64, 20_000
 _STEP_LINE: Final = re.compile(r"^[ \t>*_`#-]*Step[ \t]*(\d{0,9})", re.IGNORECASE)
 #: The end of a call of a function, before the next or the end of a line.
 _CLOSED: Final = re.compile(r"\)(?=\s|$|[;.`])")
@@ -247,6 +304,10 @@ def _program(text: str, via: str) -> tuple[str, str] | None:
         # reader.
         at = min((place for mark in ("{", "[", "(") if (place := text.find(mark)) >= 0), default=-1)
         return None if at < 0 else (text[at:].strip(), "pattern")
+    if via == "cypher" and (begins := _CYPHER_LINE.search(text)) is not None:
+        query = text[begins.end() :].strip()
+        # Marks of code around it, and no name in backticks at its end.
+        return (query.rstrip("`").rstrip() if query.count("`") % 2 or query.endswith("``") else query), "cypher"
     if _QUERY.search(text):
         begins = _STEPS.search(text)
         # A call alone stands where it stands; prose around whole steps is left to the parser.
@@ -288,9 +349,15 @@ _PART: Final = 60
 MOST_FEEDBACK: Final = 1_500
 #: Names that are offered for one.
 MOST_NAMES: Final = 8
+#: Kinds of names of Cypher, as other languages call them.
+_KINDS: Final = {
+    "label": "concept", "relationship type": "relation", "property": "attribute", "property of relationships": "qualifier",
+}  # fmt: skip
 _FUNCTIONS: Final = ", ".join(one.name for one in TABLE)
 #: What a hint for people says that is of no use to a model.
-_FOR_PEOPLE: Final = ("status()", "source=", "timeout=", "limit=", "llm_function=", "graph.", "put in double quotes in")
+_FOR_PEOPLE: Final = (
+    "on_unknown=", "status()", "source=", "timeout=", "limit=", "llm_function=", "graph.", "put in double quotes in",
+)  # fmt: skip
 
 
 def feedback_of(attempt: Attempt, known: Known) -> str:
@@ -316,7 +383,7 @@ def _of_error(attempt: Attempt, error: CondgraphError, known: Known) -> list[str
         near = candidates(error, known)
         if near:
             lines.append(f"Nearest names: {_listed(near)}")
-        lines.append(_qualifier(error, known))
+        lines.append(_qualifier(error, known) or _of_cypher(error, known))
         if error.kind == "function" and attempt.language == "llm_query":
             lines.append(f"The functions are {_FUNCTIONS}.")
     elif error.candidates:
@@ -333,26 +400,29 @@ def candidates(error: UnknownNameError, known: Known) -> list[str]:
     the names of its kind.
     """
     result = list(error.candidates)
+    kind = _KINDS.get(error.kind, error.kind)
     output = AN_OUTPUT.fullmatch(error.name.strip())
     if output is not None and error.kind != "output":
         result = [f"output_of_query{output[1]}", *result]
-    if error.name in known.qualifiers.names and error.kind in ("relation", "attribute"):
+    if error.name in known.qualifiers.names and kind in ("relation", "attribute"):
         return result[:MOST_NAMES]
-    if error.kind == "key":
+    if kind == "key":
         return result[:MOST_NAMES]
-    if error.kind in ("relation", "attribute", "predicate"):
-        result += near_names(error.name, known.predicates.names)
-    elif error.kind == "concept":
+    if kind in ("relation", "attribute", "predicate"):
+        of_kind = set(known.of_kind(kind)) if error.kind in _KINDS else None
+        near = near_names(error.name, known.predicates.names)
+        result += near if of_kind is None else [name for name in near if known.places[name] in of_kind]
+    elif kind == "concept":
         result += near_names(error.name, known.concepts.names)
-    elif error.kind == "qualifier":
+    elif kind == "qualifier":
         result += near_names(error.name, known.qualifiers.names)
-    elif error.kind == "KoPL function":
+    elif kind == "KoPL function":
         result += _functions(error.name)
-    elif error.kind in ("entity", "head_entity", "head", "subject"):
+    elif kind in ("entity", "head_entity", "head", "subject"):
         result = entities(error.name, known, result)
-    if not result and error.kind in ("relation", "attribute", "concept", "predicate"):
-        names = known.concepts if error.kind == "concept" else known.predicates
-        order = sorted(known.of_kind(error.kind), key=lambda at: (-names.sizes[at], names.names[at]))
+    if not result and kind in ("relation", "attribute", "concept", "predicate"):
+        names = known.concepts if kind == "concept" else known.predicates
+        order = sorted(known.of_kind(kind), key=lambda at: (-names.sizes[at], names.names[at]))
         result = [names.names[at] for at in order]
     return list(dict.fromkeys(result))[:MOST_NAMES]
 
@@ -364,6 +434,24 @@ def _qualifier(error: UnknownNameError, known: Known) -> str:
     rows = [item for item in known.survey["predicates"] if any(key == error.name for key, _ in item[4])]
     rows.sort(key=lambda item: -(item[1] + item[2]))
     return f"Facts of these have it: {_listed([row[0] for row in rows[:MOST_NAMES]])}"
+
+
+def _of_cypher(error: UnknownNameError, known: Known) -> str:
+    """What a name is that a query in Cypher took for something else: a property of nodes for one of
+    relationships, a relationship for a property.
+    """
+    if error.kind not in _KINDS:
+        return ""
+    rows = [item for item in known.survey["predicates"] if any(key == error.name for key, _ in item[4])]
+    if error.kind == "property" and rows:
+        rows.sort(key=lambda item: -(item[1] + item[2]))
+        types = [CYPHER.arrow(item[0], True) for item in rows[:MOST_NAMES]]
+        return f"It is a property of relationships: {', '.join(types)}"
+    place = known.places.get(error.name)
+    if place is None:
+        return ""
+    value = known.predicate(place)
+    return f"It is written so: {CYPHER.short(value).removeprefix('- ')}"
 
 
 def entities(name: str, known: Known, found: Sequence[str] = ()) -> list[str]:
@@ -442,6 +530,8 @@ def _listed(names: Sequence[str]) -> str:
 
 #: Sources that a program is tried in, and meanings of a name.
 MOST_TRIED: Final = 10
+#: Values that an unknown one is compared with.
+_MOST_NEAR: Final = 1_000
 #: Kinds of unknown names that are words of a language: whoever used them wrote no program of it.
 _OF_LANGUAGE: Final = frozenset(("KoPL function", "function", "direction", "operator", "choice", "parameter of get_information"))
 
@@ -508,7 +598,14 @@ class Runner:
         begin = time.perf_counter()
         try:
             store = self.graph._store_of(None)
-            answer = store.answer(Request(unfenced(begun.program), begun.language, options, self.limit, lower))
+            request = Request(unfenced(begun.program), begun.language, options, self.limit, lower)
+            try:
+                answer = store.answer(request)
+            except UnsupportedError:
+                # A database that condgraph did not write speaks Cypher itself.
+                if begun.language != "cypher" or (passed_on := getattr(store, "passed_on", None)) is None:
+                    raise
+                answer = passed_on(request)
             # Values are worked out here, so that what fails fails within the attempt.
             _ = answer.values
         finally:
@@ -573,6 +670,8 @@ class Runner:
                 note = f"{name!r} is the name of {len(ids)} entities; the program gives something for {ident!r} alone"
                 begun = replace(begun, notes=(*begun.notes, note))
         stage: Stage | None = None if _says(answer) else "running"
+        if begun.language == "cypher" and answer.columns and _of_zero(answer):
+            self._check_texts(begun.program)
         return replace(
             begun, answer=answer, stage=stage, error="" if stage is None else "the program gives nothing", lowered=lowered
         )
@@ -595,6 +694,24 @@ class Runner:
         made = Lowered(plan, [("", plan)])
         answer = self.graph._store_of(None).answer(Request("", "kopl", {}, 3, lambda *_: made))
         return "; ".join(f"{item.predicate} {_text(item.object)}" for item in list(answer.evidence)[:3])
+
+    def _check_texts(self, program: str) -> None:
+        """Raise `UnknownNameError` for a text that a query in Cypher looks for and nothing has: a count of what
+        it would have matched is 0, and as good as sure.
+        """
+        store = self.graph._store_of(None)
+        for key, text in islice(_texts_of(parse_cypher(unfenced(program)).query), MOST_TRIED):
+            check()
+            values = Scan(None, (key,), "subject", "subject", "attribute")
+            if plan_texts(store, Names(ByName((text,))), 1) or plan_texts(store, Objects(Where(values, Compare("=", text))), 1):
+                continue
+            if key == "name":
+                known = known_of(store, self.graph._survey())
+                names = known.linker.entities
+                near = entities(text, known, [names.names[place] for place in names.folded(text)])[:MOST_NAMES]
+            else:
+                near = nearest(text, plan_texts(store, Distinct(Objects(values)), _MOST_NEAR))
+            raise UnknownNameError("entity" if key == "name" else f"value of {key!r}", text, candidates=near)
 
     # -- patterns ----------------------------------------------------------------------------------
 
@@ -623,10 +740,39 @@ def stage_of(error: CondgraphError) -> Stage:
     return "writing" if isinstance(error, PlanError) else "running"
 
 
+def _texts_of(query: Any) -> Iterator[tuple[str, str]]:
+    """The properties that a query in Cypher compares with a text by `=`, and the texts."""
+    stack = [query]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, expressions.Comparison) and item.operator == "=":
+            for one, other in ((item.left, item.right), (item.right, item.left)):
+                if (
+                    isinstance(one, expressions.Property)
+                    and isinstance(other, expressions.Constant)
+                    and isinstance(other.value, str)
+                ):
+                    yield one.key, other.value
+        # Properties of relationships are not those of nodes.
+        if isinstance(item, RelationshipPattern):
+            continue
+        if isinstance(item, tuple):
+            stack.extend(reversed(item))
+        elif hasattr(item, "__dataclass_fields__") and not isinstance(item, expressions.Constant):
+            stack.extend(getattr(item, name) for name in reversed(list(item.__dataclass_fields__)))
+
+
+def _of_zero(answer: Answer) -> bool:
+    """Whether rows have no more than zeros, nulls and empty lists, and rest on no statement."""
+    return not any(cell for row in answer.values for cell in row) and not len(answer.evidence)
+
+
 def _says(answer: Answer) -> bool:
     """Whether an answer says anything: a count of nothing is one too, where something was there to
-    be counted.
+    be counted. Rows of nulls are none.
     """
+    if answer.columns and all(cell is None or cell == () for row in answer.values for cell in row):
+        return False
     if answer.values in ([0], [False]):
         # Nothing was found because nothing compares: that is a fault, and no count.
         return not any("cannot be compared" in warning for warning in answer.warnings)

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.ask.wording import WORDS, CypherWording, Wording
 from condgraph.engine.algebra import (
     Among,
     ByName,
+    Compare,
     Constants,
     Distinct,
     Entities,
@@ -49,9 +51,6 @@ from condgraph.overview.schema import (
     ConceptSchema,
     PredicateSchema,
     concept_schema,
-    end_words,
-    ends_line,
-    predicate_line,
     predicate_schema,
     quoted,
 )
@@ -165,6 +164,8 @@ class Known:
         self.words -= STOP
         #: Predicates around names, as they were looked up.
         self.around: dict[tuple[str, ...], dict[str, list[str]]] = {}
+        #: The attributes that have names of entities, as they were looked up.
+        self.keys: dict[tuple[str, ...], str] = {}
         self._of_source: dict[str, list[int]] = {}
         #: Positions of the predicates that have values of a type.
         self._typed: dict[str, list[int]] = {}
@@ -575,12 +576,14 @@ def excerpt(
     untrusted: Collection[str] = (),
     mentions: Sequence[Mention] | None = None,
     sources: Sequence[str] | None = None,
+    wording: Wording = WORDS,
 ) -> Excerpt:
     """The part of a schema that a question needs, in at most `tokens` tokens.
 
     `sources` are those that may be meant, the likeliest first, where they were ranked before.
     `demonstrated` are names that similar questions used, with a weight from 0 to 1. `samples=False`
-    leaves out all data but names; for the predicates of `untrusted` sources this is always so.
+    leaves out all data but names; for the predicates of `untrusted` sources this is always so. `wording`
+    is how names and predicates are written.
     """
     if type(tokens) is not int or tokens < 0:
         raise OptionError(f"tokens is a whole number and 0 or more, not {tokens!r}")
@@ -591,17 +594,18 @@ def excerpt(
     for name, weight in (demonstrated or {}).items():
         if (place := known.places.get(name)) is not None:
             scores[place] += _DEMONSTRATED * weight
-    things = _things(known, store, result, scores)
-    paths = _paths(known, store, [item for item, _ in things], scores)
+    things = _things(known, store, result, scores, wording)
+    single = [(item, wording.entity(item.names[:1], _key_of(known, store, item.names, wording))) for item, _, _ in things]
+    paths = _paths(known, store, single, scores, wording)
     ranked = rank_sources(known, scores, words) if sources is None and source is None else list(sources or ())
     offered = (source,) if source is not None else tuple(ranked[: MOST_SOURCES if len(known.sources.names) > 10 else 10])
     allowed = _allowed(known, source, offered)
     order = _order(scores, known.predicates.sizes, allowed)
     concepts = known.concepts.scores(words)
     _add(concepts, known.concepts.names, demonstrated)
-    writer = _Writer(known, counted, tokens, samples=samples, untrusted=frozenset(untrusted))
+    writer = _Writer(known, counted, tokens, wording, samples=samples, untrusted=frozenset(untrusted))
     writer.sources(offered, source)
-    writer.things(things)
+    writer.things([(text, predicates) for _, text, predicates in things])
     writer.paths(paths)
     keys = known.qualifiers.scores(words)
     _add(keys, known.qualifiers.names, demonstrated)
@@ -656,11 +660,13 @@ def rank_sources(known: Known, scores: NDArray[np.float64], question: str) -> li
 # -- around the entities of a question ---------------------------------------------------------------
 
 
-def _things(known: Known, store: Store, found: Sequence[Mention], scores: NDArray[np.float64]) -> list[tuple[Mention, list[str]]]:
-    """The first entities with their predicates, each with its direction and the type of its other end, the
-    best fitting first; raises the `scores` of predicates around them.
+def _things(
+    known: Known, store: Store, found: Sequence[Mention], scores: NDArray[np.float64], words: Wording
+) -> list[tuple[Mention, str, list[str]]]:
+    """The first entities, each as a text and with its predicates: the direction and the type of the other
+    end, the best fitting first. Raises the `scores` of predicates around them.
     """
-    things: list[tuple[Mention, list[str]]] = []
+    things: list[tuple[Mention, str, list[str]]] = []
     fitting = scores.copy()
     for member in [item for item in found if item.names][:_MOST_THINGS]:
         check()
@@ -674,30 +680,38 @@ def _things(known: Known, store: Store, found: Sequence[Mention], scores: NDArra
                 if (place := known.places.get(name)) is not None:
                     scores[place] += gain
         order = sorted(told, key=lambda name: (-fitting[known.places[name]] if name in known.places else 0.0, name))
-        things.append((member, [_shown(known, name, told[name]) for name in order[:_MOST_OF_ONE]]))
+        shown = [
+            words.around(name, known.predicate(known.places[name]) if name in known.places else None, told[name])
+            for name in order[:_MOST_OF_ONE]
+        ]
+        things.append((member, words.entity(member.names[:3], _key_of(known, store, member.names, words)), shown))
     return things
 
 
-_SIGNS: Final = {"forward": "→", "backward": "←", "value": "="}
+def _key_of(known: Known, store: Store, names: tuple[str, ...], words: Wording) -> str:
+    """The attribute that has the name of an entity, for Cypher: `n.name` is the name itself only where the
+    graph has no attribute called `name`.
+    """
+    place = known.places.get("name")
+    if not isinstance(words, CypherWording) or place is None or not known.survey["predicates"][place][2]:
+        return ""
+    key = known.keys.get(names)
+    if key is None:
+        named = Where(Scan(ByName(names), None, "subject", "subject", "attribute"), Compare("=", names[0]))
+        several = plan_texts(store, Distinct(Predicates(named)))
+        key = known.keys[names] = "name" if "name" in several or not several else several[0]
+    return key
 
 
-def _shown(known: Known, name: str, ways: Sequence[str]) -> str:
-    """A predicate of an entity: its name, and for each direction what stands at the other end."""
-    place = known.places.get(name)
-    if place is None:
-        return f"{quoted(name)} {''.join(_SIGNS[way] for way in ways)}"
-    value = known.predicate(place)
-    ends = [f"{_SIGNS[way]} ({end_words(value, 'subject' if way == 'backward' else 'object')})" for way in ways]
-    return f"{quoted(name)} {' '.join(ends)}"
-
-
-def _paths(known: Known, store: Store, found: Sequence[Mention], scores: NDArray[np.float64]) -> list[str]:
+def _paths(
+    known: Known, store: Store, found: Sequence[tuple[Mention, str]], scores: NDArray[np.float64], words: Wording
+) -> list[str]:
     """How the entities of a question are connected, by one statement or by two; raises the `scores` of
     these predicates.
     """
     lines: list[str] = []
-    pairs = [(one, two) for at, one in enumerate(found) for two in found[at + 1 :] if one.names != two.names]
-    for one, two in pairs[:_MOST_PAIRS]:
+    pairs = [(one, two) for at, one in enumerate(found) for two in found[at + 1 :] if one[0].names != two[0].names]
+    for (one, left_end), (two, right_end) in pairs[:_MOST_PAIRS]:
         check()
         first, second = ByName(one.names), ByName(two.names)
         steps, back = ([Scan(end, None, *way, "relation") for way in _WAYS] for end in (first, second))
@@ -708,11 +722,10 @@ def _paths(known: Known, store: Store, found: Sequence[Mention], scores: NDArray
         for name, _ in (pair for several in ways for pair in several):
             if (place := known.places.get(name)) is not None:
                 scores[place] += _CONNECTS
-        ends = quoted(one.names[0]), quoted(two.names[0])
-        lines += [f"- {ends[0]} {_arrow(*way)} {ends[1]}" for way in ways[0][:4]]
+        lines += [f"- {left_end} {words.arrow(*way)} {right_end}" for way in ways[0][:4]]
         if ways[1] and ways[2]:
-            left, right = (" or ".join(_arrow(*way) for way in several[:4]) for several in ways[1:])
-            lines.append(f"- {ends[0]} {left} something {right} {ends[1]}")
+            left, right = (" or ".join(words.arrow(*way) for way in several[:4]) for several in ways[1:])
+            lines.append(f"- {left_end} {left} {words.between} {right} {right_end}")
     return lines
 
 
@@ -723,11 +736,6 @@ def _between(store: Store, left: Entities, right: Entities) -> list[tuple[str, b
         for one, two, forward in ((left, right, True), (right, left, False))
         for name in plan_texts(store, Distinct(Predicates(Where(Scan(one, None, "subject", "object", "relation"), Among(two)))))
     ]
-
-
-def _arrow(name: str, forward: bool) -> str:
-    """A relation between two things, from left to right or back."""
-    return f"→{quoted(name)}→" if forward else f"←{quoted(name)}←"
 
 
 #: The ends of statements, from where they are followed and to where.
@@ -758,14 +766,15 @@ class _Writer:
     """Writes lines within a budget: each section has a share, and names get the rest."""
 
     def __init__(
-        self, known: Known, counted: Callable[[str], int], tokens: int, *, samples: bool, untrusted: frozenset[str]
+        self, known: Known, counted: Callable[[str], int], tokens: int, words: Wording, *, samples: bool, untrusted: frozenset[str]
     ) -> None:
         self._known, self._counted, self._left, self._tokens = known, counted, tokens, tokens
-        self._samples, self._untrusted = samples, untrusted
+        self._samples, self._untrusted, self._words = samples, untrusted, words
         self._lines: list[str] = []
         #: Lines that stand below the others.
         self._below: list[str] = []
-        self._told: list[str] = []
+        #: The line of each predicate that is described.
+        self._told: dict[str, str] = {}
         self.named: list[str] = []
         self.keyed: list[str] = []
 
@@ -786,15 +795,15 @@ class _Writer:
         if source is None and len(self._known.sources.names) > 1 and sources:
             self._add([f"Sources: {', '.join(quoted(name) for name in sources)}"], 0.1 * self._tokens)
 
-    def things(self, things: Sequence[tuple[Mention, list[str]]]) -> None:
+    def things(self, things: Sequence[tuple[str, list[str]]]) -> None:
         """The entities in the question, each with as many of its predicates as fit into its part."""
         if not things or not self._samples:
             return
         share = _SHARES["things"] * self._tokens
-        title = "Named in the question (→ leads to, ← is led to from, = has the value; type of the other end):"
+        title = self._words.things
         lines, left = [title], share - self._counted(title + "\n")
-        for at, (item, predicates) in enumerate(things):
-            part, line = left / (len(things) - at), f"- {', '.join(quoted(name) for name in item.names[:3])}:"
+        for at, (entity, predicates) in enumerate(things):
+            part, line = left / (len(things) - at), f"- {entity}:"
             used = self._counted(line + "\n")
             kept = 0
             for text in predicates:
@@ -821,8 +830,8 @@ class _Writer:
         """The nearest concepts and keys of qualifiers by name; they stand below the predicates."""
         small = 0.6 if self._tokens < _SMALL else 1.0
         for title, names, order, kept, share in (
-            ("Concepts: ", self._known.concepts.names, concepts, self.named, _SHARES["concepts"]),
-            ("Qualifiers: ", self._known.qualifiers.names, keys, self.keyed, _SHARES["keys"]),
+            (self._words.concepts, self._known.concepts.names, concepts, self.named, _SHARES["concepts"]),
+            (self._words.keys, self._known.qualifiers.names, keys, self.keyed, _SHARES["keys"]),
         ):
             line, listed = self._names(title, [names[at] for at in order], min(small * share * self._tokens, self._left))
             if listed:
@@ -834,7 +843,7 @@ class _Writer:
         """As many predicates as fit, best first, each with its direction and the types of its ends; the best
         at length, and more of them where all are told.
         """
-        title = "Predicates: subjects → objects:"
+        title = self._words.predicates
         share = _SHARES["told"] * self._left - self._counted(title + "\n")
         small = self._tokens < _SMALL
         rich, longest = 0.0 if small else _SHARES["rich"] * share, _CUT if small else LONGEST_NAME
@@ -843,7 +852,7 @@ class _Writer:
         for place in order[:_MOST_TOLD]:
             check()
             value = self._known.predicate(place)
-            line = self._line(value, 0) if used < rich else ends_line(value, longest=longest)
+            line = self._line(value, 0) if used < rich else self._words.short(value, longest=longest)
             cost = self._counted(line + "\n")
             if used + cost > share:
                 break
@@ -861,28 +870,30 @@ class _Writer:
                 used += cost
         if lines:
             self._add([title, *lines.values()], self._left)
-            self._told += [self._known.predicates.names[place] for place in lines]
+            self._told |= {self._known.predicates.names[place]: line for place, line in lines.items()}
 
     def _line(self, value: PredicateSchema, length: int) -> str:
         trusted = self._samples and not self._untrusted & {source.name for source in value.sources}
-        return predicate_line(value, length, examples=trusted)
+        return self._words.line(value, length, examples=trusted)
 
     def _names(self, title: str, names: Sequence[str], most: float) -> tuple[str, list[str]]:
         """As many names as fit into one line."""
-        kept: list[str] = []
+        kept: dict[str, str] = {}
         used: float = self._counted(title + "\n")
+        words = self._words.concept if title == self._words.concepts else self._words.name
         for name in names:
-            used += self._counted(quoted(name) + ", ")
+            text = words(name)
+            used += self._counted(text + ", ")
             if used > most:
                 break
-            kept.append(name)
-        return title + ", ".join(quoted(name) for name in kept), kept
+            kept[name] = text
+        return title + ", ".join(kept.values()), list(kept)
 
     def done(self, order: Sequence[int]) -> tuple[str, list[str]]:
         """The text, and the predicates in it; more names fill what is left."""
         known = self._known.predicates.names
-        rest = [known[place] for place in order if known[place] not in set(self._told)]
-        line, kept = self._names("More predicates: ", rest[:400], self._left)
+        rest = [known[place] for place in order if known[place] not in self._told]
+        line, kept = self._names(self._words.more, rest[:400], self._left)
         lines = [*self._lines, *self._below, *([line] if kept else [])]
         text = "\n".join(lines)
         # Tokens of a tokenizer may run over ends of lines.
@@ -890,7 +901,8 @@ class _Writer:
             lines = lines[:-1]
             kept = []
             text = "\n".join(lines)
-        told = [name for name in self._told if quoted(name) in text]
+        left = set(lines)
+        told = [name for name, line in self._told.items() if line in left]
         return text, [*told, *kept]
 
 
@@ -950,6 +962,7 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "user": frozenset({"excerpt", "demonstrations", "question"}),
     "query": frozenset(),
     "kopl": frozenset(),
+    "cypher": frozenset(),
     "pattern": frozenset(),
     "retry": frozenset({"feedback"}),
     "verbalise": frozenset({"mark", "facts", "question"}),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 from condgraph.engine import html
 from condgraph.engine.errors import CondgraphError, OptionError, nearest, shortened
@@ -32,8 +32,8 @@ Status = Literal["answered", "doubtful", "empty", "ambiguous", "failed", "abstai
 Stage = Literal["retrieval", "writing", "resolving", "running"]
 STAGES: Final[tuple[Stage, ...]] = ("retrieval", "writing", "resolving", "running")
 #: The languages of programs.
-Via = Literal["auto", "query", "kopl", "pattern"]
-VIAS: Final[tuple[Via, ...]] = ("auto", "query", "kopl", "pattern")
+Via = Literal["auto", "query", "kopl", "cypher", "pattern"]
+VIAS: Final[tuple[Via, ...]] = get_args(Via)
 
 
 @dataclass(frozen=True, slots=True)

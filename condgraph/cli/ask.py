@@ -38,6 +38,7 @@ class ViaName(StrEnum):
     AUTO = "auto"
     QUERY = "query"
     KOPL = "kopl"
+    CYPHER = "cypher"
     PATTERN = "pattern"
 
 

@@ -57,7 +57,7 @@ def evaluate_ask(
         Path | None, typer.Option("--prompts", metavar="FOLDER", exists=True, file_okay=False, help="Prompts of your own.")
     ] = None,
     shown: Annotated[int | None, typer.Option("--shown", metavar="N", min=0, help="Demonstrations in a prompt.")] = None,
-    via: Annotated[str, typer.Option("--via", metavar="LANGUAGE", help="auto, query, kopl or pattern.")] = "auto",
+    via: Annotated[str, typer.Option("--via", metavar="LANGUAGE", help="auto, query, kopl, cypher or pattern.")] = "auto",
     sample: Annotated[
         int | None, typer.Option("--sample", metavar="N", min=1, help="Only so many questions, drawn by --seed.")
     ] = None,

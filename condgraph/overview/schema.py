@@ -231,14 +231,14 @@ def kinds_words(kinds: Iterable[KindCount], most: int) -> str:
     return listed_words([f"{kind_words(item)} {item.statements:,}" for item in listed[:most]], len(listed) - most)
 
 
-def value_words(value: ValueCount) -> str:
-    """A type with its unit, how many values it has, and the first and last of them."""
+def value_words(value: ValueCount, *, counted: bool = True) -> str:
+    """A type with its unit, how many values it has (where `counted`), and the first and last of them."""
     unit = "" if value.unit == NO_UNIT else f" in {quoted(value.unit)}"
     span = "" if not value.first else f" {value.first}" if value.first == value.last else f" {value.first} to {value.last}"
     # A unit that the numbers have as well would be there twice; it is text of the data.
     if unit and span:
         span = span.replace(f" {value.unit}", "")
-    return f"{value.type}{unit} {value.count:,}{f' ({safe(span.strip())})' if span else ''}"
+    return f"{value.type}{unit}{f' {value.count:,}' if counted else ''}{f' ({safe(span.strip())})' if span else ''}"
 
 
 def safe(text: str) -> str:

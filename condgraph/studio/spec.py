@@ -169,7 +169,7 @@ class Ask(Bounded):
     """A question in words."""
 
     question: str = Field(max_length=_NAME, description="The question.")
-    via: Literal["auto", "query", "kopl", "pattern"] = Field("auto", description="What the model writes.")
+    via: Literal["auto", "query", "kopl", "cypher", "pattern"] = Field("auto", description="What the model writes.")
     source: str | None = Field(None, max_length=_NAME, description="The source to ask.")
     choose: Annotated[dict[str, str], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_texts)] | None = Field(
         None, description="The meaning of ambiguous names: the key of an option by the name."

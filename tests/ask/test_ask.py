@@ -193,7 +193,7 @@ def test_own_prompts_take_the_place_of_ours(graph: Graph, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "options", [{"via": "cypher"}, {"samples": 0}, {"retries": -1}, {"demos": -1}, {"temperature": 5.0}, {"untrusted": "x"}]
+    "options", [{"via": "sparql"}, {"samples": 0}, {"retries": -1}, {"demos": -1}, {"temperature": 5.0}, {"untrusted": "x"}]
 )
 def test_options_that_make_no_sense_are_errors(graph: Graph, options: dict[str, Any]) -> None:
     with pytest.raises(OptionError):

@@ -66,7 +66,7 @@ def test_a_question_that_was_not_recorded_is_said(store: Path) -> None:
 
 @pytest.mark.parametrize(
     ("more", "word"),
-    [(["--source", "mountain"], "mountains"), (["--choose", "Springfield"], "NAME=KEY"), (["--via", "cypher"], "cypher")],
+    [(["--source", "mountain"], "mountains"), (["--choose", "Springfield"], "NAME=KEY"), (["--via", "sparql"], "sparql")],
 )
 def test_what_makes_no_sense_is_said(store: Path, more: list[str], word: str) -> None:
     found = CliRunner().invoke(app, ["ask", "x?", *map(str, options(store, *more))])

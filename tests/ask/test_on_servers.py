@@ -64,6 +64,17 @@ CASES: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [
         (query("get_information(relation='head of government', head_entity='India', key='begin')"),),
         {"via": "query", "retries": 0},
     ),
+    (
+        "What is the capital of Nepal?",
+        ("MATCH ({name: 'Nepal'})<-[:capital]-(x) RETURN x.name", "MATCH ({name: 'Nepal'})-[:capital]->(x) RETURN x.name"),
+        {"via": "cypher"},
+    ),
+    (
+        "How many capitals has Nepal?",
+        ("MATCH ({name: 'nepal'})-[:capital]->(x) RETURN count(x)", "MATCH (c:Nation)-[:capital]->(x) RETURN count(x)"),
+        {"via": "cypher", "retries": 1},
+    ),
+    ("How high?", ("MATCH (m:mountains) WHERE m.height > 8100 RETURN m.name, m.height ORDER BY m.height",), {"via": "cypher"}),
     ("Who composed Qwzrtpl?", ("NONE",), {}),
     ("Say something.", ("I cannot tell.",), {"retries": 1}),
 ]  # fmt: skip

@@ -71,6 +71,7 @@ ROWS: list[tuple[str, list[list[Any]]]] = [
     ("MATCH (p {name: 'Keanu'})-[r:`acted in` {role: 'Neo'}]->(f) RETURN f.title, r.year", [["The Matrix", 1999]]),
     ("MATCH (p:person) WHERE p.born > 1964 RETURN p.name ORDER BY p.name", [["Carrie-Anne"], ["Lana"]]),
     ("MATCH (p:person) WHERE p.born < date('1965-06-01') RETURN p.name", [["Keanu"]]),
+    ("WITH date('1984-10-31') AS d RETURN d >= 1984 AS a, d <= 1984 AS b, d >= 1985 AS c", [[True, True, False]]),
     ("MATCH (p:person) WHERE p.height > 180 RETURN p.name", [["Keanu"]]),
     ("MATCH (p:person) WHERE p.height > quantity('180 cm') RETURN p.height", [["186 cm"]]),
     ("MATCH (p:person) WHERE p.height IS NULL RETURN p.name", [["Lana"]]),

@@ -68,10 +68,10 @@ def agreed(data: Path) -> dict[str, dict[str, Any]]:
 def difference(question: Question, record: dict[str, Any], rows: Sequence[tuple[Any, ...]]) -> str:
     """What is wrong with rows that answer a question; empty where nothing is."""
     if record["rows"] is None:
-        wanted: Any = {_read(value) for value in record["answer"]}
+        wanted: Any = {read_value(value) for value in record["answer"]}
         found: Any = {row[0] for row in rows}
     else:
-        wanted = Counter(tuple(map(_read, row)) for row in record["rows"])
+        wanted = Counter(tuple(map(read_value, row)) for row in record["rows"])
         found = Counter(rows)
         if question.distinct:
             wanted = Counter(set(wanted))
@@ -80,7 +80,7 @@ def difference(question: Question, record: dict[str, Any], rows: Sequence[tuple[
     return f"{question.text}: {sorted(map(str, found))[:5]}, and the agreed answer is {sorted(map(str, wanted))[:5]}"
 
 
-def _read(value: Any) -> Any:
+def read_value(value: Any) -> Any:
     """A value of an agreed answer: lists are written as JSON, nodes as `node:NAME`."""
     if isinstance(value, str):
         if value.startswith("node:"):

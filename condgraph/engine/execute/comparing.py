@@ -114,6 +114,9 @@ def compare(operator: str, a: Any, b: Any) -> bool | None:
             return None if same is None else not same
         pair = _times(a, b)
         return pair is None or pair[0].end <= pair[1].start or pair[1].end <= pair[0].start
+    if operator in ("<=", ">=") and Time in (type(a), type(b)) and (pair := _times(a, b)) is not None:
+        # As in other languages: ends no later than the other ends, begins no earlier than it begins.
+        return pair[0].end <= pair[1].end if operator == "<=" else pair[0].start >= pair[1].start
     if operator in (">", ">="):
         operator, a, b = "<" if operator == ">" else "<=", b, a
     before = less(a, b)
