@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from socket import socket
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ from condgraph.engine.errors import OptionError, UnsupportedError
 from condgraph.engine.snapshot.directory import graph_directory
 
 if TYPE_CHECKING:
+    from condgraph.bolt.connection import Bolt
     from condgraph.endpoint.app import Backend
     from condgraph.endpoint.backend import LiveBackend, OxigraphBackend, Replica
     from condgraph.endpoint.guard import Bounds, Guard
@@ -106,6 +108,37 @@ class ClientOptions:
             write_timeout=self.write_timeout,
             head_bytes=self.head_size << 10,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class BoltOptions:
+    """Bolt, for Neo4j's drivers."""
+
+    bolt: Annotated[
+        int | None,
+        typer.Option(
+            "--bolt", metavar="PORT", min=0, max=65535, help="Answer Cypher over Bolt at this port; 0 for any that is free."
+        ),
+    ] = None
+    bolt_idle_timeout: Annotated[
+        float,
+        typer.Option("--bolt-idle-timeout", metavar="SECONDS", min=0.001, help="How long a connection of Bolt may do nothing."),
+    ] = 3600.0
+
+    def server(
+        self, at: Graph, api: Api, host: str, watch: Guard, queries: QueryOptions, largest: int
+    ) -> tuple[Bolt, socket] | None:
+        """The server of Bolt and its socket; None where it was not asked for. Raises `OptionError` for graphs on servers."""
+        from condgraph.bolt.connection import Bolt
+        from condgraph.endpoint.server import address, listen
+
+        if self.bolt is None:
+            return None
+        if "://" in at.place:
+            raise OptionError("--bolt serves graphs in folders", hint="Neo4j speaks Bolt itself; over HTTP all graphs are served")
+        sock = listen(host, self.bolt)
+        where = address(sock).partition("://")[2]
+        return Bolt(api.bolt, watch, at.name, where, queries.timeout, queries.limit or None, largest, self.bolt_idle_timeout), sock
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +244,16 @@ def serve(
     clients: ClientOptions,
     studio: StudioOptions,
     replica: ReplicaOptions,
+    bolt: BoltOptions,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for every request.")] = False,
 ) -> None:
     """Serve a graph over HTTP: the studio, a page for people, its API, and SPARQL for a graph in a
-    folder or in Neo4j. A graph that is loaded again is served again.
+    folder or in Neo4j; with --bolt, Cypher for Neo4j's drivers. A graph that is loaded again is served again.
     """
     with guard(), opened(store, login) as at:
         from condgraph.endpoint.app import Limits, application
         from condgraph.endpoint.guard import Proxies
-        from condgraph.endpoint.server import listen, log_to_stderr, server
+        from condgraph.endpoint.server import Beside, listen, log_to_stderr, server
         from condgraph.studio.api import ApiExchange
 
         bounds, proxies = clients.bounds(), Proxies(clients.trusted_proxy or ())
@@ -245,13 +279,16 @@ def serve(
 
         def started(address: str) -> None:
             sparql = f"; SPARQL at {address}/sparql" if answers is not None else ""
+            sparql += f"; Bolt at bolt://{spoken[0].address}" if spoken is not None else ""
             addresses = " to nobody" if watch.closed else f"{sparql}; the studio at {address}/studio/"
             typer.echo(f"{address}/ serves {at.name!r} of {at.place if local else shown(at.place)}{addresses}")
 
         sock = listen(host, port)
+        spoken = bolt.server(at, api, host, watch, queries, clients.body_size << 10)
+        beside = None if spoken is None else Beside(spoken[1], spoken[0].factory, spoken[0].close)
         own = api.routes(sparql=answers is not None)
         site = application(answers, limits, routes=own, closing=api.close, guard=watch, kinds={"/api/": ApiExchange})
-        running = server(site, [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies)
+        running = server(site, [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies, beside=beside)
         stop, watching = Event(), None
         if backend is not None:
             following: Callable[[], None]

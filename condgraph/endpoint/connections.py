@@ -141,31 +141,66 @@ class _Counted:
         self._transport.write(data)
 
 
-class Connection(HttpToolsProtocol):
-    """One connection. A subclass for each server has its `registry`."""
+class Watched:
+    """What connections of every protocol have: the client, and how fast it reads."""
 
     registry: Connections
+    transport: Any
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.client_key = ""
+        #: When the reader was checked last, and how many bytes it had taken.
+        self._since, self._taken = 0.0, 0
+
+    def connected(self, transport: asyncio.BaseTransport) -> tuple[int, str] | None:
+        """Count the bytes of a new connection; returns the status and message with which it is refused."""
+        self.counted = _Counted(cast(asyncio.Transport, transport))
+        peer = transport.get_extra_info("peername")
+        return self.registry.accept(self, str(peer[0]) if isinstance(peer, tuple) else "")
+
+    def check(self, now: float) -> None:
+        """Close the connection if its client has timed out."""
+        raise NotImplementedError
+
+    @property
+    def unread(self) -> int:
+        """Bytes of results that the client has not read."""
+        return int(self.transport.get_write_buffer_size())
+
+    def rate(self) -> float:
+        """Bytes a second that the client took since it was checked."""
+        return (self.counted.size - self.unread - self._taken) / max(time.monotonic() - self._since, _INTERVAL)
+
+    def _reads_too_slowly(self, now: float) -> bool:
+        if not self.unread:
+            self._since = 0.0
+            return False
+        if self._since and now - self._since < self.registry.bounds.write_timeout:
+            return False
+        slow = bool(self._since) and self.rate() < self.registry.bounds.rate
+        self._since, self._taken = now, self.counted.size - self.unread
+        return slow
+
+
+class Connection(Watched, HttpToolsProtocol):
+    """One connection. A subclass for each server has its `registry`."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         #: What is waited for, and since when; whether the connection was refused, or is being ended.
         self.phase, self.began = _HEAD, 0.0
         self.refused = self.ending = False
         #: Bytes of the head, of the body, and of everything since the body began.
         self._head = self._body = self._raw = 0
         self._requests: list[Any] = []
-        #: When the reader was checked last, and how many bytes it had taken.
-        self._since, self._taken = 0.0, 0
 
     # -- from the event loop -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client connects."""
-        self.counted = _Counted(cast(asyncio.Transport, transport))
         self.began = time.monotonic()
-        peer = transport.get_extra_info("peername")
-        problem = self.registry.accept(self, str(peer[0]) if isinstance(peer, tuple) else "")
+        problem = self.connected(transport)
         if problem is None:
             super().connection_made(cast(asyncio.Transport, self.counted))
             return
@@ -311,40 +346,21 @@ class Connection(HttpToolsProtocol):
         else:
             self._end(408, f"{self.phase} took more than {timeout:g} s")
 
-    @property
-    def unread(self) -> int:
-        """Bytes of results that the client has not read."""
-        return int(self.transport.get_write_buffer_size())
-
-    def rate(self) -> float:
-        """Bytes a second that the client took since it was checked."""
-        return (self.counted.size - self.unread - self._taken) / max(time.monotonic() - self._since, _INTERVAL)
-
-    def _reads_too_slowly(self, now: float) -> bool:
-        if not self.unread:
-            self._since = 0.0
-            return False
-        if self._since and now - self._since < self.registry.bounds.write_timeout:
-            return False
-        slow = bool(self._since) and self.rate() < self.registry.bounds.rate
-        self._since, self._taken = now, self.counted.size - self.unread
-        return slow
-
 
 class Connections:
     """All connections of a server: how many there are, of which clients, and whether one has timed out."""
 
     def __init__(self, bounds: Bounds, proxies: Proxies) -> None:
         self.bounds, self._proxies = bounds, proxies
-        self._open: set[Connection] = set()
-        self._refused: set[Connection] = set()
+        self._open: set[Watched] = set()
+        self._refused: set[Watched] = set()
         self._clients: Counter[str] = Counter()
         self._problems: Counter[tuple[str, str]] = Counter()
         self._log_at = self._checked = 0.0
         self._late = False
         self._timer: asyncio.TimerHandle | None = None
 
-    def accept(self, connection: Connection, host: str) -> tuple[int, str] | None:
+    def accept(self, connection: Watched, host: str) -> tuple[int, str] | None:
         """Add a connection, or return the status and message with which it is refused."""
         if self._timer is None:
             self._schedule(time.monotonic())
@@ -359,14 +375,14 @@ class Connections:
         self._clients[client] += 1
         return None
 
-    def linger(self, connection: Connection) -> bool:
+    def linger(self, connection: Watched) -> bool:
         """Whether a refused connection may stay until its client has read why."""
         if len(self._refused) >= _MOST_REFUSED:
             return False
         self._refused.add(connection)
         return True
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: Watched) -> None:
         """Remove a connection that is closed."""
         self._refused.discard(connection)
         if connection in self._open:
@@ -410,7 +426,7 @@ class Connections:
         total = sum(connection.unread for connection in waiting)
         if total <= self.bounds.unread_bytes:
             return
-        for connection in sorted(waiting, key=Connection.rate):
+        for connection in sorted(waiting, key=Watched.rate):
             total -= connection.unread
             self.log("results read more slowly than by others, and too many wait", connection.client_key)
             connection.transport.abort()

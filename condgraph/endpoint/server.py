@@ -4,20 +4,23 @@ time to end.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import resource
 import socket
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.endpoint.guard import Bounds, Forwarded, Proxies
 from condgraph.engine.errors import MissingExtraError, OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     import uvicorn
+
+    from condgraph.endpoint.connections import Connections
 
 #: Connections that may wait to be accepted, so that a burst refuses none.
 BACKLOG: Final = 2048
@@ -27,6 +30,17 @@ _RESERVE: Final = 256
 #: read is noticed soon.
 _AHEAD: Final = 128 << 10
 _log: Final = logging.getLogger("condgraph.endpoint")
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Another protocol: the socket that it listens on, what makes its connections, and what closes them within so
+    many seconds.
+    """
+
+    socket: socket.socket
+    factory: Callable[[Connections], Callable[[], asyncio.BaseProtocol]]
+    close: Callable[[float], Awaitable[None]]
 
 
 class _Known(logging.Filter):
@@ -47,12 +61,13 @@ def server(
     started: Callable[[str], None],
     bounds: Bounds | None = None,
     proxies: Proxies | None = None,
+    beside: Beside | None = None,
 ) -> uvicorn.Server:
     """A server of an application; `grace` is how many seconds queries have to end when it is
     stopped (SIGTERM, SIGINT).
 
-    `bounds` is what clients may take, `proxies` are those that are trusted to name their clients. Raises
-    `MissingExtraError`.
+    `bounds` is what clients may take, `proxies` are those that are trusted to name their clients. `beside` is another
+    protocol in the same event loop, whose connections count together with those of HTTP. Raises `MissingExtraError`.
     """
     try:
         import httptools  # noqa: F401 - without it uvicorn would take another parser, and none of the bounds
@@ -64,16 +79,30 @@ def server(
     proxies = proxies or Proxies()
     bounds, backlog = _descriptors(bounds or Bounds())
 
+    registry = Connections(bounds, proxies)
+
     class Server(uvicorn.Server):
+        other: asyncio.Server | None = None
+
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets=sockets)
+            if beside is not None:
+                loop = asyncio.get_running_loop()
+                self.other = await loop.create_server(beside.factory(registry), sock=beside.socket, backlog=backlog)
             for sock in sockets or []:
                 started(address(sock))
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            if self.other is None or beside is None:
+                await super().shutdown(sockets=sockets)
+                return
+            self.other.close()
+            await asyncio.gather(super().shutdown(sockets=sockets), beside.close(grace))
 
     logging.getLogger("uvicorn.error").addFilter(_Known())
     config = uvicorn.Config(
         Forwarded(application, proxies, bounds.per_client) if proxies else application,
-        http=type("Connection", (Connection,), {"registry": Connections(bounds, proxies)}),
+        http=type("Connection", (Connection,), {"registry": registry}),
         ws="none",
         proxy_headers=False,
         log_config=None,

@@ -57,6 +57,8 @@ LONGEST_EXAMPLE: Final = 120
 _WHOLE: Final = 16_000_000
 #: Raised when the survey of an earlier or later version would be read wrongly.
 VERSION: Final = 1
+#: Relations whose labels are counted at once.
+_PIECE: Final = 1 << 18
 _PARTS: Final = ("counts", "sources", "kinds", "predicates")
 _ENDS: Final = ("subjects", "objects")
 _COUNTS: Final = ("entities", "concepts", "rows", "relations", "attributes", "qualifiers")
@@ -78,6 +80,30 @@ def survey(snapshot: Snapshot) -> Survey:
     result: Survey | None = snapshot.schema.kept.get("survey")
     if result is None:
         result = snapshot.schema.kept["survey"] = _made(snapshot)
+    return result
+
+
+def patterns(snapshot: Snapshot) -> dict[tuple[str, str, str], int]:
+    """Relations by the labels of their ends: subject, predicate and object, with the number of statements. A label is
+    a concept or the last part of a table's name; an entity in two of them counts in both, one in none not at all.
+    """
+    kinds = _Kinds(snapshot)
+    listed = kinds.listed()
+    subjects, objects = snapshot.relation_subject, snapshot.relation_object
+    predicates = snapshot.predicates(np.arange(snapshot.relations, dtype=np.int32))
+    result: dict[tuple[str, str, str], int] = {}
+    for low in range(0, snapshot.relations, _PIECE):
+        high = min(low + _PIECE, snapshot.relations)
+        number = np.arange(low, high)
+        number, first = kinds.expanded(number, subjects[number])
+        places, second = kinds.expanded(np.arange(len(number)), objects[number])
+        triples = np.stack([first[places], predicates[number[places]].astype(np.int64), second], axis=1)
+        distinct, counts = np.unique(triples, axis=0, return_counts=True)
+        for (subject, predicate, target), count in zip(distinct.tolist(), counts.tolist(), strict=True):
+            ends = listed[subject], listed[target]
+            if all(end[0] in ("concept", "table") for end in ends):
+                key = ends[0][1].rpartition("/")[2], snapshot.predicate_name(predicate), ends[1][1].rpartition("/")[2]
+                result[key] = result.get(key, 0) + count
     return result
 
 
@@ -193,9 +219,8 @@ class _Kinds:
 
     def tally(self, entities: NDArray[Any], predicates: NDArray[Any], size: int) -> Ends:
         """The kinds of these ends of the statements of each predicate, of which there are `size`."""
-        begin, end = self._offsets[entities], self._offsets[entities + 1]
-        of = np.repeat(predicates, end - begin)
-        keys = of * self._count + self._codes[ranges(begin, end)]
+        of, codes = self.expanded(predicates, entities)
+        keys = of * self._count + codes
         if size * self._count <= _WHOLE:
             table = np.bincount(keys, minlength=size * self._count)
             keys = np.flatnonzero(table)
@@ -206,6 +231,11 @@ class _Kinds:
         order = np.lexsort((codes, -counts, owners))
         starts = np.searchsorted(owners[order], np.arange(size + 1))
         return Ends(starts, codes[order], counts[order])
+
+    def expanded(self, owners: NDArray[Any], entities: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Each owner once for each kind of its entity, and these kinds."""
+        begin, end = self._offsets[entities], self._offsets[entities + 1]
+        return np.repeat(owners, end - begin), self._codes[ranges(begin, end)]
 
     def listed(self) -> list[list[Any]]:
         """All kinds, in the order of their numbers."""

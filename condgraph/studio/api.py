@@ -93,6 +93,16 @@ class Api:
         self.workers.close()
         self.scratch.close()
 
+    async def bolt(self, arguments: dict[str, Any], timeout: float) -> tuple[int, bytes]:
+        """Run a query for a connection of Bolt, within so many seconds; returns the status and the body of its reply."""
+        reply = await self.workers.call(Call("bolt", arguments, timeout))
+        try:
+            if reply.trace:
+                _log.error("a call failed:\n%s", reply.trace)
+            return reply.status, await reply.body()
+        finally:
+            reply.close()
+
     def routes(self, *, sparql: bool) -> list[Any]:
         """The routes of the studio; `sparql` is whether the SPARQL endpoint has the first page. Raises
         `MissingExtraError`.

@@ -171,6 +171,13 @@ def entity(graph: Graph, arguments: Document) -> Document:
     return around(graph, ident=arguments.get("id"), name=arguments.get("name"), most=arguments["limit"])
 
 
+def bolt(graph: Graph, arguments: Document) -> Result:
+    """A query of a connection of Bolt."""
+    from condgraph.bolt.query import answered
+
+    return "application/octet-stream", answered(graph, arguments)
+
+
 CALLS: Final[dict[str, Callable[[Graph, Document], Result]]] = {
     "about": about,
     "schema": schema,
@@ -180,6 +187,7 @@ CALLS: Final[dict[str, Callable[[Graph, Document], Result]]] = {
     "explain": explain,
     "tree": tree,
     "entity": entity,
+    "bolt": bolt,
 }
 
 

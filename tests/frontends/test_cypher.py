@@ -209,7 +209,7 @@ def test_unknown_names_are_errors_or_null_with_a_warning(graph: Graph, text: str
         "CREATE (n:film) RETURN n", "MATCH (n) SET n.x = 1 RETURN n", "MATCH (n) DETACH DELETE n",
         "MATCH (n) REMOVE n:film RETURN n",
         "MERGE (n:film) RETURN n", "LOAD CSV FROM 'file:///etc/passwd' AS l RETURN l", "FOREACH (x IN [1] | CREATE (n))",
-        "MATCH (n) CALL { CREATE (m) RETURN m } RETURN n", "CALL dbms.components()", "CALL db.labels() YIELD label RETURN label",
+        "MATCH (n) CALL { CREATE (m) RETURN m } RETURN n", "CALL dbms.components()", "CALL db.createLabel('a')",
         "MATCH (n) RETURN n; MATCH (m) DELETE m", "DROP INDEX x", "SHOW USERS", "USE other MATCH (n) RETURN n",
         "CALL { MATCH (n) RETURN n } IN TRANSACTIONS RETURN 1", "RETURN apoc.load.json('http://x') AS x",
     ],
@@ -218,6 +218,34 @@ def test_what_does_more_than_read_is_refused_by_name(graph: Graph, text: str) ->
     with pytest.raises(ParseError) as raised:
         graph.query(text, language="cypher")
     assert raised.value.span is not None
+
+
+def test_procedures_about_names_are_rows(graph: Graph) -> None:
+    def rows(text: str) -> list[Any]:
+        return plain(tuple(graph.query(text, language="cypher").values))  # type: ignore[no-any-return]
+
+    assert rows("CALL db.labels()") == [["actor"], ["city"], ["film"], ["person"]]
+    assert rows("CALL db.relationshipTypes() YIELD relationshipType AS t WHERE t STARTS WITH 'a' RETURN *") == [["acted in"]]
+    assert rows(
+        "MATCH (f:film {title: 'Speed'}) CALL db.labels() YIELD label RETURN f.title AS t, label ORDER BY label DESC LIMIT 1"
+    ) == [["Speed", "person"]]
+    assert rows("CALL db.propertyKeys() YIELD propertyKey RETURN count(*)") == [[10]]
+    assert rows("RETURN COUNT { CALL db.labels() YIELD label RETURN label } AS n") == [[4]]
+    for text, message in [
+        ("CALL db.labels(1)", "no arguments"),
+        ("CALL db.labels() YIELD lable RETURN lable", "nearest: 'label'"),
+        ("CALL db.lables()", "nearest: 'db.labels'"),
+        ("UNWIND [1] AS label CALL db.labels() YIELD label RETURN 1", "is there already"),
+        ("CALL db.labels() YIELD label", None),
+        ("CALL db.labels() YIELD label MATCH (n)", "RETURN"),
+        ("CALL db.", "name of a procedure"),
+    ]:
+        if message is None:
+            assert len(rows(text)) == 4
+            continue
+        with pytest.raises((ParseError, PlanError)) as raised:
+            rows(text)
+        assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(

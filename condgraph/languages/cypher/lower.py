@@ -41,6 +41,7 @@ from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
 from condgraph.languages.cypher import tree
 from condgraph.languages.cypher.parse import parse, rebuilt
 from condgraph.languages.cypher.patterns import Matching
+from condgraph.languages.cypher.procedures import CallingQuery, ProcedureRows, procedure
 from condgraph.languages.cypher.scope import (
     NODE,
     PATH,
@@ -63,12 +64,14 @@ def lower(program: Any, schema: KnownSchema, *, parameters: Mapping[str, Any] | 
     Raises `ParseError`, with the place, for what is no query that reads, `UnknownNameError` for unknown names, and
     `PlanError` for a query that means nothing.
     """
+    procedures: Mapping[str, ProcedureRows] = {}
     if isinstance(program, BoundQuery):
+        procedures = program.procedures if isinstance(program, CallingQuery) else {}
         program, parameters = program.text, {**program.parameters, **(parameters or {})}
     if not isinstance(program, str):
         raise PlanError(f"a Cypher query is a text, not {type(program).__name__}")
     parsed = parse(program)
-    lowering = Lowering(schema, dict(parameters or {}), on_unknown, parsed.names)
+    lowering = Lowering(schema, dict(parameters or {}), on_unknown, parsed.names, procedures)
     rows, columns = lowering.query(parsed.query, None)
     plan = solutions.Project(rows.plan, tuple((name, rows.scope[name]) for name in columns))
     lowering.steps.append(("RETURN", plan))
@@ -117,9 +120,15 @@ class Lowering:
     """What the clauses share: the schema, the parameters, and what was noticed."""
 
     def __init__(
-        self, schema: KnownSchema, parameters: dict[str, Any], on_unknown: str, names: dict[tuple[str, str], tuple[int, int]]
+        self,
+        schema: KnownSchema,
+        parameters: dict[str, Any],
+        on_unknown: str,
+        names: dict[tuple[str, str], tuple[int, int]],
+        procedures: Mapping[str, ProcedureRows],
     ) -> None:
         self.schema = schema
+        self._procedures = procedures
         self._parameters = parameters
         self._lenient = on_unknown == "empty"
         self._spans = names
@@ -323,6 +332,9 @@ class Lowering:
             elif isinstance(clause, tree.Call):
                 rows = self.call(clause, rows)
                 self.steps.append(("CALL", rows.plan))
+            elif isinstance(clause, tree.Procedure):
+                rows, columns = self.procedure(clause, rows)
+                self.steps.append((f"CALL {clause.name}", rows.plan))
             else:
                 rows, columns = self.projection(clause, rows)
                 if not clause.final:
@@ -341,6 +353,40 @@ class Lowering:
         rows.types[variable] = RELATIONSHIP if self.kind_of(items, rows) == RELATIONSHIPS else VALUE
         rows.nullable.add(variable)
         return rows
+
+    def procedure(self, clause: tree.Procedure, rows: Rows) -> tuple[Rows, list[str]]:
+        """The rows of a procedure next to those before it, and its columns."""
+        known = procedure(clause, self.schema, self._procedures)
+        arguments = [self.expression(argument, rows) for argument in clause.arguments]
+        for argument in arguments:
+            if not isinstance(argument, ex.Constant):
+                raise PlanError("the arguments of a procedure are constants or parameters", span=(clause.position, clause.end))
+        given = known.rows(*(argument.value for argument in arguments if isinstance(argument, ex.Constant)))
+        made: list[Any] = [dict(zip(known.columns, row, strict=True)) for row in given]
+        name, item = self.fresh(), self.fresh()
+        self._parameters[name] = made or ([None] if clause.optional else [])
+        rows = self.unwind(tree.Unwind(tree.Parameter(name), item, clause.position), rows)
+        wanted = clause.columns
+        if wanted is None or wanted.star:
+            wanted = tree.Projection((), position=clause.position) if wanted is None else wanted
+            wanted = replace(wanted, items=tuple(tree.Item(ex.Variable(one), one, True) for one in known.columns), star=False)
+        items = []
+        for one in wanted.items:
+            assert isinstance(one.value, ex.Variable)
+            if one.value.name not in known.columns:
+                raise PlanError(
+                    f"the procedure {clause.name!r} has no column {one.value.name!r}",
+                    candidates=nearest(one.value.name, known.columns),
+                    span=(clause.position, clause.end),
+                )
+            if one.name in rows.scope:
+                raise PlanError(f"the variable {one.name!r} is there already", span=(clause.position, clause.end))
+            items.append(replace(one, value=ex.Property(ex.Variable(item), one.value.name), named=True))
+        before = bool([one for one in rows.scope if one[0] != " "])
+        if before and (wanted.order or wanted.skip or wanted.limit):
+            raise PlanError("ORDER BY, SKIP and LIMIT after YIELD", span=(clause.position, clause.end), hint="put them into a WITH")
+        rows, _ = self.projection(replace(wanted, items=tuple(items), star=before), rows)
+        return rows, [one.name for one in items]
 
     # -- subqueries --------------------------------------------------------------------------------
 

@@ -79,7 +79,8 @@ class _Parser(Tokens):
         if not clauses:
             self.expected("MATCH, OPTIONAL MATCH, UNWIND, WITH, CALL or RETURN")
         last = clauses[-1]
-        if not nested and not (isinstance(last, tree.Projection) and last.final):
+        alone = len(clauses) == 1 and isinstance(last, tree.Procedure)
+        if not nested and not alone and not (isinstance(last, tree.Projection) and last.final):
             if self.kinds[self.at] == "end":
                 self.refuse("the query ends without RETURN", start, hint="end it with RETURN and what is asked for")
             self.expected("a clause or RETURN")
@@ -105,7 +106,7 @@ class _Parser(Tokens):
         where = self.expression() if self.word("where") else None
         return tree.Match(tuple(patterns), where, optional, position)
 
-    def call(self, position: int, optional: bool = False) -> tree.Call:
+    def call(self, position: int, optional: bool = False) -> tree.Call | tree.Procedure:
         self.at += 1
         imports: tuple[str, ...] | None = None
         if self.mark("("):
@@ -120,9 +121,9 @@ class _Parser(Tokens):
                 self.need(")")
             imports = tuple(names)
         if not self.mark("{"):
-            self.refuse(
-                "CALL of a procedure is not supported", position, hint="CALL { ... } runs a query; schema() shows what a graph has"
-            )
+            if imports is not None:
+                self.expected("{", hint="CALL (x) { ... } runs a query for each x")
+            return self.procedure(position, optional)
         self.deeper()
         query = self.query()
         self.depth -= 1
@@ -130,6 +131,29 @@ class _Parser(Tokens):
         if self.words[self.at] == "in" and self.words[self.at + 1] in ("transactions", "concurrent"):
             self.refuse("CALL { } IN TRANSACTIONS writes; only queries that read are answered", self.starts[self.at])
         return tree.Call(query, imports, optional, position)
+
+    def procedure(self, position: int, optional: bool) -> tree.Procedure:
+        """`name.of.it(arguments) YIELD columns`; `CALL` was taken."""
+        words: list[str] = []
+        while True:
+            if self.kinds[self.at] not in ("word", "name"):
+                self.expected("{, or the name of a procedure", hint="CALL { ... } runs a query")
+            words.append(str(self.values[self.at]))
+            self.at += 1
+            if not self.mark("."):
+                break
+        end = self.ends[self.at - 1]
+        arguments: list[ex.Expression] = []
+        if self.mark("(") and not self.mark(")"):
+            arguments.append(self.expression())
+            while self.mark(","):
+                arguments.append(self.expression())
+            self.need(")")
+        columns = self.projection(self.starts[self.at], final=False) if self.word("yield") else None
+        for item in () if columns is None else columns.items:
+            if not isinstance(item.value, ex.Variable):
+                self.refuse("YIELD takes columns of the procedure by their names", item.position)
+        return tree.Procedure(".".join(words), tuple(arguments), columns, optional, position, end)
 
     def projection(self, position: int, *, final: bool) -> tree.Projection:
         distinct = self.word("distinct")

@@ -177,7 +177,21 @@ class Call:
     position: int = 0
 
 
-Clause: TypeAlias = Match | Unwind | Projection | Call
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """`CALL name(arguments) YIELD columns`; None for all columns. `position` and `end` are those of the text from
+    `CALL` to the name.
+    """
+
+    name: str
+    arguments: tuple[Expression, ...]
+    columns: Projection | None
+    optional: bool
+    position: int
+    end: int
+
+
+Clause: TypeAlias = Match | Unwind | Projection | Call | Procedure
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The Bolt protocol: a graph for Neo4j's drivers and tools."""

@@ -1,0 +1,166 @@
+"""Procedures and commands that Neo4j's tools send when they connect, answered from the graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import condgraph
+from condgraph.bolt.packstream import Structure
+from condgraph.bolt.terms import NODE, RELATIONSHIP
+from condgraph.languages.cypher.procedures import NAMES, ProcedureRows
+
+if TYPE_CHECKING:
+    from condgraph.graph import Graph
+
+#: What the server calls itself: drivers and tools read a version of Neo4j from it, and choose what they send.
+AGENT: Final = f"Neo4j/5.4.0-condgraph-{condgraph.__version__}"
+_VERSION: Final = "5.4.0"
+#: Another name of the database, which many programs have in their settings.
+ALIAS: Final = "neo4j"
+_SPACE: Final = r"(?:\s++|//[^\n]*+(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*+\*/)"
+_SHOW: Final = re.compile(
+    rf"({_SPACE}*+)SHOW{_SPACE}++((?:DEFAULT|HOME){_SPACE}++DATABASE|DATABASES|(?:ALL{_SPACE}++|BUILT{_SPACE}++IN{_SPACE}++)?FUNCTIONS?"
+    rf"|PROCEDURES?(?:{_SPACE}++EXECUTABLE)?|(?:ALL{_SPACE}++)?INDEX(?:ES)?|(?:ALL{_SPACE}++)?CONSTRAINTS?|CURRENT{_SPACE}++USER"
+    rf"|TRANSACTIONS?|DATABASE(?:{_SPACE}++(?P<name>\w++|`[^`]*+`))?)\b",
+    re.IGNORECASE,
+)
+_VISUALIZATION: Final = re.compile(
+    rf"{_SPACE}*+CALL{_SPACE}++db\.schema\.visualization{_SPACE}*+(?:\({_SPACE}*+\))?{_SPACE}*+(?:YIELD{_SPACE}++(?:\*|nodes{_SPACE}*+,{_SPACE}*+relationships)"
+    rf"{_SPACE}*+)?(?:RETURN{_SPACE}++(?:\*|nodes{_SPACE}*+,{_SPACE}*+relationships){_SPACE}*+)?;?{_SPACE}*+\Z",
+    re.IGNORECASE,
+)  # fmt: skip
+#: Columns of what is shown.
+_DATABASE: Final = (
+    "name type aliases access address role writer requestedStatus currentStatus statusMessage default home constituents"
+)
+_INDEX: Final = "id name state populationPercent type entityType labelsOrTypes properties indexProvider owningConstraint"
+_TRANSACTION: Final = (
+    "database transactionId currentQueryId connectionId clientAddress username currentQuery startTime status elapsedTime"
+)
+
+
+def shown(text: str) -> str:
+    """A text that begins with `SHOW` as a call of a procedure of that name; others as they are."""
+    match = _SHOW.match(text)
+    if match is None:
+        return text
+    words = [word.upper() for word in re.findall(r"[A-Za-z]++", re.sub(r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/", " ", match[2]))]
+    what = next(
+        word for word in words if word.startswith(("DATABASE", "FUNCTION", "PROCEDURE", "INDEX", "CONSTRAINT", "USER", "TRANS"))
+    )
+    kind = {"DATABASE": "databases", "FUNCTION": "functions", "PROCEDUR": "procedures", "INDEX": "indexes"}.get(
+        what.rstrip("S")[:8]
+    )
+    kind = kind or {"CONSTRAI": "constraints", "USER": "user", "TRANSACT": "transactions"}.get(what[:8]) or "indexes"
+    rest = text[match.end() :]
+    name = match["name"]
+    argument = "" if name is None else f"'{name.strip('`')}'"
+    if re.match(rf"{_SPACE}*+WHERE\b", rest, re.IGNORECASE):
+        rest = f" YIELD *{rest}"
+    return f"{match[1]}CALL `show {kind}`({argument}){rest}"
+
+
+def procedures(graph: Graph, client: Mapping[str, Any]) -> dict[str, ProcedureRows]:
+    """The procedures of a server; `client` has the `user`, the `address` of the server and the `id` of the
+    connection.
+    """
+    user, address, name = client["user"], client["address"], graph.name
+
+    def constant(columns: str, *rows: Sequence[Any], arguments: int = 0) -> ProcedureRows:
+        return ProcedureRows(tuple(columns.split()), lambda *_: rows, arguments)
+
+    def databases(wanted: str | None = None) -> list[list[Any]]:
+        aliases = [] if name == ALIAS else [ALIAS]
+        row = [name, "standard", aliases, "read-only", address, "primary", True, "online", "online", "", True, True, []]
+        return [row] if wanted is None or wanted.lower() in (name.lower(), ALIAS) else []
+
+    roles = [[role, [address]] for role in ("READ", "ROUTE")]
+    settings = [["browser.retain_connection_credentials", "", "true"], ["browser.allow_outgoing_connections", "", "false"]]
+    shown_as = user or ALIAS
+    made: dict[str, ProcedureRows] = {
+        "dbms.components": constant("name versions edition", ["Neo4j Kernel", [_VERSION], "community"]),
+        "dbms.clientConfig": constant("name description value", *settings),
+        "dbms.showCurrentUser": constant("username roles flags", [shown_as, ["reader"], []]),
+        "dbms.info": constant("id name creationDate", [name, name, ""]),
+        "db.info": constant("id name creationDate", [name, name, ""]),
+        "db.ping": constant("success", [True]),
+        "dbms.routing.getRoutingTable": constant("ttl servers", [300, roles], arguments=2),
+        "show databases": ProcedureRows(tuple(_DATABASE.split()), databases, 1),
+        "show user": constant("user roles passwordChangeRequired suspended home", [shown_as, ["reader"], False, False, name]),
+        "show indexes": constant(_INDEX),
+        "show constraints": constant("id name type entityType labelsOrTypes properties ownedIndex propertyType"),
+        "show transactions": constant(_TRANSACTION),
+        "show functions": ProcedureRows(("name", "category", "description"), _functions),
+        "db.schema.nodeTypeProperties": ProcedureRows(
+            ("nodeType", "nodeLabels", "propertyName", "propertyTypes", "mandatory"), lambda: _node_properties(graph)
+        ),
+        "db.schema.relTypeProperties": ProcedureRows(
+            ("relType", "propertyName", "propertyTypes", "mandatory"), lambda: _relationship_properties(graph)
+        ),
+    }
+
+    def listed() -> list[list[Any]]:
+        names = {*(one for one in made if one.startswith("db")), *NAMES, "db.schema.visualization"}
+        return [[one, "", "READ", False] for one in sorted(names)]
+
+    made["show procedures"] = ProcedureRows(("name", "description", "mode", "worksOnSystem"), listed)
+    return made
+
+
+def _functions() -> list[list[Any]]:
+    from condgraph.engine.algebra.expressions import FUNCTIONS
+    from condgraph.languages.cypher.tree import AGGREGATES
+
+    return [[name, "", ""] for name in sorted({*FUNCTIONS, *AGGREGATES})]
+
+
+#: What Neo4j calls the types of values.
+_TYPES: Final = {"text": "String", "quantity": "Double", "time": "Date", "entity": "Node"}
+
+
+def _node_properties(graph: Graph) -> list[list[Any]]:
+    rows = []
+    for predicate in graph.schema().predicates:
+        types = sorted({_TYPES[value.type] for value in predicate.values if value.type in _TYPES})
+        labels = [kind.name.rpartition("/")[2] for kind in predicate.subjects if kind.sort in ("concept", "table")]
+        if predicate.attributes:
+            rows += [[f":`{label}`", [label], predicate.name, types, False] for label in labels]
+    return sorted(rows)
+
+
+def _relationship_properties(graph: Graph) -> list[list[Any]]:
+    rows: list[list[Any]] = []
+    for predicate in graph.schema().predicates:
+        if not predicate.relations:
+            continue
+        name = f":`{predicate.name}`"
+        for key in predicate.qualifiers:
+            rows.append([name, key.name, sorted({_TYPES[value.type] for value in key.values if value.type in _TYPES}), False])
+        if not predicate.qualifiers:
+            rows.append([name, None, None, False])
+    return rows
+
+
+def visualization(text: str, graph: Graph, element_ids: bool) -> tuple[list[Structure], list[Structure]] | None:
+    """A node for each label and a relationship for each pattern of two labels, where a text is a call of
+    `db.schema.visualization`; else None.
+    """
+    if not _VISUALIZATION.match(text):
+        return None
+    from condgraph.overview.survey import patterns
+
+    found = patterns(graph.current)
+    labels = sorted({label for subject, _, target in found for label in (subject, target)})
+    places = {label: -1 - at for at, label in enumerate(labels)}
+    nodes = []
+    for label, number in places.items():
+        fields: tuple[Any, ...] = (number, [label], {"name": label, "indexes": [], "constraints": []})
+        nodes.append(Structure(NODE, (*fields, str(number)) if element_ids else fields))
+    relationships = []
+    for at, (subject, predicate, target) in enumerate(sorted(found)):
+        ends = places[subject], places[target]
+        fields = (-1 - at, *ends, predicate, {"name": predicate})
+        relationships.append(Structure(RELATIONSHIP, (*fields, str(-1 - at), *map(str, ends)) if element_ids else fields))
+    return nodes, relationships

@@ -1,0 +1,106 @@
+"""A Bolt query in a worker process: its rows as packed records, next to what drivers are told about them.
+
+A reply is a map as JSON (`fields`, `warnings`, `generation`, perhaps `plan`) and then each record as a packed
+list, all after their lengths.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import struct
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.bolt.catalog import procedures, shown, visualization
+from condgraph.bolt.packstream import packed, unpacked
+from condgraph.bolt.terms import Terms, parameter
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import OptionError, ParseError
+from condgraph.engine.execute.rowset import RowSet, python_terms
+from condgraph.languages.cypher.procedures import CallingQuery
+from condgraph.languages.cypher.tokens import WRITES
+
+if TYPE_CHECKING:
+    from condgraph.engine.answer import Answer
+    from condgraph.graph import Graph
+
+_LENGTH: Final = struct.Struct(">I")
+_COMMENT: Final = r"(?:\s++|//[^\n]*+(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*+\*/)*+"
+_EXPLAIN: Final = re.compile(rf"{_COMMENT}EXPLAIN\b", re.IGNORECASE)
+_WORD: Final = re.compile(r"[^\W\d]\w*")
+#: Rows that become bytes between two looks at the clock.
+_PIECE: Final = 256
+
+
+def answered(graph: Graph, arguments: dict[str, Any]) -> bytes:
+    """The reply to a query. `arguments` has its `program` and `parameters` (PackStream in base 64), the most rows
+    (`limit`) and bytes (`bytes`), `element_ids` and `utc` (`terms.Terms`), and what procedures report of the
+    connection (`client`).
+    """
+    text: str = arguments["program"]
+    terms = Terms(graph.current, element_ids=arguments["element_ids"], utc=arguments["utc"])
+    meta: dict[str, Any] = {"generation": str(graph.current.folder or ""), "warnings": []}
+    if (drawn := visualization(text, graph, arguments["element_ids"])) is not None:
+        return _framed(meta | {"fields": ["nodes", "relationships"]}, [packed(list(drawn))])
+    given = {name: parameter(value) for name, value in unpacked(base64.b64decode(arguments["parameters"])).items()}
+    known = procedures(graph, arguments["client"])
+    explained = _EXPLAIN.match(text)
+    if explained is not None:
+        # Places in messages stay those of the text.
+        text = " " * explained.end() + text[explained.end() :]
+    query = CallingQuery(shown(text), given, known)
+    try:
+        if explained is not None:
+            plan = graph.explain(query, language="cypher", on_unknown="empty")
+            steps = {"operatorType": "ProduceResults", "args": {"Details": str(plan)}, "identifiers": [], "children": []}
+            return _framed(meta | {"fields": [], "plan": steps}, [])
+        answer = graph.query(query, language="cypher", limit=arguments["limit"], on_unknown="empty")
+        warnings = list(answer.warnings)
+    except ParseError as error:
+        if error.span is not None and (word := _WORD.match(query.text, error.span[0])) and word[0].lower() in WRITES:
+            raise WriteError(error.message, hint=error.hint, span=error.span) from None
+        raise
+    return _rows(answer, terms, meta | {"fields": list(answer.columns)}, warnings, arguments["bytes"])
+
+
+class WriteError(ParseError):
+    """A query that writes or administers."""
+
+    code = "write"
+
+
+def _rows(answer: Answer, terms: Terms, meta: dict[str, Any], warnings: list[str], most: int) -> bytes:
+    records: list[bytes] = []
+    size = 0
+    for row in _terms_of(answer):
+        if len(records) % _PIECE == 0:
+            check()
+        record = packed([terms.value(term) for term in row])
+        size += len(record) + _LENGTH.size
+        if size > most:
+            raise OptionError(
+                f"the rows have more than {most >> 20} MiB", hint="return less of them: LIMIT, or properties of nodes"
+            )
+        records.append(record)
+    return _framed(meta | {"warnings": [*warnings, *terms.warnings]}, records)
+
+
+def _terms_of(answer: Answer) -> Iterator[tuple[Any, ...]]:
+    """The rows of an answer in process, in their order, up to its limit."""
+    rows = answer.run.results[id(answer.plan)]
+    assert isinstance(rows, RowSet)
+    ordered = rows.in_fixed_order()
+    count = len(answer.values)
+    if not answer.columns or not count:
+        return iter(())
+    first = ordered.take(list(range(count)))  # type: ignore[arg-type]
+    columns = [python_terms(first.scope, first.column(name)) for name in answer.columns]
+    return islice(zip(*columns, strict=True), count)
+
+
+def _framed(meta: dict[str, Any], records: list[bytes]) -> bytes:
+    head = json.dumps(meta, ensure_ascii=False).encode("utf-8", "replace")
+    return b"".join(part for data in (head, *records) for part in (_LENGTH.pack(len(data)), data))

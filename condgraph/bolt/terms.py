@@ -1,0 +1,211 @@
+"""The values of rows as Bolt has them: nodes, relationships and paths with their properties, temporal types; and
+the parameters of a query as values of the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from condgraph.bolt.packstream import Packed, Structure, packed
+from condgraph.engine import temporal
+from condgraph.engine.errors import OptionError
+from condgraph.engine.execute.terms import EntityAt, GraphTerms, PathAt, StatementAt
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, Precision, Quantity, Time, civil, text_of
+
+NODE, RELATIONSHIP, UNBOUND, PATH = 0x4E, 0x52, 0x72, 0x50
+DATE, TIME, LOCAL_TIME, LOCAL_DATETIME, DURATION = 0x44, 0x54, 0x74, 0x64, 0x45
+#: A datetime with an offset or a region, by the seconds in UTC, and by those of its own clock (before version 5).
+DATETIME, DATETIME_REGION = 0x49, 0x69
+LEGACY_DATETIME, LEGACY_DATETIME_REGION = 0x46, 0x66
+POINT_2D, POINT_3D = 0x58, 0x59
+#: Years of the dates that every driver reads.
+_YEARS: Final = range(1, 10_000)
+_NANOS: Final = temporal.NANOS
+
+
+class Terms:
+    """Terms of rows (`execute.terms`) as values of PackStream. `element_ids` is whether nodes and relationships have
+    ids that are texts (version 5), `utc` whether datetimes are in UTC.
+    """
+
+    def __init__(self, snapshot: Snapshot, *, element_ids: bool, utc: bool) -> None:
+        self._snapshot, self._graph = snapshot, GraphTerms(snapshot)
+        self._element_ids, self._utc = element_ids, utc
+        self._named = [
+            (key, read) for key, read in (("name", snapshot.name), ("id", snapshot.ident)) if not snapshot.schema.has_attribute(key)
+        ]
+        self._nodes: dict[int, Packed] = {}
+        #: Texts about values that are sent in another form than they have.
+        self.warnings: dict[str, None] = {}
+
+    def value(self, term: Any) -> Any:
+        """A term as something that can be packed; raises `OptionError` for what Bolt cannot have."""
+        kind = type(term)
+        if kind is str or kind is int or kind is float or kind is bool or term is None:
+            return term
+        if kind is EntityAt:
+            return self.node(term.number)
+        if kind is StatementAt:
+            return self._relationship(term.number)
+        if kind is PathAt:
+            return self._path(term)
+        if isinstance(term, list | tuple):
+            return [self.value(item) for item in term]
+        if isinstance(term, Mapping):
+            return {key: self.value(item) for key, item in term.items()}
+        if kind is Quantity:
+            return self.value(term.number) if term.unit == NO_UNIT else text_of(term)
+        if kind is Decimal:
+            return self._decimal(term)
+        if term is UNKNOWN:
+            return None
+        if isinstance(term, str | int | float):
+            return term
+        return self._time(term)
+
+    def _decimal(self, number: Decimal) -> Any:
+        nearest = float(number)
+        if Decimal(repr(nearest)) == number:
+            return nearest
+        self.warnings["numbers with more digits than a float has are sent as texts"] = None
+        return str(number)
+
+    def _time(self, term: Any) -> Any:
+        kind = type(term)
+        if kind is Time:
+            return self._interval(term)
+        if kind is temporal.LocalTime:
+            return Structure(LOCAL_TIME, (term.nanos,))
+        if kind is temporal.ZonedTime:
+            return Structure(TIME, (term.nanos, term.offset))
+        if kind is temporal.Duration:
+            return Structure(DURATION, (term.months, term.days, term.seconds, term.nanos))
+        if kind not in (temporal.LocalDateTime, temporal.ZonedDateTime):
+            raise OptionError(f"Bolt has no type for a {kind.__name__}", hint="return a part of it, or a text")
+        if civil(term.days)[0] not in _YEARS:
+            self.warnings["datetimes outside the years 1 to 9999 are sent as texts"] = None
+            return str(term)
+        seconds, nanos = divmod(term.days * temporal.DAY_NANOS + term.nanos, _NANOS)
+        if kind is temporal.LocalDateTime:
+            return Structure(LOCAL_DATETIME, (seconds, nanos))
+        zone = term.offset if term.region is None else term.region
+        if self._utc:
+            return Structure(DATETIME if term.region is None else DATETIME_REGION, (seconds - term.offset, nanos, zone))
+        return Structure(LEGACY_DATETIME if term.region is None else LEGACY_DATETIME_REGION, (seconds, nanos, zone))
+
+    def _interval(self, time: Time) -> Any:
+        """A day as a date, a second as a datetime without zone; years, months and other intervals have no type in Bolt."""
+        if time.precision in (Precision.DAY, Precision.SECOND):
+            days, seconds = divmod(time.start, DAY_SECONDS)
+            if civil(days)[0] in _YEARS:
+                if time.precision is Precision.DAY:
+                    return Structure(DATE, (days,))
+                return Structure(LOCAL_DATETIME, (days * DAY_SECONDS + seconds, 0))
+            self.warnings["dates outside the years 1 to 9999 are sent as texts"] = None
+        return text_of(time)
+
+    # -- nodes, relationships, paths ---------------------------------------------------------------
+
+    def node(self, number: int) -> Packed:
+        """An entity as a node."""
+        known = self._nodes.get(number)
+        if known is None:
+            term = EntityAt(number)
+            properties = {key: read(number) for key, read in self._named} | self.value(self._graph.properties(term))
+            fields: tuple[Any, ...] = (number, self._graph.labels(term), properties)
+            if self._element_ids:
+                fields += (self._snapshot.ident(number),)
+            known = self._nodes[number] = Packed(packed(Structure(NODE, fields)))
+        return known
+
+    def _relationship(self, number: int) -> Structure:
+        term, snapshot = StatementAt(number), self._snapshot
+        start, end = int(snapshot.relation_subject[number]), int(snapshot.relation_object[number])
+        fields: tuple[Any, ...] = (number, start, end, self._graph.type(term), self.value(self._graph.properties(term)))
+        if self._element_ids:
+            fields += (str(number), snapshot.ident(start), snapshot.ident(end))
+        return Structure(RELATIONSHIP, fields)
+
+    def _path(self, path: PathAt) -> Structure:
+        """Distinct nodes and relationships, and the steps as pairs: the relationship (from 1, negative if it is followed
+        backwards) and the node (from 0).
+        """
+        nodes, statements = list(dict.fromkeys(path.entities)), list(dict.fromkeys(path.statements))
+        relationships = []
+        for number in statements:
+            term = StatementAt(number)
+            fields: tuple[Any, ...] = (number, self._graph.type(term), self.value(self._graph.properties(term)))
+            relationships.append(Structure(UNBOUND, (*fields, str(number)) if self._element_ids else fields))
+        steps: list[int] = []
+        places = {number: at for at, number in enumerate(nodes)}
+        numbers = {number: at for at, number in enumerate(statements, 1)}
+        for at, number in enumerate(path.statements):
+            forward = int(self._snapshot.relation_subject[number]) == path.entities[at]
+            place = numbers[number]
+            steps += [place if forward else -place, places[path.entities[at + 1]]]
+        return Structure(PATH, ([self.node(number) for number in nodes], relationships, steps))
+
+
+# -- parameters --------------------------------------------------------------------------------------
+
+
+def parameter(value: Any) -> Any:
+    """A parameter as a value of the language. Raises `OptionError` for types that no value of a graph has, and
+    `LiteralError` for time zones that are unknown.
+    """
+    if isinstance(value, list):
+        return [parameter(item) for item in value]
+    if isinstance(value, dict):
+        return {key: parameter(item) for key, item in value.items()}
+    if isinstance(value, bytes):
+        raise OptionError("a parameter is of bytes, which no value of a graph is")
+    if not isinstance(value, Structure):
+        return value
+    read, types = _STRUCTURES.get(value.tag, (None, ()))
+    if read is None:
+        what = {POINT_2D: "a point", POINT_3D: "a point", NODE: "a node", RELATIONSHIP: "a relationship", PATH: "a path"}
+        raise OptionError(
+            f"a parameter is {what.get(value.tag, f'a structure of the tag {value.tag:02X}')}, which no value of a graph is",
+            hint="give the id of a node, as a text",
+        )
+    if tuple(map(type, value.fields)) != types:
+        raise OptionError(f"a parameter is a structure of the tag {value.tag:02X} with other fields than it has")
+    return read(*value.fields)
+
+
+def _date(days: int) -> Time:
+    return Time(days * DAY_SECONDS, (days + 1) * DAY_SECONDS, Precision.DAY)
+
+
+def _local(seconds: int, nanos: int) -> temporal.LocalDateTime:
+    return temporal.LocalDateTime(*divmod(seconds * _NANOS + nanos, temporal.DAY_NANOS))
+
+
+def _at(seconds: int, nanos: int, offset: int) -> temporal.ZonedDateTime:
+    days, clock = divmod((seconds + offset) * _NANOS + nanos, temporal.DAY_NANOS)
+    return temporal.ZonedDateTime(days, clock, offset)
+
+
+def _in_region(seconds: int, nanos: int, region: str) -> temporal.ZonedDateTime:
+    return temporal.zoned_datetime({"epochSeconds": seconds, "nanosecond": nanos, "timezone": region})
+
+
+def _at_clock(seconds: int, nanos: int, region: str) -> temporal.ZonedDateTime:
+    return temporal.zoned_datetime(f"{_local(seconds, nanos)}[{region}]")
+
+
+#: What reads the fields of each structure, and their types.
+_STRUCTURES: Final[dict[int, tuple[Any, tuple[type, ...]]]] = {
+    DATE: (_date, (int,)),
+    TIME: (temporal.ZonedTime, (int, int)),
+    LOCAL_TIME: (temporal.LocalTime, (int,)),
+    LOCAL_DATETIME: (_local, (int, int)),
+    DURATION: (lambda *f: temporal.Duration(f[0], f[1], *divmod(f[2] * _NANOS + f[3], _NANOS)), (int,) * 4),
+    DATETIME: (_at, (int, int, int)),
+    DATETIME_REGION: (_in_region, (int, int, str)),
+    LEGACY_DATETIME: (lambda *f: _at(f[0] - f[2], f[1], f[2]), (int, int, int)),
+    LEGACY_DATETIME_REGION: (_at_clock, (int, int, str)),
+}  # fmt: skip
