@@ -43,10 +43,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**given: Any) -> None:
-        made = {name: group(**{one.name: given.pop(one.name) for one in fields(group)}) for name, group in groups.items()}
+        made = {name: group(**{item.name: given.pop(item.name) for item in fields(group)}) for name, group in groups.items()}
         command(**given, **made)
 
-    run.__annotations__ = {one.name: one.annotation for one in flat}
+    run.__annotations__ = {item.name: item.annotation for item in flat}
     run.__signature__ = Signature(flat)  # type: ignore[attr-defined]
     return run
 
@@ -55,12 +55,12 @@ def _options(group: type[Any]) -> list[Parameter]:
     hints = get_type_hints(group, include_extras=True)
     return [
         Parameter(
-            one.name,
+            item.name,
             Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if one.default is MISSING else one.default,
-            annotation=hints[one.name],
+            default=Parameter.empty if item.default is MISSING else item.default,
+            annotation=hints[item.name],
         )
-        for one in fields(group)
+        for item in fields(group)
     ]
 
 
@@ -125,16 +125,16 @@ def parameters(texts: Sequence[str]) -> dict[str, str]:
     """`["country=Nepal", "least=8000 m"]` as values of parameters, by name; values are texts as they
     are. Raises `typer.BadParameter`.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip().removeprefix("$")
         if not equals or not name:
             raise typer.BadParameter(f"{text!r} is not of the form name=value", param_hint="--param")
-        if name in found:
+        if name in result:
             raise typer.BadParameter(f"{name!r} is given twice", param_hint="--param")
-        found[name] = value
-    return found
+        result[name] = value
+    return result
 
 
 def program_text(text: str | None, file: Path | None) -> str:

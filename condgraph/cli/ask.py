@@ -111,33 +111,33 @@ def ask(
         def write_step(step: AskStep) -> None:
             complain(printable(str(step)))
 
-        found = at.ask(
+        outcome = at.ask(
             question, llm, via=via.value, source=source, choose=chosen, demos=shown, samples=samples, retries=retries,
             budget=Budget(prompt_tokens=prompt_tokens, calls=calls, seconds=seconds), seed=seed, verbalise=verbalise,
             transcript=transcript, prompts=prompts, aware=aware, excerpt_tokens=excerpt_tokens,
             on_step=write_step if steps else None,
         )  # fmt: skip
         if form is AskFormat.JSON:
-            typer.echo(json.dumps(found.data(), ensure_ascii=False))
+            typer.echo(json.dumps(outcome.data(), ensure_ascii=False))
         else:
-            _write(found)
-        for warning in found.warnings:
+            _write(outcome)
+        for warning in outcome.warnings:
             complain(f"warning: {printable(warning)}")
-        if found.status == "doubtful":
+        if outcome.status == "doubtful":
             complain("doubtful: the program has a name that the graph does not have, and another was taken")
             raise typer.Exit(1)
-        if found.status not in ("answered", "empty"):
-            complain(f"{found.status}: no answer")
-            raise typer.Exit(0 if found.status == "ambiguous" else 1)
+        if outcome.status not in ("answered", "empty"):
+            complain(f"{outcome.status}: no answer")
+            raise typer.Exit(0 if outcome.status == "ambiguous" else 1)
 
 
 def _chosen(choose: list[str]) -> dict[str, str]:
     """What names mean, by name."""
     chosen = {}
-    for one in choose:
-        name, mark, key = one.partition("=")
+    for item in choose:
+        name, mark, key = item.partition("=")
         if not mark:
-            raise typer.BadParameter(f"{one!r} is not of the form NAME=KEY", param_hint="--choose")
+            raise typer.BadParameter(f"{item!r} is not of the form NAME=KEY", param_hint="--choose")
         chosen[name] = key
     return chosen
 
@@ -205,26 +205,26 @@ def chain(
             return
         if llm is None:
             raise typer.BadParameter("a question needs a model", param_hint="--llm")
-        found = at.reason(
+        reasoned = at.reason(
             given, _backend(llm), entities=entity, max_steps=max_steps, beams=beams, shown=shown, timeout=timeout
         )  # fmt: skip
-        for warning in found.warnings:
+        for warning in reasoned.warnings:
             complain(f"warning: {printable(warning)}")
         if form is ChainFormat.JSON:
-            _write_json(found)
+            _write_json(reasoned)
             return
-        for line in [*found.texts, *map(str, found.chain)]:
+        for line in [*reasoned.texts, *map(str, reasoned.chain)]:
             typer.echo(printable(line))
         if evidence:
             typer.echo("\nevidence:")
-            for fact in found.evidence:
+            for fact in reasoned.evidence:
                 typer.echo("  " + printable(str(fact)))
 
 
 def _write_verdict(verdict: Verdict, form: ChainFormat) -> None:
     """Whether a text is a chain of the graph; ends with an error where it is none."""
     if form is ChainFormat.JSON:
-        steps = [{"triple": one.text, "why": one.why, "reason": one.reason} for one in verdict.steps]
+        steps = [{"triple": step.text, "why": step.why, "reason": step.reason} for step in verdict.steps]
         typer.echo(json.dumps({"well_formed": bool(verdict), "why": verdict.why, "steps": steps}, ensure_ascii=False, indent=2))
     else:
         typer.echo(printable(str(verdict)))
@@ -234,7 +234,7 @@ def _write_verdict(verdict: Verdict, form: ChainFormat) -> None:
 
 def _write_json(found: Reasoned) -> None:
     document = {
-        "answers": [json_value(one) for one in found.values],
+        "answers": [json_value(value) for value in found.values],
         "chain": found.data(),
         "backend": found.backend,
         "model": found.model,
@@ -311,15 +311,15 @@ def verify(
         claim = program_text(text, file)
     with guard(claim), opened(store, login) as at:
         closed = True if rules.closed_world else rules.closed or ()
-        found = at.verify(claim, llm, closed=closed, single=rules.single or (), nearest=nearest, prompt=prompt, timeout=timeout)
+        verdict = at.verify(claim, llm, closed=closed, single=rules.single or (), nearest=nearest, prompt=prompt, timeout=timeout)
         if form is VerdictFormat.JSON:
-            typer.echo(json.dumps(found.data(), ensure_ascii=False, indent=2))
+            typer.echo(json.dumps(verdict.data(), ensure_ascii=False, indent=2))
             return
         if llm is not None:
-            typer.echo(f"Read as: {printable(str(found.claim))}")
-        for line in found.text.splitlines():
+            typer.echo(f"Read as: {printable(str(verdict.claim))}")
+        for line in verdict.text.splitlines():
             typer.echo(printable(line))
-        for number, fact in enumerate(found.evidence, 1):
+        for number, fact in enumerate(verdict.evidence, 1):
             typer.echo(f"[{number}] {printable(str(fact))}")
-        for solution in found.nearest:
+        for solution in verdict.nearest:
             typer.echo(f"nearest: {printable(str(solution))}")

@@ -41,17 +41,17 @@ def graphs(context: typer.Context, incomplete: str) -> list[str]:
 
 def sources(context: typer.Context, incomplete: str) -> list[str]:
     """The sources of the graph."""
-    return _names(context, incomplete, lambda schema: (one.name for one in schema.sources))
+    return _names(context, incomplete, lambda schema: (source.name for source in schema.sources))
 
 
 def concepts(context: typer.Context, incomplete: str) -> list[str]:
     """The concepts of the graph, the largest first."""
-    return _names(context, incomplete, lambda schema: (one.name for one in schema.concepts))
+    return _names(context, incomplete, lambda schema: (concept.name for concept in schema.concepts))
 
 
 def predicates(context: typer.Context, incomplete: str) -> list[str]:
     """The predicates of the graph."""
-    return _names(context, incomplete, lambda schema: (one.name for one in schema.predicates))
+    return _names(context, incomplete, lambda schema: (predicate.name for predicate in schema.predicates))
 
 
 def formats(context: typer.Context, incomplete: str) -> list[str]:
@@ -66,8 +66,8 @@ def loader_options(context: typer.Context, incomplete: str) -> list[str]:
     from condgraph.loaders.recognise import FORMATS
 
     wanted = context.params.get("form")
-    found = [one for name, one in FORMATS.items() if wanted in (None, name)]
-    return offered(dict.fromkeys(f"{option}=" for one in found for option in one.options), incomplete, plain=False)
+    formats = [one for name, one in FORMATS.items() if wanted in (None, name)]
+    return offered(dict.fromkeys(f"{option}=" for item in formats for option in item.options), incomplete, plain=False)
 
 
 def languages(context: typer.Context, incomplete: str) -> list[str]:
@@ -81,8 +81,8 @@ def offered(words: Iterable[str], incomplete: str, *, plain: bool = True) -> lis
     """The words that go on from `incomplete` as the shell takes them; at most
     `MOST`, and none that a shell would read as more than a word.
     """
-    found = (word for word in words if word.startswith(incomplete) and (not plain or _PLAIN(word)))
-    return [_for_shell(word) for word, _ in zip(found, range(MOST), strict=False)]
+    matches = (word for word in words if word.startswith(incomplete) and (not plain or _PLAIN(word)))
+    return [_for_shell(word) for word, _ in zip(matches, range(MOST), strict=False)]
 
 
 def _for_shell(word: str) -> str:
@@ -114,5 +114,5 @@ def _names(context: typer.Context, incomplete: str, of: Callable[[Any], Iterable
 
 def _store(context: typer.Context) -> str | None:
     """The store that the words before name, or else the environment."""
-    found = context.params.get("store")
-    return found or next((value for name in STORE_VARIABLES if (value := os.environ.get(name))), None)
+    store = context.params.get("store")
+    return store or next((value for name in STORE_VARIABLES if (value := os.environ.get(name))), None)

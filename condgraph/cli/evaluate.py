@@ -204,9 +204,9 @@ def evaluate_logic(
         missing = list(read_triples(held))
         chosen = list(read_cases(validation, paired=paired)) if validation else []
         if queries is None:
-            found = at.sample_queries(missing, n, kinds=kinds, seed=seed, timeout=timeout)
-            cases = list(found.cases)
-            for warning in found.warnings:
+            sampled = at.sample_queries(missing, n, kinds=kinds, seed=seed, timeout=timeout)
+            cases = list(sampled.cases)
+            for warning in sampled.warnings:
                 typer.echo(f"warning: {warning}", err=True)
             if write_queries is not None:
                 write_cases(cases, write_queries)
@@ -267,16 +267,16 @@ def generate(
         from condgraph.questions.record import Distribution, write
 
         queries = form is not QuestionFormat.TEXT
-        found = at.generate(n, seed=seed, kinds=kinds or None, hops=hops or None, qualifiers=qualifiers, queries=queries)
+        generated = at.generate(n, seed=seed, kinds=kinds or None, hops=hops or None, qualifiers=qualifiers, queries=queries)
         counted = Distribution()
-        questions = counted.counted(found) if shares else found
+        questions = counted.counted(generated) if shares else generated
         file = file_of(output)
         if file is None:
             write(questions, sys.stdout, form.value)
         else:
             with file.open("w", encoding="utf-8", newline="") as stream:
                 write(questions, stream, form.value)
-        for warning in found.warnings:
+        for warning in generated.warnings:
             typer.echo(f"warning: {warning}", err=True)
         if shares:
             typer.echo(str(counted), err=True)
@@ -345,12 +345,12 @@ def train_links(
     with guard(), opened(store, login) as at:
         from condgraph.logic.evaluation.sampler import read_triples
 
-        found = at.train_links(
+        trained = at.train_links(
             output, valid=None if valid is None else read_triples(valid), checkpoint=checkpoint, on_epoch=report_epoch, rank=rank,
             epochs=epochs, seconds=seconds, batch=batch, rate=rate, n3=n3, predict_relation=predict_relation,
             negatives=negatives, validation=validation, every=every, patience=patience, seed=seed, device=device,
         )  # fmt: skip
-        typer.echo(str(found))
+        typer.echo(str(trained))
         typer.echo(f"written to {output}")
 
 

@@ -202,7 +202,7 @@ class SearchOptions:
 
     def of_match(self) -> dict[str, Any]:
         """These as options of `Graph.match`."""
-        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "best"}
+        given = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "best"}
         return given | {
             "k": None if self.best else self.k,
             "distinct_from": _by_node(self.distinct_from),
@@ -237,14 +237,14 @@ def match(
     with guard():
         program = program_text(text, file)
     with guard(program), opened(store, login) as at:
-        found = at.match(program, **search.of_match(), timeout=timeout, limit=limit)
+        matches = at.match(program, **search.of_match(), timeout=timeout, limit=limit)
         if output.prompt:
-            for warning in found.warnings:
+            for warning in matches.warnings:
                 typer.echo(f"warning: {printable(warning)}", err=True)
-            typer.echo(found.verbalised())
+            typer.echo(matches.verbalised())
         else:
-            write_matches(found, output.form, evidence=output.evidence, trace=output.trace)
-        if not found.complete:
+            write_matches(matches, output.form, evidence=output.evidence, trace=output.trace)
+        if not matches.complete:
             raise typer.Exit(Exit.DEADLINE)
 
 
@@ -252,7 +252,7 @@ def _by_node(given: list[str] | None) -> Any:
     """`NODE=NAME` by node; names alone are for all unknown nodes."""
     if not given:
         return None
-    pairs = [one.partition("=") for one in given]
+    pairs = [item.partition("=") for item in given]
     if all(mark for _, mark, _ in pairs):
         nodes: dict[str, list[str]] = {}
         for node, _, name in pairs:
@@ -263,27 +263,27 @@ def _by_node(given: list[str] | None) -> Any:
     return given
 
 
-def write_matches(found: Matches, form: Format, *, evidence: bool = False, trace: bool = False) -> None:
+def write_matches(matches: Matches, form: Format, *, evidence: bool = False, trace: bool = False) -> None:
     """Write subgraphs to standard output, and warnings to standard error."""
     refuse_terminal(form)
-    for warning in found.warnings:
+    for warning in matches.warnings:
         typer.echo(f"warning: {printable(warning)}", err=True)
     if form is Format.JSON:
-        shown = [_document(one) for one in found.shown]
+        shown = [_document(item) for item in matches.shown]
         document = {
-            "pattern": str(found.pattern),
-            "answers": found.texts,
-            "exact": found.exact,
-            "encoder": found.encoder,
+            "pattern": str(matches.pattern),
+            "answers": matches.texts,
+            "exact": matches.exact,
+            "encoder": matches.encoder,
             "solutions": shown,
-            "warnings": found.warnings,
+            "warnings": matches.warnings,
         }
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
         return
     if form is Format.ARROW:
-        write_stream(found.to_arrow())
+        write_stream(matches.to_arrow())
         return
-    columns, rows = _rows(found, ids=form is Format.CSV)
+    columns, rows = _rows(matches, ids=form is Format.CSV)
     if form is Format.CSV:
         sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif rows:
@@ -291,12 +291,12 @@ def write_matches(found: Matches, form: Format, *, evidence: bool = False, trace
     aside = form is not Format.TABLE
     if trace:
         typer.echo("\ntrace:", err=aside)
-        for line in found.explain().splitlines()[2:]:
+        for line in matches.explain().splitlines()[2:]:
             if not line.startswith("warning: "):
                 typer.echo(printable(line), err=aside)
     if evidence:
         typer.echo("\nevidence:", err=aside)
-        for fact in found.evidence:
+        for fact in matches.evidence:
             typer.echo("  " + printable(str(fact)), err=aside)
 
 
@@ -304,7 +304,7 @@ def _rows(found: Matches, *, ids: bool) -> tuple[tuple[str, ...], list[tuple[str
     """Subgraphs as rows: the distance, what unknown nodes are, the triples, and at the end the ids of
     entities: of all unknown nodes, or without `ids` of those where entities of one name are several.
     """
-    shown = [[match for match in one.nodes if not match.node.known] for one in found.shown]
+    shown = [[match for match in item.nodes if not match.node.known] for item in found.shown]
     names = [node.name for node in found.pattern.nodes if not node.known]
     rows = [
         (f"{one.distance:.6f}", *(match.text for match in nodes), "; ".join(" | ".join(triple) for triple in one.triples))
@@ -328,20 +328,20 @@ def _id(value: Any) -> str:
 def _document(solution: Solution) -> dict[str, Any]:
     """A solution with every term of its distance."""
     nodes = [
-        {"node": one.node.text, "is": json_value(one.value), "distance": _term(one.term)} for one in solution.nodes
+        {"node": node.node.text, "is": json_value(node.value), "distance": _term(node.term)} for node in solution.nodes
     ]  # fmt: skip
     edges = [
         {
-            "edge": [one.edge.head, one.edge.relation, one.edge.tail],
-            "is": list(one.triple),
-            "reversed": one.reversed,
-            "distance": _term(one.term),
-            **({"against": _term(one.against)} if one.against else {}),
-            **({"stretch": _term(one.stretch), "path": [list(triple) for triple in one.triples]} if one.stretch else {}),
-            "qualifiers": [[key, json_value(value)] for key, value in one.statement.qualifiers],
-            "sources": [{"source": source.name, "row": row or None} for source, row in one.statement.sources],
+            "edge": [edge.edge.head, edge.edge.relation, edge.edge.tail],
+            "is": list(edge.triple),
+            "reversed": edge.reversed,
+            "distance": _term(edge.term),
+            **({"against": _term(edge.against)} if edge.against else {}),
+            **({"stretch": _term(edge.stretch), "path": [list(triple) for triple in edge.triples]} if edge.stretch else {}),
+            "qualifiers": [[key, json_value(value)] for key, value in edge.statement.qualifiers],
+            "sources": [{"source": source.name, "row": row or None} for source, row in edge.statement.sources],
         }
-        for one in solution.edges
+        for edge in solution.edges
     ]
     return {"distance": solution.distance, "nodes": nodes, "edges": edges}
 
@@ -393,7 +393,7 @@ def logic(
         program = program_text(text, file)
     with guard(program), opened(store, login) as at:
         query, branches = (program, ()) if wanted.structure is None else (wanted.structure, _branches(program))
-        found = at.logic(
+        answers = at.logic(
             query,
             *branches,
             model=wanted.model,
@@ -403,34 +403,34 @@ def logic(
             explain=explain or form is Format.JSON,
             timeout=timeout,
         )
-        write_answers(found, form, explain=explain)
+        write_answers(answers, form, explain=explain)
 
 
 def _branches(text: str) -> list[object]:
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list):
+        result = None
+    if not isinstance(result, list):
         raise typer.BadParameter('branches are a JSON list, such as [["A", "r"], ["B", "s"]]', param_hint="--structure")
-    return found
+    return result
 
 
-def write_answers(found: LogicAnswers, form: Format, *, explain: bool = False) -> None:
+def write_answers(answers: LogicAnswers, form: Format, *, explain: bool = False) -> None:
     """Write answers to standard output, and warnings to standard error."""
     refuse_terminal(form)
-    for warning in found.warnings:
+    for warning in answers.warnings:
         typer.echo(f"warning: {printable(warning)}", err=True)
     if form is Format.JSON:
-        document = {"query": found.query, "answers": found.data(), "more": found.more, "warnings": found.warnings}
+        document = {"query": answers.query, "answers": answers.data(), "more": answers.more, "warnings": answers.warnings}
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
         return
     if form is Format.ARROW:
-        write_stream(found.to_arrow())
+        write_stream(answers.to_arrow())
         return
     columns: tuple[str, ...] = ("answer", "score", "known by", "id")
     rows: list[tuple[str, ...]] = [
-        (one.entity.name, f"{one.score:.9g}", "observed" if one.observed else "predicted", one.entity.id) for one in found
+        (item.entity.name, f"{item.score:.9g}", "observed" if item.observed else "predicted", item.entity.id) for item in answers
     ]
     if form is Format.CSV:
         sys.stdout.writelines(map(csv_line, (columns, *rows)))
@@ -440,8 +440,8 @@ def write_answers(found: LogicAnswers, form: Format, *, explain: bool = False) -
         write_table(columns[:shown], [row[:shown] for row in rows])
     if explain:
         typer.echo("", err=form is not Format.TABLE)
-        for one in found:
-            for line in one.explain().splitlines():
+        for item in answers:
+            for line in item.explain().splitlines():
                 typer.echo(printable(line), err=form is not Format.TABLE)
 
 
@@ -475,14 +475,14 @@ def sparql(
         query = program_text(text, file)
     with guard(query), opened(store, LoginOptions(graph, user, password)) as at:
         refuse_terminal(form)
-        found = at.sparql(query, dialect=dialect.value, timeout=timeout, limit=limit)
-        for warning in found.warnings:
+        results = at.sparql(query, dialect=dialect.value, timeout=timeout, limit=limit)
+        for warning in results.warnings:
             typer.echo(f"warning: {printable(warning)}", err=True)
         if form is Format.ARROW:
-            write_stream(found.to_arrow())
+            write_stream(results.to_arrow())
             return
-        columns = found.columns if found.truth is None else ("truth",)
-        rows: list[tuple[Any, ...]] = found.rows if found.truth is None else [(found.truth,)]
+        columns = results.columns if results.truth is None else ("truth",)
+        rows: list[tuple[Any, ...]] = results.rows if results.truth is None else [(results.truth,)]
         _write(columns, rows, form)
 
 
@@ -516,8 +516,8 @@ def cypher(
 
 def _write(columns: tuple[str, ...], rows: list[tuple[Any, ...]], form: Format) -> None:
     if form is Format.JSON:
-        found = [dict(zip(columns, map(_json, row), strict=True)) for row in rows]
-        typer.echo(json.dumps(found, ensure_ascii=False, indent=2, default=str))
+        records = [dict(zip(columns, map(_json, row), strict=True)) for row in rows]
+        typer.echo(json.dumps(records, ensure_ascii=False, indent=2, default=str))
         return
     texts = [tuple("" if cell is None else _text(cell) for cell in row) for row in rows]
     if form is Format.CSV:

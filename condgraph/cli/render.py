@@ -90,8 +90,8 @@ def write_answer(
             typer.echo("  none", err=aside)
         if answer.evidence.searched:
             typer.echo("\nlooked through:", err=aside)
-        for one in answer.evidence.searched:
-            typer.echo("  " + printable(str(one)), err=aside)
+        for item in answer.evidence.searched:
+            typer.echo("  " + printable(str(item)), err=aside)
 
 
 def write_check(checked: Checked, form: Format) -> None:
@@ -135,7 +135,7 @@ def json_value(value: Any) -> Any:
         return {"unknown": True}
     if isinstance(value, tuple):
         # A row of a table, or what a cell of it lists.
-        return [json_value(one) for one in value]
+        return [json_value(item) for item in value]
     if isinstance(value, Decimal):
         # A JSON number would lose digits in most readers.
         return str(value)
@@ -146,17 +146,17 @@ def json_value(value: Any) -> Any:
 
 def printable(text: str) -> str:
     """Text without control characters, which would steer the terminal; they are written as escapes."""
-    return re.sub(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return re.sub(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _numeric(answer: Answer) -> frozenset[str]:
     """The columns of a table that have nothing but numbers."""
-    found = set()
+    sources = set()
     for at, name in enumerate(answer.columns):
         cells = [row[at] for row in answer.values if row[at] is not None]
         if cells and all(isinstance(cell, Quantity | int) for cell in cells):
-            found.add(name)
-    return frozenset(found)
+            sources.add(name)
+    return frozenset(sources)
 
 
 def write_table(
@@ -207,10 +207,11 @@ def _document(answer: Answer, *, evidence: bool, trace: bool, checked: Checked |
             for fact in answer.evidence
         ]
         document["named"] = [
-            json_value(one.entity) | ({"source": one.source.name, "row": one.entity.row} if one.source is not None else {})
-            for one in answer.evidence.entities
+            json_value(entity.entity)
+            | ({"source": entity.source.name, "row": entity.entity.row} if entity.source is not None else {})
+            for entity in answer.evidence.entities
         ]
-        document["searched"] = [asdict(one) for one in answer.evidence.searched]
+        document["searched"] = [asdict(item) for item in answer.evidence.searched]
     if checked is not None:
         document["check"] = asdict(checked)
     return document

@@ -63,14 +63,14 @@ def status(
 ) -> None:
     """Show what a store holds, and with --verify whether its files are intact."""
     with guard(), opened(store, login) as at:
-        found = at.status(verify=verify)
+        status = at.status(verify=verify)
         if form is StatusFormat.JSON:
-            typer.echo(json.dumps(asdict(found), ensure_ascii=False, indent=2, default=json_value))
+            typer.echo(json.dumps(asdict(status), ensure_ascii=False, indent=2, default=json_value))
         else:
-            typer.echo(str(found))
-            if found.sources:
+            typer.echo(str(status))
+            if status.sources:
                 typer.echo("")
-                rows = [(source.name, source.format, source.location) for source in found.sources]
+                rows = [(source.name, source.format, source.location) for source in status.sources]
                 write_table(("source", "format", "read from"), rows)
 
 
@@ -143,16 +143,16 @@ def schema(
 ) -> None:
     """Show what can be asked about: sources, concepts, predicates, units, with counts and examples."""
     with guard(), opened(store, login) as at:
-        found = at.schema(source=source, concept=concept, predicate=predicate, timeout=timeout)
+        schema = at.schema(source=source, concept=concept, predicate=predicate, timeout=timeout)
         if form is SchemaFormat.JSON:
-            typer.echo(json.dumps(found.data(), ensure_ascii=False, indent=2))
+            typer.echo(json.dumps(schema.data(), ensure_ascii=False, indent=2))
         elif form is SchemaFormat.TEXT:
-            typer.echo(found.text(tokens))
+            typer.echo(schema.text(tokens))
         else:
-            typer.echo(heading(found))
-            if found.note:
-                typer.echo(f"warning: {printable(found.note)}", err=True)
-            for name, columns, rows, more in sections(found, limit):
+            typer.echo(heading(schema))
+            if schema.note:
+                typer.echo(f"warning: {printable(schema.note)}", err=True)
+            for name, columns, rows, more in sections(schema, limit):
                 typer.echo("")
                 write_table(columns, rows)
                 if more:
@@ -189,8 +189,8 @@ def browser(
         if not isinstance(at, Neo4jGraph) or not isinstance(at.store, Neo4jStore):
             raise UnsupportedError(at.place, ["files for Neo4j Browser"], hint="they are for a graph of condgraph on Neo4j")
         labels = at.store.carried()
-        found = made.queries(at.schema(), login.graph, labels).items()
-        queries = {f"{number:02}.cypher": f"// {title}\n{text}\n".encode() for number, (title, text) in enumerate(found, 1)}
+        texts = made.queries(at.schema(), login.graph, labels).items()
+        queries = {f"{number:02}.cypher": f"// {title}\n{text}\n".encode() for number, (title, text) in enumerate(texts, 1)}
         _write(output, {STYLE: made.style(labels or ()).encode(), QUERIES: _packed(queries), **queries}, force=force)
         if labels is None:
             complain(

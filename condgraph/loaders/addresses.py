@@ -41,9 +41,9 @@ def is_address(text: object) -> bool:
 
 def refuse(text: str) -> None:
     """Raise `LoadError` for an address that cannot be loaded; nothing for the path of a file."""
-    found = _SCHEME(text)
-    if found is not None:
-        scheme = found[1].lower()
+    match = _SCHEME(text)
+    if match is not None:
+        scheme = match[1].lower()
         if is_address(text):
             raise LoadError("an address is fetched by Graph.load alone", file=shown_address(text), hint=LOCAL)
         raise LoadError(f"files at {scheme}:// are not read", file=shown_address(text), hint=_WAYS.get(scheme, LOCAL))

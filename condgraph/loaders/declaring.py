@@ -37,8 +37,8 @@ def guess(place: str | os.PathLike[str], **options: Any) -> str:
         if path is not None and path.is_dir():
             form, data = folder.FORMAT, path
         else:
-            found = recognise(here)[0]
-            form, data = found.format, found.data
+            recognised = recognise(here)[0]
+            form, data = recognised.format, recognised.data
         form.check_options(options)
         # A table that is bad is for a load to refuse.
         reading = Reading(Source(Path(str(place)).name or "source", location_of(data)), "skip")

@@ -68,7 +68,7 @@ VERSION: Final = 1
 
 def header(graph: str, sources: Iterable[Source]) -> str:
     """The first line of an export, without its line end."""
-    listed = [_source_record("name", one) for one in sources]
+    listed = [_source_record("name", source) for source in sources]
     return _dump({"condgraph": VERSION, "graph": graph, "sources": listed})
 
 
@@ -291,10 +291,10 @@ def _sources(record: dict[str, Any], path: Path) -> Iterator[Source]:
     if version > VERSION:
         raise LoadError(f"the export is of version {version}; versions up to {VERSION} can be read", file=str(path), row=1)
     sources = record.get("sources", [])
-    if not isinstance(sources, list) or not all(isinstance(one, dict) for one in sources):
+    if not isinstance(sources, list) or not all(isinstance(source, dict) for source in sources):
         raise _Wrong("its sources are no list of objects")
-    for one in sources:
-        yield _declared(one, "name")
+    for source in sources:
+        yield _declared(source, "name")
 
 
 def _declared(record: dict[str, Any], key: str) -> Source:
@@ -390,7 +390,9 @@ def _time(value: dict[str, Any]) -> Time:
         raise _Wrong(f"there is no precision {precision!r}")
     if "start" in value or "end" in value:
         start, end = value.get("start"), value.get("end")
-        bounds = [one for one in (start, end) if isinstance(one, int) and not isinstance(one, bool) and -(2**63) <= one < 2**63]
+        bounds = [
+            item for item in (start, end) if isinstance(item, int) and not isinstance(item, bool) and -(2**63) <= item < 2**63
+        ]
         if len(bounds) != 2 or bounds[0] >= bounds[1] or precision is None:
             raise _Wrong(f"a time with bounds has 'start' before 'end', in seconds, and 'precision', not {value!r}")
         return Time(bounds[0], bounds[1], _PRECISIONS[precision])
@@ -422,24 +424,24 @@ def _row(row: Any) -> int:
 
 
 def _list(record: dict[str, Any], key: str) -> Sequence[Any]:
-    found = record.get(key, [])
-    if not isinstance(found, list):
+    result = record.get(key, [])
+    if not isinstance(result, list):
         raise _Wrong(f"{key!r} is a list")
-    return found
+    return result
 
 
 def _text(record: dict[str, Any], key: str, default: str | None = None) -> str:
-    found = record.get(key, default)
-    if not isinstance(found, str):
-        raise _Wrong(f"{key!r} is text, not {found!r}")
-    return _sound(found)
+    value = record.get(key, default)
+    if not isinstance(value, str):
+        raise _Wrong(f"{key!r} is text, not {value!r}")
+    return _sound(value)
 
 
 def _id(record: dict[str, Any], key: str) -> str:
-    found = _text(record, key)
-    if not found:
+    result = _text(record, key)
+    if not result:
         raise _Wrong(f"{key!r} is empty")
-    return found
+    return result
 
 
 def _sound(text: str) -> str:

@@ -82,8 +82,8 @@ def open_object(split: SplitResult, shown: str, patience: float, silence: float)
         )
     who, endpoint = _who(split, given), _endpoint(given)
     try:
-        found = fs.S3FileSystem(**who, **_where(endpoint, given, bucket, fs), **_how(fs, patience, silence))
-        stream = found.open_input_file(f"{bucket}/{path}")
+        system = fs.S3FileSystem(**who, **_where(endpoint, given, bucket, fs), **_how(fs, patience, silence))
+        stream = system.open_input_file(f"{bucket}/{path}")
         return stream, stream.size()
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise LoadError(f"the file cannot be fetched: {s3_problem(error)}", file=shown, hint=_HINT) from None
@@ -136,8 +136,8 @@ def s3_problem(error: Exception) -> str:
     ):
         if said in text:
             return meant
-    found = re.search(r"AWS Error ([A-Z_]+)", text)
-    return f"the server answers {found[1]}" if found else shortened(type(error).__name__, 60)
+    match = re.search(r"AWS Error ([A-Z_]+)", text)
+    return f"the server answers {match[1]}" if match else shortened(type(error).__name__, 60)
 
 
 # -- fetching ----------------------------------------------------------------------------------------
@@ -170,9 +170,9 @@ def fetched(source: Any, progress: Progress | None = None, *, pages: bool = Fals
         several = isinstance(source, (list, tuple, set, frozenset))
         listed = sorted(source, key=str) if isinstance(source, (set, frozenset)) else list(source) if several else [source]
         places: dict[str, str] = {}
-        found = []
-        for one in listed:
-            got = _fetch(one, folder, progress, pages) if is_address(one) else one
+        files = []
+        for item in listed:
+            got = _fetch(item, folder, progress, pages) if is_address(item) else item
             path = got.path if isinstance(got, Fetched) else Path(got) if is_archive(got) else None
             if path is not None and is_archive(path):
                 shown = got.location if isinstance(got, Fetched) else str(got)
@@ -181,20 +181,22 @@ def fetched(source: Any, progress: Progress | None = None, *, pages: bool = Fals
                 got = Fetched(inside, location.replace(str(path), shown))
             if isinstance(got, Fetched):
                 places[str(got.path)] = got.location
-            found.append(got)
+            files.append(got)
         with _renamed(places):
-            yield found if several else found[0]
+            yield files if several else files[0]
 
 
 def told_by_address(report: Told, files: Any) -> Told:
     """A report of a load whose problems name the addresses of fetched files."""
-    places = {str(one.path): one.location for one in (files if isinstance(files, list) else [files]) if isinstance(one, Fetched)}
+    places = {
+        str(item.path): item.location for item in (files if isinstance(files, list) else [files]) if isinstance(item, Fetched)
+    }
     said: Any = report
 
     def s3_problem(problems: Iterable[Problem]) -> Iterator[Problem]:
-        return (replace(one, file=shown_place(one.file, places)) for one in problems)
+        return (replace(problem, file=shown_place(problem.file, places)) for problem in problems)
 
-    kinds = tuple(replace(one, examples=list(s3_problem(one.examples))) for one in said.kinds)
+    kinds = tuple(replace(kind, examples=list(s3_problem(kind.examples))) for kind in said.kinds)
     return cast("Told", replace(said, problems=tuple(s3_problem(said.problems)), kinds=kinds))
 
 
@@ -362,7 +364,7 @@ def _hint(error: Exception) -> str | None:
 
 def _path(split: SplitResult, folder: Path) -> Path:
     """The path for a file: under its server and folders, which distinguish sources of one name."""
-    parts = [_part(one) for one in (split.netloc.rpartition("@")[2], *split.path.split("/")) if one]
+    parts = [_part(item) for item in (split.netloc.rpartition("@")[2], *split.path.split("/")) if item]
     for number in count(1):
         # The name of the folder differs each time, and is in no name of a source.
         path = folder.joinpath(str(number), *parts[-6:])

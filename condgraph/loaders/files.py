@@ -105,7 +105,7 @@ def is_document(path: Path) -> bool:
     if name.startswith(".") or path.suffix.casefold() in _SUFFIXES:
         return True
     stem = name.partition(".")[0]
-    called = any(stem == one or stem.startswith((one + "-", one + "_")) for one in _NAMES)
+    called = any(stem == item or stem.startswith((item + "-", item + "_")) for item in _NAMES)
     return called and (path.suffix.casefold() in _MAYBE or stem.startswith(("license", "licence")))
 
 

@@ -233,61 +233,61 @@ class _Loader:
             self._reading.warn(f"the {what} {one!r} has no record in the file; its id is taken as its name", field=where)
             yield Entity(one, one, kind)
 
-    def _name(self, one: str, record: Any, row: int) -> str | None:
+    def _name(self, ident: str, record: Any, row: int) -> str | None:
         """The name of a record, or None for a record that is left out."""
         if not isinstance(record, Mapping):
-            self._reading.bad(f"a record is an object, not {kind_of(record)}", row=row, field=one)
+            self._reading.bad(f"a record is an object, not {kind_of(record)}", row=row, field=ident)
             return None
-        if not one.strip() or not _sound(one):
-            self._reading.bad("an id is text, and not empty", row=row, field=one)
+        if not ident.strip() or not _sound(ident):
+            self._reading.bad("an id is text, and not empty", row=row, field=ident)
             return None
         name = record.get("name")
         if not isinstance(name, str) or not name.strip():
-            self._reading.warn("the record has no name; its id is taken as its name", row=row, field=one)
-            return one
+            self._reading.warn("the record has no name; its id is taken as its name", row=row, field=ident)
+            return ident
         if not _sound(name):
-            self._reading.bad("the name has half a surrogate pair, which is no text", row=row, field=one)
+            self._reading.bad("the name has half a surrogate pair, which is no text", row=row, field=ident)
             return None
         return collapse(name)
 
-    def _refer(self, one: str, kind: EntityKind, where: str) -> None:
-        if one not in self._is_concept and (one not in self._missing or kind is EntityKind.CONCEPT):
-            self._missing[one] = (kind, where)
+    def _refer(self, ident: str, kind: EntityKind, where: str) -> None:
+        if ident not in self._is_concept and (ident not in self._missing or kind is EntityKind.CONCEPT):
+            self._missing[ident] = (kind, where)
 
-    def _ids(self, record: Mapping[str, Any], key: str, one: str, row: int) -> list[str]:
+    def _ids(self, record: Mapping[str, Any], key: str, ident: str, row: int) -> list[str]:
         kept = []
-        for other in self._list(record, key, one, row):
+        for other in self._list(record, key, ident, row):
             if isinstance(other, str) and other.strip() and _sound(other):
                 kept.append(other)
             else:
-                self._reading.bad(f"{key!r} lists ids, and {_show(other)} is none", row=row, field=one)
+                self._reading.bad(f"{key!r} lists ids, and {_show(other)} is none", row=row, field=ident)
         return kept
 
-    def _list(self, record: Mapping[str, Any], key: str, one: str, row: int) -> list[Any]:
+    def _list(self, record: Mapping[str, Any], key: str, ident: str, row: int) -> list[Any]:
         part = record.get(key)
         if part is None:
             return []
         if not isinstance(part, list):
-            self._reading.bad(f"{key!r} is a list, not {kind_of(part)}", row=row, field=one)
+            self._reading.bad(f"{key!r} is a list, not {kind_of(part)}", row=row, field=ident)
             return []
         return part
 
-    def _attribute(self, one: str, attribute: Any, row: int) -> Statement:
+    def _attribute(self, ident: str, attribute: Any, row: int) -> Statement:
         if not isinstance(attribute, dict):
             raise _Wrong(f"{kind_of(attribute)} instead of an object")
         if not attribute.keys() <= _ATTRIBUTE_PARTS:
-            self._only(attribute, _ATTRIBUTE_PARTS, "an attribute", one, row)
+            self._only(attribute, _ATTRIBUTE_PARTS, "an attribute", ident, row)
         key = self._predicate(attribute.get("key"), "key")
-        value, raw = self._value(attribute.get("value"), one, row)
+        value, raw = self._value(attribute.get("value"), ident, row)
         qualifiers = attribute.get("qualifiers")
-        return Statement(one, key, value, self._qualifiers(qualifiers, one, row)[0] if qualifiers else _NO_QUALIFIERS, row, raw)
+        return Statement(ident, key, value, self._qualifiers(qualifiers, ident, row)[0] if qualifiers else _NO_QUALIFIERS, row, raw)
 
-    def _relation(self, one: str, relation: Any, row: int) -> tuple[str, str, str, _Qualifiers, _Key]:
+    def _relation(self, ident: str, relation: Any, row: int) -> tuple[str, str, str, _Qualifiers, _Key]:
         """The direction, the predicate, the other end, the qualifiers."""
         if not isinstance(relation, dict):
             raise _Wrong(f"{kind_of(relation)} instead of an object")
         if not relation.keys() <= _RELATION_PARTS:
-            self._only(relation, _RELATION_PARTS, "a relation", one, row)
+            self._only(relation, _RELATION_PARTS, "a relation", ident, row)
         given = relation.get("relation")
         predicate = self._predicate(relation.get("predicate") if given is None else given, "relation")
         direction = relation.get("direction", "forward")
@@ -297,13 +297,13 @@ class _Loader:
         if not isinstance(other, str) or (other not in self._is_concept and (not other.strip() or not _sound(other))):
             raise _Wrong(f"{_show(other)} instead of the id of an object")
         qualifiers = relation.get("qualifiers")
-        pairs, key = self._qualifiers(qualifiers, one, row) if qualifiers else (_NO_QUALIFIERS, None)
+        pairs, key = self._qualifiers(qualifiers, ident, row) if qualifiers else (_NO_QUALIFIERS, None)
         return direction, predicate, other, pairs, key
 
-    def _only(self, record: Mapping[str, Any], known: frozenset[str], what: str, one: str, row: int) -> None:
+    def _only(self, record: Mapping[str, Any], known: frozenset[str], what: str, ident: str, row: int) -> None:
         for key in record:
             if key not in known:
-                self._reading.warn(f"the part {key!r} of {what} is not known, and is left out", row=row, field=one)
+                self._reading.warn(f"the part {key!r} of {what} is not known, and is left out", row=row, field=ident)
 
     def _predicate(self, name: Any, what: str) -> str:
         clean = self._clean.get(name) if isinstance(name, str) else None
@@ -316,7 +316,7 @@ class _Loader:
         clean = self._clean[name] = collapse(name)
         return clean
 
-    def _qualifiers(self, qualifiers: Any, one: str, row: int) -> tuple[_Qualifiers, _Key]:
+    def _qualifiers(self, qualifiers: Any, ident: str, row: int) -> tuple[_Qualifiers, _Key]:
         if not isinstance(qualifiers, dict):
             raise _Wrong(f"{kind_of(qualifiers)} instead of an object of qualifiers")
         pairs: list[tuple[str, Ref | Value]] = []
@@ -324,7 +324,7 @@ class _Loader:
         for name, values in qualifiers.items():
             clean = self._predicate(name, "qualifier key")
             for value in values if isinstance(values, list) else [values]:
-                pairs.append((clean, self._value(value, one, row)[0]))
+                pairs.append((clean, self._value(value, ident, row)[0]))
                 key.append(f"{clean}\0{value['type']}\0{value['value']!r}\0{value.get('unit')}")
         if not pairs:
             return _NO_QUALIFIERS, None
@@ -353,15 +353,15 @@ class _Loader:
             return self._quantity(literal, value.get("unit"), one, row)
         if kind in ("date", "year"):
             try:
-                found = self._times.get((kind, literal))
+                time = self._times.get((kind, literal))
             except TypeError:  # pragma: no cover - JSON literals are hashable
-                found = None
-            if found is None:
-                found = self._times[(kind, literal)] = _time(literal)
-            if isinstance(found, str):
+                time = None
+            if time is None:
+                time = self._times[(kind, literal)] = _time(literal)
+            if isinstance(time, str):
                 self._reading.warn(f"{_show(literal)} cannot be a {kind}; kept as text", row=row, field=one)
             raw = str(literal)
-            return found, None if raw == str(found) else raw
+            return time, None if raw == str(time) else raw
         raise _Wrong(f"the value type {_show(kind)}, which is not string, quantity, date or year,")
 
     def _quantity(self, literal: Any, unit: Any, one: str, row: int) -> tuple[Value, str | None]:

@@ -159,7 +159,7 @@ class GraphFile:
         self.headers = list(self.text.headers if header is None else header)
         if header is not None and len(self.headers) != len(self.text.headers):
             raise LoadError(f"the file has {len(self.text.headers)} columns, and its header {len(self.headers)}", file=str(path))
-        self.columns = [column_of(one) for one in self.headers]
+        self.columns = [column_of(header) for header in self.headers]
         for at, column in enumerate(self.columns, 1):
             if column.role == "property" and not column.name:
                 # As tables name them; a predicate has a name.
@@ -183,7 +183,7 @@ def opened(paths: Sequence[Path], reading: Reading, options: Options) -> list[Gr
                 files.append(GraphFile(path, None, reading, options, len(paths) == 1))
             continue
         stem = stem_of(path)
-        base = max((one for one in own if stem.startswith(one)), key=len, default=None)
+        base = max((item for item in own if stem.startswith(item)), key=len, default=None)
         if base is None:
             raise FormatError(
                 "the header says neither nodes nor relationships", file=str(path), hint="columns are :ID, ~id or _id and the like"
@@ -209,10 +209,10 @@ def files_of(source: Any) -> list[Path]:
     path = path_of(source)
     if not path.is_dir():
         return [path]
-    found = [one for one in sorted(path.iterdir()) if one.is_file() and not is_document(one)]
-    if not found:
+    result = [item for item in sorted(path.iterdir()) if item.is_file() and not is_document(item)]
+    if not result:
         raise FormatError("the folder has no CSV files", file=str(path))
-    return found
+    return result
 
 
 _NONE: Final = frozenset(("",))
@@ -267,7 +267,7 @@ class _Lists:
         if column.array:
             return [part for part in cell.split(self.delimiter) if part.strip()]
         if self.json.get((edge, column.name)):
-            return [one if isinstance(one, str) else json.dumps(one) for one in json.loads(cell)]
+            return [load if isinstance(load, str) else json.dumps(load) for load in json.loads(cell)]
         return (cell,)
 
     def look(self, cells: Sequence[str], column: Column, edge: bool) -> None:
@@ -286,10 +286,10 @@ def _is_list(cell: str) -> bool:
     if cell[:1] != "[" or cell[-1:] != "]":
         return False
     try:
-        found = json.loads(cell)
+        value = json.loads(cell)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, list) and not any(isinstance(one, (list, dict)) for one in found)
+    return isinstance(value, list) and not any(isinstance(item, (list, dict)) for item in value)
 
 
 def _edge_rows(file: GraphFile, columns: Sequence[Sequence[str]], size: int) -> Sequence[bool]:
@@ -397,9 +397,9 @@ class _Graph:
 
     def _values(self, cell: str, column: Column, edge: bool) -> Iterator[tuple[Value, str | None]]:
         for part in self.lists.of(cell, column, edge):
-            found = self.typed.of(part, edge, column.name)
-            if found is not None:
-                yield found
+            values = self.typed.of(part, edge, column.name)
+            if values is not None:
+                yield values
 
     def edges(self, file: GraphFile) -> Iterator[Item]:
         """The relationships of a file."""
@@ -421,11 +421,11 @@ class _Graph:
             for row, (number, edge) in enumerate(zip(chunk.numbers, rows, strict=True)):
                 if not edge:
                     continue
-                predicate = next((text for one in types if (text := collapse(columns[one][row]))), "")
+                predicate = next((text for item in types if (text := collapse(columns[item][row]))), "")
                 if not predicate:
                     file.reading.bad("the relationship has no type", row=number, field=file.headers[types[0]] if types else None)
                     continue
-                found = [self.ident(columns[one][row], file.columns[one].space) for one in (start, end)]
+                found = [self.ident(columns[item][row], file.columns[item].space) for item in (start, end)]
                 absent = next((one for one, ident in zip((start, end), found, strict=True) if ident not in self.known), None)
                 if absent is not None:
                     file.reading.bad(f"there is no node {collapse(columns[absent][row])!r}", row=number, field=file.headers[absent])
@@ -454,15 +454,15 @@ def _rank(name: str) -> int | None:
 def _sniff(path: Path, head: bytes) -> int:
     """A file, or a folder of files, whose headers say nodes and relationships."""
     if path.is_dir():
-        files = [one for one in path.iterdir() if not is_document(one)]
-        if not files or not all(one.is_file() and suffix_of(one) in _SUFFIXES for one in files):
+        files = [item for item in path.iterdir() if not is_document(item)]
+        if not files or not all(file.is_file() and suffix_of(file) in _SUFFIXES for file in files):
             return 0
-        headers = {one: header_of(one) if head_text(read_head(one)) is not None else [] for one in files}
+        headers = {file: header_of(file) if head_text(read_head(file)) is not None else [] for file in files}
         kinds = {one: kind_of(rows[0]) if rows else "" for one, rows in headers.items()}
         if not any(kind in ("nodes", "both") for kind in kinds.values()):
             return 0
         own = [base_of(one) for one, rows in headers.items() if kinds[one] and len(rows) == 1]
-        return 96 if all(kinds[one] or any(stem_of(one).startswith(base) for base in own) for one in files) else 0
+        return 96 if all(kinds[file] or any(stem_of(file).startswith(base) for base in own) for file in files) else 0
     if head_text(head) is None:
         return 0
     if is_model(head):

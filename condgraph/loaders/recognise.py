@@ -152,8 +152,8 @@ def _as_facts(lines: list[str]) -> str:
 
 #: Every format, by the name that `format=` takes.
 FORMATS: Final[dict[str, Format]] = {
-    one.name: one
-    for one in (
+    item.name: item
+    for item in (
         CSV,
         TSV,
         JSONL,
@@ -203,34 +203,34 @@ def recognise(
     formats there are, and `LoadError` for a path that does not exist.
     """
     wanted = None if format is None else format_called(format)
-    found: list[tuple[Format, Any]] = []
+    pairs: list[tuple[Format, Any]] = []
     left_out: list[Path] = []
     keyed = any(option in _OF_FOLDERS and value is not None and value is not False for option, value in (options or {}).items())
     with heads_in(encoding):
-        for one in _listed(source, wanted):
-            if keyed and wanted is None and isinstance(one, Path) and one.is_dir() and folder.files_of(one):
-                found.append((folder.FORMAT, one))
-            elif isinstance(one, Path):
-                found += _paths(one, wanted, left_out)
+        for item in _listed(source, wanted):
+            if keyed and wanted is None and isinstance(item, Path) and item.is_dir() and folder.files_of(item):
+                pairs.append((folder.FORMAT, item))
+            elif isinstance(item, Path):
+                pairs += _paths(item, wanted, left_out)
             else:
-                found.append((wanted or _claimed(one), one))
-    if not found:
+                pairs.append((wanted or _claimed(item), item))
+    if not pairs:
         raise FormatError("there is nothing to load", file=str(source) if isinstance(source, (str, os.PathLike)) else None)
-    _no_repeats(found)
-    found = _together(found)
-    places = {str(one.path): one.location for one in _each(source) if isinstance(one, Fetched)}
+    _no_repeats(pairs)
+    pairs = _together(pairs)
+    places = {str(item.path): item.location for item in _each(source) if isinstance(item, Fetched)}
     if wanted is None:
         with heads_in(encoding):
-            found = _referring(found, options or {}, places)
-    names = sources_of([data for _, data in found])
+            pairs = _referring(pairs, options or {}, places)
+    names = sources_of([data for _, data in pairs])
     if name is not None:
-        names = [name] if len(names) == 1 else [f"{name}/{one}" for one in names]
+        names = [name] if len(names) == 1 else [f"{name}/{item}" for item in names]
     recognised = [
         Recognised(form, Source(called, location_of(data, places), form.name), data)
-        for (form, data), called in zip(found, names, strict=True)
+        for (form, data), called in zip(pairs, names, strict=True)
     ]
     if places:
-        recognised = [replace(one, format=_located(one.format, places)) for one in recognised]
+        recognised = [replace(item, format=_located(item.format, places)) for item in recognised]
     if left_out:
         first = recognised[0]
         listed = ", ".join(path.name for path in left_out[:10]) + (", ..." if len(left_out) > 10 else "")
@@ -303,14 +303,14 @@ def sources_of(sources: Sequence[Any]) -> list[str]:
 
 def format_called(format: str) -> Format:
     """A format by its name. Raises `FormatError` with the nearest."""
-    found = FORMATS.get(str(format))
-    if found is None:
+    result = FORMATS.get(str(format))
+    if result is None:
         raise FormatError(
             f"there is no format {format!r}",
             candidates=nearest(str(format), FORMATS),
             hint="formats: " + ", ".join(sorted(FORMATS)),
         )
-    return found
+    return result
 
 
 def _listed(source: Any, wanted: Format | None) -> Iterator[Any]:
@@ -322,8 +322,8 @@ def _listed(source: Any, wanted: Format | None) -> Iterator[Any]:
             raise FormatError("the list of sources is empty", hint=_ADD)
         if isinstance(source, (set, frozenset)):
             source = sorted(source, key=str)
-        for one in source:
-            yield from _listed(one, wanted)
+        for item in source:
+            yield from _listed(item, wanted)
     else:
         yield source
 
@@ -352,21 +352,21 @@ def _opened(source: str | os.PathLike[str]) -> Iterator[Any]:
         yield path
         return
     if glob.has_magic(text):
-        found = sorted(glob.glob(text, recursive=True))
-        files = [one for one in found if os.path.isfile(one)]
-        if not found:
+        paths = sorted(glob.glob(text, recursive=True))
+        files = [item for item in paths if os.path.isfile(item)]
+        if not paths:
             raise LoadError("no file matches this pattern", file=text)
-        yield from map(Path, files or found)
+        yield from map(Path, files or paths)
         return
     raise LoadError("there is no such file or folder", file=text, candidates=_neighbours(path))
 
 
 def _neighbours(path: Path) -> list[str]:
     try:
-        names = [one.name for one in path.parent.iterdir()]
+        names = [item.name for item in path.parent.iterdir()]
     except OSError:
         return []
-    return [str(path.parent / one) for one in nearest(path.name, names)]
+    return [str(path.parent / item) for item in nearest(path.name, names)]
 
 
 def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[tuple[Format, Path]]:
@@ -379,31 +379,31 @@ def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[
             yield whole, path
             return
     strange: list[Path] = []
-    found: list[tuple[Format, Path]] = []
-    for one in sorted(path.iterdir()):
-        if one.is_dir():
-            if not one.name.startswith("."):
-                found += _paths(one, wanted, left_out)
-        elif is_document(one):
-            left_out.append(one)
+    pairs: list[tuple[Format, Path]] = []
+    for item in sorted(path.iterdir()):
+        if item.is_dir():
+            if not item.name.startswith("."):
+                pairs += _paths(item, wanted, left_out)
+        elif is_document(item):
+            left_out.append(item)
         elif wanted is not None:
-            found.append((wanted, regular(one)))
+            pairs.append((wanted, regular(item)))
         else:
-            scores = _scores(one)
+            scores = _scores(item)
             if scores:
-                found.append((_best(one, scores), one))
+                pairs.append((_best(item, scores), item))
             else:
-                strange.append(one)
+                strange.append(item)
     if strange:
         more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
-        first = strange[0]
+        names, first = ", ".join(file.name for file in strange[:5]), strange[0]
         why = why_not(first, read_head(first)) if first.stat().st_size else "the file is empty"
         raise FormatError(
-            f"the folder holds files of no known format: {', '.join(one.name for one in strange[:5])}{more} ({first.name}: {why})",
+            f"the folder holds files of no known format: {names}{more} ({first.name}: {why})",
             file=str(path),
             hint=f"a pattern ('{path.name}/*.csv') or a list of paths says which files to load",
         )
-    yield from found
+    yield from pairs
 
 
 def asked_about(path: Path, head: bytes) -> list[Format]:
@@ -464,19 +464,19 @@ def _claimed(source: Any) -> Format:
     )
 
 
-def _together(found: list[tuple[Format, Any]]) -> list[tuple[Format, Any]]:
+def _together(pairs: list[tuple[Format, Any]]) -> list[tuple[Format, Any]]:
     """Files of nodes and of relationships that are loaded together as one graph; files of tables beside
     a file that describes them are part of what it is.
     """
-    descriptions = [data for form, data in found if form is folder.FORMAT and isinstance(data, Path) and data.is_file()]
+    descriptions = [data for form, data in pairs if form is folder.FORMAT and isinstance(data, Path) and data.is_file()]
     descriptions = [path for path in descriptions if is_description(path, read_head(path))]
     parts = {table.path for data in descriptions if (said := described(data)) is not None for table in said.tables}
-    found = [pair for pair in found if not isinstance(pair[1], Path) or pair[1] not in parts]
-    files = [data for form, data in found if form is property_graph.FORMAT and isinstance(data, Path) and not data.is_dir()]
+    pairs = [pair for pair in pairs if not isinstance(pair[1], Path) or pair[1] not in parts]
+    files = [data for form, data in pairs if form is property_graph.FORMAT and isinstance(data, Path) and not data.is_dir()]
     if len(files) < 2:
-        return found
+        return pairs
     whole = property_graph.FORMAT, GraphFiles(tuple(files))
-    return [whole, *((form, data) for form, data in found if data not in files)]
+    return [whole, *((form, data) for form, data in pairs if data not in files)]
 
 
 def _referring(found: list[tuple[Format, Any]], options: Options, places: Mapping[str, str]) -> list[tuple[Format, Any]]:
@@ -509,8 +509,8 @@ def _referring(found: list[tuple[Format, Any]], options: Options, places: Mappin
 def _names_tables(options: Options, files: Sequence[Path]) -> bool:
     """Whether options are about keys between these tables."""
     stems = [stem_of(path) for path in files]
-    joins = [one for option in ("join", "keys") if isinstance(options.get(option), Mapping) for one in options[option]]
-    about = any(str(one).startswith(f"{stem}.") for one in joins for stem in stems)
+    joins = [item for option in ("join", "keys") if isinstance(options.get(option), Mapping) for item in options[option]]
+    about = any(str(join).startswith(f"{stem}.") for join in joins for stem in stems)
     return about or any(option in _OF_FOLDERS - {"join"} for option in options)
 
 
@@ -544,7 +544,7 @@ def _with_warning(form: Format, said: str, column: str | None = None, file: str 
 
 
 def known_by(
-    found: Iterable[Recognised], options: Mapping[str, Any], known: Iterable[Source], *, named: bool, changes: bool = False
+    recognised: Iterable[Recognised], options: Mapping[str, Any], known: Iterable[Source], *, named: bool, changes: bool = False
 ) -> list[Recognised]:
     """What is to be loaded, each source with its fingerprint.
 
@@ -556,13 +556,13 @@ def known_by(
     # Several tables in one place are sources of their own, with the fingerprint of the whole.
     places = {name.rpartition("/")[0]: source for name, source in taken.items() if "/" in name}
     fingerprinted: list[Recognised] = []
-    for one in found:
-        source = replace(one.source, content=_content(one, options))
-        own = isinstance(one.data, (Path, DatabaseUrl, GraphFiles)) or (changes and isinstance(one.data, TableFiles))
+    for item in recognised:
+        source = replace(item.source, content=_content(item, options))
+        own = isinstance(item.data, (Path, DatabaseUrl, GraphFiles)) or (changes and isinstance(item.data, TableFiles))
         if not named and not own:
-            source = replace(source, name=_free(source, places | taken if isinstance(one.data, TableFiles) else taken))
+            source = replace(source, name=_free(source, places | taken if isinstance(item.data, TableFiles) else taken))
         taken[source.name] = source
-        fingerprinted.append(replace(one, source=source))
+        fingerprinted.append(replace(item, source=source))
     return fingerprinted
 
 
@@ -596,12 +596,12 @@ def _content(one: Recognised, options: Mapping[str, Any]) -> str:
 def _of_path(path: Path) -> str:
     digest = blake2b(digest_size=12)
     try:
-        for one in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        for item in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if path.is_dir():
-                digest.update(f"\0{one.relative_to(path)}\0".encode("utf-8", "surrogateescape"))
-            mode = one.stat().st_mode
+                digest.update(f"\0{item.relative_to(path)}\0".encode("utf-8", "surrogateescape"))
+            mode = item.stat().st_mode
             if stat.S_ISREG(mode):
-                with one.open("rb") as stream:
+                with item.open("rb") as stream:
                     digest.update(file_digest(stream, lambda: blake2b(digest_size=12)).digest())
             elif not stat.S_ISDIR(mode):
                 # A pipe gives its bytes once, to the loader.

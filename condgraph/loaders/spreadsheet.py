@@ -65,7 +65,7 @@ def side_by_side(grid: Sequence[Sequence[Any]], merged: Sequence[Range]) -> tupl
     """
     width = max(map(len, grid), default=0)
     filled = [any(at < len(row) and str(row[at]).strip() for row in grid) for at in range(width)]
-    parts = [[at for at, _ in group] for there, group in groupby(enumerate(filled), key=lambda one: one[1]) if there]
+    parts = [[at for at, _ in group] for there, group in groupby(enumerate(filled), key=lambda item: item[1]) if there]
     spans = [(part[0], part[-1] + 1) for part in parts]
     crossed = any(left < begin <= right for (_, left), (_, right) in merged for begin, _ in spans)
     if len(spans) < 2 or crossed or any(end - begin < 2 for begin, end in spans):
@@ -79,7 +79,7 @@ def side_by_side(grid: Sequence[Sequence[Any]], merged: Sequence[Range]) -> tupl
             return [(0, width)], False
         rows.append(there)
         headers.append(tuple(texts[there[0]]))
-    return spans, any(one != rows[0] for one in rows) or len(set(headers)) == 1
+    return spans, any(row != rows[0] for row in rows) or len(set(headers)) == 1
 
 
 class SheetCells:
@@ -205,7 +205,7 @@ def _looked_through(path: Path, reading: Reading) -> tuple[int, bool]:
         return path.stat().st_size, False
     try:
         with zipfile.ZipFile(path) as packed:
-            size = sum(one.file_size for one in packed.infolist())
+            size = sum(item.file_size for item in packed.infolist())
             if size > MOST_UNPACKED and size > MOST_GROWTH * path.stat().st_size:
                 raise LoadError(
                     f"the file unpacks to more than {MOST_GROWTH} times its size, and more than {MOST_UNPACKED >> 20} MiB",
@@ -214,12 +214,12 @@ def _looked_through(path: Path, reading: Reading) -> tuple[int, bool]:
             empty = errors = 0
             names = packed.namelist()
             small = size <= _SMALL and "xl/workbook.xml" in names and not any(name.endswith(".bin") for name in names)
-            for one in packed.infolist():
-                sheet = _SHEET(one.filename)
+            for item in packed.infolist():
+                sheet = _SHEET(item.filename)
                 if not sheet and not small:
                     continue
                 check()
-                data = packed.read(one)
+                data = packed.read(item)
                 if sheet:
                     empty += len(_EMPTY.findall(data))
                     errors += len(_ERROR.findall(data))
@@ -257,7 +257,7 @@ def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
     size, small = _looked_through(path, reading)
     wanted = option_texts(options, "sheets")
     about: dict[str, tuple[bool, bool]] = {}
-    found: dict[str, tuple[list[Any], list[Any]]] = {}
+    grids: dict[str, tuple[list[Any], list[Any]]] = {}
     grid: list[Any] = []
     with closing(parts(str(path), wanted) if small or not sys.executable else _parts_apart(path, wanted, size)) as read:
         for kind, *what in read:
@@ -269,7 +269,7 @@ def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
                         raise LoadError(f"the workbook has no sheet {name!r}", file=str(path), candidates=nearest(name, about))
             elif kind == "sheet":
                 grid = []
-                found[what[0]] = grid, what[1]
+                grids[what[0]] = grid, what[1]
             elif kind == "rows":
                 grid.extend(what[0])
             elif kind == "error":
@@ -280,7 +280,7 @@ def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
         if not cells:
             reading.warn(f"{name!r} is no sheet of cells and is left out")
             continue
-        grid, merged = found[name]
+        grid, merged = grids[name]
         if not any(cell != "" for row in grid for cell in row):
             reading.warn(f"the sheet {name!r} is empty and is left out")
             continue

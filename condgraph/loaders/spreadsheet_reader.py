@@ -35,8 +35,8 @@ def parts(path: str, wanted: Sequence[str]) -> Generator[Part, None, None]:
     try:
         with calamine.CalamineWorkbook.from_path(path) as book:
             about = [
-                (one.name, one.typ == calamine.SheetTypeEnum.WorkSheet, one.visible == calamine.SheetVisibleEnum.Visible)
-                for one in book.sheets_metadata
+                (item.name, item.typ == calamine.SheetTypeEnum.WorkSheet, item.visible == calamine.SheetVisibleEnum.Visible)
+                for item in book.sheets_metadata
             ]
             yield "sheets", about
             for name in [name for name, cells, _ in about if cells and (not wanted or name in wanted)]:

@@ -238,11 +238,11 @@ def read_side(text: str) -> list[Reading]:
     >>> [(reading.tag, str(reading.value)) for reading in read_side("1,234.56 Dr")]
     [('dr:comma', '-1234.56')]
     """
-    found = _SIDE.fullmatch(text)
-    if found is None or found["letter"] in ("s", "h"):
+    match = _SIDE.fullmatch(text)
+    if match is None or match["letter"] in ("s", "h"):
         return []
-    amount = found["after"] or found["amount"] or found["german"]
-    mark = (found["before"] or found["mark"] or found["letter"]).casefold()
+    amount = match["after"] or match["amount"] or match["german"]
+    mark = (match["before"] or match["mark"] or match["letter"]).casefold()
     # One that has a sign already may mean either.
     if amount[0] in "+-−–﹣－(=" or amount[-1] == "-":
         return []
@@ -273,17 +273,17 @@ def _bodies(body: str) -> list[tuple[str, str]]:
         return [("space", body.replace(" ", "").replace(",", "."))] if _SPACES.fullmatch(body) else []
     if _APOSTROPHES.fullmatch(body):
         return [("cont", body.replace("'", "").replace("’", "").replace(",", "."))]
-    found = []
+    result = []
     if _COMMAS.fullmatch(body):
-        found.append(("comma", body.replace(",", "").replace("'", "").replace("’", "")))
+        result.append(("comma", body.replace(",", "").replace("'", "").replace("’", "")))
     elif _POINT.fullmatch(body):
-        found.append(("en", body))
+        result.append(("en", body))
     if _POINTS.fullmatch(body):
         certain = "," in body or body.count(".") > 1
-        found.append(("cont" if certain else "eu", body.replace(".", "").replace(",", ".")))
+        result.append(("cont" if certain else "eu", body.replace(".", "").replace(",", ".")))
     elif _COMMA.fullmatch(body):
-        found.append(("eu", body.replace(",", ".")))
-    return found
+        result.append(("eu", body.replace(",", ".")))
+    return result
 
 
 def _special(text: str, parts: re.Match[str]) -> list[Reading] | None:

@@ -122,7 +122,7 @@ Shape: TypeAlias = tuple[Reading, ...]
 #: Tags of readings that only a column makes likely; of a text alone they are none.
 UNSURE: Final = frozenset(("sci", "minus", "basic", "short"))
 #: What a text may begin with that is an amount with a mark of debit or credit.
-_SIDES: Final = frozenset(one + two for one in "DdCc" for two in "Rr")
+_SIDES: Final = frozenset(item + two for item in "DdCc" for two in "Rr")
 #: Longer texts are not looked at: no number or date is.
 LONGEST: Final = 80
 _PLAIN: Final = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII).fullmatch

@@ -135,15 +135,15 @@ def basic_day(text: str) -> Time | None:
 
 def _short(text: str) -> list[Reading]:
     """A day whose year has two digits."""
-    found = _SHORT.fullmatch(text)
-    if found is not None:
-        readings = _numeric(int(found[1]), int(found[3]), _of_two(found[4]), found[2] == ".")
+    match = _SHORT.fullmatch(text)
+    if match is not None:
+        readings = _numeric(int(match[1]), int(match[3]), _of_two(match[4]), match[2] == ".")
         return [reading._replace(tag="short") for reading in readings]
-    found = _SHORT_WORDS.fullmatch(text)
-    if found is None:
+    match = _SHORT_WORDS.fullmatch(text)
+    if match is None:
         return []
-    month = _MONTHS[found["month"][:3].lower()]
-    return [Reading("time", "short", Time.day(_of_two(found["year"][-2:]), month, int(found["day"])))]
+    month = _MONTHS[match["month"][:3].lower()]
+    return [Reading("time", "short", Time.day(_of_two(match["year"][-2:]), month, int(match["day"])))]
 
 
 def _of_two(digits: str) -> int:
@@ -157,34 +157,34 @@ def _point(text: str) -> list[Reading]:
         words = _words(text)
         if words is not None:
             return [_certain(words)]
-        found = _DECADE.fullmatch(text)
-        if found:
-            return [_certain(Time.span(Time.year(int(found[1])), Time.year(int(found[1]) + 9)))]
+        match = _DECADE.fullmatch(text)
+        if match:
+            return [_certain(Time.span(Time.year(int(match[1])), Time.year(int(match[1]) + 9)))]
         return _era(text)
-    found = _ISO_DAY.fullmatch(text)
-    if found:
-        return [Reading("time", "iso", Time.day(int(found[1]), int(found[2]), int(found[3])))]
-    found = _NUMERIC.fullmatch(text)
-    if found:
-        return _numeric(int(found[1]), int(found[3]), int(found[4]), found[2] == ".")
-    found = _YEAR_FIRST.fullmatch(text)
-    if found:
-        return [_certain(Time.day(int(found[1]), int(found[3]), int(found[4])))]
-    found = _TWO_YEARS.fullmatch(text)
-    if found:
-        return _two_years(int(found[1]), found[2], found[3])
-    found = _MONTH_YEAR.fullmatch(text)
-    if found:
-        return [_certain(Time.month(int(found[2]), int(found[1])))]
+    match = _ISO_DAY.fullmatch(text)
+    if match:
+        return [Reading("time", "iso", Time.day(int(match[1]), int(match[2]), int(match[3])))]
+    match = _NUMERIC.fullmatch(text)
+    if match:
+        return _numeric(int(match[1]), int(match[3]), int(match[4]), match[2] == ".")
+    match = _YEAR_FIRST.fullmatch(text)
+    if match:
+        return [_certain(Time.day(int(match[1]), int(match[3]), int(match[4])))]
+    match = _TWO_YEARS.fullmatch(text)
+    if match:
+        return _two_years(int(match[1]), match[2], match[3])
+    match = _MONTH_YEAR.fullmatch(text)
+    if match:
+        return [_certain(Time.month(int(match[2]), int(match[1])))]
     return []
 
 
 def _era(text: str) -> list[Reading]:
-    found = _ERA.fullmatch(text)
-    if found is None:
+    match = _ERA.fullmatch(text)
+    if match is None:
         return []
-    year = int(found["n"] or found["m"])
-    before = (found["era"] or found["ad"])[0] in "Bb"
+    year = int(match["n"] or match["m"])
+    before = (match["era"] or match["ad"])[0] in "Bb"
     return [Reading("time", "era", Time.year(1 - year if before else year))] if year else []
 
 
@@ -231,9 +231,9 @@ def _words(text: str, year: str = "") -> Time | None:
     if day_name:
         text = text[day_name.end() :]
     for pattern in _YEARLESS if year else _WORDS:
-        found = pattern.fullmatch(text)
-        if found:
-            parts: dict[str, Any] = found.groupdict()
+        match = pattern.fullmatch(text)
+        if match:
+            parts: dict[str, Any] = match.groupdict()
             in_year, month, day = int(parts.get("year") or year), _MONTHS[parts["month"][:3].lower()], parts.get("day")
             return Time.day(in_year, month, int(day)) if day else Time.month(in_year, month)
     return None
@@ -348,9 +348,9 @@ def _clock(text: str) -> list[Reading]:
         return [] if period is None else [Reading("clock", "period", period)]
     if ":" not in text and "m" not in text and "M" not in text:
         return []
-    found = _CLOCK.fullmatch(text)
-    if found:
-        sign, first, second, third, part = found.groups()
+    match = _CLOCK.fullmatch(text)
+    if match:
+        sign, first, second, third, part = match.groups()
         if int(second) > 59 or int(third or 0) > 59:
             return [Reading("clock", "ratio", text)]
         total = int(first) * 60 + int(second)

@@ -126,7 +126,7 @@ def _as_float(number: int | float | Decimal) -> tuple[float, str | None]:
 def encode_column(column: Column, text_many: Callable[[Any], NDArray[np.int32]], text: Intern, entity: Intern) -> CellColumns:
     """Lay out a column of a batch. Columns of entities (`Ids`) are no cells."""
     if isinstance(column, Texts):
-        refs = text_many(column.texts if column.collapsed else [collapse(one) for one in column.texts])
+        refs = text_many(column.texts if column.collapsed else [collapse(text) for text in column.texts])
         return _cells(len(refs), Kind.TEXT, ref=refs)
     if isinstance(column, Numbers):
         numbers = column.numbers
@@ -176,27 +176,27 @@ def sortable(kind: NDArray[Any], a: NDArray[Any], ref: NDArray[Any]) -> NDArray[
 def decode_values(cells: CellColumns, text: Callable[[int], str], entity: Callable[[int], str]) -> list[Ref | Value]:
     """Many cells as values, in order."""
     units: dict[int, str] = {-1: NO_UNIT}
-    found: list[Ref | Value] = []
+    result: list[Ref | Value] = []
     floats = cells["a"].view(np.float64).tolist()
     columns = [cells[name].tolist() for name, _ in PARTS]
     for x, kind, a, b, ref, unit, precision in zip(floats, *columns, strict=True):
         if kind == 0:
             if unit < 0:
-                found.append(text(ref))
+                result.append(text(ref))
                 continue
             if unit not in units:
                 units[unit] = text(unit)
-            found.append(formed(text(ref), units[unit]))
+            result.append(formed(text(ref), units[unit]))
         elif kind == 1:
             if unit not in units:
                 units[unit] = text(unit)
             number = parse_number(text(ref)) if ref >= 0 else (int(x) if x.is_integer() else x)
-            found.append(Quantity(number, units[unit]))
+            result.append(Quantity(number, units[unit]))
         elif kind == 2:
-            found.append(Time(a, b, _PRECISIONS[precision]))
+            result.append(Time(a, b, _PRECISIONS[precision]))
         else:
-            found.append(Ref(entity(ref)) if kind == 3 else UNKNOWN)
-    return found
+            result.append(Ref(entity(ref)) if kind == 3 else UNKNOWN)
+    return result
 
 
 _PRECISIONS: Final = tuple(Precision)

@@ -113,16 +113,16 @@ class ArrayFile:
         """The array as a read-only NumPy view of the file; empty where the file has none of this
         name.
         """
-        found = self._arrays.get(name)
-        if found is None:
+        result = self._arrays.get(name)
+        if result is None:
             entry = self._table.get(name)
             if entry is None or self._map is None or not entry["length"]:
-                found = np.empty(0, np.dtype(entry["dtype"]) if entry else np.int32)
+                result = np.empty(0, np.dtype(entry["dtype"]) if entry else np.int32)
             else:
-                found = np.frombuffer(self._map, np.dtype(entry["dtype"]), entry["length"], entry["offset"])
+                result = np.frombuffer(self._map, np.dtype(entry["dtype"]), entry["length"], entry["offset"])
                 self._compare(name)
-            self._arrays[name] = found
-        return found
+            self._arrays[name] = result
+        return result
 
     def length(self, name: str) -> int:
         """How many numbers an array has, without looking at them."""
@@ -131,10 +131,10 @@ class ArrayFile:
 
     def view(self, name: str) -> memoryview:
         """The same as a memoryview."""
-        found = self._views.get(name)
-        if found is None:
-            found = self._views[name] = memoryview(self.get(name).data)
-        return found
+        result = self._views.get(name)
+        if result is None:
+            result = self._views[name] = memoryview(self.get(name).data)
+        return result
 
     def raw(self, name: str) -> tuple[bytes | mmap.mmap, int]:
         """What an array of bytes lies in, and where it begins there: slices of that are `bytes`,
@@ -324,13 +324,13 @@ def cuts(length: int, edges: Iterable[int] = ()) -> list[int]:
     """Where blocks begin, and the length: at the edges that leave room for a block between them,
     and where a block would be too long.
     """
-    found = [0]
+    result = [0]
     for edge in [*edges, length]:
-        if edge == found[-1] or (edge - found[-1] < SHORTEST and edge != length):
+        if edge == result[-1] or (edge - result[-1] < SHORTEST and edge != length):
             continue
-        found.extend(range(found[-1] + LONGEST, edge, LONGEST))
-        found.append(edge)
-    return found
+        result.extend(range(result[-1] + LONGEST, edge, LONGEST))
+        result.append(edge)
+    return result
 
 
 def pack(column: NDArray[Any], edges: Iterable[int] = (), beside: NDArray[Any] | None = None) -> Packed:
@@ -554,9 +554,9 @@ def _places(columns: Arrays) -> NDArray[Any]:
 def _from_rows(name: str, entities: int, columns: Arrays) -> NDArray[np.int32]:
     """The table (-1: none) or the row (0: none) of each entity."""
     key, of = columns["row.key"], columns["row.entity"]
-    found = np.full(entities, -1 if name == "ent.source" else 0, np.int32)
-    found[of] = key >> 32 if name == "ent.source" else key & (2**32 - 1)
-    return found
+    result = np.full(entities, -1 if name == "ent.source" else 0, np.int32)
+    result[of] = key >> 32 if name == "ent.source" else key & (2**32 - 1)
+    return result
 
 
 class PackedFile(ArrayFile):
@@ -578,12 +578,12 @@ class PackedFile(ArrayFile):
         form = self._forms.get(name)
         if form is None:
             return super().get(name)
-        found = self._arrays.get(name)
-        if found is None:
-            found = self._unpacked(name, form).astype(np.dtype(form["dtype"]), copy=False)
-            found.flags.writeable = False
-            self._arrays[name] = found
-        return found
+        result = self._arrays.get(name)
+        if result is None:
+            result = self._unpacked(name, form).astype(np.dtype(form["dtype"]), copy=False)
+            result.flags.writeable = False
+            self._arrays[name] = result
+        return result
 
     def length(self, name: str) -> int:
         """How many numbers a column has, without working it out."""

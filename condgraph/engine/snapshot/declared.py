@@ -62,19 +62,19 @@ def joined(parts: list[Declared]) -> Declared:
     """Declarations together: what one source says of an entity several times becomes one, its first
     name, its strongest kind, its first row.
     """
-    found = Declared(*(np.concatenate([np.empty(0, I32), *columns]) for columns in zip(*parts, strict=True)))
-    found = found.take(in_order([found.e, found.src]))
-    fresh = changed(found.e, found.src)
+    result = Declared(*(np.concatenate([np.empty(0, I32), *columns]) for columns in zip(*parts, strict=True)))
+    result = result.take(in_order([result.e, result.src]))
+    fresh = changed(result.e, result.src)
     if fresh.all():
-        return found
+        return result
     group = np.cumsum(fresh) - 1
-    kept = found.take(fresh)
+    kept = result.take(fresh)
     name, row, kind = (np.full(len(kept.e), low, I32) for low in (-1, -1, EntityKind.ENTITY))
-    for into, column in ((name, found.name), (row, found.row)):
+    for into, column in ((name, result.name), (row, result.row)):
         at = np.flatnonzero(column >= 0)[::-1]
         into[group[at]] = column[at]  # the first one is written last
     for strongest in (EntityKind.ROW, EntityKind.CONCEPT):
-        kind[group[found.kind == strongest]] = strongest
+        kind[group[result.kind == strongest]] = strongest
     return kept._replace(name=name, kind=kind, row=row)
 
 
@@ -270,8 +270,8 @@ def texts_of(snapshot: Snapshot) -> dict[int, str]:
     plain = plain.take((plain.name < 0) & ~told[plain.e])
     names = [snapshot.source_of(i).name for i in range(sources)]
     found: dict[int, list[Any]] = {}
-    for one in (other, plain):
-        for e, source, name, kind, row in zip(*(column.tolist() for column in one), strict=True):
+    for item in (other, plain):
+        for e, source, name, kind, row in zip(*(column.tolist() for column in item), strict=True):
             said = found.setdefault(e, [])
             if source != NO_ONE:
                 said.append([None if source < 0 else names[source], None if name < 0 else snapshot.texts[name], kind, row])

@@ -151,10 +151,10 @@ def _read_manifest(directory: Path) -> dict[str, Any] | None:
         raise StoreMissingError(f"{directory.parent} is not a directory") from None
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
-    found = _HEAD.fullmatch(head)
-    if found is None or int(found[2], 16) != zlib.crc32(body):
+    match = _HEAD.fullmatch(head)
+    if match is None or int(match[2], 16) != zlib.crc32(body):
         raise StoreDamagedError(f"{path} is not what was written", hint=LOST)
-    version = int(found[1])
+    version = int(match[1])
     if version not in _READ:
         raise StoreVersionError(
             f"{path} has format {version}, this version reads {_READ[0]} to {_READ[-1]}",
@@ -259,9 +259,9 @@ def _try_lock(handle: int) -> bool:
 def _generations(directory: Path) -> Iterator[tuple[int, Path]]:
     with suppress(FileNotFoundError, NotADirectoryError):
         for path in directory.iterdir():
-            found = _DIRECTORY_GENERATION.fullmatch(path.name)
-            if found:
-                yield int(found[1]), path
+            match = _DIRECTORY_GENERATION.fullmatch(path.name)
+            if match:
+                yield int(match[1]), path
 
 
 def _clean(directory: Path, *, keep: str) -> None:

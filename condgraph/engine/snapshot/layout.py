@@ -89,9 +89,9 @@ def closed_members(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     most, made = max(MOST, _TIMES * len(members)), 0
     for together in components(children, concepts.tolist()):
         # Concepts that hold the same share one array, so that a long chain takes little room.
-        parts = {id(part): part for one in together if (part := direct.get(one)) is not None}
-        for one in together:
-            parts |= {id(part): part for child in children.get(one, ()) if len(part := held.get(child, none))}
+        parts = {id(part): part for item in together if (part := direct.get(item)) is not None}
+        for item in together:
+            parts |= {id(part): part for child in children.get(item, ()) if len(part := held.get(child, none))}
         found = next(iter(parts.values()), none)
         if len(parts) > 1:
             found = different(np.concatenate([*parts.values()]))
@@ -101,7 +101,7 @@ def closed_members(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         held |= dict.fromkeys(together, found)
     items = [held[concept] for concept in concepts.tolist()]
     offsets = np.zeros(len(concepts) + 1, np.int64)
-    np.cumsum([len(one) for one in items], out=offsets[1:])
+    np.cumsum([len(item) for item in items], out=offsets[1:])
     if offsets[-1] > most:
         raise _too_many(int(offsets[-1]), members)
     return {
@@ -357,12 +357,12 @@ def _repeats(marks: list[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[np.
     tells most, is compared first, and the others where that is not enough.
     """
     ordered = marks[-1][order]
-    found = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+    result = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
     for mark in reversed(marks[:-1]):
-        if not len(found):
+        if not len(result):
             break
-        found = found[mark[order[found]] == mark[order[found - 1]]]
-    return found
+        result = result[mark[order[result]] == mark[order[result - 1]]]
+    return result
 
 
 def sorted_by(marks: list[NDArray[Any]]) -> NDArray[np.int64]:
@@ -606,7 +606,7 @@ def _entities(builder: Builder, columns: Columns, said: Declared) -> NDArray[np.
     for source in builder.sources:
         for part in (source.name, source.location, source.format, source.content, source.terms):
             texts[part]
-    pool, ranks = build_pool([*known, *texts], [one[1:] for one in builder.spelled])
+    pool, ranks = build_pool([*known, *texts], [item[1:] for item in builder.spelled])
     columns.update(pool)
     ids, text = ranks[:n], ranks[n:]
     if builder.spelled:

@@ -112,12 +112,12 @@ class Cells:
         return self._length
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        found = self._columns.get(name)
-        if found is None:
+        result = self._columns.get(name)
+        if result is None:
             assert self._read is not None
             check()
-            found = self._columns[name] = self._read(name)
-        return found
+            result = self._columns[name] = self._read(name)
+        return result
 
     def numbers(self) -> Any:
         """The column "a" read as floats."""
@@ -159,8 +159,8 @@ class Cell(Cells):
 
 def add_types(cells: Ordered, numbers: list[int]) -> dict[tuple[int, int], int]:
     """How many cells there are of each type and unit, by number; one at a time."""
-    found: dict[tuple[int, int], int] = {}
+    result: dict[tuple[int, int], int] = {}
     for number in numbers:
         of_type = cells.kind[number], cells.unit[number]
-        found[of_type] = found.get(of_type, 0) + 1
-    return found
+        result[of_type] = result.get(of_type, 0) + 1
+    return result

@@ -163,9 +163,9 @@ def place_raws(snapshot: Snapshot) -> dict[int, list[str | None]]:
     attributes = np.flatnonzero(owners >= first)
     at = owners[attributes] - first
     before = own[at] if len(own) else np.full(len(at), -1, np.int32)
-    found: dict[int, list[str | None]] = {}
+    result: dict[int, list[str | None]] = {}
     for owner in np.unique(owners[attributes[before != raws[attributes]]]).tolist():
         low, high = np.searchsorted(owners, [owner, owner + 1])
         numbers = [int(own[owner - first]) if len(own) else -1, *raws[low:high].tolist()]
-        found[owner] = [None if number < 0 else snapshot.texts[number] for number in numbers]
-    return found
+        result[owner] = [None if number < 0 else snapshot.texts[number] for number in numbers]
+    return result

@@ -114,16 +114,16 @@ class Snapshot:
 
     def named(self, name: str) -> Numbers:
         """The entities and concepts of exactly this name, in order; empty where there are none."""
-        found = self._names.get(name)
-        if found is None:
+        result = self._names.get(name)
+        if result is None:
             text = self.texts.find(name)
             if text < 0:
                 return NONE
             low = bisect_left(self._name_view, text)
-            found = np.arange(low, bisect_right(self._name_view, text, low), dtype=np.int32)
+            result = np.arange(low, bisect_right(self._name_view, text, low), dtype=np.int32)
             make_room(self._names)
-            self._names[name] = found
-        return found
+            self._names[name] = result
+        return result
 
     def name_rank(self, text: int) -> int:
         """The first entity whose name is not before the text of this number; entities are numbered
@@ -133,13 +133,13 @@ class Snapshot:
 
     def concepts_named(self, name: str) -> tuple[int, ...]:
         """The concepts of exactly this name."""
-        found = self._concept_names.get(name)
-        if found is None:
+        result = self._concept_names.get(name)
+        if result is None:
             kinds = self.entity_kind
-            found = tuple(n for n in self.named(name).tolist() if kinds[n] == EntityKind.CONCEPT)
+            result = tuple(n for n in self.named(name).tolist() if kinds[n] == EntityKind.CONCEPT)
             make_room(self._concept_names)
-            self._concept_names[name] = found
-        return found
+            self._concept_names[name] = result
+        return result
 
     def identified(self, ident: str) -> int:
         """The entity of this id, or -1."""
@@ -170,12 +170,12 @@ class Snapshot:
         try:
             return [kept[number] for number in numbers]
         except KeyError:
-            found = self.texts.take(self.entity_name[numbers])
-            if len(kept) + len(found) > _MOST_NAMES:
+            result = self.texts.take(self.entity_name[numbers])
+            if len(kept) + len(result) > _MOST_NAMES:
                 self._known_names = {}
-            if len(found) <= _MOST_NAMES:
-                self._known_names.update(zip(numbers, found, strict=True))
-            return found
+            if len(result) <= _MOST_NAMES:
+                self._known_names.update(zip(numbers, result, strict=True))
+            return result
 
     @property
     def names_differ(self) -> bool:
@@ -191,13 +191,13 @@ class Snapshot:
 
     def predicate(self, name: str) -> int:
         """The number of a predicate or qualifier key, or -1."""
-        found = self._predicate_numbers.get(name)
-        if found is None:
+        result = self._predicate_numbers.get(name)
+        if result is None:
             text = self.texts.find(name)
             at = bisect_left(self._predicates, text) if text >= 0 else 0
             known = text >= 0 and at < len(self._predicates) and self._predicates[at] == text
-            found = self._predicate_numbers[name] = at if known else -1
-        return found
+            result = self._predicate_numbers[name] = at if known else -1
+        return result
 
     def predicate_name(self, number: int) -> str:
         """The name of a predicate or qualifier key."""
@@ -269,26 +269,26 @@ class Snapshot:
 
     def every(self, kinds: tuple[int, ...]) -> Numbers:
         """All entities of these kinds."""
-        found = self._everything.get(kinds)
-        if found is None:
-            found = self._everything[kinds] = np.flatnonzero(np.isin(self.entity_kind, kinds)).astype(np.int32)
-        return found
+        result = self._everything.get(kinds)
+        if result is None:
+            result = self._everything[kinds] = np.flatnonzero(np.isin(self.entity_kind, kinds)).astype(np.int32)
+        return result
 
     def members(self, concepts: tuple[int, ...]) -> Numbers:
         """The entities (no concepts) in any of these concepts, closed under subclass. `concepts`
         are entity numbers.
         """
-        found = self._members.get(concepts)
-        if found is None:
+        result = self._members.get(concepts)
+        if result is None:
             items, parts = self.arrays.get("con.items"), []
             for concept in concepts:
                 at = bisect_left(self._concepts, concept)
                 if at < len(self._concepts) and self._concepts[at] == concept:
                     parts.append(items[self._con_offsets[at] : self._con_offsets[at + 1]])
-            found = parts[0] if len(parts) == 1 else different(np.concatenate(parts)) if parts else NONE
-            self._members[concepts] = found
-            self._kept_sets[id(found)] = concepts
-        return found
+            result = parts[0] if len(parts) == 1 else different(np.concatenate(parts)) if parts else NONE
+            self._members[concepts] = result
+            self._kept_sets[id(result)] = concepts
+        return result
 
     def mask_of(self, numbers: Numbers) -> NDArray[np.bool_] | None:
         """The mask of a set that is kept here (`members`, `every`), known by identity; None for
@@ -299,15 +299,15 @@ class Snapshot:
 
     def member_mask(self, concepts: tuple[int, ...]) -> NDArray[np.bool_]:
         """`members` as one truth value an entity; the last few are kept."""
-        found = self._masks.get(concepts)
-        if found is None:
-            found = np.zeros(self.entities, bool)
-            found[self.members(concepts).astype(np.intp)] = True
+        result = self._masks.get(concepts)
+        if result is None:
+            result = np.zeros(self.entities, bool)
+            result[self.members(concepts).astype(np.intp)] = True
             # Bounded by bytes, so that large graphs do not fill the memory with masks.
             while self._masks and (len(self._masks) + 1) * self.entities > 64_000_000:
                 del self._masks[next(iter(self._masks))]
-            self._masks[concepts] = found
-        return found
+            self._masks[concepts] = result
+        return result
 
     # -- statements of entities --------------------------------------------------------------------
 
@@ -330,8 +330,8 @@ class Snapshot:
         the distinct ends, sorted for each. Backward from object to subject. The last few are kept;
         None where they take too much memory.
         """
-        found = self._ends.get((predicates, backward))
-        if found is None:
+        result = self._ends.get((predicates, backward))
+        if result is None:
             runs = self.runs(predicates, True, False)
             if 4 * (self.entities + sum(high - low for low, high in runs)) > _MOST_ENDS // 4:
                 return None
@@ -342,11 +342,11 @@ class Snapshot:
             pairs = different(near.astype(np.int64) << 32 | far)
             offsets = np.zeros(self.entities + 1, np.int32)
             np.cumsum(np.bincount(pairs >> 32, minlength=self.entities), out=offsets[1:])
-            found = offsets, (pairs & 0xFFFFFFFF).astype(np.int32)
-            while self._ends and sum(a.nbytes + b.nbytes for a, b in [*self._ends.values(), found]) > _MOST_ENDS:
+            result = offsets, (pairs & 0xFFFFFFFF).astype(np.int32)
+            while self._ends and sum(a.nbytes + b.nbytes for a, b in [*self._ends.values(), result]) > _MOST_ENDS:
                 self._ends.pop(next(iter(self._ends)), None)
-            self._ends[predicates, backward] = found
-        return found
+            self._ends[predicates, backward] = result
+        return result
 
     def touching(self, entities: Numbers, *, backward: bool = False) -> Numbers:
         """All statements with a subject (backward: relations with an object) among these entities,
@@ -395,8 +395,8 @@ class Snapshot:
         """The runs of statements with these predicates (None: any), each within one family; not to
         be changed.
         """
-        found = self._runs.get((predicates, relations, attributes))
-        if found is None:
+        result = self._runs.get((predicates, relations, attributes))
+        if result is None:
             families = []
             if relations:
                 families.append((0, self.relation_offsets))
@@ -407,37 +407,37 @@ class Snapshot:
             else:
                 numbers = sorted({number for name in predicates if (number := self.predicate(name)) >= 0})
                 runs = [(base + offsets[p], base + offsets[p + 1]) for base, offsets in families for p in numbers]
-            found = [(low, high) for low, high in runs if low < high]
+            result = [(low, high) for low, high in runs if low < high]
             make_room(self._runs)
-            self._runs[predicates, relations, attributes] = found
-        return found
+            self._runs[predicates, relations, attributes] = result
+        return result
 
     def groups(self, low: int, high: int) -> list[tuple[Kind, str, int, int]]:
         """The runs of the attributes `[low, high)` (counted from 0) of one type and unit: (type,
         unit, begin, end).
         """
-        found = self._groups.get((low, high))
-        if found is None:
+        result = self._groups.get((low, high))
+        if result is None:
             starts = self.arrays.view("grp.start")
             first, last = bisect_right(starts, low) - 1, bisect_left(starts, high)
-            found = [
+            result = [
                 (kind, unit, max(begin, low), min(end, high)) for kind, unit, begin, end in self._typed_runs("grp", first, last)
             ]
             make_room(self._groups)
-            self._groups[low, high] = found
-        return found
+            self._groups[low, high] = result
+        return result
 
     def qualifier_groups(self, key: int) -> list[tuple[Kind, str, int, int]]:
         """The runs of the qualifiers of a key of one type and unit: (type, unit, begin, end), as
         places in their order.
         """
-        found = self._qualifier_groups.get(key)
-        if found is None:
+        result = self._qualifier_groups.get(key)
+        if result is None:
             keys = self.arrays.view("qgrp.key")
-            found = self._typed_runs("qgrp", bisect_left(keys, key), bisect_right(keys, key))
+            result = self._typed_runs("qgrp", bisect_left(keys, key), bisect_right(keys, key))
             make_room(self._qualifier_groups)
-            self._qualifier_groups[key] = found
-        return found
+            self._qualifier_groups[key] = result
+        return result
 
     def _typed_runs(self, prefix: str, first: int, last: int) -> list[tuple[Kind, str, int, int]]:
         kinds, units, starts = (self.arrays.view(f"{prefix}.{name}") for name in ("kind", "unit", "start"))
@@ -461,24 +461,24 @@ class Snapshot:
         """The statements of one source, sorted."""
         if len(self.arrays.get("src.name")) <= 1:
             return np.arange(self.statements, dtype=np.int32)
-        found = self._sourced.get(source)
-        if found is None:
+        result = self._sourced.get(source)
+        if result is None:
             offsets = self.arrays.get("bysrc.offsets")
-            found = self.arrays.get("bysrc.items")[offsets[source] : offsets[source + 1]]
-            if not (found[1:] > found[:-1]).all():
+            result = self.arrays.get("bysrc.items")[offsets[source] : offsets[source + 1]]
+            if not (result[1:] > result[:-1]).all():
                 # Generations of 0.1 hold a statement once for each of its rows.
-                found = different(found)
-            self._sourced[source] = found
-        return found
+                result = different(result)
+            self._sourced[source] = result
+        return result
 
     # -- values ------------------------------------------------------------------------------------
 
     def ordered(self, family: str) -> Ordered:
         """The cells of attributes ("att") or qualifiers ("q"), one at a time and by value."""
-        found = self._ordered.get(family)
-        if found is None:
-            found = self._ordered[family] = Ordered(self.arrays, family, "qkey.items" if family == "q" else "")
-        return found
+        result = self._ordered.get(family)
+        if result is None:
+            result = self._ordered[family] = Ordered(self.arrays, family, "qkey.items" if family == "q" else "")
+        return result
 
     def value(self, family: str, number: int) -> Ref | Value:
         """The cell of an attribute (`family` "att", counted from 0) or a qualifier ("q"), with its

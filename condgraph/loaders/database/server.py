@@ -140,7 +140,7 @@ class MySql:
 
     def rows(self, table: SqlTable) -> Iterator[Sequence[Sequence[str]]]:
         """The rows of a table, by its key, else as they lie."""
-        columns = ", ".join(quoted((one,), "`") for one in table.columns)
+        columns = ", ".join(quoted((column,), "`") for column in table.columns)
         with (
             server_errors(self._library, self.location, f"MySQL cannot read the table {table.name!r}"),
             self._connection.cursor(_unbuffered()) as cursor,
@@ -239,11 +239,11 @@ class Postgres:
         for kind, oid, mine, other, theirs in keys:
             if oid not in tables:
                 continue
-            names = tuple(numbers[oid][one] for one in mine)
+            names = tuple(numbers[oid][item] for item in mine)
             if kind == "p":
                 tables[oid].primary = names
             elif other in tables:
-                tables[oid].foreign.append((names, tables[other].name, tuple(numbers[other][one] for one in theirs)))
+                tables[oid].foreign.append((names, tables[other].name, tuple(numbers[other][their] for their in theirs)))
         for table in tables.values():
             table.foreign.sort()
         return sorted(tables.values(), key=lambda table: table.name)
@@ -325,10 +325,10 @@ class DatabaseUrl:
         one that nobody escaped.
         """
         # White space may stand in the name of a database.
-        found = parse(self.url.replace(" ", "%20"), (self.scheme,), example=_EXAMPLE.format(self.scheme), paths=True)
-        host = found.host.strip("[]").lower()
-        options = dict(parse_qsl(found.query))
-        return found.user or "", found.password or "", host, found.port, unquote(found.path.lstrip("/")), options
+        address = parse(self.url.replace(" ", "%20"), (self.scheme,), example=_EXAMPLE.format(self.scheme), paths=True)
+        host = address.host.strip("[]").lower()
+        options = dict(parse_qsl(address.query))
+        return address.user or "", address.password or "", host, address.port, unquote(address.path.lstrip("/")), options
 
     def content(self, options: Options) -> str:
         """A fingerprint of what would be loaded from here."""

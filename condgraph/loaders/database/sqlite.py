@@ -88,20 +88,20 @@ class Sqlite:
     def tables(self) -> list[SqlTable]:
         """Tables and views, without those of SQLite itself and of its extensions."""
         with self.errors():
-            found = self._all(
+            declared = self._all(
                 "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')"
                 " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
             )
             shadows = {
                 name for name, kind in self._all("SELECT name, type FROM pragma_table_list WHERE type IN ('shadow', 'virtual')")
             }
-            tables = [SqlTable(name, (name,), view=kind == "view") for name, kind in found if name not in shadows]
+            tables = [SqlTable(name, (name,), view=kind == "view") for name, kind in declared if name not in shadows]
             names = {table.name.casefold(): table.name for table in tables}
             for table in tables:
                 columns = self._all("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)", table.name)
                 table.columns = [name for name, _, _, hidden in columns if hidden != 1]
                 table.kinds = [kind for _, kind, _, hidden in columns if hidden != 1]
-                table.primary = tuple(name for name, _, pk, _ in sorted(columns, key=lambda one: one[2]) if pk)
+                table.primary = tuple(name for name, _, pk, _ in sorted(columns, key=lambda item: item[2]) if pk)
                 called = {name.casefold(): name for name in table.columns}
                 keys: dict[int, list[tuple[str, str, str | None]]] = {}
                 for ident, target, mine, other in self._all(
@@ -113,11 +113,11 @@ class Sqlite:
                     mine = tuple(called.get(one.casefold(), one) for _, one, _ in parts)
                     table.foreign.append((mine, target, tuple(str(other) for _, _, other in parts if other is not None)))
                 table.foreign.sort()
-            columns_of = {table.name: {one.casefold(): one for one in table.columns} for table in tables}
+            columns_of = {table.name: {column.casefold(): column for column in table.columns} for table in tables}
             for table in tables:
                 # Names of other columns may be written in another case than they have.
                 table.foreign = [
-                    (mine, target, tuple(columns_of.get(target, {}).get(one.casefold(), one) for one in others))
+                    (mine, target, tuple(columns_of.get(target, {}).get(other.casefold(), other) for other in others))
                     for mine, target, others in table.foreign
                 ]
         return tables
@@ -126,7 +126,7 @@ class Sqlite:
         """The rows of a table, by its key, else as they lie."""
         with self.errors(table.name):
             self._steps = self._most_steps
-            columns = ", ".join(quoted((one,)) for one in table.columns)
+            columns = ", ".join(quoted((column,)) for column in table.columns)
             with closing(self.connection.execute(f"SELECT {columns} FROM {quoted(table.path)}{ordered_by(table)}")) as cursor:
                 rows: list[list[str]] = []
                 size = 0

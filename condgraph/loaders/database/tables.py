@@ -124,14 +124,14 @@ def tabs_of(database: Database, reading: Reading, options: Options) -> tuple[dic
         tab = tabs[table.name]
         called = dict(zip(table.columns, tab.names, strict=True))
         if table.primary:
-            said.keys[table.name] = tuple(called[one] for one in table.primary)
+            said.keys[table.name] = tuple(called[item] for item in table.primary)
         for columns, target, others in table.foreign:
-            names = tuple(called[one] for one in columns)
+            names = tuple(called[column] for column in columns)
             if target not in tabs:
                 tab.reading.warn(f"this refers to {target!r}, which is not loaded; its cells are values", field=" + ".join(names))
                 continue
             renamed = tuple(map(collapse, others))
-            lacking = [one for one in renamed if one not in tabs[target].names]
+            lacking = [item for item in renamed if item not in tabs[target].names]
             if lacking:
                 why = f"this refers to {lacking[0]!r} of {target!r}, a column that is not there; its cells are values"
                 tab.reading.warn(why, field=" + ".join(names))
@@ -171,7 +171,7 @@ def quoted(path: Sequence[str], mark: str = '"') -> str:
 def ordered_by(table: SqlTable, mark: str = '"') -> str:
     """The alias of a table, and what keeps its rows in one order, where it has a key."""
     # Without the alias, a key would be the text that is selected.
-    keys = ", ".join("t." + quoted((one,), mark) for one in table.primary)
+    keys = ", ".join("t." + quoted((item,), mark) for item in table.primary)
     return f" AS t ORDER BY {keys}" if keys else " AS t"
 
 

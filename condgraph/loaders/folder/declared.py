@@ -229,10 +229,10 @@ def _content(path: Path) -> dict[str, Any]:
 
 
 def _section(content: Mapping[str, Any], name: str, said: Declared) -> dict[str, Any]:
-    found = content.get(name, {})
-    if not isinstance(found, dict):
+    result = content.get(name, {})
+    if not isinstance(result, dict):
         raise said.wrong(f"[{name}] is no section")
-    return found
+    return result
 
 
 def _only(content: Mapping[str, Any], known: Sequence[str], where: str, said: Declared) -> None:
@@ -262,18 +262,18 @@ def _columns_of(given: Any, option: str, tables: Headers, said: Declared) -> dic
         return {}
     if not isinstance(given, Mapping):
         raise said.wrong(f"{option}= is a mapping of tables to columns, as {{'orders': 'orderID'}}")
-    found = {}
+    result = {}
     for table, columns in given.items():
         listed = [columns] if isinstance(columns, str) else columns
         if (
             not isinstance(listed, (list, tuple))
-            or not all(isinstance(one, str) for one in listed)
+            or not all(isinstance(item, str) for item in listed)
             or (not listed and option != "key")
         ):
             raise said.wrong(f"{option} of {table!r} is the name of a column, or a list of names")
         known_table(str(table), option, tables, said)
-        found[str(table)] = tuple(_known(str(table), one, option, tables, said) for one in listed)
-    return found
+        result[str(table)] = tuple(_known(str(table), item, option, tables, said) for item in listed)
+    return result
 
 
 def known_table(table: str, option: str, tables: Headers, said: Declared) -> None:
@@ -294,13 +294,13 @@ def _known(table: str, column: str, option: str, tables: Headers, said: Declared
 
 def _join(text: str, targets: Any, option: str, tables: Headers, said: Declared) -> Join:
     listed = [targets] if isinstance(targets, str) else targets
-    if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(one, str) for one in listed):
+    if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(item, str) for item in listed):
         raise said.wrong(f"{option} joins {text} to a column, or to a list of columns of several tables")
     table, columns = column(text, option, tables, said)
     return Join(
         table,
         columns,
-        tuple((one, ()) if one in tables else column(one, option, tables, said) for one in listed),
+        tuple((item, ()) if item in tables else column(item, option, tables, said) for item in listed),
     )
 
 
@@ -318,7 +318,7 @@ def column(text: str, option: str, tables: Headers, said: Declared) -> tuple[str
     if several:
         table = several[1]
         known_table(table, option, tables, said)
-        return table, tuple(_known(table, one.strip(), option, tables, said) for one in several[2].split(","))
+        return table, tuple(_known(table, item.strip(), option, tables, said) for item in several[2].split(","))
     table, _, name = text.partition(".")
     known_table(table, option, tables, said)
     return table, (_known(table, name, option, tables, said),)
@@ -375,20 +375,20 @@ class DescribedTable:
     @property
     def names(self) -> list[str]:
         """What the columns are called where the file has no header."""
-        return [(one.titles or (one.name,))[0] for one in self.columns]
+        return [(item.titles or (item.name,))[0] for item in self.columns]
 
     def headers_of(self, headers: Sequence[str]) -> dict[str, str]:
         """The columns of the file by their names in the description: by header, or by position where
         it describes as many as there are.
         """
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for at, one in enumerate(self.columns):
             named = next((text for name in (one.name, *one.titles) if (text := collapse(name)) in headers), None)
             if named is None and len(self.columns) == len(headers):
                 named = headers[at]
             if named is not None:
-                found[one.name] = named
-        return found
+                result[one.name] = named
+        return result
 
 
 @dataclass(slots=True)
@@ -418,58 +418,58 @@ class Described:
     def declared(self, headers: Headers) -> Declared:
         """What it declares of tables with these headers."""
         # Who declares references declares all of them.
-        guess = not any(one.foreign for one in self.tables)
-        said = Declared(guess_joins=guess, of_source=frozenset(one.name for one in self.tables))
-        columns = {one.name: one.headers_of(headers[one.name]) for one in self.tables if one.name in headers}
-        for one in self.tables:
-            known = columns.get(one.name)
+        guess = not any(table.foreign for table in self.tables)
+        said = Declared(guess_joins=guess, of_source=frozenset(table.name for table in self.tables))
+        columns = {table.name: table.headers_of(headers[table.name]) for table in self.tables if table.name in headers}
+        for item in self.tables:
+            known = columns.get(item.name)
             if known is None:
                 continue
-            keys = {*one.key, *(name for mine, _, _ in one.foreign for name in mine)}
-            for column in one.columns:
+            keys = {*item.key, *(name for mine, _, _ in item.foreign for name in mine)}
+            for column in item.columns:
                 header = known.get(column.name)
                 if header is None:
-                    self.leave("columns that the table does not have", f"{one.name}.{column.name}")
+                    self.leave("columns that the table does not have", f"{item.name}.{column.name}")
                     continue
                 if column.type is not None:
-                    said.types.setdefault(one.name, {})[header] = column.type
+                    said.types.setdefault(item.name, {})[header] = column.type
                 if column.missing is not None:
-                    said.missing.setdefault(one.name, {})[header] = column.missing
+                    said.missing.setdefault(item.name, {})[header] = column.missing
                 if column.separator is not None and column.name in keys:
                     self.leave(
-                        "lists in cells of keys and references are not read, and the cells stay whole", f"{one.name}.{column.name}"
+                        "lists in cells of keys and references are not read, and the cells stay whole", f"{item.name}.{column.name}"
                     )
                 elif column.separator is not None:
-                    said.separators.setdefault(one.name, {})[header] = column.separator
+                    said.separators.setdefault(item.name, {})[header] = column.separator
             for option in ("day_first", "decimal"):
-                values = {value for column in one.columns if (value := getattr(column, option)) is not None}
+                values = {value for column in item.columns if (value := getattr(column, option)) is not None}
                 if len(values) == 1:
-                    said.cells.setdefault(one.name, {})[option] = values.pop()
+                    said.cells.setdefault(item.name, {})[option] = values.pop()
                 elif values:
-                    self.leave("dates or decimals written in two ways in one table are read by their cells", one.name)
-            if one.key:
-                key = self._named(one, one.key, known, headers)
+                    self.leave("dates or decimals written in two ways in one table are read by their cells", item.name)
+            if item.key:
+                key = self._named(item, item.key, known, headers)
                 if key:
-                    said.keys[one.name] = key
-            for mine, table, theirs in one.foreign:
+                    said.keys[item.name] = key
+            for mine, table, theirs in item.foreign:
                 target = next((other for other in self.tables if other.name == table), None)
                 if target is None or table not in columns:
-                    self.leave("references to tables that are not loaded", f"{one.name}.{' + '.join(mine)}")
+                    self.leave("references to tables that are not loaded", f"{item.name}.{' + '.join(mine)}")
                     continue
-                here = self._named(one, mine, known, headers)
+                here = self._named(item, mine, known, headers)
                 there = self._named(target, theirs, columns[table], headers)
                 if here and (there or not theirs):
-                    said.joins.append(Join(one.name, here, ((table, there),), of_source=True))
+                    said.joins.append(Join(item.name, here, ((table, there),), of_source=True))
         return said
 
     def _named(self, table: DescribedTable, names: Sequence[str], known: Mapping[str, str], headers: Headers) -> tuple[str, ...]:
         """The headers of columns by their names; none where one of them is not there."""
-        found = [known.get(name, name) for name in names]
-        missing = [name for name in found if name not in headers[table.name]]
+        names_there = [known.get(name, name) for name in names]
+        missing = [name for name in names_there if name not in headers[table.name]]
         if missing:
             self.leave("keys of columns that the table does not have", f"{table.name}.{missing[0]}")
             return ()
-        return tuple(found)
+        return tuple(names_there)
 
 
 def described(place: Path) -> Described | None:
@@ -478,14 +478,16 @@ def described(place: Path) -> Described | None:
     """
     if not place.is_dir():
         content = _description(place)
-        found = _package(place, content) if "resources" in content else _csvw([(place, content)])
-        found.only = True
-        return found
+        result = _package(place, content) if "resources" in content else _csvw([(place, content)])
+        result.only = True
+        return result
     if (place / PACKAGE).is_file():
         return _package(place / PACKAGE, _description(place / PACKAGE))
-    metadata = [one for one in sorted(place.iterdir()) if suffix_of(one) in (".json", ".jsonld") and one.is_file() and is_csvw(one)]
+    metadata = [
+        item for item in sorted(place.iterdir()) if suffix_of(item) in (".json", ".jsonld") and item.is_file() and is_csvw(item)
+    ]
     if metadata:
-        return _csvw([(one, _description(one)) for one in metadata])
+        return _csvw([(item, _description(item)) for item in metadata])
     return None
 
 
@@ -536,12 +538,12 @@ def _inside(file: Path, name: object) -> Path | None:
 
 
 def _dicts(value: Any) -> Iterator[dict[str, Any]]:
-    yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict))
+    yield from (item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict))
 
 
 def _texts(value: Any) -> tuple[str, ...]:
     listed = value if isinstance(value, list) else [value]
-    return tuple(text for one in listed if isinstance(text := one.get("value") if isinstance(one, dict) else one, str))
+    return tuple(text for item in listed if isinstance(text := item.get("value") if isinstance(item, dict) else item, str))
 
 
 def _referred(file: Path, schema: Any, found: Described, where: str) -> dict[str, Any]:
@@ -582,7 +584,7 @@ def _text_options(
 
 def _package(file: Path, content: Mapping[str, Any]) -> Described:
     """A Frictionless data package, version 1 or 2."""
-    found = Described(file)
+    result = Described(file)
     resources = list(_dicts(content.get("resources", [])))[:_MOST_TABLES]
     for at, resource in enumerate(resources, 1):
         name = resource.get("name")
@@ -590,19 +592,19 @@ def _package(file: Path, content: Mapping[str, Any]) -> Described:
         listed = paths if isinstance(paths, list) else [paths]
         name = name if isinstance(name, str) and name.strip() else None
         where = name or (str(listed[0]) if listed[0] is not None else f"resource {at}")
-        schema = _referred(file, resource.get("schema"), found, where)
+        schema = _referred(file, resource.get("schema"), result, where)
         if "data" in resource and paths is None:
             if isinstance(resource["data"], list):
-                found.tables.append(_with_schema(DescribedTable(where, None, rows=resource["data"]), schema, found))
+                result.tables.append(_with_schema(DescribedTable(where, None, rows=resource["data"]), schema, result))
             else:
-                found.leave("resources whose data are no list of rows are left out", where)
+                result.leave("resources whose data are no list of rows are left out", where)
             continue
         if len(listed) > 1:
-            found.leave("the files of one resource are tables of their own", where)
-        for one in listed:
-            path = _inside(file, one)
+            result.leave("the files of one resource are tables of their own", where)
+        for item in listed:
+            path = _inside(file, item)
             if path is None:
-                found.leave("resources outside the folder are left out", where)
+                result.leave("resources outside the folder are left out", where)
                 continue
             form = str(resource.get("format", "")).casefold()
             if (
@@ -610,34 +612,34 @@ def _package(file: Path, content: Mapping[str, Any]) -> Described:
                 and form not in ("csv", "tsv", "parquet")
                 and "tabular" not in str(resource.get("profile"))
             ):
-                found.leave("resources that are no tables are left out", where)
+                result.leave("resources that are no tables are left out", where)
                 continue
-            dialect = _referred(file, resource.get("dialect"), found, where)
-            options = _text_options(dialect, resource.get("encoding"), found, where, {"comment": "commentChar"})
+            dialect = _referred(file, resource.get("dialect"), result, where)
+            options = _text_options(dialect, resource.get("encoding"), result, where, {"comment": "commentChar"})
             rows = dialect.get("headerRows")
             if isinstance(rows, list) and rows and all(isinstance(row, int) for row in rows):
                 options["skip"] = rows[0] - 1
             called = stem_of(path) if len(listed) > 1 or name is None else name
-            found.tables.append(_with_schema(DescribedTable(called, path, options), schema, found))
-    return found
+            result.tables.append(_with_schema(DescribedTable(called, path, options), schema, result))
+    return result
 
 
 def _with_schema(table: DescribedTable, schema: Mapping[str, Any], found: Described) -> DescribedTable:
     """A table with what a Table Schema says."""
     missing = _texts(schema["missingValues"]) if isinstance(schema.get("missingValues"), list) else None
-    for one in _dicts(schema.get("fields", [])):
-        name = one.get("name")
+    for _dict in _dicts(schema.get("fields", [])):
+        name = _dict.get("name")
         if not isinstance(name, str) or not name.strip():
             continue
-        own = _texts(one["missingValues"]) if isinstance(one.get("missingValues"), list) else missing
-        kind, form = one.get("type"), one.get("format")
+        own = _texts(_dict["missingValues"]) if isinstance(_dict.get("missingValues"), list) else missing
+        kind, form = _dict.get("type"), _dict.get("format")
         where = f"{table.name}.{name}"
         column = DescribedColumn(name, (), _TYPES.get(kind) if isinstance(kind, str) else None, own)
         if column.type == "time" and isinstance(form, str):
             column.day_first = _day_first(form)
-        column.decimal = _decimal(one, where, found)
+        column.decimal = _decimal(_dict, where, found)
         if kind == "list":
-            mark, item = one.get("delimiter", ","), one.get("itemType", "string")
+            mark, item = _dict.get("delimiter", ","), _dict.get("itemType", "string")
             column.separator = mark if isinstance(mark, str) and mark else ","
             column.type = _TYPES.get(item) if isinstance(item, str) else None
         table.columns.append(column)
@@ -670,7 +672,7 @@ def _day_first(form: str) -> bool | None:
     (True, False, None, None)
     """
     order = re.findall(r"%[dmbBYy]|d+|M+|y+", form)
-    places = [{"d": "d", "m": "m", "b": "m", "M": "m"}.get(one.lstrip("%")[0], "y") for one in order]
+    places = [{"d": "d", "m": "m", "b": "m", "M": "m"}.get(item.lstrip("%")[0], "y") for item in order]
     if places.count("d") != 1 or places.count("m") != 1 or places[0] == "y":
         return None
     return places.index("d") < places.index("m")
@@ -679,49 +681,49 @@ def _day_first(form: str) -> bool | None:
 def _csvw(files: Iterable[tuple[Path, Mapping[str, Any]]]) -> Described:
     """CSVW metadata: a table, or a group of tables, in one file or in several."""
     listed = list(files)
-    found = Described(listed[0][0])
+    result = Described(listed[0][0])
     schemas: dict[str, str] = {}
     by_url: dict[Path, str] = {}
     waiting: list[tuple[DescribedTable, Path, dict[str, Any]]] = []
     for file, content in listed:
-        base = next((one["@base"] for one in _dicts(content.get("@context", [])) if isinstance(one.get("@base"), str)), "")
+        base = next((_dict["@base"] for _dict in _dicts(content.get("@context", [])) if isinstance(_dict.get("@base"), str)), "")
         beside = _inside(file, base.rstrip("/") + "/x") if base else file
         beside = file if beside is None else beside
-        for one in [*_dicts(content["tables"])][:_MOST_TABLES] if "tables" in content else [content]:
-            path = _inside(beside, one.get("url"))
-            where = str(one.get("url", "a table"))
+        for item in [*_dicts(content["tables"])][:_MOST_TABLES] if "tables" in content else [content]:
+            path = _inside(beside, item.get("url"))
+            where = str(item.get("url", "a table"))
             if path is None:
-                found.leave("tables outside the folder are left out", where)
+                result.leave("tables outside the folder are left out", where)
                 continue
-            schema = _referred(beside, one.get("tableSchema", content.get("tableSchema")), found, where)
+            schema = _referred(beside, item.get("tableSchema", content.get("tableSchema")), result, where)
             dialect = {
-                **_referred(beside, content.get("dialect"), found, where),
-                **_referred(beside, one.get("dialect"), found, where),
+                **_referred(beside, content.get("dialect"), result, where),
+                **_referred(beside, item.get("dialect"), result, where),
             }
-            options = _text_options(dialect, dialect.get("encoding"), found, where, {"comment": "commentPrefix"})
+            options = _text_options(dialect, dialect.get("encoding"), result, where, {"comment": "commentPrefix"})
             rows, above = dialect.get("headerRowCount"), dialect.get("skipRows")
             if rows == 0:
                 options["header"] = False
             if isinstance(above, int) and above > 0:
                 options["skip"] = above
             table = DescribedTable(stem_of(path), path, options)
-            _csvw_columns(table, [schema, one, content], schema, found)
+            _csvw_columns(table, [schema, item, content], schema, result)
             by_url[path] = table.name
-            for ident in (schema.get("@id"), one.get("tableSchema")):
+            for ident in (schema.get("@id"), item.get("tableSchema")):
                 if isinstance(ident, str):
                     schemas[ident] = table.name
-            found.tables.append(table)
+            result.tables.append(table)
             waiting.append((table, beside, schema))
     for table, beside, schema in waiting:
-        for one in _dicts(schema.get("foreignKeys", [])):
-            reference = one.get("reference")
+        for _dict in _dicts(schema.get("foreignKeys", [])):
+            reference = _dict.get("reference")
             reference = reference if isinstance(reference, dict) else {}
             place = _inside(beside, reference.get("resource"))
             target = by_url.get(place) if place is not None else schemas.get(str(reference.get("schemaReference")))
-            mine, theirs = _texts(one.get("columnReference", [])), _texts(reference.get("columnReference", []))
+            mine, theirs = _texts(_dict.get("columnReference", [])), _texts(reference.get("columnReference", []))
             if mine:
                 table.foreign.append((mine, target or str(reference.get("resource")), theirs))
-    return found
+    return result
 
 
 def _csvw_columns(table: DescribedTable, levels: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], found: Described) -> None:
@@ -837,14 +839,14 @@ class GroupCells:
 
     def chunks(self, report: Reading | None, names: Sequence[str]) -> Iterator[tuple[Chunk, float]]:
         """The rows, all at once."""
-        found: dict[str, None] = {}
+        texts: dict[str, None] = {}
         for table, at in self.tables:
             for chunk, _ in table.chunks(None, table.headers):
-                found.update(dict.fromkeys(cell.strip() for cell in set(chunk.columns[at])))
+                texts.update(dict.fromkeys(cell.strip() for cell in set(chunk.columns[at])))
         known = {
             cell.strip() for table, at in self.keys for chunk, _ in table.chunks(None, table.headers) for cell in chunk.columns[at]
         }
-        cells = [cell for cell in found if cell and cell not in known]
+        cells = [cell for cell in texts if cell and cell not in known]
         if cells:
             yield Chunk(range(1, len(cells) + 1), [cells]), 1.0
 
@@ -856,7 +858,7 @@ def gtfs_groups(files: Mapping[str, Path], opens: Callable[[Path], TextTable]) -
         for at, header in enumerate(_header(path)):
             if header in _GROUP_ALIASES:
                 places.setdefault(_GROUP_ALIASES[header], []).append((name, at))
-    found = {}
+    result = {}
     for column, tables in places.items():
         group, keyed = _GROUPS[column], [(name, at) for name, at in tables if KEYS.get(name) == column]
         others = [(name, at) for name, at in tables if (name, at) not in keyed]
@@ -867,8 +869,8 @@ def gtfs_groups(files: Mapping[str, Path], opens: Callable[[Path], TextTable]) -
             [column], [(opens(files[name]), at) for name, at in others], [(opens(files[name]), at) for name, at in keyed]
         )
         if next(cells.chunks(None, cells.headers), None) is not None:
-            found[group] = cells
-    return found
+            result[group] = cells
+    return result
 
 
 def gtfs_declared(headers: Headers) -> Declared:

@@ -64,11 +64,11 @@ def guess(tabs: Mapping[str, Tab], said: Declared, options: Options, place: str)
         if tab.columns.primary is None and tab.name not in said.keys:
             tab.columns.primary = _only_key(tab)
     for tab in tabs.values():
-        for one in tab.columns.foreign:
-            names = tuple(tab.names[at] for at in one.columns)
+        for item in tab.columns.foreign:
+            names = tuple(tab.names[at] for at in item.columns)
             if (tab.name, names) in said_joins:
-                reasons[tab.name, one.columns] = "declared by the source"
-    comments = {tab.name: [_comment(tab, tabs, *one) for one in _by_cells(tab, tabs, reasons)] for tab in tabs.values()}
+                reasons[tab.name, item.columns] = "declared by the source"
+    comments = {tab.name: [_comment(tab, tabs, *_by_cell) for _by_cell in _by_cells(tab, tabs, reasons)] for tab in tabs.values()}
     for tab in tabs.values():
         if tab.columns.primary is None and tab.name not in said.keys:
             tab.columns.primary = _pair(tab)
@@ -128,10 +128,10 @@ def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: Reasons) -> Iterator[t
     columns = tab.columns
     for at, name in enumerate(tab.names):
         mine = columns.values.get((at,), set())
-        if (at,) == columns.primary or not mine or len(mine) > _MOST or any(at in one.columns for one in columns.foreign):
+        if (at,) == columns.primary or not mine or len(mine) > _MOST or any(at in item.columns for item in columns.foreign):
             continue
         check()
-        found: list[tuple[str, Key, float]] = []
+        candidates: list[tuple[str, Key, float]] = []
         for target, other in tabs.items():
             key = other.columns.primary
             if key is None or len(key) > 1 or len(other.columns.values.get(key, ())) > _MOST:
@@ -140,20 +140,20 @@ def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: Reasons) -> Iterator[t
             inside = len(mine & keys)
             called = target != tab.name and points(name, other.columns) and _names_a_key(name, other)
             if called and inside >= CONTAINED * len(mine):
-                found = [(target, key, 2.0)]
+                candidates = [(target, key, 2.0)]
                 break
             own = target == tab.name and bool(_SELF.search(plain(name))) and inside >= CONTAINED * len(mine)
             if (inside == len(mine) or own) and keys:
-                found.append((target, key, inside / len(keys)))
-        if not found:
+                candidates.append((target, key, inside / len(keys)))
+        if not candidates:
             continue
-        target, key, share = max(found, key=lambda one: one[2])
-        itself = next((one for one in found if one[0] == tab.name and _SELF.search(plain(name))), None)
+        target, key, share = max(candidates, key=lambda item: item[2])
+        itself = next((item for item in candidates if item[0] == tab.name and _SELF.search(plain(name))), None)
         if itself is not None:
             target, key, share = itself
-        texts = sum(not is_number(one) for one in mine)
+        texts = sum(not is_number(item) for item in mine)
         # "1st", "2nd" and so on are cells of many tables that have nothing to do with each other.
-        codes = texts >= _MANY and texts == len(mine) and len(found) == 1 and not _WITHIN.search(plain(name))
+        codes = texts >= _MANY and texts == len(mine) and len(candidates) == 1 and not _WITHIN.search(plain(name))
         believed = share == 2.0 or itself is not None or codes
         if (believed and tabs[target].name != tab.name) or itself is not None:
             one = Reference((at,), ((target, key),))
@@ -189,7 +189,7 @@ def _look_of(cell: str) -> str:
     >>> _look_of("S09"), _look_of("rue de Rivoli, 4")
     ('a9', 'a a a, 9')
     """
-    return _LOOK.sub(lambda found: "9" if found[0].isdigit() else "a", cell)
+    return _LOOK.sub(lambda match: "9" if match[0].isdigit() else "a", cell)
 
 
 class _First:
@@ -224,9 +224,9 @@ def worth_a_look(tabs: Mapping[str, Tab], *, alone: bool = False) -> dict[str, s
     tables say: those whose cells are looked at. None of too many tables. `alone` says that the other
     rows may not be wanted.
     """
-    found: dict[str, set[Key]] = {name: set() for name in tabs}
+    result: dict[str, set[Key]] = {name: set() for name in tabs}
     if len(tabs) > MOST_TABLES:
-        return found
+        return result
     firsts = [_First(tab, alone=alone) for tab in tabs.values()]
     for mine in firsts:
         for at, cells in enumerate(mine.cells):
@@ -234,13 +234,13 @@ def worth_a_look(tabs: Mapping[str, Tab], *, alone: bool = False) -> dict[str, s
             for other in firsts if cells else ():
                 for key in other.keys:
                     if mine.may_refer(at, other, key):
-                        found[mine.tab.name].add((at,))
-                        found[other.tab.name].add((key,))
-    for one in firsts:
-        if found[one.tab.name]:
+                        result[mine.tab.name].add((at,))
+                        result[other.tab.name].add((key,))
+    for first in firsts:
+        if result[first.tab.name]:
             # The first of them is the key.
-            found[one.tab.name].update((key,) for key in one.keys)
-    return found
+            result[first.tab.name].update((key,) for key in first.keys)
+    return result
 
 
 def join_by_cells(tabs: Mapping[str, Tab], said: Declared) -> tuple[Reasons, list[tuple[str, int, str, Key]]]:
@@ -259,7 +259,7 @@ def join_by_cells(tabs: Mapping[str, Tab], said: Declared) -> tuple[Reasons, lis
         if tab.names[at] not in said.keys.get(tab.name, ())
         and (_called_key(tabs[target], key[0]) or not any(map(is_number, tab.columns.values[at,])))
     ]
-    referred = {target for tab in tabs.values() for one in tab.columns.foreign for target, _ in one.targets}
+    referred = {target for tab in tabs.values() for item in tab.columns.foreign for target, _ in item.targets}
     for tab in tried:
         if tab.name not in referred:
             # Its rows go by number, as they do where nothing is guessed.
@@ -281,7 +281,7 @@ def questions(tabs: Mapping[str, Tab], perhaps: Sequence[tuple[str, int, str, Ke
     """What to ask of columns that only may be references: the table, the column, and the words. There
     are few of them: the last says how many more columns there are.
     """
-    found: list[tuple[str, int, str]] = []
+    result: list[tuple[str, int, str]] = []
     for table, at, target, key in perhaps[:_MOST_ASKED]:
         tab, other = tabs[table], tabs[target]
         path, to = f"{table}.{tab.names[at]}", f"{target}.{other.names[key[0]]}"
@@ -291,10 +291,10 @@ def questions(tabs: Mapping[str, Tab], perhaps: Sequence[tuple[str, int, str, Ke
             f"refers to them: join={{{path!r}: {to!r}}} makes it a reference, join=False leaves it"
         )
         more = len(perhaps) - _MOST_ASKED
-        if len(found) == _MOST_ASKED - 1 and more > 0:
+        if len(result) == _MOST_ASKED - 1 and more > 0:
             said += f"; so it is with {numbered(more, 'further column', 'further columns')} (`condgraph guess` lists them)"
-        found.append((table, at, said))
-    return found
+        result.append((table, at, said))
+    return result
 
 
 def linked(tabs: Mapping[str, Tab], options: Options) -> tuple[set[str], list[tuple[str, int, str]]]:
@@ -310,8 +310,8 @@ def linked(tabs: Mapping[str, Tab], options: Options) -> tuple[set[str], list[tu
     columns = {name: tab.columns for name, tab in some.items()}
     find_keys(columns, Declared())
     perhaps = join_by_cells(some, Declared())[1]
-    found = [(name, target) for name, of in columns.items() for one in of.foreign for target, _ in one.targets]
-    return {name for pair in found for name in pair}, questions(tabs, perhaps)
+    references = [(name, target) for name, of in columns.items() for item in of.foreign for target, _ in item.targets]
+    return {name for pair in references for name in pair}, questions(tabs, perhaps)
 
 
 def _contained(tab: Tab, tabs: Mapping[str, Tab], one: Reference) -> str:
@@ -332,18 +332,18 @@ def _pair(tab: Tab) -> Key | None:
     columns = tab.columns
     if not columns.rows:
         return None
-    refs = [one.columns[0] for one in columns.foreign if len(one.columns) == 1]
+    refs = [item.columns[0] for item in columns.foreign if len(item.columns) == 1]
     within = [at for at, name in enumerate(tab.names) if at not in refs and _WITHIN.search(plain(name))]
     # A table of parts begins with what they are parts of.
     whole = list(dict.fromkeys([*refs, 0]))
-    pairs = [*combinations(refs, 2), *((one, other) for one in whole for other in within if one != other)][:_PAIRS]
+    pairs = [*combinations(refs, 2), *((item, other) for item in whole for other in within if item != other)][:_PAIRS]
     seen: dict[Key, set[int]] = {pair: set() for pair in pairs}
     for chunk, _ in tab.cells.chunks(None, tab.names):
         check()
         for pair in list(seen):
             known = seen[pair]
-            for one in tab.keys(pair, chunk):
-                if one is None or (same := hash(one)) in known or len(known) > _MOST:
+            for key in tab.keys(pair, chunk):
+                if key is None or (same := hash(key)) in known or len(known) > _MOST:
                     del seen[pair]
                     break
                 known.add(same)
@@ -363,13 +363,13 @@ def _section(tab: Tab, said: Declared) -> Iterator[str]:
         yield f"key = {key}  # {why}"
     if tab.name_column is not None:
         yield f"name = {_string(tab.names[tab.name_column])}  # what rows are called"
-    ends = [one for one in columns.foreign if len(one.columns) == 1]
+    ends = [item for item in columns.foreign if len(item.columns) == 1]
     if columns.joins:
         yield "relation = true  # nothing but two references: its rows relate them"
     elif (
         len(ends) == 2
         and not columns.pointed
-        and (columns.primary is None or set(columns.primary) <= {one.columns[0] for one in ends})
+        and (columns.primary is None or set(columns.primary) <= {end.columns[0] for end in ends})
     ):
         yield "# relation = true  # two references identify its rows: as relations, the other columns would be qualifiers"
     kinds: dict[str, list[str]] = {}
@@ -392,4 +392,4 @@ def _string(text: str) -> str:
 
 def _line(text: str) -> str:
     """A text that stays within a comment."""
-    return "".join(one if one.isprintable() else "�" for one in text)
+    return "".join(item if item.isprintable() else "�" for item in text)

@@ -67,7 +67,7 @@ class Problems:
 
     def tell(self, tab: Tab) -> None:
         """Tell them, row by row; raises what is bad where that is wanted."""
-        for _, _, bad, message, number, field in sorted(self._found, key=lambda one: one[:2]):
+        for _, _, bad, message, number, field in sorted(self._found, key=lambda item: item[:2]):
             (tab.reading.bad if bad else tab.reading.warn)(message, row=number, field=field)
 
 
@@ -80,16 +80,16 @@ class Found(dict[str | None, str | tuple[str, ...] | None]):
         self.tabs, self.reference = tabs, reference
 
     def __missing__(self, text: str | None) -> str | tuple[str, ...] | None:
-        self[text] = found = None if text is None else self._look(text)
-        return found
+        self[text] = result = None if text is None else self._look(text)
+        return result
 
     def _look(self, text: str) -> str | tuple[str, ...]:
         spelled = self.reference.spelled(text)
         if len(self.reference.targets) == 1:
             target, key = self.reference.targets[0]
             return self.tabs[target].row_of(key, spelled) or ()
-        found = (self.tabs[target].row_of(key, spelled) for target, key in self.reference.targets)
-        rows = tuple(dict.fromkeys(one for one in found if one is not None))
+        targets = (self.tabs[target].row_of(key, spelled) for target, key in self.reference.targets)
+        rows = tuple(dict.fromkeys(item for item in targets if item is not None))
         return rows[0] if len(rows) == 1 else rows
 
     def at_once(self, keys: Sequence[str | None]) -> list[str] | None:
@@ -122,7 +122,7 @@ class RowIds:
         """
         ids, kept = self._own(chunk, problems)
         taken = self.tab.taken
-        return (tuple([taken.get(one, one) for one in ids]) if taken else ids), kept
+        return (tuple([taken.get(ident, ident) for ident in ids]) if taken else ids), kept
 
     def _own(self, chunk: Chunk, problems: Problems) -> tuple[tuple[str, ...], list[int] | None]:
         """The same, of rows that nothing referred to before."""
@@ -143,7 +143,7 @@ class RowIds:
     def _one_by_one(
         self, keys: Sequence[str | None], numbers: Sequence[int], header: str, problems: Problems
     ) -> tuple[tuple[str, ...], list[int]]:
-        found: list[str] = []
+        idents: list[str] = []
         kept: list[int] = []
         for at, (key, number) in enumerate(zip(keys, numbers, strict=True)):
             if key is None:
@@ -154,9 +154,9 @@ class RowIds:
             if first != number:
                 problems.add(at, 0, f"the key {key!r} stands in row {first} already", number, header, bad=True)
                 continue
-            found.append(one)
+            idents.append(one)
             kept.append(at)
-        return tuple(found), kept
+        return tuple(idents), kept
 
 
 class Rest:
@@ -173,12 +173,12 @@ class Rest:
     def column(self, at: int) -> Sequence[str]:
         """The cells of a column."""
         column = self.chunk.columns[at]
-        return column if self._kept is None else [column[one] for one in self._kept]
+        return column if self._kept is None else [column[item] for item in self._kept]
 
     def keys(self, tab: Tab, key: tuple[int, ...]) -> list[str | None]:
         """The keys in some columns."""
         keys = tab.keys(key, self.chunk)
-        return keys if self._kept is None else [keys[one] for one in self._kept]
+        return keys if self._kept is None else [keys[item] for item in self._kept]
 
 
 class Pointer:
@@ -196,20 +196,20 @@ class Pointer:
         source = self.tab.source.name
         keys = rest.keys(self.tab, self.reference.columns)
         every = self.found.at_once(keys)
-        found = list(map(self.found.__getitem__, keys)) if every is None else []
-        if every is None and set(map(type, found)) == {str}:
-            every = cast("list[str]", found)
+        idents = list(map(self.found.__getitem__, keys)) if every is None else []
+        if every is None and set(map(type, idents)) == {str}:
+            every = cast("list[str]", idents)
         if every is not None:
             if every:
                 yield Batch(ids, self.header, Ids(every), cast("Sequence[int]", rest.rows), source=source)
             return
         things: list[tuple[str, str, int]] = []
         texts: list[tuple[str, str, int, str | None]] = []
-        for at, (key, rows) in enumerate(zip(keys, found, strict=True)):
+        for at, (key, rows) in enumerate(zip(keys, idents, strict=True)):
             if key is None or rows is None:
                 continue
             number = rest.numbers[at]
-            things += [(ids[at], one, number) for one in ((rows,) if isinstance(rows, str) else rows)]
+            things += [(ids[at], item, number) for item in ((rows,) if isinstance(rows, str) else rows)]
             if not isinstance(rows, str):
                 self._tell(key, rows, rest.places[at], number, problems)
                 if not rows and len(self.reference.columns) == 1:
@@ -236,12 +236,12 @@ class Pointer:
 
     def end(self, key: str | None, at: int, number: int, problems: Problems) -> str | None:
         """The row at an end of a relation; None where there is none, or several, which is bad."""
-        found = self.found[key]
-        if isinstance(found, str):
-            return found
+        result = self.found[key]
+        if isinstance(result, str):
+            return result
         said = "the key is missing" if key is None else self.found.said(key)
-        if found:
-            said = f"{key!r} is a key of several tables: {' and '.join(found)}"
+        if result:
+            said = f"{key!r} is a key of several tables: {' and '.join(result)}"
         said += ", so that there is nothing to relate"
         problems.add(at, self.rank, said, number, self.header, bad=True)
         return None
@@ -289,10 +289,10 @@ class Values:
 
     def _whole(self, at: int, ids: Sequence[str], rest: Rest) -> Batch | None:
         column = rest.column(at)
-        found = read_whole(column, self.types[at]) if isinstance(column, Fields) else None
-        if found is None:
+        whole = read_whole(column, self.types[at]) if isinstance(column, Fields) else None
+        if whole is None:
             return None
-        objects, raws, there = found
+        objects, raws, there = whole
         rows = rest.rows
         if not there.all():
             ids, rows = list(compress(ids, there)), rows[there]
@@ -302,7 +302,7 @@ class Values:
         column, numbers = rest.column(at), rest.numbers
         if self.types[at].holds_lists:
             places, column = self.types[at].elements(column)
-            ids, numbers = [ids[one] for one in places], [numbers[one] for one in places]
+            ids, numbers = [ids[place] for place in places], [numbers[place] for place in places]
         cells = self.read(at, column, numbers)
         if None in cells:
             there = [cell is not None for cell in cells]
@@ -325,19 +325,19 @@ class Values:
 
     def qualifiers(self, rest: Rest) -> list[list[tuple[str, Ref | Value]]]:
         """The values of some rows, by header, as qualifiers."""
-        found: list[list[tuple[str, Ref | Value]]] = [[] for _ in rest.numbers]
+        result: list[list[tuple[str, Ref | Value]]] = [[] for _ in rest.numbers]
         for at in self.types:
             header = self.tab.names[at]
             places, column = self.types[at].elements(rest.column(at))
-            cells = self.read(at, column, [rest.numbers[one] for one in places])
+            cells = self.read(at, column, [rest.numbers[place] for place in places])
             for one, cell in zip(places, cells, strict=True):
                 if cell is not None:
-                    found[one].append((header, cell[0]))
-        return found
+                    result[one].append((header, cell[0]))
+        return result
 
     def warn(self) -> None:
         """Say which cells are not what their columns are, in the order in which they stand."""
-        for position, rows in sorted(self._texts.items(), key=lambda one: (one[1][0], one[0])):
+        for position, rows in sorted(self._texts.items(), key=lambda item: (item[1][0], item[0])):
             kind = {"number": "numbers", "time": "times"}.get(self.types[position].kind, "clock times")
             stay = f"{len(rows)} cells stay" if len(rows) > 1 else "a cell stays"
             self.tab.reading.warn(f"{stay} text in a column of {kind}", row=rows[0], field=self.tab.names[position])
@@ -396,12 +396,12 @@ _CELLS_IN_MEMORY: Final = 3_000_000
 
 def by_name(tabs: Sequence[Tab]) -> dict[str, Tab]:
     """Tables by their names; raises `LoadError` where two have one."""
-    found: dict[str, Tab] = {}
+    result: dict[str, Tab] = {}
     for tab in tabs:
-        if tab.name in found:
+        if tab.name in result:
             raise LoadError(f"two tables are called {tab.name!r}", file=tab.location)
-        found[tab.name] = tab
-    return found
+        result[tab.name] = tab
+    return result
 
 
 def declared_of(tabs: Tabs, options: Options, below: Declared | None = None) -> Declared:
@@ -436,10 +436,10 @@ def surveyed(tabs: Tabs, declared: Declared, reading: Reading, options: Options)
     # What nobody said, or the data say themselves.
     told = {(join.table, join.columns) for join in declared.joins if not join.of_source}
     reading.joins += [
-        join_text(tab, tabs, one)
+        join_text(tab, tabs, item)
         for tab in tabs.values()
-        for one in tab.columns.foreign
-        if (tab.name, tuple(tab.names[at] for at in one.columns)) not in told
+        for item in tab.columns.foreign
+        if (tab.name, tuple(tab.names[at] for at in item.columns)) not in told
     ]
     for tab in tabs.values():
         named = declared.names.get(tab.name)
@@ -451,12 +451,12 @@ def surveyed(tabs: Tabs, declared: Declared, reading: Reading, options: Options)
             tab.predicate = collapse(relation)
         elif tab.columns.joins and said is None:
             tab.type_column = tab.columns.constant
-        if tab.columns.relation and sum(len(one.columns) == 1 for one in tab.columns.foreign) < 2:
+        if tab.columns.relation and sum(len(item.columns) == 1 for item in tab.columns.foreign) < 2:
             raise declared.wrong(
                 f"rows of {tab.name!r} cannot be relations: it refers to rows of others with less than two columns"
             )
-        for one in tab.columns.foreign:
-            for target, key in one.targets:
+        for item in tab.columns.foreign:
+            for target, key in item.targets:
                 tabs[target].index(key)
                 if tabs[target].columns.joins:
                     raise declared.wrong(f"{tab.name!r} refers to rows of {target!r}, which are relations")
@@ -482,12 +482,12 @@ def read_tables(tabs: Tabs, declared: Declared, reading: Reading, options: Optio
 
 def _rows(tab: Tab, tabs: Tabs) -> Iterator[Item]:
     """The second pass over a table of rows."""
-    single = sorted((one for one in tab.columns.foreign if len(one.columns) == 1), key=lambda one: one.columns)
-    several = [one for one in tab.columns.foreign if len(one.columns) > 1]
+    single = sorted((item for item in tab.columns.foreign if len(item.columns) == 1), key=lambda item: item.columns)
+    several = [item for item in tab.columns.foreign if len(item.columns) > 1]
     # Of two references in one column the last counts.
-    references = [*{one.columns: one for one in single}.values(), *several]
+    references = [*{item.columns: item for item in single}.values(), *several]
     pointers = [Pointer(tab, tabs, one, rank) for rank, one in enumerate(references, 1)]
-    values = Values(tab, frozenset(one.columns[0] for one in single))
+    values = Values(tab, frozenset(item.columns[0] for item in single))
     concept, source = tab.name, tab.source.name
     yield Sourced(Entity(concept, concept, EntityKind.CONCEPT), ((source, 0),))
     ids_of = RowIds(tab)
@@ -495,7 +495,7 @@ def _rows(tab: Tab, tabs: Tabs) -> Iterator[Item]:
         problems = Problems()
         ids, kept = ids_of.of(chunk, problems)
         rest = Rest(chunk, kept)
-        batches = [batch for one in pointers for batch in one.batches(ids, rest, problems)]
+        batches = [batch for pointer in pointers for batch in pointer.batches(ids, rest, problems)]
         problems.tell(tab)
         yield Rows(ids, _names(tab, ids, rest), rest.numbers, source)
         yield Members(ids, concept, rest.numbers, source)
@@ -523,13 +523,13 @@ def _relations(tab: Tab, tabs: Tabs) -> Iterator[Item]:
     """The second pass over a table of relations: one statement a row, from the first reference to
     the second.
     """
-    single = sorted((one for one in tab.columns.foreign if len(one.columns) == 1), key=lambda one: one.columns)
+    single = sorted((item for item in tab.columns.foreign if len(item.columns) == 1), key=lambda item: item.columns)
     pointers = [Pointer(tab, tabs, one, rank) for rank, one in enumerate(single, 1)]
     for one in tab.columns.foreign:
         if len(one.columns) > 1:
             header = " + ".join(tab.names[at] for at in one.columns)
             tab.reading.warn("rows that are relations have no reference of several columns; its columns are values", field=header)
-    skipped = frozenset(one.columns[0] for one in single) | ({tab.type_column} if tab.type_column is not None else frozenset())
+    skipped = frozenset(item.columns[0] for item in single) | ({tab.type_column} if tab.type_column is not None else frozenset())
     values = Values(tab, skipped)
     seen: dict[int, int] = {}
     for chunk in _chunks(tab):
@@ -545,8 +545,8 @@ def _related(tab: Tab, chunk: Chunk, pointers: Sequence[Pointer], values: Values
     kept, predicates, ends = _ends(tab, chunk, pointers[:2], problems)
     rest = Rest(chunk, kept)
     further = values.qualifiers(rest)
-    for one in pointers[2:]:
-        one.qualify(further, rest, problems)
+    for pointer in pointers[2:]:
+        pointer.qualify(further, rest, problems)
     statements = []
     rows = zip(ends, predicates, further, rest.places, rest.numbers, strict=True)
     for (first, second), predicate, qualifiers, place, number in rows:
@@ -559,7 +559,7 @@ def _related(tab: Tab, chunk: Chunk, pointers: Sequence[Pointer], values: Values
         statements.append(statement)
     problems.tell(tab)
     where = tab.source.name
-    yield from (Sourced(one, ((where, one.row),)) for one in statements)
+    yield from (Sourced(statement, ((where, statement.row),)) for statement in statements)
 
 
 def _ends(
@@ -570,7 +570,7 @@ def _ends(
     """
     every = Rest(chunk, None)
     said = [tab.predicate] * len(every.numbers) if tab.type_column is None else every.keys(tab, (tab.type_column,))
-    keys = [every.keys(tab, one.reference.columns) for one in pointers]
+    keys = [every.keys(tab, pointer.reference.columns) for pointer in pointers]
     kept: list[int] = []
     predicates: list[str] = []
     ends: list[tuple[str, str]] = []

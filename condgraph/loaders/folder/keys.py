@@ -89,7 +89,7 @@ class Columns:
 
     def reference(self, at: int) -> Reference | None:
         """The reference that one column alone is."""
-        return next((one for one in self.foreign if one.columns == (at,)), None)
+        return next((item for item in self.foreign if item.columns == (at,)), None)
 
     @property
     def constant(self) -> int | None:
@@ -104,7 +104,7 @@ class Columns:
         """Whether the rows are relations between rows of other tables."""
         if self.relation is not None:
             return self.relation
-        ends = {one.columns[0] for one in self.foreign if len(one.columns) == 1}
+        ends = {item.columns[0] for item in self.foreign if len(item.columns) == 1}
         rest = set(range(len(self.names))) - ends - {self.constant}
         own = self.primary is not None and not set(self.primary) <= ends
         return len(ends) == 2 == len(self.foreign) and not rest and not own and not self.pointed
@@ -113,13 +113,13 @@ class Columns:
 def may_be_keys(tables: Mapping[str, Sequence[str]], declared: Declared) -> dict[str, set[Key]]:
     """The keys of each table that have to be looked at, from all headers and what is declared."""
     names = {"id"}.union(*(key_names(table) for table in tables)) | TYPE_NAMES
-    found: dict[str, set[Key]] = {
+    result: dict[str, set[Key]] = {
         table: {(at,) for at, name in enumerate(headers) if plain(name) in names} for table, headers in tables.items()
     }
 
     def look(table: str, columns: Sequence[str]) -> None:
         if columns:
-            found[table].add(tuple(tables[table].index(column) for column in columns))
+            result[table].add(tuple(tables[table].index(column) for column in columns))
 
     for table, columns in declared.keys.items():
         look(table, columns)
@@ -127,7 +127,7 @@ def may_be_keys(tables: Mapping[str, Sequence[str]], declared: Declared) -> dict
         look(join.table, join.columns)
         for other, columns in join.targets:
             look(other, columns)
-    return found
+    return result
 
 
 def find_keys(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
@@ -149,11 +149,11 @@ def find_keys(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
             table.primary = _primary(table)
         relation = declared.relations.get(name)
         table.relation = None if relation is None else relation is not False
-    doubtful += [one for join in declared.joins for one in _declare(tables, join, declared)]
+    doubtful += [item for join in declared.joins for item in _declare(tables, join, declared)]
     doubtful += _by_names(tables, declared) if declared.guess_joins else []
     for table in tables.values():
-        for one in table.foreign:
-            for target, _ in one.targets:
+        for item in table.foreign:
+            for target, _ in item.targets:
                 tables[target].pointed = True
     return doubtful
 
@@ -209,7 +209,7 @@ def _by_names(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
     doubtful: list[Doubt] = []
     for name, table in tables.items():
         for at, column in enumerate(table.names):
-            if (at,) == table.primary or any(at in one.columns for one in table.foreign) or not table.values.get((at,)):
+            if (at,) == table.primary or any(at in item.columns for item in table.foreign) or not table.values.get((at,)):
                 continue
             for target, other in tables.items():
                 if target == name or (other.primary is not None and len(other.primary) > 1):

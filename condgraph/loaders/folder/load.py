@@ -87,22 +87,26 @@ def opened(place: Path | TableFiles, reading: Reading, options: Options) -> tupl
     if not place.is_dir() and not (place.is_file() and is_description(place, read_head(place))):
         raise FormatError("this is not a folder, and describes none", file=str(place))
     folder = place if place.is_dir() else place.parent
-    found = described(place)
-    feed = gtfs_files(place) if found is None else {}
-    tables = [] if found is None else [*found.tables]
+    description = described(place)
+    feed = gtfs_files(place) if description is None else {}
+    tables = [] if description is None else [*description.tables]
     tables += [DescribedTable(name, path) for name, path in feed.items()]
     if place.is_dir():
-        tables += _further(place, tables, found is not None or bool(feed))
+        tables += _further(place, tables, description is not None or bool(feed))
     if not tables:
         raise FormatError("the folder has no CSV or Parquet files", file=str(place))
     names: dict[str, DescribedTable] = {}
     for table in tables:
         if names.setdefault(table.name, table) is not table:
             raise LoadError(f"two files of the folder are called {table.name!r}", file=str(table.path or place))
-    if found is not None or feed:
-        used = {table.path for table in tables} | (set() if found is None else {found.file, *found.parts})
-        left = [one.name for one in sorted(folder.iterdir()) if one.is_file() and one not in used and not is_document(one)]
-        left = [] if found is not None and found.only else [one for one in left if one != FILE and not _is_metadata(folder / one)]
+    if description is not None or feed:
+        used = {table.path for table in tables} | (set() if description is None else {description.file, *description.parts})
+        left = [file.name for file in sorted(folder.iterdir()) if file.is_file() and file not in used and not is_document(file)]
+        left = (
+            []
+            if description is not None and description.only
+            else [name for name in left if name != FILE and not _is_metadata(folder / name)]
+        )
         if left:
             reading.warn(f"files that are no tables of the folder are left out: {', '.join(left[:10])}", file=str(folder))
     tabs = by_name([tab for table in tables for tab in _tab(table, place, reading, options)])
@@ -110,9 +114,9 @@ def opened(place: Path | TableFiles, reading: Reading, options: Options) -> tupl
         if name not in tabs:
             tabs[name] = Tab(name, str(place), "csv", reading, partial(_given, cells))
     headers = {name: tab.names for name, tab in tabs.items()}
-    said = Declared() if found is None else found.declared(headers)
-    if found is not None:
-        found.warn(reading)
+    said = Declared() if description is None else description.declared(headers)
+    if description is not None:
+        description.warn(reading)
     return tabs, gtfs_declared(headers) if feed else said
 
 
@@ -156,12 +160,12 @@ def _tab(table: DescribedTable, place: Path, reading: Reading, options: Options)
 
 def _listed(table: DescribedTable, reading: Reading) -> Cells:
     """Rows that a description holds itself, as objects or as lists."""
-    rows = [one for one in table.rows if isinstance(one, (dict, list))]
-    keys = list(dict.fromkeys(key for one in rows if isinstance(one, dict) for key in one)) or table.names
-    lists = [[one.get(key) for key in keys] if isinstance(one, dict) else one for one in rows]
-    if keys != table.names and lists and not any(isinstance(one, dict) for one in rows):
-        keys = [str(one) for one in lists.pop(0)]
-    elif lists and all(isinstance(one, list) for one in rows) and list(map(str, lists[0])) == keys:
+    rows = [row for row in table.rows if isinstance(row, (dict, list))]
+    keys = list(dict.fromkeys(key for row in rows if isinstance(row, dict) for key in row)) or table.names
+    lists = [[row.get(key) for key in keys] if isinstance(row, dict) else row for row in rows]
+    if keys != table.names and lists and not any(isinstance(row, dict) for row in rows):
+        keys = [str(item) for item in lists.pop(0)]
+    elif lists and all(isinstance(row, list) for row in rows) and list(map(str, lists[0])) == keys:
         lists.pop(0)
     return SheetCells([keys, *lists], [], reading)
 
@@ -211,7 +215,7 @@ def _sniff(path: Path, head: bytes) -> int:
         return 95
     if any(map(_is_metadata, path.iterdir())):
         return 95
-    others = [one for one in path.iterdir() if one not in files and (one.is_dir() or not is_document(one))]
+    others = [item for item in path.iterdir() if item not in files and (item.is_dir() or not is_document(item))]
     if len(files) < 2 or others:
         return 0
     headers: dict[str, list[str]] = {}

@@ -129,7 +129,7 @@ class ArrowCells:
             total = max(1, self.dataset.count_rows())
             for batch in bounded(self.dataset.to_batches(batch_size=ROWS), self.size, self.path):
                 if batch.num_rows:
-                    columns = [array.to_pylist() for one in batch.columns for array in flattened(one)]
+                    columns = [array.to_pylist() for column in batch.columns for array in flattened(column)]
                     numbers = range(first, first + batch.num_rows)
                     first += batch.num_rows
                     yield Chunk(numbers, [list(map(cell_text, column)) for column in columns]), first / total
@@ -204,15 +204,15 @@ class Tab:
         missing = self.missing[at]
         if not isinstance(column, Fields) or not column.collapsed:
             return [None if text.casefold() in missing else text for text in map(collapse, column)]
-        found: list[str | None] = [*column.texts]
-        for one in np.flatnonzero(column.perhaps(missing) | (column.lengths == 0)).tolist():
-            text = collapse(column.texts[one])
-            found[one] = None if text.casefold() in missing else text
-        return found
+        result: list[str | None] = [*column.texts]
+        for item in np.flatnonzero(column.perhaps(missing) | (column.lengths == 0)).tolist():
+            text = collapse(column.texts[item])
+            result[item] = None if text.casefold() in missing else text
+        return result
 
     def keys(self, key: Key, chunk: Chunk) -> list[str | None]:
         """The keys of the rows of a chunk; None where a part is missing."""
-        parts = [self.cells_of(one, chunk.columns[one]) for one in key]
+        parts = [self.cells_of(item, chunk.columns[item]) for item in key]
         return parts[0] if len(parts) == 1 else list(map(joined, zip(*parts, strict=True)))
 
     def first(self, rows: int, *, alone: bool) -> tuple[list[list[str]], bool]:
@@ -288,13 +288,13 @@ class Tab:
         """Read the table once more, to know its rows by a key that is not its own."""
         if key == self.columns.primary or key in self._indexes:
             return
-        found = self._indexes.setdefault(key, {})
+        rows = self._indexes.setdefault(key, {})
         primary = self.columns.primary
         for chunk in self.again():
             own = chunk.numbers if primary is None else self.keys(primary, chunk)
             for one, text in zip(own, self.keys(key, chunk), strict=True):
                 if text is not None and one is not None:
-                    found.setdefault(text, f"{self.name}/{one}")
+                    rows.setdefault(text, f"{self.name}/{one}")
 
     def known(self, key: Key) -> Iterable[str]:
         """The texts of a key that rows have."""
@@ -303,10 +303,10 @@ class Tab:
     def row_of(self, key: Key, text: str) -> str | None:
         """The id of the row that has a key; None where there is none."""
         if key == self.columns.primary:
-            found = f"{self.name}/{text}" if text in self.columns.values[key] else None
+            ident = f"{self.name}/{text}" if text in self.columns.values[key] else None
         else:
-            found = self._indexes[key].get(text)
-        return found if found is None else self.taken.get(found, found)
+            ident = self._indexes[key].get(text)
+        return ident if ident is None else self.taken.get(ident, ident)
 
     def find_name(self) -> int | None:
         """The column that names the rows: of text, called like a name, mostly there and mostly

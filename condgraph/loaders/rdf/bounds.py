@@ -125,24 +125,24 @@ class Nesting:
             return
         at, end = 0, len(text)
         while at < end:
-            found = self._tokens.match(text, at)
-            if found is None:
+            match = self._tokens.match(text, at)
+            if match is None:
                 break
-            if found["bad"] is not None:
-                at = found.start("bad")
+            if match["bad"] is not None:
+                at = match.start("bad")
                 if self._tokens is _XML or _CUT(text, at):
                     # Begun and not ended: more of it may come; at the end of the file the parser
                     # reports it.
                     break
                 at += 1
                 continue
-            at = found.end()
-            if found["tag"] is None:
+            at = match.end()
+            if match["tag"] is None:
                 break
-            if self.depth and found["tag"].startswith(b"<!"):
+            if self.depth and match["tag"].startswith(b"<!"):
                 # Its declarations contain what looks like tags.
                 raise LoadError("a document type (<!DOCTYPE ...>) stands within the document", file=self._place)
-            self.depth = max(0, self.depth + self._step(found["tag"]))
+            self.depth = max(0, self.depth + self._step(match["tag"]))
             if self.depth > self._most:
                 raise LoadError(f"{self._what} lie more than {self._most:,} deep within each other", file=self._place)
         self._held, self._again = text[at:], 2 * (end - at)
@@ -279,8 +279,8 @@ class _Contexts:
                 self.look(value, sizes)
             return sizes
         if isinstance(context, list):
-            for one in context:
-                known = self._within(one, known)
+            for item in context:
+                known = self._within(item, known)
         return known
 
 
@@ -302,13 +302,13 @@ def _size(key: str, written: dict[str, str], known: _Sizes, sizes: _Sizes, vocab
         seen.add(at)
         at = _on(written[at], at, written, known)
     below = 0 if at is None else sizes.get(at, known.get(at, 0))
-    for one in reversed(chain):
-        below = sizes[one] = len(written[one]) + below + vocabulary
+    for item in reversed(chain):
+        below = sizes[item] = len(written[item]) + below + vocabulary
 
 
 def _on(text: str, key: str, written: dict[str, str], known: _Sizes) -> str | None:
     """The term that an IRI is built on: the whole text, or the part before its colon."""
-    for one in (text, text.partition(":")[0]):
-        if one != key and (one in written or one in known):
-            return one
+    for item in (text, text.partition(":")[0]):
+        if item != key and (item in written or item in known):
+            return item
     return None

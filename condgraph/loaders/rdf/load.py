@@ -189,7 +189,7 @@ class Survey:
                 self.intermediate.block(subject, other.id)
         self.wikibase.settle()
         # What these say of a node, it says of a node.
-        kept = {TYPE, SUBCLASS, REIFIES, *PARTS, *(about[1] for one in self.reified.values() for about in one.triples)}
+        kept = {TYPE, SUBCLASS, REIFIES, *PARTS, *(about[1] for item in self.reified.values() for about in item.triples)}
         self.lists.settle(self._blank, self.reified.keys() | self.wikibase.nodes.keys(), kept)
         if self.lists.left is not None:
             self._reading.warn(
@@ -274,8 +274,8 @@ def local_name(iri: str) -> str:
     >>> local_name("http://xmlns.com/foaf/0.1/knows"), local_name("http://example.org/")
     ('knows', 'http://example.org/')
     """
-    found = _LOCAL(iri)
-    return found.group() if found else iri
+    match = _LOCAL(iri)
+    return match.group() if match else iri
 
 
 def _expand(name: str) -> str:
@@ -346,8 +346,8 @@ class Writer:
                 return
         if subject in self._survey.intermediate.nodes:
             return
-        if other.literal is None and (found := self._survey.intermediate.nodes.get(other.id)):
-            yield from self._collapsed(subject, predicate, found, graph, row)
+        if other.literal is None and (node := self._survey.intermediate.nodes.get(other.id)):
+            yield from self._collapsed(subject, predicate, node, graph, row)
             return
         label = self._survey.labels.get(subject)
         if label is not None and label.is_from(predicate, other):
@@ -581,8 +581,8 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
         # A file that is one whole export needs no first pass: one reading gives its items, and shows before
         # the first of them whether it is that.
         try:
-            found = quads(open_stream, path, reading, options, aloud=True)
-            yield from reading.own_rdf(_one_export(found, told), told)
+            parsed = quads(open_stream, path, reading, options, aloud=True)
+            yield from reading.own_rdf(_one_export(parsed, told), told)
             return
         except _OtherwiseError:
             pass

@@ -164,12 +164,12 @@ def quads(
                 raise LoadError(_too_long(error), file=str(place), hint=f"it follows triple {row:,}") from None
             except SyntaxError as error:
                 errors += 1
-                found = _said(error)
+                message = _said(error)
                 if reading.on_error == "raise" or syntax not in _RECOVERING or errors > _MOST_ERRORS:
-                    raise LoadError(found, file=str(place), row=error.lineno, hint=_hint(found)) from None
+                    raise LoadError(message, file=str(place), row=error.lineno, hint=_hint(message)) from None
                 if aloud:
                     reading.bad(
-                        f"{found}; the text is left out from there to where the next triple is recognised", row=error.lineno
+                        f"{message}; the text is left out from there to where the next triple is recognised", row=error.lineno
                     )
                 continue
             errors = 0
@@ -222,11 +222,11 @@ def _by_lines(
                 data = b"\n".join(lines) + b"\n"
             rows = [at for at, line in enumerate(lines, first) if line.strip() and not line.lstrip().startswith(b"#")]
             try:
-                found = list(pyoxigraph.parse(data, form))
+                quads = list(pyoxigraph.parse(data, form))
             except (SyntaxError, MemoryError):
-                found = []
-            if len(found) == len(rows):
-                yield from zip(rows, found, strict=True)
+                quads = []
+            if len(quads) == len(rows):
+                yield from zip(rows, quads, strict=True)
             else:
                 yield from _line_by_line(lines, first, place, reading, aloud)
             first += len(lines)
@@ -253,7 +253,7 @@ def _line_by_line(
 
     for row, line in enumerate(lines, first):
         try:
-            found = list(pyoxigraph.parse(line + b"\n", pyoxigraph.RdfFormat.N_QUADS))
+            quads = list(pyoxigraph.parse(line + b"\n", pyoxigraph.RdfFormat.N_QUADS))
         except (SyntaxError, MemoryError) as error:
             said = _too_long(error) if isinstance(error, MemoryError) else _said(error)
             if reading.on_error == "raise":
@@ -261,7 +261,7 @@ def _line_by_line(
             if aloud:
                 reading.bad(said, row=row)
             continue
-        yield from ((row, quad) for quad in found)
+        yield from ((row, quad) for quad in quads)
 
 
 def _position(stream: Any) -> int:
@@ -273,10 +273,10 @@ def _too_long(error: MemoryError) -> str:
     """What is wrong with a text for which the parser's buffer is too small; raises the error again where it is
     another one.
     """
-    found = re.search(r"maximal size of (\d+)", str(error))
-    if found is None:
+    match = re.search(r"maximal size of (\d+)", str(error))
+    if match is None:
         raise error
-    return f"a literal, an IRI or a comment has more than {int(found[1]) >> 20} MiB, the most that the parser reads"
+    return f"a literal, an IRI or a comment has more than {int(match[1]) >> 20} MiB, the most that the parser reads"
 
 
 def _said(error: SyntaxError) -> str:

@@ -122,9 +122,9 @@ class Lists:
 
     def qualifiers(self, named: _Named, head: str, position: int) -> tuple[tuple[str, Ref | Value], ...]:
         """The qualifiers of a member."""
-        found = self._several[named]
+        nodes = self._several[named]
         pairs: tuple[tuple[str, Ref | Value], ...] = ((POSITION, Quantity(position)),)
-        return (*pairs, (LIST, Quantity(found[head]))) if len(found) > 1 else pairs
+        return (*pairs, (LIST, Quantity(nodes[head]))) if len(nodes) > 1 else pairs
 
 
 # -- intermediate nodes ------------------------------------------------------------------------------
@@ -244,9 +244,9 @@ class Intermediate:
             if why is not None:
                 left.setdefault(why, []).append(node.row or 0)
                 continue
-            found = self.nodes[ident]
-            qualifiers = tuple(dict.fromkeys(called(key) for key, _ in found.qualifiers))
-            kind = called(node.named_by[1]) if node.named_by else "", called(found.by), qualifiers
+            known = self.nodes[ident]
+            qualifiers = tuple(dict.fromkeys(called(key) for key, _ in known.qualifiers))
+            kind = called(node.named_by[1]) if node.named_by else "", called(known.by), qualifiers
             told.setdefault(kind, []).append(node.row or 0)
         self._report(told, left)
         self._report_equal()
@@ -270,7 +270,7 @@ class Intermediate:
             return _UNNAMED
         said = [(predicate, other) for (predicate, _), other in node.said.items()]
         nodes = [pair for pair in said if pair[1].literal is None]
-        for group in (*([pair for pair in said if pair[0] == one] for one in self._leading), nodes, said):
+        for group in (*([pair for pair in said if pair[0] == item] for item in self._leading), nodes, said):
             if len(group) == 1:
                 by, main = group[0]
                 self.nodes[ident] = Collapsed(by, main, [pair for pair in said if pair != group[0]])

@@ -131,10 +131,10 @@ class Wikibase:
         try:
             return self._forms[predicate]
         except KeyError:
-            found = _PROPERTY(predicate)
-            form = None if found is None else ((found[2] or "claim/")[:-1], f"{found[1]}/prop/{found[3]}")
+            match = _PROPERTY(predicate)
+            form = None if match is None else ((match[2] or "claim/")[:-1], f"{match[1]}/prop/{match[3]}")
             if form is not None and form[1] not in self._entities:
-                self._entities[form[1]] = f"{found[1]}/entity/{found[3]}"  # type: ignore[index]
+                self._entities[form[1]] = f"{match[1]}/entity/{match[3]}"  # type: ignore[index]
             self._forms[predicate] = form
             return form
 
@@ -313,10 +313,10 @@ def full_time(text: str, precision: int) -> Time:
     >>> str(full_time("1971-01-01T00:00:00Z", 9)), str(full_time("1850-01-01T00:00:00Z", 7))
     ('1971', '1801/1900')
     """
-    found = re.fullmatch(r"([+-]?\d+)-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"([+-]?\d+)-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z?", text.strip())
+    if match is None:
         raise ValueError(f"{text!r} is no time")
-    year, month, day, hour, minute, second = map(int, found.groups())
+    year, month, day, hour, minute, second = map(int, match.groups())
     if precision == 14:
         return Time.second(year, month, day, hour, minute, second)
     if precision in (12, 13):

@@ -280,7 +280,7 @@ def _of_ids(column: Sequence[str]) -> bool:
     """Whether every field of a column, the first one too, is an id of one kind: `Q42`, `17`, or a
     common beginning as `/m/`.
     """
-    return all(map(_ID, column)) or (len(set(column)) > 1 and len({one[:2] for one in column}) == 1)
+    return all(map(_ID, column)) or (len(set(column)) > 1 and len({item[:2] for item in column}) == 1)
 
 
 def columns_of(path: Path, shape: Shape, reading: Reading, options: Options) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
@@ -471,8 +471,8 @@ class Predicates:
         distinct = dict.fromkeys(relations)
         if self._rename:
             self._names.settle(map(bare, distinct))
-        named = {one: self._names.name(bare(one)) for one in distinct}
-        return relations if all(one == name for one, name in named.items()) else [named[one] for one in relations]
+        named = {item: self._names.name(bare(item)) for item in distinct}
+        return relations if all(one == name for one, name in named.items()) else [named[relation] for relation in relations]
 
     def memberships(
         self, rows: Sequence[int], subjects: Sequence[str], predicates: Sequence[str], objects: Sequence[str], names: EntityNames
@@ -534,7 +534,7 @@ def _facts(source: Any, reading: Reading, options: Options) -> Iterator[tuple[Se
     """Line numbers, heads, relations and tails, in pieces."""
     if _claims(source):
         rows = range(1, len(source) + 1)
-        yield rows, [one[0] for one in source], [one[1] for one in source], [one[2] for one in source]
+        yield rows, [item[0] for item in source], [item[1] for item in source], [item[2] for item in source]
         reading.advance(len(source), 1.0)
         return
     path = path_of(source)
@@ -614,8 +614,8 @@ def _claims(source: Any) -> bool:
         isinstance(source, (list, tuple))
         and bool(source)
         and all(
-            isinstance(one, (list, tuple)) and len(one) == 3 and all(isinstance(part, str) and part.strip() for part in one)
-            for one in source
+            isinstance(item, (list, tuple)) and len(item) == 3 and all(isinstance(part, str) and part.strip() for part in item)
+            for item in source
         )
     )
 
@@ -666,7 +666,7 @@ def read_time(text: str) -> Time:
         year, month, day = (int(part) for part in slashed.groups())
         return Time.day(year, month, day)
     if text.strip()[-1:] in ("C", "E", "D", "."):
-        era = next((one.value for one in cell_times(text.strip()) if one.tag == "era"), None)
+        era = next((cell_time.value for cell_time in cell_times(text.strip()) if cell_time.tag == "era"), None)
         if isinstance(era, Time):
             return era
     if "/" in text:
@@ -689,10 +689,10 @@ def read_bound(text: str) -> Time | Unknown | None:
         return None
     if "#" not in text:
         return read_time(text)
-    found = _MASKED(text)
-    if found is None:
+    match = _MASKED(text)
+    if match is None:
         raise ValueError(f"{text!r} is not a time")
-    sign, year, month, day = found.groups()
+    sign, year, month, day = match.groups()
     unknown_month = month in (None, "##")
     unknown_day = day in (None, "##")
     digits = year.rstrip("#")
@@ -850,11 +850,11 @@ def _claims_timed(source: Any) -> bool:
         and isinstance(source[0], (list, tuple))
         and len(source[0]) in (4, 5)
         and all(
-            isinstance(one, (list, tuple))
-            and len(one) == len(source[0])
-            and all(isinstance(part, str) for part in one)
-            and all(part.strip() for part in one[:3])
-            for one in source
+            isinstance(item, (list, tuple))
+            and len(item) == len(source[0])
+            and all(isinstance(part, str) for part in item)
+            and all(part.strip() for part in item[:3])
+            for item in source
         )
     )
 

@@ -43,8 +43,8 @@ class Table:
         if self._decided:
             return
         known = list(ids)
-        straight = sum(one in self._names for one in known)
-        turned = sum(one in self._swapped for one in known)
+        straight = sum(item in self._names for item in known)
+        turned = sum(item in self._swapped for item in known)
         if straight == turned:
             return
         self._decided = True
@@ -55,9 +55,9 @@ class Table:
             )
         self._swapped = {}
 
-    def get(self, one: str) -> str | None:
+    def get(self, ident: str) -> str | None:
         """The name of an id, or None."""
-        return self._names.get(one)
+        return self._names.get(ident)
 
     @property
     def file(self) -> str:
@@ -85,7 +85,7 @@ def read_table(source: Any, reading: Reading, option: str) -> Table:
     mark: str | None = None
     for first, lines in blocks(path, quiet):
         if mark is None:
-            mark = next((one for one in "\t,|" if sum(one in line for line in lines[:100]) * 2 > len(lines[:100])), "\t")
+            mark = next((item for item in "\t,|" if sum(item in line for line in lines[:100]) * 2 > len(lines[:100])), "\t")
         for at, line in enumerate(lines, first):
             if not line.strip():
                 continue
@@ -139,25 +139,25 @@ class EntityNames:
         if self._table is None and not self.prefix:
             return
         seen, table, prefix = self._seen, self._table, self.prefix
-        fresh = dict.fromkeys(one for column in columns for one in column if one not in seen)
+        fresh = dict.fromkeys(item for column in columns for item in column if item not in seen)
         if table is not None:
             table.settle(fresh, self._reading)
-        for one in fresh:
-            seen.add(one)
-            name = None if table is None else table.get(one)
+        for item in fresh:
+            seen.add(item)
+            name = None if table is None else table.get(item)
             if name is None and table is not None:
-                self._first_nameless = self._first_nameless or one
+                self._first_nameless = self._first_nameless or item
                 self._nameless += 1
             if name is not None or prefix:
-                yield Entity(prefix + one, one if name is None else name)
+                yield Entity(prefix + item, item if name is None else name)
 
-    def concept(self, one: str) -> Iterator[Entity]:
+    def concept(self, ident: str) -> Iterator[Entity]:
         """The entity of an id (without prefix) declared as a concept, the first time."""
-        if one in self._concepts:
+        if ident in self._concepts:
             return
-        self._concepts.add(one)
-        name = None if self._table is None else self._table.get(one)
-        yield Entity(self.prefix + one, one if name is None else name, EntityKind.CONCEPT)
+        self._concepts.add(ident)
+        name = None if self._table is None else self._table.get(ident)
+        yield Entity(self.prefix + ident, ident if name is None else name, EntityKind.CONCEPT)
 
     def finish(self) -> None:
         """Warn about entities that the table does not name."""
@@ -183,33 +183,33 @@ class PredicateNames:
         self._by_id: dict[str, str] = {}
         self._by_name: dict[str, str] = {}
 
-    def __contains__(self, one: str) -> bool:
-        return one in self._by_id
+    def __contains__(self, ident: str) -> bool:
+        return ident in self._by_id
 
-    def keep(self, one: str, name: str) -> None:
+    def keep(self, ident: str, name: str) -> None:
         """A predicate has this name already."""
-        self._by_id[one] = name
-        self._by_name[name] = one
+        self._by_id[ident] = name
+        self._by_name[name] = ident
 
-    def name(self, one: str, label: str | None = None, *, row: int | None = None) -> str:
+    def name(self, ident: str, label: str | None = None, *, row: int | None = None) -> str:
         """The name of a predicate's id; `label` is what the data calls it, decisive when the id is
         seen for the first time.
         """
-        known = self._by_id.get(one)
+        known = self._by_id.get(ident)
         if known is not None:
             return known
         if self._table is not None:
-            label = self._table.get(one) or label
-        name = label or one
-        owner = self._by_name.setdefault(name, one)
-        if owner != one:
-            unique = one if self._whole else f"{name} ({one})"
+            label = self._table.get(ident) or label
+        name = label or ident
+        owner = self._by_name.setdefault(name, ident)
+        if owner != ident:
+            unique = ident if self._whole else f"{name} ({ident})"
             self._reading.warn(
-                f"the predicates {owner!r} and {one!r} are both called {name!r}; the second is {unique!r} here", row=row
+                f"the predicates {owner!r} and {ident!r} are both called {name!r}; the second is {unique!r} here", row=row
             )
             name = unique
-            self._by_name.setdefault(name, one)
-        self._by_id[one] = name
+            self._by_name.setdefault(name, ident)
+        self._by_id[ident] = name
         return name
 
     def settle(self, ids: Iterable[str]) -> None:

@@ -120,29 +120,29 @@ class _Labels:
         self._first_nameless = ""
         self.prefix = prefix
 
-    def declare(self, one: str, label: str | None, row: int) -> Iterator[Entity]:
-        known = self._labels.get(one)
+    def declare(self, ident: str, label: str | None, row: int) -> Iterator[Entity]:
+        known = self._labels.get(ident)
         if known is not None and (not label or known == label):
             return
         if self._table is not None and known is None:
-            self._table.settle((one,), self._reading)
-            label = self._table.get(one) or label
+            self._table.settle((ident,), self._reading)
+            label = self._table.get(ident) or label
             if not label:
                 self._nameless += 1
-                self._first_nameless = self._first_nameless or one
+                self._first_nameless = self._first_nameless or ident
         name = " ".join((label or "").split())
         if known is not None:
             if name != known and self._table is None:
-                self._reading.warn(f"{one!r} is labelled {known!r} before and {name!r} here; the first is kept", row=row)
+                self._reading.warn(f"{ident!r} is labelled {known!r} before and {name!r} here; the first is kept", row=row)
             return
-        self._labels[one] = name or one
-        if (name and name != one) or self.prefix:
-            yield Entity(self.prefix + one, name or one)
+        self._labels[ident] = name or ident
+        if (name and name != ident) or self.prefix:
+            yield Entity(self.prefix + ident, name or ident)
 
-    def concept(self, one: str) -> Iterator[Entity]:
-        if one not in self._concepts:
-            self._concepts.add(one)
-            yield Entity(self.prefix + one, self._labels[one], EntityKind.CONCEPT)
+    def concept(self, ident: str) -> Iterator[Entity]:
+        if ident not in self._concepts:
+            self._concepts.add(ident)
+            yield Entity(self.prefix + ident, self._labels[ident], EntityKind.CONCEPT)
 
     def finish(self) -> None:
         if self._nameless and self._table is not None:

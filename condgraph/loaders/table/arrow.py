@@ -264,7 +264,7 @@ class Leaf:
         if not len(values):
             return
         if at is not None:
-            ids, rows = [ids[one] for one in at], [rows[one] for one in at]
+            ids, rows = [ids[item] for item in at], [rows[item] for item in at]
         if self.text:
             chosen = self.chosen or self.profile.decide(self.name, "text")
             batch = self.table.batch(self.at, chosen, self.read or chosen.reader(), ids, rows, self._texts(values))
@@ -281,15 +281,15 @@ class Leaf:
             if kept is None:
                 yield Batch(ids, self.name, objects, rows)
             else:
-                yield Batch([ids[one] for one in kept], self.name, objects, [rows[one] for one in kept])
+                yield Batch([ids[item] for item in kept], self.name, objects, [rows[item] for item in kept])
 
     def _values(self, values: Any) -> list[Value]:
         """Values one by one, for keys and for columns that are asked for as texts."""
-        found: list[Value] = [""] * len(values)
+        result: list[Value] = [""] * len(values)
         for objects, kept in self._columns(values):
             for where, value in zip(range(len(values)) if kept is None else kept, unpacked(objects), strict=True):
-                found[where] = value
-        return found
+                result[where] = value
+        return result
 
     def cells(self, part: Part, length: int) -> list[str | None]:
         """The printed values of a column that names rows; None where missing. A list gives the
@@ -297,11 +297,11 @@ class Leaf:
         """
         values, at = part.valid(length)
         texts = self._texts(values) if self.text else [text_of(value) for value in self._values(values)]
-        found: list[str | None] = [None] * length
+        result: list[str | None] = [None] * length
         for where, text in zip(range(length) if at is None else at.tolist(), texts, strict=True):
-            if found[where] is None and text:
-                found[where] = text
-        return found
+            if result[where] is None and text:
+                result[where] = text
+        return result
 
     def _columns(self, values: Any) -> Iterator[tuple[Column, list[int] | None]]:
         """Values that are not null and not texts as columns, each with the positions it holds
@@ -353,7 +353,7 @@ class Leaf:
             whole = numbers == np.floor(numbers)
             eight = numbers.astype(np.int64)
             if len(numbers) and (whole & basic_days(eight)).all():
-                dates = [Time.day(one // 10_000, one // 100 % 100, one % 100) for one in eight.tolist()]
+                dates = [Time.day(item // 10_000, item // 100 % 100, item % 100) for item in eight.tolist()]
                 yield column_of(dates), kept
                 return
             years = (numbers >= 1) & (numbers <= 9999) & whole
@@ -575,16 +575,16 @@ def repeated_texts(*paths: Path) -> list[str]:
     """
     import pyarrow.parquet as pq
 
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for path in paths:
         metadata = pq.read_metadata(path)
         for group in range(metadata.num_row_groups):
             for at in range(metadata.num_columns):
                 chunk = metadata.row_group(group).column(at)
-                coded = chunk.physical_type == "BYTE_ARRAY" and any("DICTIONARY" in one for one in chunk.encodings)
+                coded = chunk.physical_type == "BYTE_ARRAY" and any("DICTIONARY" in encoding for encoding in chunk.encodings)
                 if coded and min(ROWS, chunk.num_values) * chunk.total_uncompressed_size > _MOST_BYTES:
-                    found[chunk.path_in_schema] = None
-    return list(found)
+                    names[chunk.path_in_schema] = None
+    return list(names)
 
 
 def dataset_of(path: Path) -> tuple[Any, int]:
@@ -594,9 +594,9 @@ def dataset_of(path: Path) -> tuple[Any, int]:
     import pyarrow.dataset as ds
 
     partitioning = "hive" if path.is_dir() else None
-    files = [Path(one) for one in ds.dataset(str(path), format="parquet", partitioning=partitioning).files]
+    files = [Path(file) for file in ds.dataset(str(path), format="parquet", partitioning=partitioning).files]
     form = ds.ParquetFileFormat(dictionary_columns=repeated_texts(*files))
-    return ds.dataset(str(path), format=form, partitioning=partitioning), sum(one.stat().st_size for one in files)
+    return ds.dataset(str(path), format=form, partitioning=partitioning), sum(file.stat().st_size for file in files)
 
 
 def _read_pieces(path: Path, reading: Reading, options: Options) -> Iterator[Item]:
@@ -713,7 +713,7 @@ def is_pieces(folder: Path) -> bool:
     """Whether a folder holds the pieces of one table in Parquet, and nothing else."""
     if not folder.is_dir():
         return False
-    found = False
+    result = False
     for count, path in enumerate(folder.rglob("*")):
         if count > _MOST_FILES or any(part[0] in "._" for part in path.relative_to(folder).parts):
             continue
@@ -723,8 +723,8 @@ def is_pieces(folder: Path) -> bool:
         elif not _PIECE.fullmatch(path.name):
             return False
         else:
-            found = True
-    return found
+            result = True
+    return result
 
 
 def read_dataframe(source: Any, reading: Reading, options: Options) -> Iterator[Item]:

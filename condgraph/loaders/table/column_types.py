@@ -143,10 +143,10 @@ class ColumnType:
             return None
         value: Value = text
         if self.tags:
-            found = amounts(readings(text)) if self.sides else readings(text)
-            at = self.choose(found)
-            if at is not None and not self._is_list(found):
-                value = self._value(found[at]) or text
+            shape = amounts(readings(text)) if self.sides else readings(text)
+            at = self.choose(shape)
+            if at is not None and not self._is_list(shape):
+                value = self._value(shape[at]) or text
         if isinstance(value, Time) and not _PRINTED_TIME(cell):
             return value, cell
         if isinstance(value, Quantity) and "," in cell and "," not in value.unit:
@@ -227,7 +227,7 @@ def amounts(found: Shape) -> Shape:
     """What a cell is in a column whose numbers are marked as debit or credit: the numbers with their
     signs, and nothing where it has no mark.
     """
-    return tuple(Reading("number", one.tag.partition(":")[2], one.value, one.note) for one in found if one.family == "side")
+    return tuple(Reading("number", item.tag.partition(":")[2], item.value, item.note) for item in found if item.family == "side")
 
 
 _PRINTED_TIME: Final = re.compile(r"[-\d/T:]*", re.ASCII).fullmatch
@@ -321,7 +321,7 @@ def _marked(shapes: Shapes, header: str, declared: Declared) -> tuple[dict[Shape
     """The shapes of a column without the marks of debit and credit, and what to say of them; None
     where these are no signs.
     """
-    found: dict[Shape, list[int]] = {}
+    counts: dict[Shape, list[int]] = {}
     marks: set[str] = set()
     marked = decimals = others = 0
     for shape, (cells, distinct) in shapes.items():
@@ -333,15 +333,15 @@ def _marked(shapes: Shapes, header: str, declared: Declared) -> tuple[dict[Shape
         else:
             marks.add(next(reading.tag.partition(":")[0] for reading in shape if reading.family == "side"))
             marked += cells
-            decimals += cells if any(one.tag != "num" or one.note == MONEY for one in plain) else 0
-        counted = found.setdefault(plain or shape, [0, 0])
+            decimals += cells if any(item.tag != "num" or item.note == MONEY for item in plain) else 0
+        counted = counts.setdefault(plain or shape, [0, 0])
         counted[0] += cells
         counted[1] += distinct
     money = declared == "number" or MONEY_WORDS.search(header) is not None
     if marks and marks <= {"dr", "cr"}:
-        return (found, _SIDES.format("DR", "CR")) if money or (len(marks) == 2 and decimals * 2 >= marked) else None
+        return (counts, _SIDES.format("DR", "CR")) if money or (len(marks) == 2 and decimals * 2 >= marked) else None
     if marks == {"s", "h"} and not others and (money or _SOLL(header)):
-        return found, _SIDES.format("S (Soll)", "H (Haben)")
+        return counts, _SIDES.format("S (Soll)", "H (Haben)")
     return None
 
 
@@ -500,20 +500,20 @@ class _Evidence:
         if not triples[0]:
             return False
         if certain[0]:
-            found = certain[0] * 10 >= thousands
+            result = certain[0] * 10 >= thousands
         elif thousands or self.words & AMOUNT_WORDS or MONEY_WORDS.search(self.header) or self.has("en", but="eu")[0]:
             return False
         elif self.whole()[0]:
             # Numbers up to 999 beside such of six digits or more, and none between them.
-            found = (self.figures.least, self.figures.most) == (3, 3)
+            result = (self.figures.least, self.figures.most) == (3, 3)
         else:
             several, ascending = self.has("comma", note=LISTS[1])[0], self.has("comma", note=LISTS[2])[0]
-            found = ascending > several == 0
-            if not found:
+            result = ascending > several == 0
+            if not result:
                 self.remarks["number"] = _MAYBE_LISTS
-        if found:
+        if result:
             self.remarks["number"] = _LISTS
-        return found
+        return result
 
     def whole(self) -> tuple[int, int]:
         """Cells, and distinct texts, that are digits alone."""
@@ -558,13 +558,13 @@ class _Evidence:
         """
         if self.codes():
             return 0
-        found = self.count(
+        lists = self.count(
             lambda shape: any(
                 reading.family == "time" or (reading.family == "number" and reading.note in NO_WORD and reading.tag not in _CODES)
                 for reading in shape
             )
         )[0]
-        return found if found * 2 > self.cells else 0
+        return lists if lists * 2 > self.cells else 0
 
     def money(self) -> bool:
         """Whether parentheses make a number negative here: of amounts of money, or of two cells beside
@@ -970,7 +970,7 @@ def undecodable(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, int]]
         return
     for at, row in enumerate(rows):
         for where, cell in enumerate(row):
-            found = _SURROGATE.search(cell)
-            if found:
-                yield at, where, ord(found[0]) & 0xFF
+            match = _SURROGATE.search(cell)
+            if match:
+                yield at, where, ord(match[0]) & 0xFF
                 break

@@ -168,7 +168,7 @@ def _header_of(records: Sequence[tuple[int, list[str]]], there: Sequence[int], w
         named = (
             len(filled) >= max(2, width - 1)
             and len(set(filled)) == len(filled)
-            and not any(shape(one) and not _YEAR(one) for one in filled)
+            and not any(shape(item) and not _YEAR(item) for item in filled)
         )
         if not named or any(cell[:1] == " " for cell in header):
             return 0

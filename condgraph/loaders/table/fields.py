@@ -64,8 +64,8 @@ class Plain:
 def basic_days(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which numbers of eight digits are days of the calendar, YYYYMMDD, of the years 1000 to 2100."""
     year, month, day = numbers // 10_000, numbers // 100 % 100, numbers % 100
-    found: NDArray[np.bool_] = (year >= FIRST_YEAR) & (year <= LAST_YEAR) & _in_calendar(year, month, day)
-    return found
+    result: NDArray[np.bool_] = (year >= FIRST_YEAR) & (year <= LAST_YEAR) & _in_calendar(year, month, day)
+    return result
 
 
 def _in_calendar(year: NDArray[np.int64], month: NDArray[np.int64], day: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -145,8 +145,8 @@ def _within(places: NDArray[np.int32], begins: NDArray[np.int64], ends: NDArray[
     """Which of some stretches have one of the places, which are sorted."""
     # Of one type with the places, which would be copied otherwise.
     low, high = begins.astype(np.int32), ends.astype(np.int32)
-    found: NDArray[np.bool_] = places.searchsorted(high) > places.searchsorted(low)
-    return found
+    result: NDArray[np.bool_] = places.searchsorted(high) > places.searchsorted(low)
+    return result
 
 
 class Fields(Spelled):
@@ -170,9 +170,9 @@ class Fields(Spelled):
             return None
         ends = np.flatnonzero(block.bytes == 10)
         begins = np.append(0, ends[:-1] + 1)
-        found = cls(block, begins, ends)
-        found.texts = list(cells)
-        return found
+        result = cls(block, begins, ends)
+        result.texts = list(cells)
+        return result
 
     def __len__(self) -> int:
         return len(self.begins)
@@ -222,13 +222,13 @@ class Fields(Spelled):
     @cached_property
     def distinct(self) -> int:
         """How many different cells there are."""
-        found = self._sorted
-        return len(set(self.texts)) if found is None else int(np.count_nonzero(found[1]))
+        order = self._sorted
+        return len(set(self.texts)) if order is None else int(np.count_nonzero(order[1]))
 
     def _byte(self, at: int) -> NDArray[np.uint8]:
         """The byte at a place of each cell; whatever stands there where the cell has fewer."""
-        found: NDArray[np.uint8] = self.block.bytes.take(self.begins + at, mode="clip")
-        return found
+        result: NDArray[np.uint8] = self.block.bytes.take(self.begins + at, mode="clip")
+        return result
 
     @cached_property
     def plain(self) -> Plain | None:
@@ -303,18 +303,18 @@ class Fields(Spelled):
         some = self.lengths > 0
         first = self._lower(0)
         longest = 4 * max(map(len, markers), default=0)
-        found: NDArray[np.bool_] = self.block.beyond_ascii(self.begins, self.ends) & (self.lengths <= longest)
+        beyond: NDArray[np.bool_] = self.block.beyond_ascii(self.begins, self.ends) & (self.lengths <= longest)
         for length, begin in {(len(marker), ord(marker[0])) for marker in markers if marker and marker.isascii()}:
-            found |= (self.lengths == length) & (first == begin)
-        return found & some
+            beyond |= (self.lengths == length) & (first == begin)
+        return beyond & some
 
     def missing(self, markers: Collection[str]) -> NDArray[np.bool_]:
         """Which cells are empty or a marker of missing cells; of collapsed columns."""
-        found: NDArray[np.bool_] = self.lengths == 0
+        result: NDArray[np.bool_] = self.lengths == 0
         perhaps = np.flatnonzero(self.perhaps(markers))
         if len(perhaps):
-            found[perhaps] = [text.casefold() in markers for text in self.some(perhaps)]
-        return found
+            result[perhaps] = [text.casefold() in markers for text in self.some(perhaps)]
+        return result
 
     def doubtful(self) -> NDArray[np.bool_]:
         """Which cells may be more than text; the others can only be that (`shapes.shape`), but for
@@ -323,12 +323,12 @@ class Fields(Spelled):
         first, second, third = (self._lower(at) for at in range(3))
         letter = (first >= ord("a")) & (first <= ord("z"))
         two = first.astype(np.int64) << 8 | second
-        found: NDArray[np.bool_] = ~letter | (second >= 0x80) | (third >= 0x80) | (second == _DOLLAR) | (third == _DOLLAR)
-        found |= np.isin(two, _DOUBTFUL_TWO) | np.isin(two << 8 | third, _DOUBTFUL)
-        found &= self.lengths > 0
-        if found.any():
-            found &= self.block.with_digits(self.begins, self.ends)
-        return found
+        result: NDArray[np.bool_] = ~letter | (second >= 0x80) | (third >= 0x80) | (second == _DOLLAR) | (third == _DOLLAR)
+        result |= np.isin(two, _DOUBTFUL_TWO) | np.isin(two << 8 | third, _DOUBTFUL)
+        result &= self.lengths > 0
+        if result.any():
+            result &= self.block.with_digits(self.begins, self.ends)
+        return result
 
     def _lower(self, at: int) -> NDArray[np.uint8]:
         """The byte at a place of each cell, in lower case; nothing (0) where the cell has fewer."""

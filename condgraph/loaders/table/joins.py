@@ -55,8 +55,8 @@ def whole(text: str) -> str:
     >>> [whole(text) for text in ("12.0", "-3.00", "1.5", "A.0", "012.0")]
     ['12', '-3', '1.5', 'A.0', '012.0']
     """
-    found = _POINTED(text)
-    return text if found is None else found[1]
+    match = _POINTED(text)
+    return text if match is None else match[1]
 
 
 def plain(name: str) -> str:
@@ -107,15 +107,15 @@ def near_keys(lost: Iterable[str], keys: Iterable[str], table: str) -> str:
         folded = _folded(key)
         if folded in wanted:
             near[folded] = min(key, near.get(folded, key))
-    found = {text: near[folded] for folded, texts in wanted.items() if folded in near for text in texts}
-    if not found:
+    likeliest = {text: near[folded] for folded, texts in wanted.items() if folded in near for text in texts}
+    if not likeliest:
         return ""
-    zeros = {text.isascii() and text.isdigit() for text in found}
+    zeros = {text.isascii() and text.isdigit() for text in likeliest}
     what = " or ".join(name for name, kind in (("case", False), ("leading zeros", True)) if kind in zeros)
-    some = " and ".join(f"{shortened(text, 60)!r} ({shortened(found[text], 60)!r})" for text in list(found)[:2])
-    be = "value would be a key" if len(found) == 1 else "values would be keys"
-    joined = "is not joined" if len(found) == 1 else "are not joined"
-    return f"{len(found):,} {be} of {table!r} but for {what}, and {joined}: {some}"
+    some = " and ".join(f"{shortened(text, 60)!r} ({shortened(likeliest[text], 60)!r})" for text in list(likeliest)[:2])
+    be = "value would be a key" if len(likeliest) == 1 else "values would be keys"
+    joined = "is not joined" if len(likeliest) == 1 else "are not joined"
+    return f"{len(likeliest):,} {be} of {table!r} but for {what}, and {joined}: {some}"
 
 
 def is_number(text: str) -> bool:
@@ -161,11 +161,11 @@ def join_option(join: Any) -> dict[str, JoinTarget]:
         raise OptionError(
             "join= is a mapping of columns to tables, as {'country': 'countries.country'} or {'country': 'countries'}"
         )
-    found = {}
+    result = {}
     for column, target in join.items():
         table, _, key = target.rpartition(".")
-        found[collapse(column)] = JoinTarget(table, collapse(key)) if table else JoinTarget(target, "")
-    return found
+        result[collapse(column)] = JoinTarget(table, collapse(key)) if table else JoinTarget(target, "")
+    return result
 
 
 class GraphTables:
@@ -179,9 +179,9 @@ class GraphTables:
 
     def of(self, own: str) -> GraphTables:
         """The same for another table, in the same graph."""
-        found = GraphTables(self._known, own, self._gone)
-        found.__dict__.update(snapshot=self.snapshot, _rest=self._rest, _tables=self._tables)
-        return found
+        result = GraphTables(self._known, own, self._gone)
+        result.__dict__.update(snapshot=self.snapshot, _rest=self._rest, _tables=self._tables)
+        return result
 
     @cached_property
     def snapshot(self) -> Snapshot | None:
@@ -264,17 +264,17 @@ class GraphTables:
         """How many cells are keys of rows of a table; 0 where more than a part of them are none, which
         ends the search.
         """
-        snapshot, prefix, found = self.snapshot, self.ident(table, ""), 0
+        snapshot, prefix, result = self.snapshot, self.ident(table, ""), 0
         assert snapshot is not None
         for at, cell in enumerate(cells):
             number = snapshot.identified(prefix + cell)
             if number < 0 and not cell.startswith(prefix):
                 # A row has the id by which it was referred to before.
                 number = snapshot.identified(cell)
-            found += number >= 0 and snapshot.entity_kind[number] == EntityKind.ROW and self._row_of(snapshot, number) == table
-            if at + 1 - found > (1 - least) * len(cells):
+            result += number >= 0 and snapshot.entity_kind[number] == EntityKind.ROW and self._row_of(snapshot, number) == table
+            if at + 1 - result > (1 - least) * len(cells):
                 return 0
-        return found
+        return result
 
     def _row_of(self, snapshot: Snapshot, number: int) -> str:
         owner = int(snapshot.arrays.get("ent.source")[number])
@@ -283,8 +283,8 @@ class GraphTables:
     def called(self, table: str) -> str:
         """The source that `join=` names: the one of that name, or the one table of a folder."""
         keyed = [name for name, _, keys in self._sources if keys is not None]
-        found = [name for name in keyed if name.rpartition("/")[2] == table]
-        return found[0] if len(found) == 1 and all(name != table for name, _, _ in self._sources) else table
+        owners = [name for name in keyed if name.rpartition("/")[2] == table]
+        return owners[0] if len(owners) == 1 and all(name != table for name, _, _ in self._sources) else table
 
     def rows(self, table: str) -> dict[str, str]:
         """The ids of the rows of a table by their keys; none where it is not there, or its rows have
@@ -342,7 +342,7 @@ class GraphTables:
             return []
         prefix = f"{self.own}/"
         kinds, owner = snapshot.entity_kind, snapshot.arrays.get("ent.source")
-        found = list(self.former) if self.own in self._gone else []
+        result = list(self.former) if self.own in self._gone else []
         # Texts that begin alike stand together.
         low, high = snapshot.texts.rank(prefix), snapshot.texts.rank(prefix[:-1] + "0")
         named = (snapshot.entity_id >= low) & (snapshot.entity_id < high) & (kinds == EntityKind.ENTITY)
@@ -350,8 +350,8 @@ class GraphTables:
             named &= owner < 0
         if rest is not None:
             named &= rest.entities
-        found += [ident[len(prefix) :] for ident in snapshot.texts.take(snapshot.entity_id[named])]
-        return found
+        result += [ident[len(prefix) :] for ident in snapshot.texts.take(snapshot.entity_id[named])]
+        return result
 
     def place(self, table: str, key: str, cell: str) -> str:
         """The id of the row of a table that is not there yet: what columns that are called like its
@@ -373,10 +373,10 @@ class GraphTables:
         """The ids of entities that are called alike and that columns of other tables refer to, but
         for rows of other tables: what rows of this table may be.
         """
-        found = self._called.get((key, table))
-        if found is None:
-            found = self._called[key, table] = self._referred(key, table)
-        return found
+        result = self._called.get((key, table))
+        if result is None:
+            result = self._called[key, table] = self._referred(key, table)
+        return result
 
     def _referred(self, key: str, table: str) -> frozenset[str]:
         snapshot, rest = self.snapshot, self._rest
@@ -599,11 +599,11 @@ def _first_cells(batch: Batch) -> list[str]:
     if isinstance(objects, Numbers):
         if objects.unit != NO_UNIT or objects.numbers.dtype.kind != "i":
             return []
-        found = list(map(str, objects.numbers[:most].tolist()))
+        texts = list(map(str, objects.numbers[:most].tolist()))
     elif isinstance(objects, Ids | Texts):
         listed = objects.ids if isinstance(objects, Ids) else objects.texts
-        found = listed.some(np.arange(most)) if isinstance(listed, Fields) else list(listed[:most])
+        texts = listed.some(np.arange(most)) if isinstance(listed, Fields) else list(listed[:most])
     else:
         return []
     raws = batch.raws[:most] if isinstance(batch.raws, list) else [None] * most
-    return list(dict.fromkeys(collapse(text if raw is None else raw) for text, raw in zip(found, raws, strict=True)))
+    return list(dict.fromkeys(collapse(text if raw is None else raw) for text, raw in zip(texts, raws, strict=True)))

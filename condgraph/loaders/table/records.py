@@ -147,10 +147,10 @@ def native_or_text(value: Any) -> Value | None:
 def printed(value: Any) -> str | None:
     """The text of a Python value, None where it has no place in a cell or is missing."""
     try:
-        found = native_or_text(value)
+        native_value = native_or_text(value)
     except BadRecord:
         return None
-    return None if found is None else text_of(found)
+    return None if native_value is None else text_of(native_value)
 
 
 def _with_micros(seconds: int, micros: int) -> int | float | Decimal:
@@ -213,30 +213,30 @@ class Field:
         self.profile.add(self.texts)
         if self.decimals:
             counted = self.profile.shapes.setdefault(POINT, [0, 0])
-            counted[:] = (one + self.decimals for one in counted)
+            counted[:] = (item + self.decimals for item in counted)
         self.texts, self.decimals = [], 0
 
     def cell(self, value: Any) -> Cell | None:
         """The value of a cell and its raw text; None where it is missing."""
         if isinstance(value, Digits):
-            found = native(value)
-            if self.numbers_are and isinstance(found, Quantity):
-                found = self._time(found)
-            assert found is not None
-            return found, None if text_of(found) == value else str(value)
+            native_value = native(value)
+            if self.numbers_are and isinstance(native_value, Quantity):
+                native_value = self._time(native_value)
+            assert native_value is not None
+            return native_value, None if text_of(native_value) == value else str(value)
         if isinstance(value, str):
             return self.read(value)
         if isinstance(value, float) and math.isinf(value):
             self.infinite += 1
             return repr(float(value)), None
-        found = native(value)
-        if found is None:
+        native_value = native(value)
+        if native_value is None:
             return None
-        if self.numbers_are and isinstance(found, Quantity):
-            found = self._time(found)
-        elif isinstance(found, Time) and found.precision is Precision.SECOND and self.midnight:
-            found = Time(found.start, found.start + 86_400, Precision.DAY)
-        return found, None
+        if self.numbers_are and isinstance(native_value, Quantity):
+            native_value = self._time(native_value)
+        elif isinstance(native_value, Time) and native_value.precision is Precision.SECOND and self.midnight:
+            native_value = Time(native_value.start, native_value.start + 86_400, Precision.DAY)
+        return native_value, None
 
     def _time(self, number: Quantity) -> Value:
         year = number.number
@@ -305,19 +305,19 @@ def _flatten_into(flat: Flat, record: Mapping[Any, Any], prefix: str, depth: int
             values = [value]
         else:
             values = list(value)
-            if any(isinstance(one, Mapping) for one in values):
+            if any(isinstance(value, Mapping) for value in values):
                 flat.below[name] = _records(name, values, depth + 1, bad)
-                values = [one for one in values if one is not None and not isinstance(one, Mapping)]
+                values = [value for value in values if value is not None and not isinstance(value, Mapping)]
                 if not values:
                     continue
-            if any(isinstance(one, (list, tuple)) for one in values):
+            if any(isinstance(value, (list, tuple)) for value in values):
                 if name in flat.below:
-                    values = [json_text(one) if isinstance(one, (list, tuple)) else one for one in values]
+                    values = [json_text(value) if isinstance(value, (list, tuple)) else value for value in values]
                 else:
                     values = [json_text(value)]
                 flat.json = (*flat.json, name)
         flat.values[name] = values
-        if any(isinstance(one, str) and broken(one) for one in values):
+        if any(isinstance(value, str) and broken(value) for value in values):
             raise BadRecord("the text holds bytes or characters that are not text in the encoding", name)
 
 
@@ -338,7 +338,7 @@ def _records(name: str, values: list[Any], depth: int, bad: Bad | None) -> list[
             raise error from None
         bad(error)
 
-    found = []
+    result = []
     for record in values:
         if isinstance(record, Mapping):
             flat = Flat()
@@ -347,8 +347,8 @@ def _records(name: str, values: list[Any], depth: int, bad: Bad | None) -> list[
             except BadRecord as error:
                 named(error)
                 continue
-            found.append(flat)
-    return found
+            result.append(flat)
+    return result
 
 
 def json_text(value: Any) -> str:
@@ -547,13 +547,13 @@ def read_records(open_records: OpenRecords, reading: Reading, options: Options) 
     top = _Rows(reading, "", missing)
     tables = {"": top}
     memory: list[tuple[Record, float]] | None = []
-    for found, (record, fraction) in enumerate(open_records(reading), 1):
+    for place, (record, fraction) in enumerate(open_records(reading), 1):
         top.look(record[1], tables)
         if memory is not None:
             memory.append((record, fraction))
-            if found > _RECORDS_IN_MEMORY:
+            if place > _RECORDS_IN_MEMORY:
                 memory = None
-        if found % ROWS_A_CHUNK == 0:
+        if place % ROWS_A_CHUNK == 0:
             reading.advance(0, fraction / 2)
     if not top.fields and not top.below:
         raise LoadError("there is no record with a field", file=reading.source.location)
@@ -592,8 +592,8 @@ def _options_of(tables: Mapping[str, _Rows], options: Options) -> dict[str, dict
     for option in ("types", "refs", "join"):
         said = options.get(option)
         if isinstance(said, str) and option == "types":
-            for one in given.values():
-                one[option] = said
+            for item in given.values():
+                item[option] = said
         elif isinstance(said, Mapping):
             for name, value in said.items():
                 for path, column in owners.get(collapse(str(name)), [("", name)]):
@@ -733,10 +733,10 @@ def _rows_of(document: Any) -> list[dict[str, Any]] | None:
     if set(document) in ({"columns", "data"}, {"columns", "data", "index"}):
         return _below(document["columns"], document["data"])
     columns = list(document.values())
-    if len(columns) > 1 and all(isinstance(one, list) and one and len(one) == len(columns[0]) for one in columns):
-        if not any(isinstance(cell, (dict, list)) for one in columns for cell in one):
+    if len(columns) > 1 and all(isinstance(column, list) and column and len(column) == len(columns[0]) for column in columns):
+        if not any(isinstance(cell, (dict, list)) for column in columns for cell in column):
             return [dict(zip(document, row, strict=True)) for row in zip(*columns, strict=True)]
-    elif len(columns) > 1 and all(isinstance(one, dict) and one and one.keys() == columns[0].keys() for one in columns):
+    elif len(columns) > 1 and all(isinstance(column, dict) and column and column.keys() == columns[0].keys() for column in columns):
         # As pandas writes columns: by the numbers of their rows.
         numbers = list(columns[0])
         if numbers == list(map(str, range(len(numbers)))):
@@ -748,7 +748,7 @@ def _below(header: Any, rows: Any) -> list[dict[str, Any]] | None:
     """The rows below a header; None where they are none."""
     if not isinstance(header, list) or not isinstance(rows, list) or not rows:
         return None
-    if not all(isinstance(one, str) and not isinstance(one, Digits) for one in header) or len(set(header)) < len(header):
+    if not all(isinstance(item, str) and not isinstance(item, Digits) for item in header) or len(set(header)) < len(header):
         return None
     if not all(isinstance(row, list) and len(row) == len(header) for row in rows):
         return None

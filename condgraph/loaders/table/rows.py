@@ -97,10 +97,10 @@ def _decimal(mark: Any) -> str | None:
 
 
 def _name(options: Options, option: str) -> str | None:
-    found = options.get(option)
-    if found is not None and not isinstance(found, str):
-        raise OptionError(f"{option}= is the name of a column, not {type(found).__name__}")
-    return None if found is None else collapse(found)
+    value = options.get(option)
+    if value is not None and not isinstance(value, str):
+        raise OptionError(f"{option}= is the name of a column, not {type(value).__name__}")
+    return None if value is None else collapse(value)
 
 
 #: Whole numbers up to this are exact as floats.
@@ -176,11 +176,11 @@ def _texts(fields: Fields, missing: frozenset[str]) -> Whole | None:
 
 
 def _days(fields: Fields) -> Whole | None:
-    found = fields.days
-    if found is None:
+    days = fields.days
+    if days is None:
         return None
-    starts = found.days[found.there] * DAY_SECONDS
-    return Times(starts, starts + DAY_SECONDS, np.full(len(starts), Precision.DAY, np.int8)), None, found.there
+    starts = days.days[days.there] * DAY_SECONDS
+    return Times(starts, starts + DAY_SECONDS, np.full(len(starts), Precision.DAY, np.int8)), None, days.there
 
 
 def year_times(years: NDArray[np.int64]) -> Times:
@@ -190,35 +190,35 @@ def year_times(years: NDArray[np.int64]) -> Times:
 
 
 def _years(fields: Fields) -> Whole | None:
-    found = fields.plain
-    if found is None:
+    plain = fields.plain
+    if plain is None:
         return None
-    years = found.mantissa[found.there]
-    if found.decimals.any() or (found.lengths[found.there] != 4).any() or (years < 1000).any():
+    years = plain.mantissa[plain.there]
+    if plain.decimals.any() or (plain.lengths[plain.there] != 4).any() or (years < 1000).any():
         return None
-    return year_times(years), None, found.there
+    return year_times(years), None, plain.there
 
 
 def _integers(fields: Fields) -> Whole | None:
-    found = fields.plain
-    if found is None or found.decimals.any():
+    plain = fields.plain
+    if plain is None or plain.decimals.any():
         return None
-    return Numbers(found.mantissa[found.there]), None, found.there
+    return Numbers(plain.mantissa[plain.there]), None, plain.there
 
 
 def _decimals(fields: Fields) -> Whole | None:
-    found = fields.plain
+    plain = fields.plain
     # A float keeps fifteen digits; one that is smaller than that prints with an exponent.
-    if found is None or int(found.lengths.max(initial=0)) > 15:
+    if plain is None or int(plain.lengths.max(initial=0)) > 15:
         return None
-    mantissa, decimals = found.mantissa, found.decimals
+    mantissa, decimals = plain.mantissa, plain.decimals
     # Both are exact as floats, so that one division rounds as reading the text does.
     numbers = mantissa / _TEN[decimals]
     if ((np.abs(numbers) < 1e-4) & (mantissa != 0)).any():
         return None
     # A number prints without zeros at the end of its decimals.
-    other = (decimals > 0) & (mantissa % 10 == 0) & found.there
-    there = found.there
+    other = (decimals > 0) & (mantissa % 10 == 0) & plain.there
+    there = plain.there
     raws = None
     if other.any():
         raws = Raws(int(np.count_nonzero(there)), np.flatnonzero(other if there.all() else other[there]), fields.where(other))
@@ -381,8 +381,8 @@ class Table:
         columns or of other sources, are to nothing.
         """
         source = self.reading.source.name
-        for one in self._targets.values():
-            one.finish(self._seen if source in self.reading.gone else {*self._seen, *self._graph_tables.former})
+        for target in self._targets.values():
+            target.finish(self._seen if source in self.reading.gone else {*self._seen, *self._graph_tables.former})
         lost = [key for key in self._graph_tables.wanted() if key not in self._seen]
         if lost:
             named = ", ".join(repr(shortened(key, 60)) for key in lost[:5])
@@ -513,7 +513,7 @@ class Table:
         if clean is not None and list(map(self._seen.setdefault, clean, numbers)) == list(numbers):
             called: Sequence[str] = clean if names is None else self._row_names(names, numbers, clean)
             return Rows(tuple(self._keys.ids_of(clean, numbers)), called, numbers), None
-        found: list[str] = []
+        idents: list[str] = []
         called = []
         kept: list[int] = []
         for at, (number, cell) in enumerate(zip(numbers, keys, strict=True)):
@@ -526,12 +526,12 @@ class Table:
                 self.reading.bad(f"the key {key!r} stands in row {first} already", row=number, field=self.options.key)
                 continue
             name = key if names is None else self._row_name(names[at], number, key)
-            found.append(self._keys.id_of(key, number))
+            idents.append(self._keys.id_of(key, number))
             called.append(name)
             kept.append(at)
         if len(kept) == len(numbers):
-            return Rows(tuple(found), called, numbers), None
-        return Rows(tuple(found), called, [numbers[at] for at in kept]), kept
+            return Rows(tuple(idents), called, numbers), None
+        return Rows(tuple(idents), called, [numbers[at] for at in kept]), kept
 
     def _clean(self, cells: Sequence[str | None]) -> Fields | None:
         """Cells that are all there and have no white space to collapse; None where some are to be
@@ -595,7 +595,7 @@ class Table:
         name = self.names[at]
         if chosen.lists:
             places, cells = chosen.elements(cells)
-            ids, rows = [ids[one] for one in places], [rows[one] for one in places]
+            ids, rows = [ids[place] for place in places], [rows[place] for place in places]
         if chosen.plain:
             batch = plain_batch(name, chosen, ids, rows, cells)
             if batch is not None:
@@ -607,7 +607,7 @@ class Table:
             kept = [one for one, cell in enumerate(typed) if cell is not None]
             if not kept:
                 return None
-            ids, rows = [ids[one] for one in kept], [rows[one] for one in kept]
+            ids, rows = [ids[item] for item in kept], [rows[item] for item in kept]
         values = [cell[0] for cell in typed if cell is not None]
         raws = [cell[1] for cell in typed if cell is not None]
         self.check(at, values, rows)

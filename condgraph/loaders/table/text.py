@@ -93,10 +93,10 @@ def _guessed(path: Path, reading: Reading) -> str | None:
     """The encoding that a file without one seems to have, said in a warning."""
     with open_bytes(path) as stream, file_errors(path):
         data = stream.read(SAMPLE)
-    found = guessed_encoding(data)
-    if found is not None:
-        reading.warn(f"the text is no UTF-8 and is read as {found} (encoding= names another encoding)")
-    return found
+    result = guessed_encoding(data)
+    if result is not None:
+        reading.warn(f"the text is no UTF-8 and is read as {result} (encoding= names another encoding)")
+    return result
 
 
 _CELLS_A_CHUNK: Final = 400_000
