@@ -124,6 +124,9 @@ def quick_answer(snapshot: Snapshot, request: Request, whole: Callable[[], Answe
     their parameters.
     """
     program = request.program
+    if request.lower is not lower:
+        # Whoever lowers otherwise means another plan, or looks at it.
+        return None
     if request.language == "cypher":
         return _quick_cypher(snapshot, request, whole)
     if request.language != "kopl" or request.options or type(program) is not str or len(program) > _MOST_CHARACTERS:
