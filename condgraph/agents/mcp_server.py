@@ -148,6 +148,11 @@ Parameters = Annotated[
     dict[str, str | StrictInt | StrictFloat] | None,
     Field(description="Values of the parameters ($name) of the program, unquoted"),
 ]
+At = Annotated[str | None, Field(description="Only statements that may hold at this time, such as 1984 or 1984-05-03")]
+Between = Annotated[
+    list[str] | None, Field(min_length=2, max_length=2, description="Only statements that may hold between these two times")
+]
+Certain = Annotated[bool, Field(description="Of these only what holds in all of that time for certain")]
 Most = Annotated[int, Field(ge=1, le=MOST, description="The most results to give")]
 
 
@@ -185,6 +190,9 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         table: Table = None,
         parameters: Parameters = None,
         language: Language = None,
+        at: At = None,
+        between: Between = None,
+        certain: Certain = False,
         limit: Most = 50,
         facts: Annotated[int, Field(ge=0, le=MOST, description="How many of the statements that the answer rests on to give")] = 5,
     ) -> Annotated[CallToolResult, Answered]:
@@ -193,7 +201,18 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         answer rests on.
         """
         return await calls.reply(
-            partial(tools.query, program, language=language, table=table, parameters=parameters, limit=limit, facts=facts)
+            partial(
+                tools.query,
+                program,
+                language=language,
+                table=table,
+                parameters=parameters,
+                at=at,
+                between=between,
+                certain=certain,
+                limit=limit,
+                facts=facts,
+            )
         )
 
     @server.tool(title="Find subgraphs like a pattern", annotations=READS)
@@ -213,6 +232,9 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         table: Table = None,
         parameters: Parameters = None,
         language: Language = None,
+        at: At = None,
+        between: Between = None,
+        certain: Certain = False,
         limit: Most = 50,
         offset: Annotated[int, Field(ge=0, description="How many statements to leave out at the beginning")] = 0,
     ) -> Annotated[CallToolResult, Evidenced]:
@@ -220,7 +242,18 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         by page.
         """
         return await calls.reply(
-            partial(tools.evidence, program, language=language, table=table, parameters=parameters, limit=limit, offset=offset)
+            partial(
+                tools.evidence,
+                program,
+                language=language,
+                table=table,
+                parameters=parameters,
+                at=at,
+                between=between,
+                certain=certain,
+                limit=limit,
+                offset=offset,
+            )
         )
 
 

@@ -306,6 +306,9 @@ class Toolbox:
         language: str | None = None,
         table: str | None = None,
         parameters: Mapping[str, Any] | None = None,
+        at: str | None = None,
+        between: Sequence[str] | None = None,
+        certain: bool = False,
         limit: int = 50,
         facts: int = 5,
         cancelled: Event | None = None,
@@ -316,7 +319,8 @@ class Toolbox:
         checked(limit, "limit")
         checked(facts, "facts", least=0)
         with within(self.timeout, cancelled):
-            return answered(self.asked(program, language, parameters, limit, table), limit, facts)
+            times = {"at": at, "between": between, "certain": certain}
+            return answered(self.asked(program, language, parameters, limit, table, **times), limit, facts)
 
     def evidence(
         self,
@@ -325,6 +329,9 @@ class Toolbox:
         language: str | None = None,
         table: str | None = None,
         parameters: Mapping[str, Any] | None = None,
+        at: str | None = None,
+        between: Sequence[str] | None = None,
+        certain: bool = False,
         limit: int = 50,
         offset: int = 0,
         cancelled: Event | None = None,
@@ -333,7 +340,7 @@ class Toolbox:
         checked(limit, "limit")
         checked(offset, "offset", 1 << 31, least=0)
         with within(self.timeout, cancelled):
-            answer = self.asked(program, language, parameters, MOST, table)
+            answer = self.asked(program, language, parameters, MOST, table, at=at, between=between, certain=certain)
             evidence = answer.evidence
             searched = [str(item) for item in getattr(evidence, "searched", ())]
             texts = [shortened(text, LONGEST) for text in answer.texts[:limit]]
@@ -341,12 +348,18 @@ class Toolbox:
             return Evidenced(shortened(answer.program, LONGEST), texts, part, offset, len(evidence), searched)
 
     def asked(
-        self, program: str, language: str | None, parameters: Mapping[str, Any] | None, limit: int, table: str | None = None
+        self,
+        program: str,
+        language: str | None,
+        parameters: Mapping[str, Any] | None,
+        limit: int,
+        table: str | None = None,
+        **times: Any,
     ) -> Answer:
-        """The answer itself."""
+        """The answer itself; `times` are `at`, `between` and `certain` of `Graph.query`."""
         short(program, "program")
         short(table or "", "table")
-        options = QueryOptions(language, timeout=self.timeout, limit=limit, table=table, parameters=parameters)
+        options = QueryOptions(language, timeout=self.timeout, limit=limit, table=table, parameters=parameters, **times)
         return run(self._current(), program, options)
 
     def match(self, pattern: str, *, k: int = 3, limit: int = 20, cancelled: Event | None = None) -> Matched:
@@ -422,14 +435,20 @@ def calls(tools: Toolbox) -> list[Call]:
         return result_of(lambda: tools.find(name, limit=limit))
 
     def query(
-        program: str, table: str | None = None, parameters: dict[str, str] | None = None, limit: int = 50, facts: int = 5
+        program: str,
+        table: str | None = None,
+        parameters: dict[str, str] | None = None,
+        at: str | None = None,
+        limit: int = 50,
+        facts: int = 5,
     ) -> dict[str, Any]:
         """Run a KoPL program, an LLM query or a logical query on the graph, exactly, such as
         `Find(Nepal) Relate(capital, forward) QueryName()`. `parameters` are values of `$name` in the
         program, unquoted. `table` groups its rows: `group by country show count() order by count()
-        desc limit 3`. Gives typed answers, warnings, and statements that the answer rests on.
+        desc limit 3`. With `at`, such as `1984` or `1984-05-03`, only statements count that may hold
+        then. Gives typed answers, warnings, and statements that the answer rests on.
         """
-        return result_of(lambda: tools.query(program, table=table, parameters=parameters, limit=limit, facts=facts))
+        return result_of(lambda: tools.query(program, table=table, parameters=parameters, at=at, limit=limit, facts=facts))
 
     def match(pattern: str, k: int = 3) -> dict[str, Any]:
         """Find the subgraphs most similar to a pattern, such as
@@ -438,10 +457,15 @@ def calls(tools: Toolbox) -> list[Call]:
         return result_of(lambda: tools.match(pattern, k=k))
 
     def evidence(
-        program: str, table: str | None = None, parameters: dict[str, str] | None = None, limit: int = 50, offset: int = 0
+        program: str,
+        table: str | None = None,
+        parameters: dict[str, str] | None = None,
+        at: str | None = None,
+        limit: int = 50,
+        offset: int = 0,
     ) -> dict[str, Any]:
         """The statements that the answer to a program rests on, each with its sources and rows."""
-        return result_of(lambda: tools.evidence(program, table=table, parameters=parameters, limit=limit, offset=offset))
+        return result_of(lambda: tools.evidence(program, table=table, parameters=parameters, at=at, limit=limit, offset=offset))
 
     result: list[Call] = [schema, find, query, match, evidence]
     if tools.llm is not None:

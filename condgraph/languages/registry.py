@@ -208,13 +208,22 @@ def known_language(language: str) -> str:
 
 def check_options(language: str, options: dict[str, Any]) -> None:
     """Raise `OptionError` for an option that a language does not take."""
-    unknown = [name for name in options if name not in OPTIONS[language] and name != "period"]
+    unknown = [name for name in options if name not in OPTIONS[language] and not _is_period(name, options)]
     if unknown:
         raise OptionError(
             f"{language} takes no option {unknown[0]!r}",
             candidates=nearest(unknown[0], OPTIONS[language]),
             hint=f"it takes: {', '.join(sorted(OPTIONS[language]))}",
         )
+
+
+def _is_period(name: str, options: dict[str, Any]) -> bool:
+    """Whether an option is the time of a query (`QueryOptions.period`), which every language takes."""
+    if name != "period":
+        return False
+    from condgraph.engine.period import Period
+
+    return isinstance(options[name], Period)
 
 
 #: Plans of texts that are kept with a schema, which goes when the content of the graph changes; and

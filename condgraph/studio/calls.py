@@ -20,6 +20,7 @@ from condgraph.languages.fences import unfenced
 from condgraph.languages.parameters import given
 from condgraph.languages.registry import PATTERN, check_options, detect, template
 from condgraph.patterns.options import NAMES as MATCH_OPTIONS
+from condgraph.query_options import QueryOptions
 from condgraph.studio import answers
 from condgraph.studio.completion import completed, label_ids, schema_of, vocabulary
 
@@ -91,7 +92,9 @@ def query(graph: Graph, arguments: Document) -> Result:
     if language == PATTERN:
         # Stores search for a pattern, and have no plan of it.
         check_options(PATTERN, options)
-        matches = graph.match(program, limit=most, **engine).asked_with(text, arguments.get("parameters") or {})
+        matches = graph.match(program, limit=most, at=options.get("period"), **engine).asked_with(
+            text, arguments.get("parameters") or {}
+        )
         return _answered(graph, matches, arguments, form, begin)
     on_unknown: Any = arguments["on_unknown"]
     answer = graph.query(program, language=language, limit=most, on_unknown=on_unknown, **engine, **options)
@@ -100,9 +103,16 @@ def query(graph: Graph, arguments: Document) -> Result:
     return _answered(graph, answer, arguments, form, begin, (program, options))
 
 
+#: The fields that name a time.
+_TIMES: Final = ("at", "between", "certain")
+
+
 def _bound(text: str, language: str | None, arguments: Document) -> tuple[Any, str, Document]:
     """A program with the values of its parameters in it, its language, and the options of that."""
     options: Document = {} if arguments.get("table") is None else {"table": arguments["table"]}
+    times = {name: arguments[name] for name in _TIMES if arguments.get(name)}
+    if (period := QueryOptions(**times).period) is not None:
+        options["period"] = period
     if arguments.get("parameters"):
         read = template(text, language)
         return read.bind(given(read.parameters, arguments["parameters"])), read.language, options
@@ -112,7 +122,7 @@ def _bound(text: str, language: str | None, arguments: Document) -> tuple[Any, s
 
 def _refuse_options(arguments: Document, language: str) -> None:
     """Raise `OptionError` for options that queries of stores do not take."""
-    for name in ("table", "parameters"):
+    for name in ("table", "parameters", *_TIMES):
         if arguments.get(name):
             raise OptionError(f"{language} takes no option {name!r}", hint="KoPL, LLM queries and logical queries do")
 

@@ -102,6 +102,11 @@ class Explain(Program):
     parameters: Annotated[dict[str, str | int | float], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_values)] | None = (
         Field(None, description="Values of the parameters (`$name`) of the program.")
     )
+    at: str | None = Field(None, max_length=100, description="Only statements that may hold at this time: `1984`, `1984-05-03`.")
+    between: list[str] | None = Field(
+        None, min_length=2, max_length=2, description="Only statements that may hold between these two times."
+    )
+    certain: bool = Field(False, description="Of these only what holds in all of that time for certain.")
 
 
 class Query(Explain, Formatted):

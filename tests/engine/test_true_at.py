@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import condgraph
-from condgraph.engine.errors import OptionError, ReadOnlyError
+from condgraph.agents.toolbox import Toolbox
+from condgraph.cli.app import app
+from condgraph.endpoint.protocol import ProtocolError
+from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import UNKNOWN, Precision, Quantity, Time
+from condgraph.studio import calls
+from condgraph.studio.spec import Explain, Query, read_fields
 from tests.support.lanes import by_lane
-from tests.support.true_at import counts, disagreements
+from tests.support.stores import empty_graph, marked
+from tests.support.true_at import counts, disagreements, shown
 
 HEADS = "Find(Germany) Relate(head, forward) QueryName()"
 
@@ -189,6 +197,81 @@ def test_a_graph_without_times() -> None:
     answer = bare.query("Find(a) Relate(r, forward) QueryName()", at="1984")
     assert answer.texts == ["b"]
     assert any("no statement of the graph has a time" in warning for warning in answer.warnings)
+
+
+def test_tools_commands_and_http(graph: condgraph.Graph, tmp_path: Path) -> None:
+    """The same options everywhere; what takes none refuses them."""
+    tools = Toolbox(graph)
+    assert tools.query(HEADS, at="1984").texts == ["Kohl"]
+    assert tools.evidence(HEADS, between=["2006", "2010"]).total == 2
+    fields = read_fields({"program": HEADS, "at": "2010", "certain": True}, Query)
+    found = calls.query(graph, fields)
+    assert isinstance(found, dict)
+    assert found["total"] == 0, sorted(found)
+    assert "During('may', 1984)" in calls.explain(graph, read_fields({"program": HEADS, "at": "1984"}, Explain))["plan"]
+    with pytest.raises(OptionError, match="sparql takes no option 'at'"):
+        calls.query(graph, read_fields({"program": "SELECT * {}", "language": "sparql", "at": "1984"}, Query))
+    with pytest.raises(ProtocolError, match="between"):
+        read_fields({"program": HEADS, "between": ["1984"]}, Query)
+    graph.export(tmp_path / "graph.jsonl")
+    with condgraph.open(tmp_path / "store") as stored:
+        stored.load(tmp_path / "graph.jsonl")
+    place = ["-d", str(tmp_path / "store")]
+    assert run_command("query", *place, "--at", "1984", HEADS) == "Kohl\n"
+    assert run_command("query", *place, "--between", "1983", "1990", "--certain", HEADS) == "Kohl\n"
+    assert "During('must', 1983/1990)" in run_command("explain", *place, "--between", "1983", "1990", "--certain", HEADS)
+    assert run_command("query", *place, "--at", "soon", HEADS, code=2).startswith("error[option]: at='soon' is not a time")
+
+
+def run_command(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == code, result.output
+    return result.stdout if code == 0 else result.stderr
+
+
+def test_period_is_no_option_of_a_language(graph: condgraph.Graph) -> None:
+    with pytest.raises(OptionError, match="takes no option 'period'"):
+        graph.query(HEADS, period="1984")
+
+
+@pytest.fixture(scope="module", params=marked("neo4j", "oxigraph", nightly=("virtuoso",)))
+def stored(request: pytest.FixtureRequest, graph: condgraph.Graph) -> Iterator[Any]:
+    """The same graph on a server."""
+    with empty_graph(request, "true_at") as found:
+        found.push(graph)
+        yield found
+
+
+def test_stores(graph: condgraph.Graph, stored: Any) -> None:
+    """Every language gives the same there, with the evidence of the time, and so do the embedded store and the view."""
+    times = [(TIMES[at], certain) for at, certain in ((1, False), (2, True), (4, False), (5, True))]
+    count, wrong = disagreements(graph, PROGRAMS, times[: by_lane(2, 4, 4)], [stored])
+    assert not wrong, wrong[0]
+    assert count >= 2 * 2 * len(PROGRAMS)
+    for program in PROGRAMS[:: by_lane(4, 1, 1)]:
+        there, here = stored.query(program, at="1984"), graph.query(program, at="1984")
+        assert sorted(map(str, there.evidence)) == sorted(map(str, here.evidence)), program
+        assert there.check().ok
+    view = stored.at("1984")
+    assert view.query(HEADS).texts == ["Kohl"]
+    assert "1984" in repr(view)
+    assert view.snapshot().query(HEADS).texts == ["Kohl"]
+    for first, second, certain in (("1984", "2000", False), ("1984", "2000", True)):
+        here, there = (one.difference(first, second, certain=certain) for one in (graph, stored))
+        assert (set(map(str, here.gone)), set(map(str, here.new))) == (set(map(str, there.gone)), set(map(str, there.new)))
+    for call in (
+        lambda: view.logic('?x : head("Germany", ?x)'),
+        lambda: stored.match([("Germany", "head", "UNKNOWN x")], at="1984"),
+    ):
+        with pytest.raises(UnsupportedError, match=r"graph\.at\(\.\.\.\)\.snapshot\(\)"):
+            call()
+
+
+def test_embedded_store(graph: condgraph.Graph) -> None:
+    for program in PROGRAMS:
+        assert shown(graph.query(program, at="1998-10-27", engine="sparql")) == shown(graph.query(program, at="1998-10-27")), (
+            program
+        )
 
 
 @pytest.mark.data
