@@ -135,6 +135,13 @@ class EvaluationFormat(StrEnum):
     JSON = "json"
 
 
+class SampledBy(StrEnum):
+    """How logical queries are sampled."""
+
+    PAIR = "pair"
+    EDGE = "edge"
+
+
 @grouped
 def evaluate_logic(
     *,
@@ -180,6 +187,9 @@ def evaluate_logic(
         list[str] | None, typer.Option("--kind", metavar="NAME", help="A structure that is wanted; may be repeated.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed samples the same queries.")] = 0,
+    by: Annotated[
+        SampledBy, typer.Option("--by", help="Sample queries as BetaE does, or so that half of them end at a missing edge.")
+    ] = SampledBy.PAIR,
     alpha: Annotated[
         float | None, typer.Option("--alpha", metavar="A", help="The negation scale; chosen on validation, else 1.")
     ] = None,
@@ -204,7 +214,7 @@ def evaluate_logic(
         missing = list(read_triples(held))
         chosen = list(read_cases(validation, paired=paired)) if validation else []
         if queries is None:
-            sampled = at.sample_queries(missing, n, kinds=kinds, seed=seed, timeout=timeout)
+            sampled = at.sample_queries(missing, n, kinds=kinds, seed=seed, by=by.value, timeout=timeout)
             cases = list(sampled.cases)
             for warning in sampled.warnings:
                 typer.echo(f"warning: {warning}", err=True)

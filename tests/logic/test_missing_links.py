@@ -15,8 +15,9 @@ import pytest
 import condgraph
 from condgraph.engine.errors import LinkModelError, LoadError, OptionError, UnknownNameError
 from condgraph.engine.facts import Entity, Ref, Statement
+from condgraph.languages.logic.structures import NEGATION
 from condgraph.links.edges import Edges
-from condgraph.logic.evaluation.sampler import Complete, LogicCase, read_cases, read_triples, write_cases
+from condgraph.logic.evaluation.sampler import By, Complete, LogicCase, read_cases, read_triples, write_cases
 
 Triple = tuple[str, str, str]
 SIZE = 9
@@ -67,13 +68,14 @@ def prices(own: list[Triple], missing: list[Triple]) -> Callable[[str, str, str]
     return lambda h, r, t: 0.0 if (h, r, t) in own else 1.0 if (h, r, t) in missing else math.inf
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_costs_and_sampled_answers_are_those_of_every_assignment(seed: int) -> None:
+@pytest.mark.parametrize("by", ["pair", "edge"])
+@pytest.mark.parametrize("seed", range(4))
+def test_costs_and_sampled_answers_are_those_of_every_assignment(seed: int, by: By) -> None:
     own, missing = drawn(seed)
     graph = opened(own)
     edges = Edges.of_snapshot(graph.current)
     complete = Complete(graph.current, edges, edges.numbered(missing))
-    found = graph.sample_queries(missing, 4, seed=seed)
+    found = graph.sample_queries(missing, 4, seed=seed, by=by)
     assert len({case.kind for case in found.cases}) > 10
     for case in found.cases:
         tree = case.tree()
@@ -84,6 +86,28 @@ def test_costs_and_sampled_answers_are_those_of_every_assignment(seed: int) -> N
         assert set(case.easy) == now
         assert set(case.hard) == {name for name, cost in wanted.items() if not math.isinf(cost)} - now
         assert case.hard
+        if by == "pair" and NEGATION in relations_of(case.query):
+            assert now & {name for name, cost in wanted.items() if math.isinf(cost)}, case.query
+
+
+def relations_of(query: Any) -> list[Any]:
+    """All that is in a query, in one list."""
+    return [item for part in query for item in (relations_of(part) if isinstance(part, list) else [part])]
+
+
+def test_one_hop_queries_are_pairs_each_as_likely() -> None:
+    """An entity with many held-out edges of a relation is asked for once, as BetaE does."""
+    missing = [("hub", "r", f"n{i}") for i in range(30)] + [(f"m{i}", "r", f"o{i}") for i in range(5)]
+    own = [(name, "other", "end") for edge in missing for name in (edge[0], edge[2])]
+    own = [*dict.fromkeys(own), ("end", "r", "end")]
+    graph = opened(own)
+    cases = graph.sample_queries(missing, 100, kinds=["1p"]).cases
+    assert len(cases) == len({(h, r) for h, r, _ in missing} | {(t, r) for _, r, t in missing})
+    assert sorted(len(case.hard) for case in cases) == [1] * 40 + [30]
+    drawn_first = [graph.sample_queries(missing, 1, kinds=["1p"], seed=seed).cases[0].query[0] for seed in range(60)]
+    assert drawn_first.count("hub") < 10
+    by_edge = [graph.sample_queries(missing, 1, kinds=["1p"], seed=seed, by="edge").cases[0].query[0] for seed in range(60)]
+    assert by_edge.count("hub") > 10
 
 
 def test_samples_are_the_same_again_and_differ_by_seed() -> None:
@@ -108,6 +132,8 @@ def test_what_cannot_be_sampled_is_said() -> None:
         graph.sample_queries([("zz", "r0", "n1")])
     with pytest.raises(OptionError):
         graph.sample_queries(missing, 0)
+    with pytest.raises(OptionError, match="by 'pair' or by 'edge', not by 'query'"):
+        graph.sample_queries(missing, by="query")  # type: ignore[arg-type]
     warned = graph.sample_queries(missing[:1], 4, kinds=["1p"])
     assert "only 2 of 4 queries of 1p" in warned.warnings[0]
     assert len(warned.cases) == 2

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -263,6 +263,8 @@ def _relation(one: str | int, paired: bool) -> str | int:
 
 #: Draws for each query that is wanted, until the sampler gives up.
 TRIES: Final = 200
+#: How queries are drawn: as BetaE draws them, or by held-out edges.
+By: TypeAlias = Literal["pair", "edge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,14 +283,26 @@ def sample(
     kinds: Sequence[str] | None = None,
     seed: int = 0,
     most: int = 100,
+    by: By = "pair",
 ) -> Sampled:
     """Up to `n` different queries of each structure, each with 1 to `most` hard answers.
 
     `held` are the edges that the graph misses, as triples of (id, predicate, id). The same seed
-    gives the same queries. Raises `UnknownNameError` for a structure that there is not.
+    gives the same queries.
+
+    `by` is "pair" for queries as BetaE draws them (Ren 2020, appendix): one-hop queries are distinct
+    pairs of an entity and a relation with a held-out edge; the others begin at an entity that any edge
+    reaches, each as likely, and go back along a relation, then an edge, each as likely; a query with a
+    negation has 1 to `most` answers that hold only as long as the edges are missing. With "edge" half
+    of the queries, one-hop ones too, end at a held-out edge, so that entities with many of them are
+    asked for more often, and have more answers.
+
+    Raises `UnknownNameError` for a structure that there is not.
     """
     if n < 1 or most < 1:
         raise OptionError(f"n and most are at least 1, not {n} and {most}")
+    if by not in get_args(By):
+        raise OptionError(f"queries are drawn by 'pair' or by 'edge', not by {by!r}")
     wanted = [kind for kind in STRUCTURES if kind not in ("4p", "5p")] if kinds is None else list(kinds)
     for kind in wanted:
         if kind not in STRUCTURES:
@@ -297,7 +311,7 @@ def sample(
     missing = edges.numbered(held)
     if not len(missing.triples):
         raise LinkModelError("there are no held-out edges, without which no answer is hard")
-    sampler = _Sampler(snapshot, edges, missing, most)
+    sampler = _Sampler(snapshot, edges, missing, most, by)
     found: list[LogicCase] = []
     warnings: list[str] = []
     for kind in wanted:
@@ -310,8 +324,8 @@ def sample(
 
 
 class _Sampler:
-    def __init__(self, snapshot: Snapshot, edges: Edges, missing: Edges, most: int) -> None:
-        self.edges, self.most = edges, most
+    def __init__(self, snapshot: Snapshot, edges: Edges, missing: Edges, most: int, by: By) -> None:
+        self.edges, self.most, self.pairs = edges, most, by == "pair"
         self.whole = Complete(snapshot, edges, missing)
         self.own = Complete(snapshot, edges)
         self.kinds = snapshot.entity_kind
@@ -326,6 +340,10 @@ class _Sampler:
         self.begin = np.searchsorted(self.into, np.arange(len(edges.entities) + 1))
         #: Where a hard answer may be: what a missing edge touches.
         self.ends = np.unique(missing.triples[:, [0, 2]])
+        #: Where any answer may be, and the one-hop queries with a hard one.
+        self.reached = np.unique(self.into)
+        heads, lost, tails = missing.triples.T
+        self.one_hop = np.unique(np.stack([np.append(heads, tails), np.append(lost, lost + relations)], axis=1), axis=0)
         self.names = [*edges.relations, *(f"^{name}" for name in edges.relations)]
 
     def draw(self, kind: str, n: int, rng: np.random.Generator) -> Iterator[LogicCase]:
@@ -336,9 +354,15 @@ class _Sampler:
                 return
             check()
             lengths, shape = STRUCTURES[kind]
-            # Half of the draws end beside a missing edge, the others anywhere.
-            root = int(rng.choice(self.ends)) if rng.random() < 0.5 else int(rng.choice(self.into))
-            query = self._query(shape, lengths, root, rng)
+            if self.pairs and kind == "1p":
+                start, relation = rng.choice(self.one_hop)
+                query: Any = [self.edges.entities[start], [self.names[relation]]]
+            elif self.pairs:
+                query = self._query(shape, lengths, int(rng.choice(self.reached)), rng)
+            else:
+                # Half of the draws end at a missing edge, the others anywhere.
+                root = int(rng.choice(self.ends)) if rng.random() < 0.5 else int(rng.choice(self.into))
+                query = self._query(shape, lengths, root, rng)
             if query is None or repr(query) in seen or _repeats(query):
                 continue
             case = self._case(kind, query)
@@ -410,8 +434,10 @@ class _Sampler:
         hard = np.setdiff1d(answers, easy)
         if not 0 < len(hard) <= self.most:
             return None
-        if NEGATION in _marks(query) and len(answers) > 10 * self.most:
-            return None
+        if NEGATION in _marks(query):
+            lost = len(easy) - len(np.intersect1d(answers, easy))
+            if not 0 < lost <= self.most if self.pairs else len(answers) > 10 * self.most:
+                return None
         names = self.edges.entities
         return LogicCase(kind, query, tuple(names[one] for one in easy.tolist()), tuple(names[one] for one in hard.tolist()))
 
