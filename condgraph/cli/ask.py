@@ -146,8 +146,8 @@ def _write(found: Asked) -> None:
     """The answer with the statements that it rests on, or the choices that are open."""
     if found.text:
         typer.echo(printable(found.text))
-        for number, one in enumerate(found.citations, start=1):
-            typer.echo(f"  [{number}] {printable(one)}")
+        for number, item in enumerate(found.citations, start=1):
+            typer.echo(f"  [{number}] {printable(item)}")
         return
     for choice in found.choices:
         typer.echo(f"which {choice.kind} is meant by {printable(repr(choice.name))}?")
@@ -205,19 +205,19 @@ def chain(
             return
         if llm is None:
             raise typer.BadParameter("a question needs a model", param_hint="--llm")
-        reasoned = at.reason(
+        chain = at.reason(
             given, _backend(llm), entities=entity, max_steps=max_steps, beams=beams, shown=shown, timeout=timeout
         )  # fmt: skip
-        for warning in reasoned.warnings:
+        for warning in chain.warnings:
             complain(f"warning: {printable(warning)}")
         if form is ChainFormat.JSON:
-            _write_json(reasoned)
+            _write_json(chain)
             return
-        for line in [*reasoned.texts, *map(str, reasoned.chain)]:
+        for line in [*chain.texts, *map(str, chain.chain)]:
             typer.echo(printable(line))
         if evidence:
             typer.echo("\nevidence:")
-            for fact in reasoned.evidence:
+            for fact in chain.evidence:
                 typer.echo("  " + printable(str(fact)))
 
 

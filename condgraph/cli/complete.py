@@ -66,7 +66,7 @@ def loader_options(context: typer.Context, incomplete: str) -> list[str]:
     from condgraph.loaders.recognise import FORMATS
 
     wanted = context.params.get("form")
-    formats = [one for name, one in FORMATS.items() if wanted in (None, name)]
+    formats = [form for name, form in FORMATS.items() if wanted in (None, name)]
     return offered(dict.fromkeys(f"{option}=" for item in formats for option in item.options), incomplete, plain=False)
 
 

@@ -307,8 +307,8 @@ def _rows(found: Matches, *, ids: bool) -> tuple[tuple[str, ...], list[tuple[str
     shown = [[match for match in item.nodes if not match.node.known] for item in found.shown]
     names = [node.name for node in found.pattern.nodes if not node.known]
     rows = [
-        (f"{one.distance:.6f}", *(match.text for match in nodes), "; ".join(" | ".join(triple) for triple in one.triples))
-        for one, nodes in zip(found.shown, shown, strict=True)
+        (f"{solution.distance:.6f}", *(match.text for match in nodes), "; ".join(" | ".join(triple) for triple in solution.triples))
+        for solution, nodes in zip(found.shown, shown, strict=True)
     ]
     ambiguous = [at for at in range(len(names)) if ids or _homonyms([nodes[at].value for nodes in shown])]
     columns = ("distance", *names, "subgraph", *(f"{names[at]} id" for at in ambiguous))

@@ -323,8 +323,8 @@ def _item(record: dict[str, Any]) -> Item:
         kind = record.get("kind", "entity")
         if not isinstance(kind, str) or kind not in _KINDS:
             raise _Wrong(f"there is no kind of entity {kind!r}")
-        one = _id(record, "entity")
-        item = Entity(one, _text(record, "name", one), _KINDS[kind], row)
+        ident = _id(record, "entity")
+        item = Entity(ident, _text(record, "name", ident), _KINDS[kind], row)
     elif "member" in record:
         _only(record, {"member", "of", "row", "src"})
         item = Member(_id(record, "member"), _id(record, "of"), row)

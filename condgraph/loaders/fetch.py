@@ -110,7 +110,7 @@ def _endpoint(given: dict[str, str]) -> dict[str, Any]:
 
 
 def _where(endpoint: dict[str, Any], given: dict[str, str], bucket: str, fs: Any) -> dict[str, Any]:
-    region = given.get("region") or next((one for name in _REGIONS if (one := os.environ.get(name))), "")
+    region = given.get("region") or next((item for name in _REGIONS if (item := os.environ.get(name))), "")
     return {**endpoint, "region": region or ("us-east-1" if endpoint else fs.resolve_s3_region(bucket))}
 
 

@@ -148,29 +148,29 @@ class _Loader:
     def concepts(self, records: Mapping[str, Any]) -> Iterator[Item]:
         """Concepts and what they lie under."""
         kept: list[tuple[int, str, Mapping[str, Any]]] = []
-        for row, (one, record) in enumerate(records.items(), 1):
-            name = self._name(one, record, row)
+        for row, (ident, record) in enumerate(records.items(), 1):
+            name = self._name(ident, record, row)
             if name is not None:
-                self._is_concept[one] = True
-                kept.append((row, one, record))
-                yield Entity(one, name, EntityKind.CONCEPT)
-        for row, one, record in kept:
-            self._only(record, _CONCEPT_PARTS, "a concept", one, row)
-            for parent in self._ids(record, "subclassOf", one, row) + self._ids(record, "instanceOf", one, row):
-                self._refer(parent, EntityKind.CONCEPT, one)
-                yield Subclass(one, parent, row)
+                self._is_concept[ident] = True
+                kept.append((row, ident, record))
+                yield Entity(ident, name, EntityKind.CONCEPT)
+        for row, ident, record in kept:
+            self._only(record, _CONCEPT_PARTS, "a concept", ident, row)
+            for parent in self._ids(record, "subclassOf", ident, row) + self._ids(record, "instanceOf", ident, row):
+                self._refer(parent, EntityKind.CONCEPT, ident)
+                yield Subclass(ident, parent, row)
 
     def declare(self, records: Mapping[str, Any]) -> Iterator[Item]:
         """The entities themselves, before anything refers to them."""
-        for row, (one, record) in enumerate(records.items(), 1):
-            name = self._name(one, record, row)
+        for row, (ident, record) in enumerate(records.items(), 1):
+            name = self._name(ident, record, row)
             if name is None:
                 continue
-            if one in self._is_concept:
-                self._reading.warn("this id stands among the concepts too; it is a concept", row=row, field=one)
+            if ident in self._is_concept:
+                self._reading.warn("this id stands among the concepts too; it is a concept", row=row, field=ident)
             else:
-                self._is_concept[one] = False
-            yield Entity(one, name)
+                self._is_concept[ident] = False
+            yield Entity(ident, name)
 
     def entities(self, records: Mapping[str, Any]) -> Iterator[Item]:
         """Memberships, attributes and relations, record by record; relations stored only backward
@@ -180,19 +180,19 @@ class _Loader:
         forward, known, clean = self._forward, self._is_concept, self._clean
         spelling = "relation"
         done = 0
-        for row, (one, record) in enumerate(records.items(), 1):
-            if one not in self._is_concept or not isinstance(record, Mapping):
+        for row, (ident, record) in enumerate(records.items(), 1):
+            if ident not in self._is_concept or not isinstance(record, Mapping):
                 continue
-            for concept in self._ids(record, "instanceOf", one, row):
-                self._refer(concept, EntityKind.CONCEPT, one)
-                yield Member(one, concept, row)
-            self._only(record, _ENTITY_PARTS, "an entity", one, row)
-            for attribute in self._list(record, "attributes", one, row):
+            for concept in self._ids(record, "instanceOf", ident, row):
+                self._refer(concept, EntityKind.CONCEPT, ident)
+                yield Member(ident, concept, row)
+            self._only(record, _ENTITY_PARTS, "an entity", ident, row)
+            for attribute in self._list(record, "attributes", ident, row):
                 try:
-                    yield self._attribute(one, attribute, row)
+                    yield self._attribute(ident, attribute, row)
                 except _Wrong as wrong:
-                    self._reading.bad(f"{wrong} in an attribute", row=row, field=one)
-            for relation in self._list(record, "relations", one, row):
+                    self._reading.bad(f"{wrong} in an attribute", row=row, field=ident)
+            for relation in self._list(record, "relations", ident, row):
                 # Nearly all relations are plain ones of known entities, and looking closer costs
                 # half of the loader's time.
                 try:
@@ -204,18 +204,18 @@ class _Loader:
                 qualifiers, key = _NO_QUALIFIERS, None
                 if not plain:
                     try:
-                        direction, predicate, other, qualifiers, key = self._relation(one, relation, row)
+                        direction, predicate, other, qualifiers, key = self._relation(ident, relation, row)
                     except _Wrong as wrong:
-                        self._reading.bad(f"{wrong} in a relation", row=row, field=one)
+                        self._reading.bad(f"{wrong} in a relation", row=row, field=ident)
                         continue
                     spelling = "relation" if "relation" in relation else "predicate"
                     if other not in known:
-                        self._refer(other, EntityKind.ENTITY, one)
+                        self._refer(other, EntityKind.ENTITY, ident)
                 if direction == "forward":
-                    forward.add((one, predicate, other, key))
-                    yield Statement(one, predicate, Ref(other), qualifiers, row)
-                elif (other, predicate, one, key) not in forward:
-                    backward.append((row, (other, predicate, one, key), qualifiers))
+                    forward.add((ident, predicate, other, key))
+                    yield Statement(ident, predicate, Ref(other), qualifiers, row)
+                elif (other, predicate, ident, key) not in forward:
+                    backward.append((row, (other, predicate, ident, key), qualifiers))
             if row % _STEP == 0:
                 self._reading.advance(_STEP, row / len(records))
                 done = row
@@ -228,10 +228,10 @@ class _Loader:
 
     def stubs(self) -> Iterator[Item]:
         """What is referred to and has no record, with a warning for each."""
-        for one, (kind, where) in self._missing.items():
+        for ident, (kind, where) in self._missing.items():
             what = "concept" if kind is EntityKind.CONCEPT else "entity"
-            self._reading.warn(f"the {what} {one!r} has no record in the file; its id is taken as its name", field=where)
-            yield Entity(one, one, kind)
+            self._reading.warn(f"the {what} {ident!r} has no record in the file; its id is taken as its name", field=where)
+            yield Entity(ident, ident, kind)
 
     def _name(self, ident: str, record: Any, row: int) -> str | None:
         """The name of a record, or None for a record that is left out."""

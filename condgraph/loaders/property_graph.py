@@ -308,7 +308,7 @@ def _survey(file: GraphFile, profiles: dict[tuple[bool, str], Profile], lists: _
             if column.role != "property":
                 continue
             for edge in (False, True):
-                mine = [cell for cell, one in zip(cells, edges, strict=True) if one is edge]
+                mine = [cell for cell, place in zip(cells, edges, strict=True) if place is edge]
                 lists.look(mine, column, edge)
                 parts = [part for cell in mine for part in lists.of(cell, column, edge)]
                 profiles.setdefault((edge, column.name), Profile(_NONE)).add(parts)
@@ -362,8 +362,8 @@ class _Graph:
         (at, *more), labels = file.at("id"), file.at("label")
         if more:
             raise LoadError("the header has several columns of ids", file=str(file.path))
-        properties = [(one, column) for one, column in enumerate(file.columns) if column.role == "property"]
-        names = sorted((rank, one) for one, column in properties if (rank := _rank(column.name)) is not None)
+        properties = [(place, column) for place, column in enumerate(file.columns) if column.role == "property"]
+        names = sorted((rank, place) for place, column in properties if (rank := _rank(column.name)) is not None)
         own = file.columns[at]
         for chunk, _ in file.text.chunks(None, file.headers):
             check()
@@ -384,15 +384,15 @@ class _Graph:
                     said = f"the id {collapse(cell)!r} stands in row {first[1]} of {first[0]!r} already"
                     file.reading.bad(said, row=number, field=file.headers[at])
                     continue
-                name = next((text for _, one in names if (text := collapse(columns[one][row]))), "")
+                name = next((text for _, place in names if (text := collapse(columns[place][row]))), "")
                 yield Sourced(Entity(ident, name or ident, EntityKind.ENTITY, number), where)
-                for one in labels:
-                    for label in self.labels(columns[one][row]):
+                for place in labels:
+                    for label in self.labels(columns[place][row]):
                         yield Sourced(Member(ident, label, number), where)
                 if own.name:
                     yield Sourced(Statement(ident, own.name, collapse(cell), (), number), where)
-                for one, column in properties:
-                    for value, raw in self._values(columns[one][row], column, False):
+                for place, column in properties:
+                    for value, raw in self._values(columns[place][row], column, False):
                         yield Sourced(Statement(ident, column.name, value, (), number, raw), where)
 
     def _values(self, cell: str, column: Column, edge: bool) -> Iterator[tuple[Value, str | None]]:
@@ -407,7 +407,7 @@ class _Graph:
         if len(starts) != 1 or len(ends) != 1:
             raise LoadError("the header has several columns of ends", file=str(file.path))
         start, end = starts[0], ends[0]
-        properties = [(one, column) for one, column in enumerate(file.columns) if column.role == "property"]
+        properties = [(place, column) for place, column in enumerate(file.columns) if column.role == "property"]
         idents = file.at("id") if file.kind == "edges" else []
         if idents and not self.keep:
             file.reading.warn(
@@ -426,12 +426,14 @@ class _Graph:
                     file.reading.bad("the relationship has no type", row=number, field=file.headers[types[0]] if types else None)
                     continue
                 found = [self.ident(columns[item][row], file.columns[item].space) for item in (start, end)]
-                absent = next((one for one, ident in zip((start, end), found, strict=True) if ident not in self.known), None)
+                absent = next((place for place, ident in zip((start, end), found, strict=True) if ident not in self.known), None)
                 if absent is not None:
                     file.reading.bad(f"there is no node {collapse(columns[absent][row])!r}", row=number, field=file.headers[absent])
                     continue
                 qualifiers: list[tuple[str, Ref | Value]] = [
-                    (column.name, value) for one, column in properties for value, _ in self._values(columns[one][row], column, True)
+                    (column.name, value)
+                    for place, column in properties
+                    for value, _ in self._values(columns[place][row], column, True)
                 ]
                 if idents and self.keep and columns[idents[0]][row].strip():
                     qualifiers.append(("id", collapse(columns[idents[0]][row])))
@@ -458,10 +460,10 @@ def _sniff(path: Path, head: bytes) -> int:
         if not files or not all(file.is_file() and suffix_of(file) in _SUFFIXES for file in files):
             return 0
         headers = {file: header_of(file) if head_text(read_head(file)) is not None else [] for file in files}
-        kinds = {one: kind_of(rows[0]) if rows else "" for one, rows in headers.items()}
+        kinds = {place: kind_of(rows[0]) if rows else "" for place, rows in headers.items()}
         if not any(kind in ("nodes", "both") for kind in kinds.values()):
             return 0
-        own = [base_of(one) for one, rows in headers.items() if kinds[one] and len(rows) == 1]
+        own = [base_of(place) for place, rows in headers.items() if kinds[place] and len(rows) == 1]
         return 96 if all(kinds[file] or any(stem_of(file).startswith(base) for base in own) for file in files) else 0
     if head_text(head) is None:
         return 0

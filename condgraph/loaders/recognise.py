@@ -260,15 +260,15 @@ def sources_of(sources: Sequence[Any]) -> list[str]:
     ['204-csv/57', '58', '203-csv/57']
     """
     parts: list[list[str]] = []
-    for one in sources:
-        if isinstance(one, (str, os.PathLike)):
-            path = Path(one)
+    for item in sources:
+        if isinstance(item, (str, os.PathLike)):
+            path = Path(item)
             stem = stem_of(path) if path.name else stem_of(path.resolve())
             parts.append([stem, *reversed([part for part in path.parts[:-1] if part not in (path.anchor, ".")])])
-        elif isinstance(one, (server.DatabaseUrl, GraphFiles, TableFiles)):
-            parts.append([one.called])
+        elif isinstance(item, (server.DatabaseUrl, GraphFiles, TableFiles)):
+            parts.append([item.called])
         else:
-            parts.append([type(one).__name__.casefold()])
+            parts.append([type(item).__name__.casefold()])
     depths = [1] * len(parts)
     while True:
         names = ["/".join(reversed(part[:depth])) for part, depth in zip(parts, depths, strict=True)]
@@ -285,8 +285,8 @@ def sources_of(sources: Sequence[Any]) -> list[str]:
             depths[at] += 1
     for group in clashing:
         for count, at in enumerate(group, 1):
-            one = sources[at]
-            called = Path(one).name if isinstance(one, (str, os.PathLike)) else f"{parts[at][0]} {count}"
+            item = sources[at]
+            called = Path(item).name if isinstance(item, (str, os.PathLike)) else f"{parts[at][0]} {count}"
             parts[at], depths[at] = [called], 1
     names = ["/".join(reversed(part[:depth])) for part, depth in zip(parts, depths, strict=True)]
     # Whatever still clashes is numbered, so that names are different in any case.
@@ -435,7 +435,7 @@ def _sniffed(path: Path) -> Format:
 
 
 def _best(path: Path, scores: list[tuple[int, str]]) -> Format:
-    tied = [one for score, one in scores if score == scores[0][0]]
+    tied = [item for score, item in scores if score == scores[0][0]]
     if len(tied) > 1:
         raise FormatError(
             "this could be " + " or ".join(tied),

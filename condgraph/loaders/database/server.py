@@ -133,7 +133,7 @@ class MySql:
             elif here:
                 foreign.setdefault((name, constraint), []).append((column, other, theirs))
         for (name, _), parts in foreign.items():
-            tables[name].foreign.append((tuple(one for one, _, _ in parts), parts[0][1], tuple(one for _, _, one in parts)))
+            tables[name].foreign.append((tuple(item for item, _, _ in parts), parts[0][1], tuple(item for _, _, item in parts)))
         for table in tables.values():
             table.foreign.sort()
         return sorted(tables.values(), key=lambda table: table.name)

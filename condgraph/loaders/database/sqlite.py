@@ -110,7 +110,7 @@ class Sqlite:
                     keys.setdefault(ident, []).append((target, mine, other))
                 for parts in keys.values():
                     target = names.get(parts[0][0].casefold(), parts[0][0])
-                    mine = tuple(called.get(one.casefold(), one) for _, one, _ in parts)
+                    mine = tuple(called.get(part.casefold(), part) for _, part, _ in parts)
                     table.foreign.append((mine, target, tuple(str(other) for _, _, other in parts if other is not None)))
                 table.foreign.sort()
             columns_of = {table.name: {column.casefold(): column for column in table.columns} for table in tables}

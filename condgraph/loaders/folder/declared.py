@@ -181,7 +181,7 @@ def of_options(options: Options, tables: Headers) -> Declared:
             raise OptionError(
                 f"{option}= is a mapping of columns to the keys they point to, as {{'orders.shipVia': 'shippers.shipperID'}}"
             )
-        said.joins += [_join(str(one), targets, f"{option}=", tables, said) for one, targets in joins.items()]
+        said.joins += [_join(str(item), targets, f"{option}=", tables, said) for item, targets in joins.items()]
     return said
 
 
@@ -213,7 +213,7 @@ def of_file(path: Path, tables: Headers) -> Declared:
         for name, kind in types.items():
             column(f"{table}.{name}", "types", tables, said)
             said.types.setdefault(table, {})[name] = _type(kind, f"{table}.{name}", said)
-    said.joins = [_join(one, targets, "[joins]", tables, said) for one, targets in _section(content, "joins", said).items()]
+    said.joins = [_join(item, targets, "[joins]", tables, said) for item, targets in _section(content, "joins", said).items()]
     return said
 
 
@@ -382,12 +382,12 @@ class DescribedTable:
         it describes as many as there are.
         """
         result: dict[str, str] = {}
-        for at, one in enumerate(self.columns):
-            named = next((text for name in (one.name, *one.titles) if (text := collapse(name)) in headers), None)
+        for at, item in enumerate(self.columns):
+            named = next((text for name in (item.name, *item.titles) if (text := collapse(name)) in headers), None)
             if named is None and len(self.columns) == len(headers):
                 named = headers[at]
             if named is not None:
-                result[one.name] = named
+                result[item.name] = named
         return result
 
 
@@ -644,11 +644,11 @@ def _with_schema(table: DescribedTable, schema: Mapping[str, Any], found: Descri
             column.type = _TYPES.get(item) if isinstance(item, str) else None
         table.columns.append(column)
     table.key = _texts(schema.get("primaryKey", []))
-    for one in _dicts(schema.get("foreignKeys", [])):
-        reference = one.get("reference")
+    for foreign in _dicts(schema.get("foreignKeys", [])):
+        reference = foreign.get("reference")
         reference = reference if isinstance(reference, dict) else {}
         target = reference.get("resource") or reference.get("package") or table.name
-        mine, theirs = _texts(one.get("fields", [])), _texts(reference.get("fields", []))
+        mine, theirs = _texts(foreign.get("fields", [])), _texts(reference.get("fields", []))
         if mine and isinstance(target, str):
             table.foreign.append((mine, table.name if target in ("self", "") else target, theirs))
     return table
@@ -728,18 +728,18 @@ def _csvw(files: Iterable[tuple[Path, Mapping[str, Any]]]) -> Described:
 
 def _csvw_columns(table: DescribedTable, levels: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], found: Described) -> None:
     """The columns of a table; what they lack is looked for at the levels above."""
-    for at, one in enumerate(_dicts(schema.get("columns", [])), 1):
-        if one.get("virtual") is True:
+    for at, item in enumerate(_dicts(schema.get("columns", [])), 1):
+        if item.get("virtual") is True:
             continue
-        titles = one.get("titles", [])
+        titles = item.get("titles", [])
         if isinstance(titles, dict):
             titles = [text for value in titles.values() for text in (value if isinstance(value, list) else [value])]
         titles = _texts(titles)
-        name = one.get("name")
+        name = item.get("name")
         name = name if isinstance(name, str) and name.strip() else titles[0] if titles else f"_col.{at}"
         where = f"{table.name}.{name}"
         given = {
-            key: next((level[key] for level in (one, *levels) if key in level), None) for key in ("null", "datatype", "separator")
+            key: next((level[key] for level in (item, *levels) if key in level), None) for key in ("null", "datatype", "separator")
         }
         kind = given["datatype"]
         base, form = (kind.get("base", "string"), kind.get("format")) if isinstance(kind, dict) else (kind, None)

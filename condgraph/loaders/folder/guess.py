@@ -82,11 +82,11 @@ def guess(tabs: Mapping[str, Tab], said: Declared, options: Options, place: str)
         lines += ["", *_section(tab, said)]
     lines += ["", "[joins]"]
     for tab in tabs.values():
-        for one in tab.columns.foreign:
-            targets = [_path(tabs[target], key) for target, key in one.targets]
+        for reference in tab.columns.foreign:
+            targets = [_path(tabs[target], key) for target, key in reference.targets]
             written = json.dumps(targets[0] if len(targets) == 1 else targets, ensure_ascii=False)
-            why = reasons.get((tab.name, one.columns)) or _contained(tab, tabs, one)
-            lines.append(f"{_string(_path(tab, one.columns))} = {written}  # {why}")
+            why = reasons.get((tab.name, reference.columns)) or _contained(tab, tabs, reference)
+            lines.append(f"{_string(_path(tab, reference.columns))} = {written}  # {why}")
         lines += comments[tab.name]
     return "\n".join(lines) + "\n"
 
@@ -156,11 +156,11 @@ def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: Reasons) -> Iterator[t
         codes = texts >= _MANY and texts == len(mine) and len(candidates) == 1 and not _WITHIN.search(plain(name))
         believed = share == 2.0 or itself is not None or codes
         if (believed and tabs[target].name != tab.name) or itself is not None:
-            one = Reference((at,), ((target, key),))
-            columns.foreign.append(one)
+            reference = Reference((at,), ((target, key),))
+            columns.foreign.append(reference)
             tabs[target].columns.pointed = True
             how = "by its name, " if share == 2.0 else "" if itself is None else "called so, "
-            reasons[tab.name, (at,)] = how + _contained(tab, tabs, one)
+            reasons[tab.name, (at,)] = how + _contained(tab, tabs, reference)
         elif len(mine) > 1 and target != tab.name and (texts == len(mine) or (share >= 0.9 and _may_number(name))):
             yield at, target, key
 

@@ -149,12 +149,12 @@ class RowIds:
             if key is None:
                 problems.add(at, 0, "the row has no key", number, header, bad=True)
                 continue
-            one = f"{self.tab.name}/{key}"
-            first = self._seen.setdefault(one, number)
+            item = f"{self.tab.name}/{key}"
+            first = self._seen.setdefault(item, number)
             if first != number:
                 problems.add(at, 0, f"the key {key!r} stands in row {first} already", number, header, bad=True)
                 continue
-            idents.append(one)
+            idents.append(item)
             kept.append(at)
         return tuple(idents), kept
 
@@ -273,7 +273,7 @@ class Values:
         self.types.update(
             (at, replace(self.types[at], lists=False, separator=mark)) for at, mark in tab.separators.items() if at in self.types
         )
-        self._readers: dict[int, Callable[[str], Cell | None]] = {at: one.reader() for at, one in self.types.items()}
+        self._readers: dict[int, Callable[[str], Cell | None]] = {at: item.reader() for at, item in self.types.items()}
         self._texts: dict[int, list[int]] = {}
         for at in tab.separators.keys() & skipped:
             tab.reading.warn("lists in cells of references are not read, and the cells stay whole", field=tab.names[at])
@@ -330,9 +330,9 @@ class Values:
             header = self.tab.names[at]
             places, column = self.types[at].elements(rest.column(at))
             cells = self.read(at, column, [rest.numbers[place] for place in places])
-            for one, cell in zip(places, cells, strict=True):
+            for item, cell in zip(places, cells, strict=True):
                 if cell is not None:
-                    result[one].append((header, cell[0]))
+                    result[item].append((header, cell[0]))
         return result
 
     def warn(self) -> None:
@@ -486,7 +486,7 @@ def _rows(tab: Tab, tabs: Tabs) -> Iterator[Item]:
     several = [item for item in tab.columns.foreign if len(item.columns) > 1]
     # Of two references in one column the last counts.
     references = [*{item.columns: item for item in single}.values(), *several]
-    pointers = [Pointer(tab, tabs, one, rank) for rank, one in enumerate(references, 1)]
+    pointers = [Pointer(tab, tabs, reference, rank) for rank, reference in enumerate(references, 1)]
     values = Values(tab, frozenset(item.columns[0] for item in single))
     concept, source = tab.name, tab.source.name
     yield Sourced(Entity(concept, concept, EntityKind.CONCEPT), ((source, 0),))
@@ -509,7 +509,7 @@ def _rows(tab: Tab, tabs: Tabs) -> Iterator[Item]:
 def _names(tab: Tab, ids: Sequence[str], rest: Rest) -> Sequence[str]:
     if tab.name_column is None:
         return ids
-    return [name or one for name, one in zip(rest.keys(tab, (tab.name_column,)), ids, strict=True)]
+    return [name or item for name, item in zip(rest.keys(tab, (tab.name_column,)), ids, strict=True)]
 
 
 def _chunks(tab: Tab) -> Iterator[Chunk]:
@@ -524,10 +524,10 @@ def _relations(tab: Tab, tabs: Tabs) -> Iterator[Item]:
     the second.
     """
     single = sorted((item for item in tab.columns.foreign if len(item.columns) == 1), key=lambda item: item.columns)
-    pointers = [Pointer(tab, tabs, one, rank) for rank, one in enumerate(single, 1)]
-    for one in tab.columns.foreign:
-        if len(one.columns) > 1:
-            header = " + ".join(tab.names[at] for at in one.columns)
+    pointers = [Pointer(tab, tabs, reference, rank) for rank, reference in enumerate(single, 1)]
+    for reference in tab.columns.foreign:
+        if len(reference.columns) > 1:
+            header = " + ".join(tab.names[at] for at in reference.columns)
             tab.reading.warn("rows that are relations have no reference of several columns; its columns are values", field=header)
     skipped = frozenset(item.columns[0] for item in single) | ({tab.type_column} if tab.type_column is not None else frozenset())
     values = Values(tab, skipped)
@@ -579,7 +579,7 @@ def _ends(
             header = tab.names[tab.type_column or 0]
             problems.add(at, 0, "the row does not say which relation it is", number, header, bad=True)
             continue
-        first, second = (one.end(of[at], at, number, problems) for one, of in zip(pointers, keys, strict=True))
+        first, second = (item.end(of[at], at, number, problems) for item, of in zip(pointers, keys, strict=True))
         if first is not None and second is not None:
             kept.append(at)
             predicates.append(predicate)

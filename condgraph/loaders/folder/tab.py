@@ -292,9 +292,9 @@ class Tab:
         primary = self.columns.primary
         for chunk in self.again():
             own = chunk.numbers if primary is None else self.keys(primary, chunk)
-            for one, text in zip(own, self.keys(key, chunk), strict=True):
-                if text is not None and one is not None:
-                    rows.setdefault(text, f"{self.name}/{one}")
+            for item, text in zip(own, self.keys(key, chunk), strict=True):
+                if text is not None and item is not None:
+                    rows.setdefault(text, f"{self.name}/{item}")
 
     def known(self, key: Key) -> Iterable[str]:
         """The texts of a key that rows have."""

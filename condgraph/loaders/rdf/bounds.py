@@ -287,7 +287,9 @@ class _Contexts:
 def _iri(value: Any) -> str | None:
     if isinstance(value, str):
         return value
-    return next((one for key, one in value if key == "@id" and isinstance(one, str)), None) if isinstance(value, _Object) else None
+    return (
+        next((item for key, item in value if key == "@id" and isinstance(item, str)), None) if isinstance(value, _Object) else None
+    )
 
 
 def _size(key: str, written: dict[str, str], known: _Sizes, sizes: _Sizes, vocabulary: int) -> None:

@@ -292,17 +292,17 @@ class Intermediate:
                 "collapsed nodes are not kept: RDF that is exported has their statements, with qualifiers, "
                 "in the place of their triples"
             )
-        for (one, many), rows in left.items():
-            why = numbered(len(rows), f"node without a name or a type {one}", f"nodes without a name or a type {many}")
+        for (singular, many), rows in left.items():
+            why = numbered(len(rows), f"node without a name or a type {singular}", f"nodes without a name or a type {many}")
             self._reading.warn(f"{why}: not collapsed", row=min(rows))
 
     def _report_equal(self) -> None:
         """Two nodes that say the same become one statement."""
         seen: set[object] = set()
         equal = 0
-        for ident, one in self.nodes.items():
-            parts = frozenset((by, other.id or str(other.literal)) for by, other in one.qualifiers)
-            key = self._seen[ident].named_by, one.object.id or str(one.object.literal), parts
+        for ident, item in self.nodes.items():
+            parts = frozenset((by, other.id or str(other.literal)) for by, other in item.qualifiers)
+            key = self._seen[ident].named_by, item.object.id or str(item.object.literal), parts
             equal += key in seen
             seen.add(key)
         if equal:

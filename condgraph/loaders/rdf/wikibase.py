@@ -200,15 +200,17 @@ class Wikibase:
             ('says "no value"', 'say "no value"'): sum(node.none and node.rank != "DeprecatedRank" for node in self.nodes.values()),
         }
         qualifiers = sum(len(node.nones) - node.none for node in self.nodes.values() if node.rank != "DeprecatedRank")
-        for (one, many), count in (
+        for (singular, many), count in (
             (("qualifier says", "qualifiers say"), qualifiers),
             (("direct claim says", "direct claims say"), direct),
         ):
             if count:
-                self._reading.warn(f'{numbered(count, f"""{one} "no value" and is""", f"""{many} "no value" and are""")} left out')
-        for (one, many), count in counts.items():
+                self._reading.warn(
+                    f'{numbered(count, f"""{singular} "no value" and is""", f"""{many} "no value" and are""")} left out'
+                )
+        for (singular, many), count in counts.items():
             if count:
-                why = numbered(count, f"statement {one} and is", f"statements {many} and are")
+                why = numbered(count, f"statement {singular} and is", f"statements {many} and are")
                 self._reading.warn(f"{why} left out")
         preferred = sum(node.rank == "PreferredRank" for node in self.nodes.values())
         if preferred:
@@ -257,13 +259,13 @@ class Wikibase:
             for key, other in node.qualifiers:
                 # What a value says beside itself (its language, say) is the statement's only where
                 # it is the statement's object.
-                one, beside, _ = self._value(other, node.fulls.get(key, []), labels, node.row)
+                item, beside, _ = self._value(other, node.fulls.get(key, []), labels, node.row)
                 if beside and not warned:
                     warned = True
                     self._reading.warn(
                         "the language or datatype of a value said about a statement is not kept; reported once", row=node.row
                     )
-                pairs.append((called[key], one))
+                pairs.append((called[key], item))
             yield Said(node.subject, node.key, value, tuple(pairs), node.graph, node.row, raw)
 
     def _value(

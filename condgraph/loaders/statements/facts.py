@@ -472,7 +472,11 @@ class Predicates:
         if self._rename:
             self._names.settle(map(bare, distinct))
         named = {item: self._names.name(bare(item)) for item in distinct}
-        return relations if all(one == name for one, name in named.items()) else [named[relation] for relation in relations]
+        return (
+            relations
+            if all(relation_id == name for relation_id, name in named.items())
+            else [named[relation] for relation in relations]
+        )
 
     def memberships(
         self, rows: Sequence[int], subjects: Sequence[str], predicates: Sequence[str], objects: Sequence[str], names: EntityNames
@@ -484,14 +488,14 @@ class Predicates:
             return
         prefix = names.prefix
         both = self.instance_of | self.subclass_of
-        for row, one, predicate, other in zip(rows, subjects, predicates, objects, strict=True):
+        for row, subject, predicate, other in zip(rows, subjects, predicates, objects, strict=True):
             if predicate in both:
                 yield from names.concept(other)
                 if predicate in self.subclass_of:
-                    yield from names.concept(one)
-                    yield Subclass(prefix + one, prefix + other, row)
+                    yield from names.concept(subject)
+                    yield Subclass(prefix + subject, prefix + other, row)
                 if predicate in self.instance_of:
-                    yield Member(prefix + one, prefix + other, row)
+                    yield Member(prefix + subject, prefix + other, row)
 
     @property
     def membership(self) -> frozenset[str]:

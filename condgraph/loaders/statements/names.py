@@ -73,7 +73,7 @@ def read_table(source: Any, reading: Reading, option: str) -> Table:
     mark is `bad`; a lone number in the first line is a count and is left out.
     """
     if isinstance(source, Mapping):
-        table = {str(one): str(name) for one, name in source.items()}
+        table = {str(ident): str(name) for ident, name in source.items()}
         return Table(table, {}, "")
     if not isinstance(source, (str, os.PathLike)):
         raise OptionError(f"{option}= is a file or a mapping of ids to names, not {type(source).__name__}")
@@ -89,17 +89,17 @@ def read_table(source: Any, reading: Reading, option: str) -> Table:
         for at, line in enumerate(lines, first):
             if not line.strip():
                 continue
-            one, found, name = _two(line, mark)
+            ident, found, name = _two(line, mark)
             if not found:
                 if at == 1 and line.strip().isdecimal():
                     counts.append(int(line))
                     continue
                 reading.bad(f"a line of names has two fields with {mark!r} between them, this one has one", row=at, file=str(path))
                 continue
-            before = names.setdefault(one, name)
+            before = names.setdefault(ident, name)
             if before != name:
-                reading.warn(f"{one!r} is named {before!r} before and {name!r} here; the first is kept", row=at, file=str(path))
-            swapped.setdefault(name, one)
+                reading.warn(f"{ident!r} is named {before!r} before and {name!r} here; the first is kept", row=at, file=str(path))
+            swapped.setdefault(name, ident)
     reading.skipped += quiet.skipped
     if counts and counts[0] != len(names):
         reading.warn(f"the first line says {counts[0]} names and there are {len(names)}", row=1, file=str(path))
@@ -111,8 +111,8 @@ def _two(line: str, mark: str) -> tuple[str, str, str]:
         fields = next(csv.reader([line]), [])
         if len(fields) >= 2:
             return fields[0].strip(), mark, " ".join(",".join(fields[1:]).split())
-    one, found, name = line.partition(mark)
-    return one.strip(), found, " ".join(name.split())
+    first, found, name = line.partition(mark)
+    return first.strip(), found, " ".join(name.split())
 
 
 class EntityNames:

@@ -59,8 +59,8 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
                 parts += [_pair(field) for field in fields[6:]]
             else:
                 parts = [(field, None) for field in fields]
-            (one, one_label), (predicate, predicate_label), (other, other_label), *rest = parts
-            yield from labels.declare(one, one_label, row)
+            (item, one_label), (predicate, predicate_label), (other, other_label), *rest = parts
+            yield from labels.declare(item, one_label, row)
             yield from labels.declare(other, other_label, row)
             qualifiers: list[tuple[str, Ref | Value]] = []
             for (key, key_label), (value, value_label) in zip(rest[::2], rest[1::2], strict=True):
@@ -69,13 +69,13 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
                 qualifiers.append((called[key], Ref(prefix + value)))
             if predicate in instance_of:
                 yield from labels.concept(other)
-                yield Member(prefix + one, prefix + other, row)
+                yield Member(prefix + item, prefix + other, row)
             if predicate in subclass_of:
-                yield from labels.concept(one)
+                yield from labels.concept(item)
                 yield from labels.concept(other)
-                yield Subclass(prefix + one, prefix + other, row)
+                yield Subclass(prefix + item, prefix + other, row)
             called[predicate] = predicates.name(predicate, predicate_label, row=row)
-            yield Statement(prefix + one, called[predicate], Ref(prefix + other), tuple(qualifiers), row)
+            yield Statement(prefix + item, called[predicate], Ref(prefix + other), tuple(qualifiers), row)
     labels.finish()
     if called and not prefix:
         terms = _terms(called)
@@ -104,8 +104,8 @@ def _wrong(fields: Sequence[str], tabs: bool) -> str | None:
 
 def _pair(field: str) -> tuple[str, str | None]:
     """Id and label of a qualifier's part; a label may hold "=" itself."""
-    one, found, label = field.partition("=")
-    return one.strip(), label.strip() if found else None
+    item, found, label = field.partition("=")
+    return item.strip(), label.strip() if found else None
 
 
 class _Labels:

@@ -70,9 +70,9 @@ def singular(name: str) -> str:
     >>> [singular(name) for name in ("products", "categories", "boxes", "addresses", "status", "people")]
     ['product', 'category', 'box', 'address', 'status', 'person']
     """
-    for plural, one in _IRREGULAR.items():
+    for plural, item in _IRREGULAR.items():
         if name.endswith(plural):
-            return name[: -len(plural)] + one
+            return name[: -len(plural)] + item
     if name.endswith("ies") and len(name) > 4:
         return name[:-3] + "y"
     if re.search(r"(?:ss|x|ch|sh|z)es$", name):
@@ -157,7 +157,7 @@ def join_option(join: Any) -> dict[str, JoinTarget]:
     """`join=` of one table, checked, by column. Raises `OptionError`."""
     if join is None or join is False:
         return {}
-    if not isinstance(join, Mapping) or not all(isinstance(one, str) and isinstance(to, str) and to for one, to in join.items()):
+    if not isinstance(join, Mapping) or not all(isinstance(item, str) and isinstance(to, str) and to for item, to in join.items()):
         raise OptionError(
             "join= is a mapping of columns to tables, as {'country': 'countries.country'} or {'country': 'countries'}"
         )
@@ -534,10 +534,10 @@ class Targets:
         both = self._named.intersection(keys)
         if both:
             named = ", ".join(repr(shortened(cell, 60)) for cell in sorted(both)[:3])
-            one = len(both) == 1
+            item = len(both) == 1
             self._warn(
-                f"{len(both):,} of the {len(self._named):,} entities named here {'has' if one else 'have'} the key of a row of "
-                f"this table, and {'is' if one else 'are'} not that row: such as {named} "
+                f"{len(both):,} of the {len(self._named):,} entities named here {'has' if item else 'have'} the key of a row of "
+                f"this table, and {'is' if item else 'are'} not that row: such as {named} "
                 f"(join={{{self.column!r}: {self._graph_tables.own!r}}} makes the column refer to the rows)",
                 field=self.column,
             )

@@ -360,7 +360,7 @@ def json_text(value: Any) -> str:
     if isinstance(value, Digits):
         return str(value)
     if isinstance(value, Mapping):
-        pairs = (f"{json.dumps(str(key), ensure_ascii=False)}: {json_text(one)}" for key, one in value.items())
+        pairs = (f"{json.dumps(str(key), ensure_ascii=False)}: {json_text(item)}" for key, item in value.items())
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(json_text, value)) + "]"
@@ -533,8 +533,8 @@ class _Rows:
         source = self.reading.source.name
         for item in items:
             if isinstance(item, Batch):
-                for one in statements_of(item):
-                    yield Sourced(one, ((source, one.row),))
+                for part in statements_of(item):
+                    yield Sourced(part, ((source, part.row),))
             elif isinstance(item, (Entity, Statement)):
                 yield Sourced(item, ((source, item.row),))
 
@@ -696,10 +696,10 @@ def read_json(source: Any, reading: Reading, options: Options) -> Iterator[Item]
     listed = _listed(document, reading)
 
     def records(report: Reading | None) -> Iterator[tuple[Record, float]]:
-        for number, one in enumerate(listed, 1):
+        for number, item in enumerate(listed, 1):
             bad = bad_of(report, number)
             try:
-                record = _object(one)
+                record = _object(item)
                 yield (number, flatten(_feature(record) if _is_feature(record) else record, bad)), number / len(listed)
             except BadRecord as error:
                 bad(error)
@@ -740,7 +740,7 @@ def _rows_of(document: Any) -> list[dict[str, Any]] | None:
         # As pandas writes columns: by the numbers of their rows.
         numbers = list(columns[0])
         if numbers == list(map(str, range(len(numbers)))):
-            return [{key: one[number] for key, one in document.items()} for number in numbers]
+            return [{key: item[number] for key, item in document.items()} for number in numbers]
     return None
 
 

@@ -353,7 +353,7 @@ class Table:
         if self.options.decimal is not None or not any(profile.either_way for profile in profiles.values()):
             return
         commas = delimiter == ";"
-        speak = next((at for at, one in profiles.items() if one.has_commas and self._numbers(at, one, commas)), None)
+        speak = next((at for at, item in profiles.items() if item.has_commas and self._numbers(at, item, commas)), None)
         if not commas and speak is None:
             return
         points = any(profile.has_points and self._numbers(at, profile, commas) for at, profile in profiles.items())
@@ -414,7 +414,7 @@ class Table:
     def declared(self, at: int) -> Declared:
         """The type that the options give a column."""
         name = self.names[at]
-        return next((kind for one, kind in self.options.types.items() if collapse(one) == name), self.options.every_type)
+        return next((kind for item, kind in self.options.types.items() if collapse(item) == name), self.options.every_type)
 
     def decide(self, at: int, profile: Profile) -> ColumnType:
         """The type of a column; warns about what it cannot read as it should."""
@@ -604,7 +604,7 @@ class Table:
         look = chosen.read if len(set(cells)) * 2 > len(cells) else read
         typed = [look(cell) for cell in cells]
         if None in typed:
-            kept = [one for one, cell in enumerate(typed) if cell is not None]
+            kept = [other for other, cell in enumerate(typed) if cell is not None]
             if not kept:
                 return None
             ids, rows = [ids[item] for item in kept], [rows[item] for item in kept]
