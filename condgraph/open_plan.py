@@ -160,7 +160,11 @@ def _quick_cypher(snapshot: Snapshot, request: Request, whole: Callable[[], Answ
         return None
     pieces = _TEXTS.split(program)
     key: Any
-    if "`" not in program and "/" not in program:
+    if len(pieces) == 3 and pieces[1][0] in "\"'":
+        # Most have one text.
+        texts = {_HOLES[0]: pieces[1][1:-1]}
+        key = (pieces[0], pieces[2])
+    elif "`" not in program and "/" not in program:
         texts = {name: text[1:-1] for name, text in zip(_HOLES, pieces[1::2], strict=False)}
         key = tuple(pieces[::2])
     elif "//" in pieces or "/*" in pieces:
@@ -183,9 +187,11 @@ def _quick_cypher(snapshot: Snapshot, request: Request, whole: Callable[[], Answ
         key = (key, *parameters, *((name, type(value), value) for name, value in others.items()))
     if "on_unknown" in options:
         key = (key, options["on_unknown"])
-    plan = _plan(snapshot, key) or _made(snapshot, key, lambda: open_rows(snapshot, pieces, texts, others, options))
+    plan = _plan(snapshot, key)
     if plan is None:
-        return None
+        plan = _made(snapshot, key, lambda: open_rows(snapshot, pieces, texts, others, options))
+        if plan is None:
+            return None
     answer = plan.answer(texts, whole, "cypher")
     if answer is not None:
         answer._program = program

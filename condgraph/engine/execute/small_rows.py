@@ -585,7 +585,8 @@ def _order(planner: _Planner, node: alg.OrderRows, needed: set[str] | None) -> t
         if size < 2:
             return size, columns
         keys = {name: _keys(columns[name], kinds[name]) for name in names}
-        places = _sorted_by(list(keys.values()))
+        # Two columns may be one list.
+        places = _sorted_by(list({id(columns[name]): keys[name] for name in names}.values()))
         for by in reversed(node.by):
             places.sort(key=keys[by.variable].__getitem__, reverse=by.descending)
             values = columns[by.variable]
@@ -623,6 +624,9 @@ def _group(planner: _Planner, node: alg.GroupRows, needed: set[str] | None) -> t
     if not asked <= set(kinds):
         raise _Unsuited
     ordered, keys = planner.ordered(node.of), node.keys
+    result_kinds = {**{name: kinds[name] for name in keys}, **{one.name: _VALUE for one in node.aggregates}}
+    if len(keys) < 2 and all(one.of is None for one in node.aggregates):
+        return _counted(of, keys[0] if keys else None, [one.name for one in node.aggregates], kinds), result_kinds
 
     def group(known: _Known) -> _Rows:
         size, columns = of(known)
@@ -652,7 +656,26 @@ def _group(planner: _Planner, node: alg.GroupRows, needed: set[str] | None) -> t
             result[one.name] = [_summed(one, places, values, sortable, kinds[one.of], ordered) for places in lists]
         return len(lists), result
 
-    return group, {**{name: kinds[name] for name in keys}, **{one.name: _VALUE for one in node.aggregates}}
+    return group, result_kinds
+
+
+def _counted(of: _Make, key: str | None, names: list[str], kinds: _Kinds) -> _Make:
+    """Groups by at most one column whose rows are counted, and nothing else."""
+
+    def counted(known: _Known) -> _Rows:
+        size, columns = of(known)
+        if key is None:
+            return 1, {name: [size] for name in names}
+        values = columns[key]
+        marks = _keys(values, kinds[key])
+        counts: dict[Any, int] = {}
+        for mark in marks:
+            counts[mark] = counts.get(mark, 0) + 1
+        shown = list(counts) if marks is values else list(dict(zip(marks, values, strict=True)).values())
+        numbers = list(counts.values())
+        return len(numbers), {key: shown, **dict.fromkeys(names, numbers)}
+
+    return counted
 
 
 def _summed(one: alg.RowAggregate, places: list[int], values: list[Any], keys: list[Any], kind: str, ordered: bool) -> Any:
@@ -957,6 +980,28 @@ class _Matching:
         masks, sets = ([], []) if both else (self.masks.get(far, []), self._tests(far))
         others_of = [sum(pair) - number for pair in self.apart if number in pair]
         differ = [name for other in others_of if (name := self._statement_name(other, self.steps[other])) in kinds]
+
+        def along(size: int, columns: _Columns, known: _Known) -> _Rows:
+            """The far ends alone."""
+            if size == 1:
+                (entity,) = columns[near]
+                low, high = first[entity], first[entity + 1]
+                if high - low > MOST:
+                    raise _Unsuited
+                return high - low, {far: view[low:high].tolist()}
+            ends: list[int] = []
+            for entity in columns[near]:
+                ends += view[first[entity] : first[entity + 1]].tolist()
+                if len(ends) > MOST:
+                    raise _Unsuited
+            return len(ends), {far: ends}
+
+        def many(size: int, columns: _Columns, known: _Known) -> _Rows:
+            """How many there are, which nobody asks more of."""
+            return sum([first[entity + 1] - first[entity] for entity in columns[near]]), {}
+
+        if not (both or kept or masks or sets) and statement is None and first is not None:
+            return along if asked is None or far in asked else many
 
         def expand(size: int, columns: _Columns, known: _Known) -> _Rows:
             ends: list[int] = []

@@ -330,7 +330,12 @@ def order_rows(run: Run, node: alg.OrderRows) -> RowSet:
         if by.descending:
             ranks = -ranks
         marks.extend([np.where(bound, 0, -1 if by.first else 1), np.where(bound, ranks, 0)])
-    marks.extend(of.ranks(name) for name in of.columns)
+    # Columns that are one, and those whose equal terms are written alike, tell no rows apart that are equal by them.
+    seen = {id(of.column(by.variable).numbers) for by in node.by if of.column(by.variable).kind in (ENTITY, STATEMENT, NAME)}
+    for name, column in of.columns.items():
+        if id(column.numbers) not in seen:
+            seen.add(id(column.numbers))
+            marks.append(of.ranks(name))
     return of.take(in_order(marks), ordered=True) if marks and of.size else RowSet(of.scope, of.size, of.columns, ordered=True)
 
 
