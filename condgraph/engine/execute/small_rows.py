@@ -372,6 +372,8 @@ class _Planner:
         made = [(name, {_ENTITY: EntityAt, _STATEMENT: StatementAt}.get(kinds[name])) for name in names]
 
         def values(size: int, columns: _Columns, known: _Known) -> list[Any]:
+            # Rows that are only counted may be many.
+            _few(size)
             terms = [
                 columns[name] if term is None else [None if one is None else term(one) for one in columns[name]]
                 for name, term in made
@@ -407,7 +409,7 @@ class _Planner:
                     return values
 
                 return first if kinds[variable] == _VALUE else None
-        if isinstance(e, ex.Property) and isinstance(e.of, ex.Variable) and kinds.get(e.of.name) == _ENTITY:
+        if isinstance(e, ex.Property) and e.period is None and isinstance(e.of, ex.Variable) and kinds.get(e.of.name) == _ENTITY:
             return self._property(e.of.name, e.key)
         return None
 
