@@ -151,6 +151,10 @@ class _Values:
     def value(self, term: Any, key: str) -> Any:
         return term.properties.get(key) if isinstance(term, _Node | _Edge) else term[key]
 
+    def at(self, period: Any) -> _Values:
+        """The same: a setup has no times."""
+        return self
+
 
 class _Created(_Parser):
     """A setup, clause by clause."""
