@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any, Final, Never
 
-from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES, check_scheme, is_misplaced_login, shown
+from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES, SQL_SCHEMES, check_scheme, is_misplaced_login, shown
 from condgraph.engine.errors import OptionError, nearest
 from condgraph.graph import Graph
 
-_EXAMPLE: Final = "neo4j://localhost:7687 for Neo4j, sparql+http://localhost:8890/sparql for an RDF store; a folder has no ://"
+_EXAMPLE: Final = (
+    "neo4j://localhost:7687 for Neo4j, sparql+http://localhost:8890/sparql for an RDF store, "
+    "duckdb:///file.duckdb or postgresql://localhost/database for SQL; a folder has no ://"
+)
 #: What Neo4j's connection takes.
 LOGIN: Final = ("user", "password", "database", "timeout", "patience")
 #: How a database there is laid out.
@@ -36,12 +39,13 @@ def open(
     method: str | None = None,
     **unknown: Never,
 ) -> Graph:
-    """Open a graph: a directory (made by the first load), "memory:", Neo4j, or a SPARQL endpoint.
+    """Open a graph: a directory (made by the first load), "memory:", Neo4j, a SPARQL endpoint, or a SQL database.
 
     Neo4j is an address (`neo4j://host:7687`, `bolt+s://...`), a `neo4j.Driver`, or a
     `py2neo.Graph`; an endpoint is `sparql+https://host/sparql`. A Neo4j database that has nodes, and
     no graph of condgraph's, is queried as it is, and nothing is written there. An option that the
-    place does not have is an `OptionError`.
+    place does not have is an `OptionError`. A SQL database is `duckdb:///file.duckdb` (four slashes
+    begin an absolute path) or `postgresql://host/database`; a graph is a schema of it.
 
     - `graph`: the name of the graph in its store
     - `read_only`: whether loads are refused
@@ -83,13 +87,17 @@ def open(
             from condgraph.remote_sparql import SparqlGraph
 
             return SparqlGraph(os.fspath(place), graph=graph, read_only=read_only, **options)
+        if scheme in SQL_SCHEMES and mark:
+            from condgraph.remote_sql import SqlGraph
+
+            return SqlGraph(os.fspath(place), graph=graph, read_only=read_only, **options)
         if not mark:
             if is_misplaced_login(os.fspath(place)) and not os.path.exists(place):
                 raise OptionError(f"{shown(os.fspath(place))!r} is an address without its scheme", hint=f"such as {_EXAMPLE}")
             if options:
                 raise OptionError(f"a folder takes no option {next(iter(options))!r}", hint="options are for servers")
             return Graph(place, graph=graph, read_only=read_only)
-        check_scheme(os.fspath(place), (*NEO4J_SCHEMES, *SPARQL_SCHEMES), example=_EXAMPLE)
+        check_scheme(os.fspath(place), (*NEO4J_SCHEMES, *SPARQL_SCHEMES, *SQL_SCHEMES), example=_EXAMPLE)
     wrong = next((name for name in options if name not in LOGIN), None)
     if wrong is not None:
         raise OptionError(

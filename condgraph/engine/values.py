@@ -275,6 +275,31 @@ def as_float(quantity: Quantity) -> tuple[float, bool]:
     return nearest, exact
 
 
+def number_order(number: Decimal) -> str:
+    """A decimal number as a text that compares like it."""
+    if not number:
+        return "1"
+    _, digits, _ = number.as_tuple()
+    figures = "".join(map(str, digits)).strip("0")
+    exponent = number.adjusted() + 50_000
+    if number > 0:
+        return f"2{exponent:06d}{figures}"
+    return f"0{999_999 - exponent:06d}" + "".join(str(9 - int(c)) for c in figures) + "~"
+
+
+def tie_break(number: Number) -> str:
+    """What orders numbers that are one float: "1" for the float itself as it prints, texts below
+    and above it for others.
+    """
+    nearest, _ = as_float(Quantity(number))
+    printed = None if math.isinf(nearest) else Decimal(format_number(nearest))
+    exact = number if isinstance(number, Decimal) else Decimal(format_number(number))
+    if printed is not None and exact == printed:
+        return "1"
+    above = nearest < 0 if printed is None else exact > printed
+    return ("2" if above else "0") + number_order(exact)
+
+
 def as_number(exact: Fraction) -> Number:
     """An exact number without loss: an integer, a float whose shortest text it is, or a decimal.
     Where its decimals do not end, or are more than a number may have, as `nearest_number`.

@@ -42,7 +42,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -60,8 +59,9 @@ from condgraph.engine.values import (
     Time,
     Unknown,
     Value,
-    format_number,
+    number_order,
     text_of,
+    tie_break,
 )
 
 if TYPE_CHECKING:
@@ -217,31 +217,6 @@ def text_order(text: str) -> str:
     if text.isascii() or max(text) < "\ud7ff":
         return text
     return "".join("\ud7ff" + chr(ord(c) - 0xD7FF + 0x100) if "\ud7ff" <= c <= "\uffff" else c for c in text)
-
-
-def number_order(number: Decimal) -> str:
-    """A decimal number as a text that compares like it."""
-    if not number:
-        return "1"
-    _, digits, _ = number.as_tuple()
-    figures = "".join(map(str, digits)).strip("0")
-    exponent = number.adjusted() + 50_000
-    if number > 0:
-        return f"2{exponent:06d}{figures}"
-    return f"0{999_999 - exponent:06d}" + "".join(str(9 - int(c)) for c in figures) + "~"
-
-
-def tie_break(number: Number) -> str:
-    """What orders numbers that are one float: "1" for the float itself as it prints, texts below
-    and above it for others.
-    """
-    nearest = as_float(number)
-    printed = None if math.isinf(nearest) else Decimal(format_number(nearest))
-    exact = number if isinstance(number, Decimal) else Decimal(format_number(number))
-    if printed is not None and exact == printed:
-        return "1"
-    above = nearest < 0 if printed is None else exact > printed
-    return ("2" if above else "0") + number_order(exact)
 
 
 def as_float(number: Number) -> float:

@@ -23,11 +23,10 @@ from condgraph.cypher.layout.schema import (
     index_key,
     inner_ranks,
     text_order,
-    tie_break,
     time_text,
 )
 from condgraph.engine.snapshot.cells import PARTS
-from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, parse_number
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, parse_number, tie_break
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot

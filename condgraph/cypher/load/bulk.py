@@ -30,7 +30,6 @@ from condgraph.cypher.layout.schema import (
     inner_ranks,
     predicate_key,
     text_order,
-    tie_break,
     time_text,
     type_of,
 )
@@ -43,7 +42,7 @@ from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.cells import PARTS
 from condgraph.engine.snapshot.declared import texts_of
 from condgraph.engine.snapshot.readback import place_raws
-from condgraph.engine.values import NO_UNIT, UNKNOWN, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, parse_number
+from condgraph.engine.values import NO_UNIT, UNKNOWN, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, parse_number, tie_break
 from condgraph.overview.survey import described, packed, survey
 
 if TYPE_CHECKING:

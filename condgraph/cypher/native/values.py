@@ -650,7 +650,7 @@ def _inexact(p: str) -> str:
 
 
 def _order(p: str) -> str:
-    """What breaks the tie of an integer among numbers of its float, as `layout.schema.tie_break` has
+    """What breaks the tie of an integer among numbers of its float, as `engine.values.tie_break` has
     it: whether it is above the float, its number of digits, and the digits.
     """
     above = f"CASE WHEN toFloat({p}) >= {_BEYOND} OR {p} < toInteger(toFloat({p})) THEN '0' ELSE '2' END"

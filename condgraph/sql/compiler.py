@@ -1,0 +1,398 @@
+"""Operators that give entities or statements as SQL: each is a common table expression, named after the operator.
+
+A set of entities has the column `e`. Statements have the columns of the table `statement`; which of their ends was
+reached is known from the plan (`reach_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlglot import exp
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node
+from condgraph.engine.algebra.tables import EntityTable, FactTable, by_type
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
+from condgraph.engine.stored_schema import StoredSchema
+from condgraph.engine.values import NO_UNIT, UNKNOWN_END, UNKNOWN_START, Kind
+from condgraph.sql.conditions import Tests, condition, span_test, supports
+from condgraph.sql.terms import (
+    FALSE,
+    Query,
+    both,
+    case,
+    coalesce,
+    column,
+    either,
+    known,
+    literal,
+    named,
+    one_of,
+    select,
+    together,
+    within,
+)
+
+_STAR: Final = exp.Star()
+
+
+def reach_of(node: Node) -> alg.End:
+    """The end that the statements of an operator reached."""
+    while not isinstance(node, alg.Scan | alg.OtherEnd | alg.FactsOf):
+        (node,) = [child for child in node.inputs() if isinstance(child, alg.Facts)][:1]
+    return node.reach
+
+
+class Compiler:
+    """One query while it is made: the graph's tables are in the schema `place` of the database."""
+
+    def __init__(self, place: str, schema: StoredSchema) -> None:
+        self.place, self.schema = place, schema
+        self.tests = Tests(schema.inexact, lambda node: select(column("e")).from_(self.bound(self.entities(node))))
+        self._parts: list[tuple[str, Query]] = []
+        self._names: dict[int, str] = {}
+        self._kept: list[Node] = []
+        self.recursive = False
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def stored(self, name: str, alias: str | None = None) -> exp.Table:
+        """A table of the graph."""
+        table = exp.Table(this=exp.to_identifier(name, quoted=True), db=exp.to_identifier(self.place, quoted=True))
+        return self._aliased(table, alias)
+
+    def bound(self, name: str, alias: str | None = None) -> exp.Table:
+        """A part of this query."""
+        return self._aliased(exp.Table(this=exp.to_identifier(name, quoted=True)), alias)
+
+    @staticmethod
+    def _aliased(table: exp.Table, alias: str | None) -> exp.Table:
+        if alias is not None:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+        return table
+
+    def let(self, name: str, query: Query) -> str:
+        """Bind a query to a name of its own."""
+        bound = f"{name}_{len(self._parts) + 1}"
+        self._parts.append((bound, query))
+        return bound
+
+    def let_recursive(self, name: str, query: Query) -> None:
+        """Bind a query that refers to itself by its name."""
+        self._parts.append((name, query))
+        self.recursive = True
+
+    def whole(self, query: Query) -> Query:
+        """A query with the parts that it is made of."""
+        if self._parts:
+            ctes = [
+                exp.CTE(this=part, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True))) for name, part in self._parts
+            ]
+            query.set("with_", exp.With(expressions=ctes, recursive=self.recursive))
+        return query
+
+    # -- operators ---------------------------------------------------------------------------------
+
+    def entities(self, node: alg.Entities) -> str:
+        """The part that gives the entities of an operator, each once."""
+        return self._made(node, _ENTITIES)
+
+    def facts(self, node: alg.Facts) -> str:
+        """The part that gives the statements of an operator, each once."""
+        return self._made(node, _FACTS)
+
+    def _made(self, node: Node, table: dict[type, Any]) -> str:
+        if id(node) not in self._names:
+            query = table[type(node)](self, node)
+            self._names[id(node)] = self.let(type(node).__name__.lower(), query)
+            # Held on to, so that no other operator gets its identity.
+            self._kept.append(node)
+        return self._names[id(node)]
+
+    def set_of(self, node: alg.Entities) -> Query:
+        """The query of a set, to look for members in."""
+        return self.tests.entities(node)
+
+    def source(self, name: str) -> Query:
+        """The number of a source."""
+        return select(column("n")).from_(self.stored("source")).where(exp.EQ(this=column("name"), expression=literal(name)))
+
+    def all_of(self, table: str) -> exp.Select:
+        """Everything that a part gives."""
+        return select(_STAR.copy()).from_(self.bound(table))
+
+
+# -- Entities --------------------------------------------------------------------------------------
+
+
+def _every(compiler: Compiler, node: alg.AllEntities) -> Query:
+    """All entities of the kinds; of one source those that are rows of it or an end of its statements, or its own rows."""
+    query = select(column("e")).from_(compiler.stored("entity")).where(one_of(column("kind"), [int(kind) for kind in node.kinds]))
+    if node.source is None:
+        return query
+    own = within(column("source"), compiler.source(node.source))
+    if node.own:
+        return query.where(own)
+    placed = select(column("f")).from_(compiler.stored("place")).where(within(column("source"), compiler.source(node.source)))
+    told = compiler.let(
+        "told", select(column("s"), column("o")).from_(compiler.stored("statement")).where(within(column("f"), placed))
+    )
+    ends = together([select(column(end)).from_(compiler.bound(told)).where(known(column(end))) for end in "so"])
+    return query.where(either([own, within(column("e"), ends)]))
+
+
+def _known(compiler: Compiler, node: alg.ById) -> Query:
+    return select(column("e")).from_(compiler.stored("entity")).where(one_of(column("id"), node.ids))
+
+
+def _named(compiler: Compiler, node: alg.ByName) -> Query:
+    return select(column("e")).from_(compiler.stored("entity")).where(one_of(column("name"), node.names))
+
+
+def _members(compiler: Compiler, node: alg.Members) -> Query:
+    concepts = within(column("concept"), compiler.set_of(node.concepts))
+    return select(column("e"), distinct=True).from_(compiler.stored("member")).where(concepts)
+
+
+def _union(compiler: Compiler, node: alg.Union) -> Query:
+    return together([compiler.set_of(part) for part in node.parts], distinct=True) if node.parts else _nothing(compiler)
+
+
+def _nothing(compiler: Compiler) -> Query:
+    return select(column("e")).from_(compiler.stored("entity")).where(FALSE.copy())
+
+
+def _intersect(compiler: Compiler, node: alg.Intersect) -> Query:
+    first, *others = node.parts
+    return compiler.set_of(first).where(*(within(column("e"), compiler.set_of(part)) for part in others))
+
+
+def _minus(compiler: Compiler, node: alg.Minus) -> Query:
+    without = exp.not_(within(column("e"), compiler.set_of(node.right)))
+    return compiler.set_of(node.left).where(without)
+
+
+def _neighbour(compiler: Compiler, node: alg.Neighbour) -> Query:
+    order = exp.Order(expressions=[exp.Ordered(this=column(name)) for name in ("row", "e")])
+    place = exp.Window(this=exp.RowNumber(), partition_by=[column("source")], order=order)
+    rows = compiler.let(
+        "rows",
+        select(column("e"), column("source"), named(place, "at")).from_(compiler.stored("entity")).where(known(column("source"))),
+    )
+    there = exp.Add(this=column("at", "a"), expression=literal(node.distance))
+    beside = both(
+        [
+            exp.EQ(this=column("source", "a"), expression=column("source", "b")),
+            exp.EQ(this=column("at", "b"), expression=there),
+            within(column("e", "a"), compiler.set_of(node.of)),
+        ]
+    )
+    pair = select(column("e", "b"), distinct=True).from_(compiler.bound(rows, "a"))
+    return pair.join(compiler.bound(rows, "b"), on=beside)
+
+
+def _reached(compiler: Compiler, node: alg.Reached) -> Query:
+    end = "s" if reach_of(node.facts) == "subject" else "o"
+    ends = select(named(column(end), "e"), distinct=True).from_(compiler.bound(compiler.facts(node.facts)))
+    return ends if end == "s" else ends.where(known(column("o")))
+
+
+def _holders(compiler: Compiler, node: alg.SubjectsOf) -> Query:
+    values = node.values
+    if isinstance(values, alg.Names):
+        return compiler.set_of(values.entities)
+    assert isinstance(values, alg.Objects)
+    return select(named(column("s"), "e"), distinct=True).from_(compiler.bound(compiler.facts(values.facts)))
+
+
+def _referents(compiler: Compiler, node: alg.Referents) -> Query:
+    values = node.values
+    if isinstance(values, alg.Names):
+        return compiler.set_of(values.entities)
+    assert isinstance(values, alg.Objects)
+    facts = compiler.facts(values.facts)
+    own = select(named(column("o"), "e")).from_(compiler.bound(facts)).where(known(column("o")))
+    texts = select(column("text")).from_(compiler.bound(facts)).where(exp.EQ(this=column("kind"), expression=literal(0)))
+    by_name = select(column("e")).from_(compiler.stored("entity")).where(within(column("name"), texts))
+    return together([own, by_name], distinct=True)
+
+
+def _namesakes(compiler: Compiler, node: alg.SameName) -> Query:
+    names = select(column("name")).from_(compiler.stored("entity")).where(within(column("e"), compiler.set_of(node.of)))
+    return select(column("e")).from_(compiler.stored("entity")).where(within(column("name"), names))
+
+
+def _best(compiler: Compiler, node: alg.ArgExtreme) -> Query:
+    """The entities with the best value of a key, all ties; the most frequent type and unit competes: times first, then
+    the unit by name.
+    """
+    tested = [int(Kind.QUANTITY), int(Kind.TIME)]
+    scan = alg.Scan(node.of, (node.key,), family="attribute")
+    values = compiler.let("values", compiler.all_of(compiler.facts(scan)).where(one_of(column("kind"), tested)))
+    unit = coalesce(column("unit"), literal(""))
+    word = case([(exp.EQ(this=column("unit"), expression=literal(NO_UNIT)), literal(""))], unit)
+    most = compiler.let(
+        "competing",
+        select(column("kind"), named(unit, "unit"))
+        .from_(compiler.bound(values))
+        .group_by(column("kind"), column("unit"))
+        .order_by(
+            exp.Ordered(this=exp.Count(this=exp.Star()), desc=True),
+            exp.Ordered(this=column("kind"), desc=True),
+            exp.Ordered(this=word, desc=False),
+        )
+        .limit(1),
+    )
+    down = node.direction == "largest"
+    keys = [column("number", "v"), coalesce(column("tie", "v"), literal("1")), column("stop" if down else "start", "v")]
+    order = exp.Order(expressions=[exp.Ordered(this=key, desc=down, nulls_first=False) for key in keys])
+    ranked = compiler.let(
+        "ranked",
+        select(column("s", "v"), named(exp.Window(this=exp.Anonymous(this="RANK"), order=order), "rank"))
+        .from_(compiler.bound(values, "v"))
+        .join(
+            compiler.bound(most, "m"),
+            on=both(
+                [
+                    exp.EQ(this=column("kind", "v"), expression=column("kind", "m")),
+                    exp.EQ(this=coalesce(column("unit", "v"), literal("")), expression=column("unit", "m")),
+                ]
+            ),
+        ),
+    )
+    first = exp.EQ(this=column("rank"), expression=literal(1))
+    return select(named(column("s"), "e"), distinct=True).from_(compiler.bound(ranked)).where(first)
+
+
+# -- Statements ------------------------------------------------------------------------------------
+
+
+def _kinds_matter(node: alg.Scan, of: alg.AllEntities, schema: StoredSchema) -> bool:
+    """Whether kinds leave out any anchor of a scan: all but concepts do not, where concepts are no subjects."""
+    concepts = (schema.concept_subjects and node.family != "attribute") or (schema.concept_attributes and node.family != "relation")
+    return node.anchor != "subject" or concepts or of.kinds != alg.ENTITY_KINDS
+
+
+def _scan(compiler: Compiler, node: alg.Scan) -> Query:
+    relations = node.family != "attribute"
+    attributes = node.family != "relation" and node.anchor == "subject" and (node.family == "any" or node.reach == "subject")
+    query = select(_STAR.copy()).from_(compiler.stored("statement"))
+    if node.predicates == () or not (relations or attributes):
+        return query.where(FALSE.copy())
+    tests: list[exp.Expr] = []
+    if node.predicates is not None:
+        tests.append(one_of(column("predicate"), node.predicates))
+    if not (relations and attributes):
+        sort = exp.EQ if relations else exp.NEQ
+        tests.append(sort(this=column("kind"), expression=literal(int(Kind.ENTITY))))
+    of = node.of
+    every = isinstance(of, alg.AllEntities) and of.source is None and not _kinds_matter(node, of, compiler.schema)
+    if of is not None and not every:
+        tests.append(within(column("s" if node.anchor == "subject" else "o"), compiler.set_of(of)))
+    if node.source is not None:
+        placed = select(column("f")).from_(compiler.stored("place")).where(within(column("source"), compiler.source(node.source)))
+        tests.append(within(column("f"), placed))
+    return query.where(*tests)
+
+
+def _where(compiler: Compiler, node: alg.Where) -> Query:
+    facts = compiler.facts(node.facts)
+    return compiler.all_of(facts).where(condition(compiler.tests, node.condition, facts))
+
+
+def _of_qualifiers(compiler: Compiler, facts: alg.Facts, *tests: exp.Expr) -> Query:
+    owners = select(column("f", "q")).from_(compiler.stored("qualifier", "q")).where(*tests)
+    return compiler.all_of(compiler.facts(facts)).where(within(column("f"), owners))
+
+
+def _where_qualifier(compiler: Compiler, node: alg.WhereQualifier) -> Query:
+    key = exp.EQ(this=column("key", "q"), expression=literal(node.key))
+    return _of_qualifiers(compiler, node.facts, key, condition(compiler.tests, node.condition, "q"))
+
+
+def told(part: str, table: str) -> exp.Expr:
+    """Which qualifiers say when a fact starts (ends); a point in time says both."""
+    return one_of(column("key", table), [START_TIME if part == "start" else END_TIME, POINT_IN_TIME])
+
+
+def ordered_bounds(table: str) -> exp.Expr:
+    """Whether the bounds of a statement's validity are in the right order: else both are unknown, whatever the qualifiers say."""
+    return exp.not_(
+        both(
+            [
+                exp.EQ(this=column("since", table), expression=literal(UNKNOWN_START)),
+                exp.EQ(this=column("until", table), expression=literal(UNKNOWN_END)),
+            ]
+        )
+    )
+
+
+def _where_validity(compiler: Compiler, node: alg.WhereValidity) -> Query:
+    time = exp.EQ(this=column("kind", "q"), expression=literal(int(Kind.TIME)))
+    test = condition(compiler.tests, node.condition, "q")
+    query = _of_qualifiers(compiler, node.facts, told(node.part, "q"), time, test)
+    return query.where(ordered_bounds(compiler.facts(node.facts)))
+
+
+def _during(compiler: Compiler, node: alg.During) -> Query:
+    facts = compiler.facts(node.facts)
+    return compiler.all_of(facts).where(span_test(node.relation, node.interval, facts))
+
+
+def _turn(compiler: Compiler, node: alg.OtherEnd) -> Query:
+    query = compiler.all_of(compiler.facts(node.facts))
+    return query.where(known(column("o"))) if node.reach == "object" else query
+
+
+#: What becomes of each operator; `None` where the client works it out.
+ENTITIES: Final[EntityTable[Compiler, [], Query]] = {
+    "AllEntities": _every,
+    "ById": _known,
+    "ByName": _named,
+    "Members": _members,
+    "Union": _union,
+    "Intersect": _intersect,
+    "Minus": _minus,
+    "Neighbour": _neighbour,
+    "Reached": _reached,
+    "SubjectsOf": _holders,
+    "Referents": _referents,
+    "SameName": _namesakes,
+    "ArgExtreme": _best,
+}
+FACTS: Final[FactTable[Compiler, [], Query]] = {
+    "Scan": _scan,
+    "Where": _where,
+    "WhereQualifier": _where_qualifier,
+    "During": _during,
+    "DuringAny": None,
+    "WhereValidity": _where_validity,
+    "OtherEnd": _turn,
+}
+_ENTITIES: Final[dict[type, Any]] = dict(by_type(ENTITIES))
+_FACTS: Final[dict[type, Any]] = dict(by_type(FACTS))
+
+
+def is_native(node: Node) -> bool:
+    """Whether an operator, given its inputs, is SQL."""
+    if isinstance(node, alg.SubjectsOf | alg.Referents):
+        # The objects of statements, and names, are no bags that the client works out.
+        return isinstance(node.values, alg.Objects | alg.Names)
+    if isinstance(node, alg.Where | alg.WhereQualifier | alg.WhereValidity):
+        return supports(node.condition)
+    return _ENTITIES.get(type(node)) is not None or _FACTS.get(type(node)) is not None
+
+
+def beyond(order: Sequence[Node]) -> set[int]:
+    """The operators (by identity) among those of a plan, inputs first, that are no SQL, or take one that is none.
+
+    Objects of statements and names are SQL where `SubjectsOf` and `Referents` take them.
+    """
+    result: set[int] = set()
+    for node in order:
+        passes = isinstance(node, alg.Objects | alg.Names)
+        if not (passes or is_native(node)) or any(id(child) in result for child in node.inputs()):
+            result.add(id(node))
+    return result

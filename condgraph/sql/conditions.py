@@ -1,0 +1,155 @@
+"""Tests of values as SQL: of the columns that a statement's object, or a qualifier, has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot import exp
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Condition
+from condgraph.engine.algebra.tables import ConditionTable, by_type
+from condgraph.engine.errors import PlanError
+from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, Time, as_float, tie_break
+from condgraph.sql.terms import both, case, coalesce, column, double, either, known, literal, one_of
+
+#: Gives the query of a set of entities.
+Set = Callable[[alg.Entities], exp.Query]
+
+_COMPARED: Final[dict[str, type[exp.Binary]]] = {
+    "=": exp.EQ, "!=": exp.NEQ, "<": exp.LT, ">": exp.GT, "<=": exp.LTE, ">=": exp.GTE,
+}  # fmt: skip
+
+
+def compared(operator: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """A comparison of two expressions."""
+    return _COMPARED[operator](this=left, expression=right)
+
+
+class Tests:
+    """What tests of one query share: whether floats tell all numbers of the graph apart, and its sets."""
+
+    def __init__(self, inexact: bool, entities: Set) -> None:
+        self.inexact, self.entities = inexact, entities
+
+
+def supports(test: Condition) -> bool:
+    """Whether a test is SQL: those with the values of another step are not."""
+    return _BY_TYPE[type(test)] is not None and all(map(supports, test.parts()))
+
+
+def condition(tests: Tests, test: Condition, table: str) -> exp.Expr:
+    """A test of the value in the columns of a table."""
+    result: exp.Expr = _BY_TYPE[type(test)](tests, test, table)
+    return result
+
+
+def _compare(tests: Tests, test: alg.Compare, table: str) -> exp.Expr:
+    value, kind = test.value, column("kind", table)
+    if isinstance(value, Time):
+        return both([_is(kind, Kind.TIME), time_test(test.operator, value, table)])
+    if isinstance(value, Quantity):
+        number, exact = as_float(value)
+        unit = exp.EQ(this=column("unit", table), expression=literal(value.unit))
+        own, mine = column("number", table), double(number)
+        if exact and not tests.inexact:
+            return both([_is(kind, Kind.QUANTITY), unit, compared(test.operator, own, mine)])
+        return both([_is(kind, Kind.QUANTITY), unit, _exactly(test.operator, table, mine, literal(tie_break(value.number)))])
+    if not isinstance(value, str):
+        raise PlanError("nothing compares with a value that is not known")
+    return both([one_of(kind, [int(Kind.TEXT), int(Kind.ENTITY)]), compared(test.operator, column("text", table), literal(value))])
+
+
+def _is(kind: exp.Expr, wanted: Kind) -> exp.Expr:
+    return exp.EQ(this=kind, expression=literal(int(wanted)))
+
+
+def _exactly(operator: str, table: str, number: exp.Expr, order: exp.Expr) -> exp.Expr:
+    """Numbers as they were written: of those that are one float, by what breaks the tie."""
+    own, tie = column("number", table), coalesce(column("tie", table), literal("1"))
+    same = exp.EQ(this=own, expression=number)
+    if operator == "=":
+        return both([same, exp.EQ(this=tie, expression=order)])
+    strict = "!=" if operator == "!=" else operator[0]
+    return either([compared(strict, own, number), both([same, compared(operator, tie, order)])])
+
+
+def time_test(operator: str, value: Time, table: str) -> exp.Expr:
+    """Interval comparison: `=` lies within, `!=` is disjoint, `<` ends before, `>` begins after."""
+    first, last = column("start", table), column("stop", table)
+    low, high = literal(value.start), literal(value.end)
+    if operator == "=":
+        return both([compared(">=", first, low), compared("<=", last, high)])
+    if operator == "!=":
+        return either([compared("<=", last, low), compared(">=", first, high)])
+    return {
+        "<": compared("<=", last, low),
+        ">": compared(">=", first, high),
+        "<=": compared("<=", last, high),
+        ">=": compared(">=", first, low),
+    }[operator]
+
+
+def _any_of(tests: Tests, test: alg.AnyOf, table: str) -> exp.Expr:
+    return either(condition(tests, part, table) for part in test.conditions)
+
+
+def _all_of(tests: Tests, test: alg.AllOf, table: str) -> exp.Expr:
+    return both(condition(tests, part, table) for part in test.conditions)
+
+
+def _not(tests: Tests, test: alg.Not, table: str) -> exp.Expr:
+    return exp.not_(coalesce(condition(tests, test.condition, table), exp.false()))
+
+
+def _among(tests: Tests, test: alg.Among, table: str) -> exp.Expr:
+    own = exp.In(this=column("o", table), query=exp.Subquery(this=tests.entities(test.entities)))
+    return both([_is(column("kind", table), Kind.ENTITY), own])
+
+
+#: What becomes of each test; `None` where the client works it out.
+CONDITIONS: Final[ConditionTable[Tests, [str], exp.Expr]] = {
+    "Compare": _compare,
+    "AnyOf": _any_of,
+    "AllOf": _all_of,
+    "Among": _among,
+    "Equals": None,
+    "Versus": None,
+    "Not": _not,
+}
+_BY_TYPE: Final[dict[type, Any]] = dict(by_type(CONDITIONS))
+
+
+def span_test(relation: alg.Span, value: Time, table: str) -> exp.Expr:
+    """How the validity of a statement relates to an interval; a bound that is not known is taken at its least favourable."""
+    since, until = column("since", table), column("until", table)
+    low, high = literal(value.start), literal(value.end)
+    no_start = exp.EQ(this=since, expression=literal(UNKNOWN_START))
+    no_end = exp.EQ(this=until, expression=literal(UNKNOWN_END))
+    first, last = literal(OPEN_START), literal(OPEN_END)
+    earliest_start = case([(no_start, first)], since)
+    latest_end = case([(no_end, last)], until)
+    if relation == "overlaps":
+        has_start, has_end = exp.not_(no_start), exp.not_(no_end)
+        test = either(
+            [
+                both([has_start, compared(">=", since, low), compared("<", since, high)]),
+                both([has_end, compared(">", until, low), compared("<=", until, high)]),
+                both([has_start, has_end, compared("<", since, high), compared(">", until, low)]),
+            ]
+        )
+    elif relation == "contains":
+        latest_start = case([(exp.not_(no_start), since), (exp.not_(no_end), until)], last)
+        earliest_end = case([(exp.not_(no_end), until), (exp.not_(no_start), since)], first)
+        test = both([compared("<=", latest_start, low), compared(">=", earliest_end, high)])
+    else:
+        test = {
+            "disjoint": either([compared("<=", latest_end, low), compared(">=", earliest_start, high)]),
+            "within": both([compared(">=", earliest_start, low), compared("<=", latest_end, high)]),
+            "before": compared("<=", latest_end, low),
+            "after": compared(">=", earliest_start, high),
+            "until": compared("<=", latest_end, high),
+            "from": compared(">=", earliest_start, low),
+        }[relation]
+    return both([known(since), test])

@@ -1,0 +1,425 @@
+"""Connections to SQL engines: DuckDB in this process, PostgreSQL on a server.
+
+A query is a `sqlglot` expression, printed in the engine's dialect. A call that has a deadline, or that somebody cancels,
+ends its query on the engine. Reading connections cannot write.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Event, Lock, Thread
+from typing import Any, ClassVar, Final, Protocol
+
+from sqlglot import exp
+
+from condgraph.engine.addresses import Address
+from condgraph.engine.bounds import LOOK, Budget, check, current
+from condgraph.engine.errors import MissingExtraError, OptionError, StoreBusyError, StoreError, StoreMissingError
+from condgraph.engine.pieces import watched
+from condgraph.sql.tables import Row, Type
+
+#: Seconds for a server to take a connection.
+_CONNECT: Final = 10
+#: Seconds after which a file that another process has open is tried again.
+_AGAIN: Final = 0.1
+#: Rows that are read, or written, together.
+_TOGETHER: Final = 10_000
+
+#: Columns of a table by name, with their types and the values.
+Written = Sequence[tuple[str, Type, Sequence[Any]]]
+
+
+class Writer(Protocol):
+    """A transaction."""
+
+    def read(self, query: exp.Query) -> list[Row]:
+        """The rows of a query."""
+        ...
+
+    def execute(self, statement: exp.Expr) -> None:
+        """Run a statement."""
+        ...
+
+    def insert(self, place: str, table: str, columns: Written) -> None:
+        """Add rows to a table of a schema."""
+        ...
+
+
+class Engine(ABC):
+    """A database. `place` names it without a password."""
+
+    #: The name of the dialect in `sqlglot`, and of the engine in messages.
+    dialect: ClassVar[str]
+    title: ClassVar[str]
+    #: Whether others may load a graph while it is open here.
+    shared: ClassVar[bool] = True
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+
+    def text(self, query: exp.Expr, *, pretty: bool = False) -> str:
+        """A query in the dialect of the engine."""
+        return query.sql(dialect=self.dialect, identify=True, pretty=pretty, comments=False)
+
+    @abstractmethod
+    def read(self, query: exp.Expr) -> list[Row]:
+        """The rows of a query."""
+
+    @abstractmethod
+    @contextmanager
+    def writing(self, wait: float) -> Iterator[Writer]:
+        """A transaction that writes; `wait` is how long for others that write, in seconds."""
+
+    @abstractmethod
+    def has_schema(self, name: str) -> bool:
+        """Whether the database has a schema of a name."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of all connections."""
+
+    def data_type(self, kind: Type) -> exp.DataType:
+        """The type of a column."""
+        return exp.DataType.build(kind)
+
+    def constraints(self, kind: Type) -> list[exp.ColumnConstraint]:
+        """What else a column of a type is declared with."""
+        return []
+
+    def index(self, place: str, table: str, names: Sequence[str], kinds: Sequence[Type]) -> exp.Create | None:
+        """The statement that makes an index; None where the engine has no use for it."""
+        return None
+
+    def analyze(self, writer: Writer, table: exp.Table) -> None:
+        """Have the engine count what a table holds, where it does not do so by itself."""
+        return
+
+
+class _Watch:
+    """Ends a query on the engine once the call that runs is cancelled, or its deadline has passed."""
+
+    def __init__(self, budget: Budget, end: Callable[[], object]) -> None:
+        self._budget, self._end, self._over = budget, end, Event()
+        Thread(target=self._watch, name="condgraph-sql-deadline", daemon=True).start()
+
+    def _watch(self) -> None:
+        cancelled = self._budget.cancelled()
+        while True:
+            left = self._budget.left()
+            pause = LOOK if cancelled is not None else left
+            if left is not None and pause is not None:
+                pause = min(left, pause)
+            if self._over.wait(pause):
+                return
+            left = self._budget.left()
+            if (left is not None and left <= 0) or (cancelled is not None and cancelled.is_set()):
+                # A query that has not begun cannot be ended: until it is over, it is ended again.
+                while not self._over.wait(LOOK / 5):
+                    with suppress(Exception):
+                        self._end()
+                return
+
+    def over(self) -> None:
+        """The query is over."""
+        self._over.set()
+
+
+@contextmanager
+def _watching(end: Callable[[], object]) -> Iterator[None]:
+    budget = current()
+    if budget is None:
+        yield
+        return
+    budget.check()
+    watch = _Watch(budget, end)
+    try:
+        yield
+    finally:
+        watch.over()
+
+
+# -- DuckDB ------------------------------------------------------------------------------------------
+
+
+class DuckDb(Engine):
+    """A file of DuckDB. It is open for reading alone, but while something is written."""
+
+    dialect = "duckdb"
+    title = "DuckDB"
+    shared = False
+
+    def __init__(self, path: str) -> None:
+        try:
+            import duckdb
+        except ImportError:
+            raise MissingExtraError("duckdb", "duckdb") from None
+        if not path or path == ":memory:":
+            raise OptionError(
+                "the address names no file of DuckDB", hint='duckdb:///folder/file.duckdb; "memory:" is a graph in process'
+            )
+        super().__init__(f"duckdb:///{path}")
+        self._library, self._path, self._lock = duckdb, path, Lock()
+        self._connection: Any = None
+
+    def _opened(self, *, read_only: bool) -> Any:
+        if read_only and not os.path.isfile(self._path):
+            raise StoreMissingError(f"there is no file {self._path}", hint="load something first")
+        try:
+            return self._library.connect(self._path, read_only=read_only)
+        except self._library.IOException as error:
+            if "lock" in str(error):
+                raise StoreBusyError(f"another process has {self._path} open", hint="wait= for it, or close it there") from None
+            raise StoreError(f"DuckDB cannot open {self._path}: {_first_line(error)}") from None
+        except self._library.Error as error:
+            raise StoreError(f"DuckDB cannot open {self._path}: {_first_line(error)}") from None
+
+    def _cursor(self) -> Any:
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._opened(read_only=True)
+            return self._connection.cursor()
+
+    def read(self, query: exp.Expr) -> list[Row]:
+        """The rows of a query."""
+        text, cursor = self.text(query), self._cursor()
+        try:
+            with _watching(cursor.interrupt):
+                found: list[Row] = cursor.execute(text).fetchall()
+                return found
+        except self._library.InterruptException:
+            check()
+            raise StoreError("DuckDB ended the query") from None
+        except self._library.Error as error:
+            check()
+            raise StoreError(f"DuckDB does not answer: {_first_line(error)}") from None
+        finally:
+            cursor.close()
+
+    @contextmanager
+    def writing(self, wait: float) -> Iterator[Writer]:
+        """A transaction; the reading connection is closed meanwhile, as a file is open in one way at a time."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+            until = time.monotonic() + wait
+            while True:
+                try:
+                    connection = self._opened(read_only=False)
+                    break
+                except StoreBusyError:
+                    check()
+                    if time.monotonic() >= until:
+                        raise
+                    time.sleep(_AGAIN)
+            try:
+                connection.execute("BEGIN TRANSACTION")
+                yield _DuckWriter(self, connection)
+                connection.execute("COMMIT")
+                connection.execute("CHECKPOINT")
+            except self._library.Error as error:
+                raise StoreError(f"DuckDB does not write: {_first_line(error)}") from None
+            finally:
+                connection.close()
+
+    def has_schema(self, name: str) -> bool:
+        """Whether the file has a schema of a name; no where there is no file."""
+        return os.path.isfile(self._path) and bool(self.read(schema_query(name)))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+
+class _DuckWriter:
+    """A transaction of DuckDB."""
+
+    def __init__(self, engine: DuckDb, connection: Any) -> None:
+        self._engine, self._connection = engine, connection
+
+    def read(self, query: exp.Query) -> list[Row]:
+        """The rows of a query."""
+        found: list[Row] = self._connection.execute(self._engine.text(query)).fetchall()
+        return found
+
+    def execute(self, statement: exp.Expr) -> None:
+        """Run a statement."""
+        self._connection.execute(self._engine.text(statement))
+
+    def insert(self, place: str, table: str, columns: Written) -> None:
+        """Add rows by way of Arrow."""
+        import pyarrow as pa
+
+        types = {"int": pa.int32(), "bigint": pa.int64(), "smallint": pa.int16(), "double": pa.float64(), "text": pa.large_string()}
+        arrays = [pa.array(values if isinstance(values, list) else list(values), types[kind]) for _, kind, values in columns]
+        self._connection.register("condgraph_rows", pa.table(arrays, names=[name for name, *_ in columns]))
+        into = exp.Table(this=exp.to_identifier(table, quoted=True), db=exp.to_identifier(place, quoted=True))
+        rows = exp.Select(expressions=[exp.Star()]).from_(exp.Table(this=exp.to_identifier("condgraph_rows", quoted=True)))
+        self.execute(exp.Insert(this=into, expression=rows))
+        self._connection.unregister("condgraph_rows")
+
+
+# -- PostgreSQL --------------------------------------------------------------------------------------
+
+
+class Postgres(Engine):
+    """A database of PostgreSQL. A connection is used by one query at a time, and kept for the next."""
+
+    dialect = "postgres"
+    title = "PostgreSQL"
+
+    def __init__(self, address: Address, user: str | None, password: str | None) -> None:
+        try:
+            import psycopg
+        except ImportError:
+            raise MissingExtraError("psycopg", "postgres") from None
+        name = address.path.strip("/")
+        if not name:
+            raise OptionError("the address names no database", hint="postgresql://user@host:5432/database")
+        super().__init__(address.plain)
+        self._library: Any = psycopg
+        self._login = {
+            "host": address.host or None, "port": address.port, "dbname": name, "user": user or address.user,
+            "password": password or address.password or os.environ.get("PGPASSWORD"), "connect_timeout": _CONNECT,
+        }  # fmt: skip
+        self._idle: list[Any] = []
+        self._lock = Lock()
+
+    def _opened(self, *, read_only: bool) -> Any:
+        options = "-c standard_conforming_strings=on -c default_transaction_read_only=" + ("on" if read_only else "off")
+        try:
+            login = {name: value for name, value in self._login.items() if value is not None}
+            return self._library.connect(**login, options=options, autocommit=read_only, application_name="condgraph")
+        except self._library.Error as error:
+            raise StoreError(f"PostgreSQL at {self.place} cannot be reached: {self._shown(error)}") from None
+
+    def _shown(self, error: Exception) -> str:
+        text, password = _first_line(error), self._login["password"]
+        return text.replace(str(password), "...") if password else text
+
+    @contextmanager
+    def _connection(self) -> Iterator[Any]:
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
+        if connection is None or connection.closed:
+            connection = self._opened(read_only=True)
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            self._idle.append(connection)
+
+    def read(self, query: exp.Expr) -> list[Row]:
+        """The rows of a query."""
+        text, found = self.text(query), list[Row]()
+        with self._connection() as connection:
+            try:
+                with _watching(connection.cancel), connection.cursor() as cursor:
+                    cursor.execute(text.encode())
+                    while rows := cursor.fetchmany(_TOGETHER):
+                        found += rows
+                        check()
+            except self._library.Error as error:
+                check()
+                what = "has lost the connection" if connection.closed or connection.broken else "does not answer"
+                raise StoreError(f"PostgreSQL at {self.place} {what}: {self._shown(error)}") from None
+        return found
+
+    @contextmanager
+    def writing(self, wait: float) -> Iterator[Writer]:
+        """A transaction, one at a time in the database: an advisory lock says that somebody writes."""
+        connection = self._opened(read_only=False)
+        try:
+            until = time.monotonic() + wait
+            while not connection.execute("SELECT pg_try_advisory_xact_lock(4851923471)").fetchone()[0]:
+                connection.rollback()
+                check()
+                if time.monotonic() >= until:
+                    raise StoreBusyError(
+                        f"somebody else writes at {self.place}", hint="load again when that is finished, or wait= for it"
+                    )
+                time.sleep(_AGAIN)
+            with _watching(connection.cancel):
+                yield _PostgresWriter(self, connection)
+                connection.commit()
+        except self._library.Error as error:
+            check()
+            raise StoreError(f"PostgreSQL at {self.place} does not write: {self._shown(error)}") from None
+        finally:
+            connection.close()
+
+    def has_schema(self, name: str) -> bool:
+        """Whether the database has a schema of a name."""
+        return bool(self.read(schema_query(name)))
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def constraints(self, kind: Type) -> list[exp.ColumnConstraint]:
+        """Texts are compared by their bytes, in whatever language the database is."""
+        if kind != "text":
+            return []
+        return [exp.ColumnConstraint(kind=exp.CollateColumnConstraint(this=exp.to_identifier("C", quoted=True)))]
+
+    def index(self, place: str, table: str, names: Sequence[str], kinds: Sequence[Type]) -> exp.Create | None:
+        """An index; of texts by their hash, since other indexes take none of more than 2,704 bytes."""
+        on = exp.Table(this=exp.to_identifier(table, quoted=True), db=exp.to_identifier(place, quoted=True))
+        columns = [exp.Ordered(this=exp.column(name, quoted=True)) for name in names]
+        using = exp.Var(this="HASH" if "text" in kinds else "BTREE")
+        return exp.Create(
+            this=exp.Index(this=None, table=on, params=exp.IndexParameters(using=using, columns=columns)), kind="INDEX"
+        )
+
+    def analyze(self, writer: Writer, table: exp.Table) -> None:
+        """Have the server count what a table holds: until it does so by itself, it guesses."""
+        writer.execute(exp.Analyze(kind="TABLE", this=table))
+
+
+class _PostgresWriter:
+    """A transaction of PostgreSQL."""
+
+    def __init__(self, engine: Postgres, connection: Any) -> None:
+        self._engine, self._connection = engine, connection
+
+    def read(self, query: exp.Query) -> list[Row]:
+        """The rows of a query."""
+        found: list[Row] = self._connection.execute(self._engine.text(query).encode()).fetchall()
+        return found
+
+    def execute(self, statement: exp.Expr) -> None:
+        """Run a statement."""
+        self._connection.execute(self._engine.text(statement).encode())
+
+    def insert(self, place: str, table: str, columns: Written) -> None:
+        """Add rows by COPY."""
+        into = exp.Table(this=exp.to_identifier(table, quoted=True), db=exp.to_identifier(place, quoted=True))
+        names = ", ".join(exp.to_identifier(name, quoted=True).sql(dialect="postgres") for name, *_ in columns)
+        # `sqlglot` has no COPY of given columns from the client.
+        text = f"COPY {into.sql(dialect='postgres')} ({names}) FROM STDIN"
+        with self._connection.cursor() as cursor, cursor.copy(text.encode()) as copy:
+            for row in watched(list(zip(*(values for *_, values in columns), strict=True))):
+                copy.write_row(row)
+
+
+def schema_query(name: str) -> exp.Select:
+    """The query for a schema of the database."""
+    table = exp.Table(this=exp.to_identifier("schemata"), db=exp.to_identifier("information_schema"))
+    own = exp.EQ(this=exp.column("schema_name"), expression=exp.Literal.string(name))
+    return exp.Select(expressions=[exp.column("schema_name")]).from_(table).where(own)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

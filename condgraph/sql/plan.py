@@ -1,0 +1,381 @@
+"""A plan as one SQL query: of an answer, of what the client finishes it on, of the sizes of steps.
+
+`SUPPORT` says what becomes of each operator. Where the client finishes a plan, the query gives the statements and sets
+that it goes on from (`gather`), or all that the plan rests on (`witness`), as rows of `Record`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+from sqlglot import exp
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Condition, Node, postorder
+from condgraph.engine.errors import UnsupportedError
+from condgraph.engine.execute.factset import FactSet
+from condgraph.engine.execute.run import Run
+from condgraph.engine.execute.searched import countable
+from condgraph.engine.execute.sets import Numbers
+from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
+from condgraph.engine.facts import Source
+from condgraph.engine.stored_schema import StoredSchema
+from condgraph.engine.values import Kind
+from condgraph.sql.compiler import Compiler, beyond, ordered_bounds, reach_of, told
+from condgraph.sql.tables import TABLES, Graph, Row
+from condgraph.sql.terms import NULL, Query, coalesce, column, known, literal, named, select, together, within
+
+# -- Support -----------------------------------------------------------------------------------------
+
+
+_BAG: Final = "lowered: a bag is worked out from the statements that carry it"
+_TABLE: Final = "lowered: a table is worked out from the rows of its groups"
+_ROWS: Final = "lowered: the statements that match are fetched, and joined by the client"
+_TEST: Final = "supported (lowered: tests with the values of another step)"
+#: What becomes of each operator and test: a test holds the table against the algebra. "lowered" ones are finished by the
+#: client, on statements that the one query gives.
+SUPPORT: Final[dict[type[Node] | type[Condition], str]] = {
+    **dict.fromkeys(
+        (
+            *(alg.AllEntities, alg.ById, alg.ByName, alg.Members, alg.Union, alg.Intersect, alg.Minus, alg.Neighbour),
+            *(alg.Reached, alg.SameName, alg.ArgExtreme, alg.Scan, alg.During, alg.OtherEnd, alg.Exists),
+            *(alg.Compare, alg.AnyOf, alg.AllOf, alg.Among, alg.Not),
+        ),
+        "supported",
+    ),
+    **dict.fromkeys((alg.Where, alg.WhereQualifier, alg.WhereValidity), _TEST),
+    **dict.fromkeys((alg.SubjectsOf, alg.Referents), "supported of objects and names, else lowered"),
+    **dict.fromkeys((alg.Equals, alg.Versus, alg.DuringAny), "lowered: the values of another step decide"),
+    alg.Names: "supported at the end of a program, and of `SubjectsOf` and `Referents`, else lowered",
+    alg.Count: "supported of entities, else lowered: texts are counted as they are shown",
+    **dict.fromkeys(
+        (
+            *(alg.Objects, alg.Qualifiers, alg.Validity, alg.Predicates, alg.QualifierKeys, alg.RowNumbers, alg.FilterValues),
+            *(alg.Distinct, alg.Concat, alg.Constants, alg.Extreme, alg.Mode, alg.Nth, alg.Clip, alg.Bound, alg.Shown),
+            *(alg.AnySatisfies, alg.Choose),
+        ),
+        _BAG,
+    ),
+    **dict.fromkeys((alg.Sum, alg.Mean, alg.Deviation, alg.Median), "lowered: exactly rounded, which no engine's are"),
+    **dict.fromkeys((alg.Group, alg.Having, alg.Order, alg.Limit), _TABLE),
+    alg.Apply: "lowered: native functions are Python",
+    alg.External: "lowered: the function is the client's",
+    **dict.fromkeys(
+        (
+            *(alg.Pattern, alg.Path, alg.EntityRows, alg.Rows, alg.Join, alg.LeftJoin, alg.SemiJoin, alg.AntiJoin, alg.MarkJoin),
+            *(alg.MinusRows, alg.UnionAll, alg.Filter, alg.WhereRows, alg.BoundRows, alg.Extend, alg.Unwind, alg.Project),
+            *(alg.DistinctRows, alg.GroupRows, alg.OrderRows, alg.SliceRows, alg.EntitiesOf, alg.FactsOf),
+        ),
+        _ROWS,
+    ),
+}
+#: Operators that read the graph: where the client would have to run one, the query gives all that the plan rests on.
+_READING: Final = (
+    *(alg.Scan, alg.ArgExtreme, alg.Neighbour, alg.Members, alg.Referents, alg.SameName),
+    alg.Solutions,
+    alg.AllEntities,
+)
+
+
+#: What the rows of a query are: entities, a count, a truth value, or records of what the client goes on from.
+Shape: TypeAlias = Literal["entities", "count", "truth", "gathered", "witness"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A query, and what its rows are; of gathered ones the operators whose results they are, of a witness what was fetched."""
+
+    query: Query
+    shape: Shape
+    leaves: tuple[Node, ...] = ()
+    fetched: tuple[Unit, ...] = ()
+
+
+def native(node: Node) -> bool:
+    """Whether an operator and everything below it are SQL."""
+    return isinstance(node, alg.Entities | alg.Facts) and not beyond(postorder(node))
+
+
+def compile_plan(plan: Node, place: str, schema: StoredSchema) -> Compiled:
+    """The query of a plan."""
+    missing = sorted({type(node).__name__ for node in postorder(plan) if type(node) not in SUPPORT})
+    if missing:
+        raise UnsupportedError("SQL", missing, hint="graph.snapshot() is the same graph in process")
+    try:
+        return _compiled(plan, place, schema)
+    except RecursionError:
+        raise UnsupportedError("SQL", ["so many steps of a program within each other"]) from None
+
+
+def _compiled(plan: Node, place: str, schema: StoredSchema) -> Compiled:
+    compiler = Compiler(place, schema)
+    inner: Node = plan.entities if isinstance(plan, alg.Names) else alg.Reached(plan) if isinstance(plan, alg.Facts) else plan
+    if isinstance(inner, alg.Entities) and native(inner):
+        wanted = within(column("e"), compiler.set_of(inner))
+        columns = [column(name) for name in ("id", "name", "kind", "row")]
+        return Compiled(compiler.whole(select(*columns).from_(compiler.stored("entity")).where(wanted)), "entities")
+    if isinstance(plan, alg.Count) and isinstance(plan.of, alg.Entities) and native(plan.of):
+        part = compiler.bound(compiler.entities(plan.of))
+        return Compiled(compiler.whole(select(exp.Count(this=exp.Star())).from_(part)), "count")
+    if isinstance(plan, alg.Exists) and native(plan.facts):
+        some = select(literal(1)).from_(compiler.bound(compiler.facts(plan.facts))).limit(1)
+        return Compiled(compiler.whole(some), "truth")
+    leaves: list[Node] = []
+    if _gathers(plan, leaves, set()):
+        return Compiled(gathering(compiler, list(enumerate(leaves))), "gathered", leaves=tuple(leaves))
+    return compile_witness(plan, place, schema)
+
+
+def _gathers(node: Node, leaves: list[Node], seen: set[int]) -> bool:
+    """Collect the largest parts that are SQL; false where an operator above them reads the graph."""
+    if id(node) in seen:
+        return True
+    seen.add(id(node))
+    if native(node):
+        leaves.append(node)
+        return True
+    return not isinstance(node, _READING) and all(_gathers(child, leaves, seen) for child in node.inputs())
+
+
+# -- Records -----------------------------------------------------------------------------------------
+# One query for rows of several tables: each row begins with what it is, and has the columns of the widest table, which
+# are put where their types are.
+
+
+#: What the rows of a query for records are: the result of an operator (its number, and a statement or entity), or a row of a table.
+_HIT: Final = "hit"
+_TAKEN: Final = ("entity", "membership", "subclass", "qualifier", "place", "statement")
+#: The columns of all records by name, and of which types the columns of tables are that go there.
+_WIDTHS: Final = {
+    kind: max(sum(of == kind for of in TABLES[table].values()) for table in _TAKEN)
+    for kind in ("int", "bigint", "smallint", "double", "text")
+}
+_SLOTS: Final = tuple((kind, at) for kind, width in _WIDTHS.items() for at in range(width))
+
+
+def _slots(table: str) -> dict[str, int]:
+    """Where in a record each column of a table is, counted without the first column."""
+    taken = dict.fromkeys(_WIDTHS, 0)
+    result = {}
+    for name, kind in TABLES[table].items():
+        result[name] = _SLOTS.index((kind, taken[kind]))
+        taken[kind] += 1
+    return result
+
+
+_PLACES: Final = {table: _slots(table) for table in _TAKEN}
+_INTS: Final = _SLOTS.index(("int", 0))
+
+
+def _record(sort: str, of: Mapping[int, exp.Expr]) -> list[exp.Expr]:
+    made: list[exp.Expr] = [named(literal(sort), "sort")]
+    for at, (kind, _) in enumerate(_SLOTS):
+        made.append(named(of[at] if at in of else exp.cast(NULL.copy(), kind), f"c{at}"))
+    return made
+
+
+def _rows_of(compiler: Compiler, table: str, test: exp.Expr) -> exp.Select:
+    cells = {at: column(name) for name, at in _PLACES[table].items()}
+    return select(*_record(table, cells)).from_(compiler.stored(table)).where(test)
+
+
+def gathering(
+    compiler: Compiler, parts: Sequence[tuple[int, Node]], stated: Sequence[Query] = (), more: Sequence[tuple[str, Query]] = ()
+) -> Query:
+    """The query of the results of some operators, by number, with the statements and entities in them; `stated` are
+    further sets of entities, `more` rows of tables.
+    """
+    hits = list[Query]()
+    for number, node in parts:
+        own = node if isinstance(node, alg.Facts | alg.Entities) else None
+        assert own is not None
+        which = compiler.bound(compiler.facts(own) if isinstance(own, alg.Facts) else compiler.entities(own))
+        f, e = ("f", None) if isinstance(own, alg.Facts) else (None, "e")
+        cells = [column(name) if name else exp.cast(NULL.copy(), "int") for name in (f, e)]
+        hits.append(
+            select(named(exp.cast(literal(number), "int"), "unit"), named(cells[0], "f"), named(cells[1], "e")).from_(which)
+        )
+    if not hits:
+        empty = [named(exp.cast(NULL.copy(), "int"), name) for name in ("unit", "f", "e")]
+        hits.append(select(*empty).from_(compiler.stored("about")).where(exp.false()))
+    hit = compiler.let("hits", together(hits))
+    facts = compiler.let("facts", select(column("f"), distinct=True).from_(compiler.bound(hit)).where(known(column("f"))))
+    of_facts = select(column("f")).from_(compiler.bound(facts))
+    owned = within(column("f"), of_facts)
+    ends = [
+        select(column("e")).from_(compiler.bound(hit)).where(known(column("e"))),
+        *(
+            select(named(column(end), "e")).from_(compiler.stored("statement")).where(owned.copy(), known(column(end)))
+            for end in "so"
+        ),
+        select(named(column("o"), "e")).from_(compiler.stored("qualifier")).where(owned.copy(), known(column("o"))),
+        *stated,
+    ]
+    entities = compiler.let("entities", together(ends, distinct=True))
+    there = within(column("e"), select(column("e")).from_(compiler.bound(entities)))
+    given = {_INTS + at: column(name) for at, name in enumerate(("unit", "f", "e"))}
+    branches: list[Query] = [select(*_record(_HIT, given)).from_(compiler.bound(hit))]
+    branches += [_rows_of(compiler, table, owned.copy()) for table in ("statement", "qualifier", "place")]
+    branches.append(_rows_of(compiler, "entity", there))
+    branches += [query for _, query in more]
+    return compiler.whole(together(branches))
+
+
+class Records:
+    """The rows of a query for records."""
+
+    def __init__(self, rows: Sequence[Row], sources: Sequence[Source]) -> None:
+        tables: dict[str, dict[Row, None]] = {table: {} for table in _TAKEN}
+        #: The results of each part: statements, or entities, by their numbers in the database.
+        self.given: dict[int, set[int]] = {}
+        orders = {table: [at + 1 for at in places.values()] for table, places in _PLACES.items()}
+        for row in rows:
+            sort = row[0]
+            if sort == _HIT:
+                unit, f, e = row[_INTS + 1 : _INTS + 4]
+                self.given.setdefault(unit, set()).add(e if f is None else f)
+            else:
+                tables[sort][tuple([row[at] for at in orders[sort]])] = None
+        listed = {table: list(found) for table, found in tables.items()}
+        # In the order of the whole graph, in which statements of a snapshot are.
+        listed["statement"].sort(key=lambda row: row[0])
+        graph = Graph(listed, sources)
+        self.snapshot = graph.snapshot()
+        self._ids = graph.ids
+        self._facts = [row[0] for row in listed["statement"]]
+
+    def entities(self, unit: int) -> Numbers:
+        """The entities of a part, by their numbers in the snapshot."""
+        found = [self.snapshot.identified(self._ids[e]) for e in self.given.get(unit, ())]
+        return np.unique(np.array(found, np.int32))
+
+    def facts(self, unit: int) -> Numbers:
+        """The statements of a part, by their numbers in the snapshot: both number them in one order."""
+        found = np.searchsorted(self._facts, sorted(self.given.get(unit, ())))
+        return found.astype(np.int32)
+
+    def run(self, plan: Node, leaves: Sequence[Node]) -> Run:
+        """A plan run on the results of its leaves."""
+        run, snapshot = Run(self.snapshot), self.snapshot
+        bounds = [(0, snapshot.relations), (snapshot.relations, snapshot.statements)]
+        for unit, leaf in enumerate(leaves):
+            if isinstance(leaf, alg.Facts):
+                runs = [bound for bound in bounds if bound[0] < bound[1]]
+                run.results[id(leaf)] = FactSet(run, reach_of(leaf), numbers=self.facts(unit), runs=runs)
+            else:
+                run.results[id(leaf)] = self.entities(unit)
+        run.execute(plan, postorder(plan, run.results))
+        return run
+
+    def witness(self, plan: Node, fetched: Sequence[Unit]) -> WitnessRun:
+        """A plan run on what it rests on."""
+        given = {id(node): self.entities(number) for number, unit in enumerate(fetched) for node in unit.known}
+        run = WitnessRun(self.snapshot, given, beyond(postorder(plan)))
+        run.execute(plan)
+        return run
+
+
+# -- What an answer rests on -------------------------------------------------------------------------
+
+
+def wanted(plan: Node) -> tuple[Unit, ...]:
+    """What has to be fetched for a plan."""
+    return tuple(units(plan, beyond(postorder(plan))))
+
+
+def compile_witness(plan: Node, place: str, schema: StoredSchema) -> Compiled:
+    """The query of all that a plan rests on."""
+    compiler, fetched = Compiler(place, schema), wanted(plan)
+    stated, more = list[Query](), list[tuple[str, Query]]()
+    for unit in fetched:
+        if unit.concepts is not None:
+            assert isinstance(unit.compiled, alg.Entities)
+            _memberships(compiler, unit.compiled, unit.concepts, stated, more)
+    parts = [(number, unit.compiled) for number, unit in enumerate(fetched)]
+    return Compiled(gathering(compiler, parts, stated, more), "witness", fetched=fetched)
+
+
+def _memberships(
+    compiler: Compiler, members: alg.Entities, concepts: alg.Entities, stated: list[Query], more: list[tuple[str, Query]]
+) -> None:
+    """The memberships, as they were stated, that put entities under concepts, and the subclasses between."""
+    below = f"below_{len(more) + 1}"
+    start = compiler.set_of(concepts)
+    step = (
+        select(named(column("concept", "c"), "e"))
+        .from_(compiler.stored("subclass", "c"))
+        .join(compiler.bound(below, "b"), on=exp.EQ(this=column("parent", "c"), expression=column("e", "b")))
+    )
+    compiler.let_recursive(below, exp.Union(this=start, expression=step, distinct=True))
+    under = select(column("e")).from_(compiler.bound(below))
+    stated.append(under.copy())
+    belongs = exp.and_(within(column("concept"), under.copy()), within(column("e"), compiler.set_of(members)))
+    more.append(("membership", _rows_of(compiler, "membership", belongs)))
+    stated.append(select(column("e")).from_(compiler.stored("membership")).where(belongs.copy()))
+    more.append(("subclass", _rows_of(compiler, "subclass", within(column("parent"), under.copy()))))
+
+
+def compile_counts(nodes: Sequence[Node], known: Any, place: str, schema: StoredSchema) -> Query:
+    """The query for how many statements, or entities, each operator gives: rows of a number and a size."""
+    compiler = Compiler(place, schema)
+    branches = []
+    for step, node in enumerate(nodes):
+        own = countable(node, lambda one: not native(one), known)
+        assert isinstance(own, alg.Facts | alg.Entities)
+        part = compiler.facts(own) if isinstance(own, alg.Facts) else compiler.entities(own)
+        branches.append(select(literal(step), exp.Count(this=exp.Star())).from_(compiler.bound(part)))
+    return compiler.whole(together(branches))
+
+
+def compile_sizes(nodes: Sequence[Node], place: str, schema: StoredSchema) -> Query | None:
+    """The query for how many entities each operator gives, and the names of the first three: rows of a number and a size,
+    or a name. None where no operator is SQL.
+    """
+    compiler, branches = Compiler(place, schema), list[Query]()
+    for step, node in enumerate(nodes):
+        own = alg.Reached(node) if isinstance(node, alg.Facts) else node.entities if isinstance(node, alg.Names) else node
+        if not isinstance(own, alg.Entities) or not native(own):
+            continue
+        part = compiler.entities(own)
+        size = exp.Count(this=exp.Star())
+        branches.append(select(literal(step), size, exp.cast(NULL.copy(), "text")).from_(compiler.bound(part)))
+        first = (
+            select(column("name"))
+            .from_(compiler.stored("entity"))
+            .where(within(column("e"), compiler.set_of(own)))
+            .order_by(column("name"), column("id"))
+            .limit(3)
+        )
+        few = exp.Subquery(this=first, alias=exp.TableAlias(this=exp.to_identifier("few", quoted=True)))
+        branches.append(select(literal(step), exp.cast(NULL.copy(), "bigint"), column("name")).from_(few))
+    return compiler.whole(together(branches)) if branches else None
+
+
+def compile_tallies(nodes: Sequence[Node], place: str, schema: StoredSchema) -> Query:
+    """The query for how many values of each type and unit the tests of operators look at: rows of a number, a type, a unit
+    and a count.
+    """
+    compiler, branches = Compiler(place, schema), list[Query]()
+    for step, node in enumerate(nodes):
+        assert isinstance(node, alg.Where | alg.WhereQualifier | alg.WhereValidity)
+        facts = compiler.facts(node.facts)
+        query = select().from_(compiler.bound(facts, "x"))
+        if not isinstance(node, alg.Where):
+            query = select().from_(compiler.stored("qualifier", "x"))
+            test = (
+                exp.EQ(this=column("key", "x"), expression=literal(node.key))
+                if isinstance(node, alg.WhereQualifier)
+                else told(node.part, "x")
+            )
+            owners = select(column("f")).from_(compiler.bound(facts))
+            if isinstance(node, alg.WhereValidity):
+                owners = owners.where(ordered_bounds(facts))
+                test = exp.and_(test, exp.EQ(this=column("kind", "x"), expression=literal(int(Kind.TIME))))
+            query = query.where(test, within(column("f", "x"), owners))
+        unit = coalesce(column("unit", "x"), literal(""))
+        query = query.select(literal(step), column("kind", "x"), unit, exp.Count(this=exp.Star()))
+        branches.append(query.group_by(column("kind", "x"), column("unit", "x")))
+    return compiler.whole(together(branches))

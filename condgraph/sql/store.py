@@ -1,0 +1,468 @@
+"""A graph in a SQL database: load, ask with one query, read names, and pull it into process."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+from sqlglot import exp
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.bounds import kept, timed
+from condgraph.engine.changes import Change
+from condgraph.engine.describe import describe, tree
+from condgraph.engine.errors import (
+    LoadError,
+    OptionError,
+    ReadOnlyError,
+    StoreBusyError,
+    StoreMissingError,
+    StoreVersionError,
+    UnsupportedError,
+)
+from condgraph.engine.execute.bags import order_key
+from condgraph.engine.execute.conditions import compared_kinds
+from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
+from condgraph.engine.execute.run import Run
+from condgraph.engine.facts import Entity, EntityKind, Source
+from condgraph.engine.identity import content_digest
+from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
+from condgraph.engine.lowered import Step
+from condgraph.engine.passes import mark, rewrite
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.stored_answer import StoredAnswer
+from condgraph.engine.stored_schema import StoredSchema
+from condgraph.engine.values import NO_UNIT, Kind, text_of
+from condgraph.names.linking import LinkingSchema
+from condgraph.overview.survey import Survey, stored_survey
+from condgraph.sql.compiler import is_native
+from condgraph.sql.engines import Engine, Writer, schema_query
+from condgraph.sql.names import SqlNames
+from condgraph.sql.plan import (
+    Compiled,
+    Records,
+    compile_counts,
+    compile_plan,
+    compile_sizes,
+    compile_tallies,
+    compile_witness,
+    native,
+)
+from condgraph.sql.tables import FORMAT, INDEXES, TABLES, Graph, Row, columns
+from condgraph.sql.terms import check_text, column, select
+
+if TYPE_CHECKING:
+    from condgraph.engine.answer import Answer
+    from condgraph.engine.check import KnownIds
+    from condgraph.engine.lowered import Lowered
+    from condgraph.engine.store import Request, Size
+
+T = TypeVar("T")
+#: The schema of a graph in its database begins with this word.
+_PREFIX: Final = "condgraph "
+#: Bytes of a name that PostgreSQL keeps.
+_LONGEST: Final = 63
+#: Seconds for which the state of a graph that others may load is trusted.
+_LEASE: Final = 1.0
+
+
+# -- Answers -----------------------------------------------------------------------------------------
+
+
+class SqlAnswer(StoredAnswer):
+    """The answer to one program, with the SQL that gave it (`sql`). The trace is one further query, sent when it is read."""
+
+    _store: SqlStore
+
+    def __init__(self, store: SqlStore, request: Request, lowered: Lowered, compiled: Compiled, rows: list[Row]) -> None:
+        super().__init__(store, request, lowered)
+        self._compiled, self._rows = compiled, rows
+        if compiled.shape in ("gathered", "witness"):
+            records = Records(rows, store.known_sources)
+            run = (
+                records.run(self.plan, compiled.leaves)
+                if compiled.shape == "gathered"
+                else records.witness(self.plan, compiled.fetched)
+            )
+            run.notes.update(lowered.notes)
+            self.run: Run = run
+            self._rows = []
+
+    @property
+    def sql(self) -> str:
+        """The query, as any client of the engine takes it."""
+        return self._store.engine.text(self._compiled.query, pretty=True)
+
+    @property
+    def _finished(self) -> bool:
+        """Whether the client finished the plan."""
+        return self._compiled.shape in ("gathered", "witness")
+
+    def _work_out(self) -> tuple[list[Any], list[str]]:
+        if self._finished:
+            return super()._work_out()
+        if self._compiled.shape == "entities":
+            every = sorted(self._entities(), key=lambda entity: (order_key(entity), entity.name))
+            if self._limit is not None and len(every) > self._limit:
+                self._cut = len(every) - self._limit
+            names = [entity.name for entity in every[: self._limit]]
+            return list(names), names
+        value = self._rows[0][0] if self._compiled.shape == "count" else bool(self._rows)
+        if self._limit == 0:
+            self._cut = 1
+            return [], []
+        return [value], [text_of(value)]
+
+    def _entities(self) -> list[Entity]:
+        return [Entity(ident, name, EntityKind(kind), row or 0) for ident, name, kind, row in self._rows]
+
+    @kept
+    def entities(self) -> list[Entity]:
+        """The entities of the answer, in order."""
+        if self._finished:
+            return super().entities
+        if self._compiled.shape != "entities":
+            return []
+        return sorted(self._entities(), key=lambda entity: (entity.name, entity.id))[: self._limit]
+
+    @property
+    def _telling(self) -> Mapping[str, str]:
+        return self._store.schema.telling
+
+    @kept
+    def _witness(self) -> Run:
+        return self.run if self._compiled.shape == "witness" else self._store.witness(self.plan)
+
+    def _grid(self) -> Any:
+        return super(StoredAnswer, self)._grid() if self._finished else super()._grid()
+
+    @kept
+    def trace(self) -> list[Step]:
+        """What each step of the program gave: those below what the client finished by one further query."""
+        steps = self._steps or [(type(self.plan).__name__, self.plan)]
+        # What a pass made one operator of is that one.
+        there = {mark(node): node for node in postorder(self.plan)}
+        known: Mapping[int, Any] = self.run.results if self._finished else {}
+        nodes = [node if id(node) in known else rewrite(node, lambda one: there.get(mark(one), one)) for _, node in steps]
+        below = [i for i, node in enumerate(nodes) if id(node) not in known]
+        sizes = dict(zip(below, self._store.sizes([nodes[i] for i in below]), strict=True))
+        last, result = len(steps) - 1, []
+        for i, (function, node) in enumerate(steps):
+            size = sizes.get(i)
+            if size is None and i == last and not self._finished:
+                size = len(self._outcome()[0]) + self._cut, tuple(self._outcome()[1][:3])
+            elif size is None:
+                size = self._size(nodes[i]) if id(nodes[i]) in known else self._local._size(nodes[i])
+            result.append(Step(function, describe(node), *size, self._notes.get(id(node), "")))
+        return result
+
+    def _noticed(self) -> list[str]:
+        schema, empty = self._store.schema, not self._outcome()[0]
+        warnings, left = (list(self.run.warnings), self.run.left_out) if self._finished else ([], LeftOut())
+        if any(is_native(node) and may_warn(node, schema, empty) for node in postorder(self.plan)):
+            warnings += self._witness.warnings
+        tallied = left_out_warnings(left + self._store.left_out(self.plan))
+        return list(dict.fromkeys([*warnings, *tallied]))
+
+    @timed
+    def explain(self) -> str:
+        """The program, its plan, the SQL, and the results of each step."""
+        steps = [str(step) for step in self.trace]
+        warnings = [f"warning: {warning}" for warning in self.warnings]
+        parts = [self.program, tree(self.plan), self.sql, "\n".join([*steps, *warnings])]
+        return "\n\n".join(part for part in parts if part)
+
+
+# -- The store ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _State:
+    """What is known of the graph's content, and since when."""
+
+    content: str
+    schema: StoredSchema
+    sources: tuple[Source, ...]
+    counts: dict[str, int]
+    looked: float
+    survey: Survey | None = None
+
+
+class SqlStore:
+    """One graph in a SQL database, in a schema of its own; nothing is written but by `push` and `delete`."""
+
+    def __init__(self, engine: Engine, *, graph: str, read_only: bool, timeout: float | None) -> None:
+        if not graph:
+            raise OptionError("the name of a graph is empty")
+        check_text(graph)
+        self.engine, self.name, self.read_only, self.timeout = engine, graph, read_only, timeout
+        self.place, self._in = engine.place, f"{_PREFIX}{graph}"
+        if len(self._in.encode()) > _LONGEST:
+            most = _LONGEST - len(_PREFIX)
+            raise OptionError(f"the name of a graph has at most {most} bytes in a SQL database, not {len(graph.encode())}")
+        self._state: _State | None = None
+
+    def __repr__(self) -> str:
+        return f"<SqlStore {self.name!r} at {self.place}>"
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self.engine.close()
+
+    # -- what there is -----------------------------------------------------------------------------
+
+    def _table(self, name: str) -> exp.Table:
+        return exp.Table(this=exp.to_identifier(name, quoted=True), db=exp.to_identifier(self._in, quoted=True))
+
+    def _all(self, table: str, *names: str) -> exp.Select:
+        return select(*(column(name) for name in names or TABLES[table])).from_(self._table(table))
+
+    def exists(self) -> bool:
+        """Whether the graph is there."""
+        return self.engine.has_schema(self._in)
+
+    def refresh(self) -> None:
+        """Forget what is known, which another process may have changed."""
+        self._state = None
+
+    def _look(self) -> tuple[int, str]:
+        if not self.exists():
+            raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first")
+        ((form, content),) = self.engine.read(self._all("about", "format", "content"))
+        if form != FORMAT:
+            raise StoreVersionError(
+                f"graph {self.name!r} has layout {form}, this version reads {FORMAT}",
+                hint="export it with the version that wrote it, and load the export",
+            )
+        return form, content
+
+    def _current(self) -> _State:
+        state, now = self._state, time.monotonic()
+        if state is not None and (not self.engine.shared or now - state.looked < _LEASE):
+            return state
+        _, content = self._look()
+        if state is None or state.content != content:
+            ((_, content, counts, schema, _),) = self.engine.read(self._all("about"))
+            known = StoredSchema(json.loads(schema))
+            state = self._state = _State(content, known, _sources(self.engine.read(self._all("source"))), json.loads(counts), now)
+        state.looked = now
+        return state
+
+    def steady(self, ask: Callable[[], T]) -> T:
+        """What `ask` gives, of one state of the graph: asked once more where somebody loaded meanwhile."""
+        for _ in range(2):
+            before = self._current().content
+            result = ask()
+            if not self.engine.shared or self._look()[1] == before:
+                return result
+            self._state = None
+        raise StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")
+
+    @property
+    def schema(self) -> StoredSchema:
+        """What lowering knows; read once for each content."""
+        return self._current().schema
+
+    @property
+    def known_sources(self) -> tuple[Source, ...]:
+        """The sources in the order they were loaded."""
+        return self._current().sources
+
+    @property
+    def naming_schema(self) -> LinkingSchema:
+        """The schema with names looked up."""
+        schema = self.schema
+        named: LinkingSchema | None = schema.kept.get("named")
+        if named is None:
+            named = schema.kept["named"] = LinkingSchema(schema, SqlNames(self.engine.read, self._in, schema))
+        return named
+
+    def sources(self) -> tuple[Source, ...]:
+        """The sources of the graph."""
+        return self.known_sources
+
+    def counts(self) -> dict[str, int]:
+        """What the graph holds."""
+        return dict(self._current().counts)
+
+    def survey(self) -> Survey:
+        """What the graph holds, counted when it was loaded."""
+        state = self._current()
+        if state.survey is None:
+            ((text,),) = self.engine.read(self._all("about", "survey"))
+            state.survey = stored_survey(text, state.content, state.schema, state.counts)
+        return state.survey
+
+    def snapshot(self) -> Snapshot:
+        """The whole graph, as it was pushed."""
+        return self.steady(lambda: self._pulled(self.engine.read))
+
+    def _pulled(self, read: Callable[[exp.Query], list[Row]]) -> Snapshot:
+        sources = _sources(read(self._all("source")))
+        tables = ("entity", "declared", "membership", "subclass", "statement", "qualifier", "place")
+        rows = {table: read(self._all(table)) for table in tables}
+        rows["statement"].sort(key=lambda row: row[0])
+        return Graph(rows, sources).snapshot()
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def answer(self, request: Request) -> Answer:
+        """Answer a program with one query."""
+
+        def ask() -> SqlAnswer:
+            lowered = request.lowered(self.naming_schema)
+            compiled = compile_plan(lowered.plan, self._in, self.schema)
+            return SqlAnswer(self, request, lowered, compiled, self.engine.read(compiled.query))
+
+        return self.steady(ask)
+
+    def explain(self, request: Request) -> str:
+        """The SQL of a program, without running it."""
+        plan = request.lowered(self.naming_schema).plan
+        return self.engine.text(compile_plan(plan, self._in, self.schema).query, pretty=True)
+
+    def match(self, pattern: Any, *, exact: bool, **options: Any) -> NoReturn:
+        """Patterns are not searched for in SQL databases."""
+        raise UnsupportedError(
+            "SQL", ["the search for patterns"], hint="graph.snapshot().match(...) searches the same graph in process"
+        )
+
+    def witness(self, plan: Node) -> Run:
+        """A plan run in process on the statements it rests on."""
+
+        def ask() -> Run:
+            compiled = compile_witness(plan, self._in, self.schema)
+            return Records(self.engine.read(compiled.query), self.known_sources).witness(plan, compiled.fetched)
+
+        return self.steady(ask)
+
+    def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
+        """How many statements, or entities, each operator gives; `known` has the ids of what the client works out."""
+        if not nodes:
+            return []
+        sizes: dict[int, int] = dict(self.engine.read(compile_counts(nodes, known, self._in, self.schema)))  # type: ignore[arg-type]
+        return [sizes.get(step, 0) for step in range(len(nodes))]
+
+    def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
+        """How many entities each operator gives, and the names of the first: one query; None of those that the client works out."""
+        query = compile_sizes(nodes, self._in, self.schema)
+        sizes: dict[int, int] = {}
+        names: dict[int, list[str]] = {}
+        for step, size, name in [] if query is None else self.engine.read(query):
+            if size is None:
+                names.setdefault(step, []).append(name)
+            else:
+                sizes[step] = size
+        return [(sizes[step], tuple(sorted(names.get(step, ())))) if step in sizes else None for step in range(len(nodes))]
+
+    def left_out(self, plan: Node) -> LeftOut:
+        """The values that the tests of the query could not compare; the schema says of most tests that there are none."""
+        nodes: list[Node] = []
+        for node in postorder(plan):
+            if isinstance(node, alg.Where | alg.WhereQualifier | alg.WhereValidity) and native(node):
+                tested, kinds = compared_kinds(condition_of(node)), kinds_tested(node, self.schema)
+                if tested and (kinds is None or not all_comparable(kinds, tested)):
+                    nodes.append(node)
+        result = LeftOut()
+        if not nodes:
+            return result
+        for step, number, unit, count in self.engine.read(compile_tallies(nodes, self._in, self.schema)):
+            kind = Kind(number)
+            left_out(result, kind, unit if kind is Kind.QUANTITY else NO_UNIT, count, compared_kinds(condition_of(nodes[step])))
+        return result
+
+    # -- loading -----------------------------------------------------------------------------------
+
+    def push(self, snapshot: Snapshot, *, wait: float = 0.0, change: Change = Change()) -> tuple[dict[str, int], dict[str, int]]:  # noqa: B008 - it is frozen
+        """Write a snapshot next to what the graph holds, but for what `change` takes away; what it held, and holds now.
+
+        One transaction: readers see the graph before or after, and so does who looks after a crash.
+        """
+        self._check_writable()
+        with self.engine.writing(wait) as writer:
+            there = bool(writer.read(schema_query(self._in)))
+            previous = self._pulled(writer.read) if there else None
+            change.check(_sources(writer.read(self._all("source"))) if there else (), snapshot)
+            joined = change.joined(previous, snapshot)
+            before = {} if previous is None else previous.counts
+            if previous is None or content_digest(previous) != content_digest(joined):
+                self._write(writer, joined)
+        self._state = None
+        return dict(before), dict(joined.counts)
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError(f"graph {self.name!r} at {self.place} was opened to be read")
+
+    def _write(self, writer: Writer, snapshot: Snapshot) -> None:
+        place = exp.Table(db=exp.to_identifier(self._in, quoted=True))
+        self._drop(writer)
+        writer.execute(exp.Create(this=place, kind="SCHEMA"))
+        for table, values in columns(snapshot, content_digest(snapshot)):
+            kinds = TABLES[table]
+            for name, kind in kinds.items():
+                if kind == "text":
+                    _check_texts(table, name, values[name])
+            defined = [
+                exp.ColumnDef(
+                    this=exp.to_identifier(name, quoted=True),
+                    kind=self.engine.data_type(kind),
+                    constraints=self.engine.constraints(kind),
+                )
+                for name, kind in kinds.items()
+            ]
+            writer.execute(exp.Create(this=exp.Schema(this=self._table(table), expressions=defined), kind="TABLE"))
+            writer.insert(self._in, table, [(name, kind, values[name]) for name, kind in kinds.items()])
+        for table, names in INDEXES:
+            index = self.engine.index(self._in, table, names, [TABLES[table][name] for name in names])
+            if index is not None:
+                writer.execute(index)
+        for table in TABLES:
+            self.engine.analyze(writer, self._table(table))
+
+    def _drop(self, writer: Writer) -> None:
+        place = exp.Table(db=exp.to_identifier(self._in, quoted=True))
+        writer.execute(exp.Drop(tables=[place], kind="SCHEMA", exists=True, cascade=True))
+
+    def left(self) -> None:
+        """A load is one transaction, which leaves nothing half way."""
+        return
+
+    def under_way(self) -> None:
+        """A load is one transaction, which nobody else sees before its end."""
+        return
+
+    def abandon(self) -> bool:
+        """There is nothing to take back."""
+        return False
+
+    def delete(self) -> bool:
+        """Remove the graph, and nothing else; whether there was one."""
+        self._check_writable()
+        if not self.exists():
+            return False
+        with self.engine.writing(0.0) as writer:
+            self._drop(writer)
+        self._state = None
+        return True
+
+
+def _sources(rows: list[Row]) -> tuple[Source, ...]:
+    return tuple(Source(*rest) for _, *rest in sorted(rows))
+
+
+def _check_texts(table: str, name: str, texts: Sequence[str | None]) -> None:
+    """Raise `LoadError` for a text that no SQL database stores."""
+    for text in texts:
+        if text is not None and ("\x00" in text or not text.isascii()):
+            try:
+                check_text(text)
+            except UnsupportedError:
+                raise LoadError(
+                    f"the {name} of a {table} has a NUL character or half a surrogate pair: {text[:40]!r}",
+                    hint="a graph in a folder has such texts",
+                ) from None

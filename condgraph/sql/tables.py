@@ -1,0 +1,286 @@
+"""The tables of a graph in a SQL database, one schema of the database for each graph: what is written, and how rows are
+read back as items.
+
+    source(n, name, location, format, content, terms)
+    entity(e, id, name, kind, source, row)                    numbered by name; `source` and `row` of table rows
+    declared(e, source, name, kind, row)                      which source declares an entity, and as what
+    membership(e, concept, source, row), subclass(concept, parent, source, row)     as stated
+    member(concept, e)                                        closed under subclass, no concepts
+    statement(f, s, predicate, o, CELL, raw, since, until)    `o` is the entity that is the object, `since` and `until` the validity
+    qualifier(f, n, key, o, CELL)
+    place(f, n, source, row, raw)                             where a statement comes from, the first one first
+    about(format, content, counts, schema, survey)            one row
+
+CELL is kind, text, number, tie, exact, unit, start, stop, precision. `text` is a text, or the name of an entity, so that
+the two meet; `number` the nearest float, `exact` its text where that is another number and `tie` what orders numbers of one
+float; `unit` is a unit, or the form of a text; `start` and `stop` are seconds from 1970 (`engine.values.Time`). Texts are
+compared by their bytes, so that all engines order them by code point.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.errors import StoreDamagedError
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.forms import formed
+from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.cells import PARTS
+from condgraph.engine.snapshot.declared import declared
+from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.readback import further_sources, place_raws
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, parse_number, tie_break
+from condgraph.overview.survey import described, packed, survey
+
+#: Goes up when tables of an earlier version would be read wrongly.
+FORMAT: Final = 1
+
+Type: TypeAlias = Literal["int", "bigint", "smallint", "double", "text"]
+CELL: Final[dict[str, Type]] = {
+    "kind": "smallint", "text": "text", "number": "double", "tie": "text", "exact": "text", "unit": "text",
+    "start": "bigint", "stop": "bigint", "precision": "smallint",
+}  # fmt: skip
+TABLES: Final[dict[str, dict[str, Type]]] = {
+    "source": {"n": "int", "name": "text", "location": "text", "format": "text", "content": "text", "terms": "text"},
+    "entity": {"e": "int", "id": "text", "name": "text", "kind": "smallint", "source": "int", "row": "int"},
+    "declared": {"e": "int", "source": "int", "name": "text", "kind": "smallint", "row": "int"},
+    "membership": {"e": "int", "concept": "int", "source": "int", "row": "int"},
+    "subclass": {"concept": "int", "parent": "int", "source": "int", "row": "int"},
+    "member": {"concept": "int", "e": "int"},
+    "statement": {
+        "f": "int", "s": "int", "predicate": "text", "o": "int", **CELL, "raw": "text", "since": "bigint", "until": "bigint",
+    },
+    "qualifier": {"f": "int", "n": "int", "key": "text", "o": "int", **CELL},
+    "place": {"f": "int", "n": "int", "source": "int", "row": "int", "raw": "text"},
+    "about": {"format": "int", "content": "text", "counts": "text", "schema": "text", "survey": "text"},
+}  # fmt: skip
+#: Columns that are looked up in: those of texts by equality alone, as texts may be longer than an index takes.
+INDEXES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+    ("entity", ("e",)), ("entity", ("id",)), ("entity", ("name",)), ("member", ("concept", "e")), ("statement", ("f",)),
+    ("statement", ("s",)), ("statement", ("o",)), ("statement", ("predicate",)), ("statement", ("number",)),
+    ("statement", ("start",)), ("statement", ("text",)), ("qualifier", ("f",)), ("place", ("f",)),
+)  # fmt: skip
+
+Columns = dict[str, Sequence[Any]]
+
+
+# -- Writing -----------------------------------------------------------------------------------------
+
+
+def columns(snapshot: Snapshot, content: str) -> Iterator[tuple[str, Columns]]:
+    """The columns of each table, for a graph of this content."""
+    get, texts = snapshot.arrays.get, snapshot.texts
+    sources = [snapshot.source_of(number) for number in range(len(get("src.name")))]
+    yield (
+        "source",
+        {
+            "n": range(len(sources)),
+            **{part: [getattr(source, part) for source in sources] for part in ("name", "location", "format", "content", "terms")},
+        },
+    )
+    places, rows = get("ent.source"), get("ent.row")
+    yield (
+        "entity",
+        {
+            "e": range(snapshot.entities),
+            "id": texts.take(snapshot.entity_id),
+            "name": texts.take(snapshot.entity_name),
+            "kind": snapshot.entity_kind.tolist(),
+            "source": _numbers(places) if len(places) else [None] * snapshot.entities,
+            "row": _numbers(rows) if len(places) else [None] * snapshot.entities,
+        },
+    )
+    said = declared(snapshot)
+    called = np.where(said.name < 0, snapshot.entity_id.take(said.e), said.name)
+    kinds, rows = said.kind.tolist(), said.row.tolist()
+    yield (
+        "declared",
+        {"e": said.e.tolist(), "source": _numbers(said.src), "name": texts.take(called), "kind": kinds, "row": rows},
+    )
+    for table, prefix, first, second in (("membership", "mem", "e", "c"), ("subclass", "sub", "c", "p")):
+        names = list(TABLES[table])
+        yield table, dict(zip(names, (get(f"{prefix}.{part}").tolist() for part in (first, second, "src", "row")), strict=True))
+    sizes = np.diff(get("con.offsets"))
+    yield "member", {"concept": np.repeat(get("con.entity"), sizes).tolist(), "e": get("con.items").tolist()}
+    yield "statement", _statements(snapshot)
+    keys = {number: snapshot.predicate_name(number) for number in np.unique(get("q.key")).tolist()}
+    owners = get("q.owner")
+    yield (
+        "qualifier",
+        {
+            "f": owners.tolist(),
+            "n": range(len(owners)),
+            "key": [keys[number] for number in get("q.key").tolist()],
+            **_cells(snapshot, "q"),
+        },
+    )
+    yield "place", _places(snapshot)
+    about = FORMAT, content, json.dumps(snapshot.counts), json.dumps(described(snapshot)), packed(survey(snapshot), content)
+    yield "about", dict(zip(TABLES["about"], ([part] for part in about), strict=True))
+
+
+def _numbers(numbers: NDArray[Any]) -> list[int | None]:
+    return [None if number < 0 else number for number in numbers.tolist()]
+
+
+def _statements(snapshot: Snapshot) -> Columns:
+    get, texts = snapshot.arrays.get, snapshot.texts
+    every = np.arange(snapshot.statements, dtype=np.int32)
+    predicates = snapshot.predicates(every).tolist()
+    names = {number: snapshot.predicate_name(number) for number in set(predicates)}
+    objects = snapshot.relation_object
+    relations = _cells(snapshot, "", objects)
+    attributes = _cells(snapshot, "att")
+    raws = get("att.raw").tolist() if len(get("att.raw")) else [-1] * (snapshot.statements - snapshot.relations)
+    since: list[int | None] = [None] * snapshot.statements
+    until = list(since)
+    for f, first, last in zip(*(get(f"val.{part}").tolist() for part in ("stmt", "start", "end")), strict=True):
+        since[f], until[f] = first, last
+    return {
+        "f": range(snapshot.statements),
+        "s": snapshot.subjects(every).tolist(),
+        "predicate": [names[number] for number in predicates],
+        **{name: [*relations[name], *attributes[name]] for name in relations},
+        "raw": [None] * snapshot.relations + [None if raw < 0 else texts[raw] for raw in raws],
+        "since": since,
+        "until": until,
+    }
+
+
+def _cells(snapshot: Snapshot, family: str, entities: NDArray[Any] | None = None) -> dict[str, list[Any]]:
+    """The object, and the parts of each cell; of relations from their `entities`."""
+    get, texts = snapshot.arrays.get, snapshot.texts
+    if entities is not None:
+        names = texts.take(snapshot.entity_name.take(entities))
+        empty: list[Any] = [None] * len(entities)
+        filled = {"o": entities.tolist(), "kind": [int(Kind.ENTITY)] * len(entities), "text": list(names)}
+        return {name: filled.get(name, empty) for name in ("o", *CELL)}
+    parts = {part: get(f"{family}.{part}") for part, _ in PARTS}
+    floats = parts["a"].view(np.float64).tolist()
+    units: dict[int, str | None] = {-1: NO_UNIT}
+    made: list[tuple[Any, ...]] = []
+    nothing = (None,) * 5
+    for x, kind, a, b, ref, unit, precision in zip(floats, *(parts[part].tolist() for part, _ in PARTS), strict=True):
+        if kind == Kind.TEXT:
+            made.append((None, kind, texts[ref], None, None, None, texts[unit] if unit >= 0 else None, None, None, None))
+        elif kind == Kind.QUANTITY:
+            if unit not in units:
+                units[unit] = texts[unit]
+            exact = None if ref < 0 else texts[ref]
+            tie = None if exact is None else tie_break(parse_number(exact))
+            made.append((None, kind, None, x, None if tie == "1" else tie, exact, units[unit], None, None, None))
+        elif kind == Kind.TIME:
+            made.append((None, kind, *nothing, a, b, precision))
+        elif kind == Kind.ENTITY:
+            made.append((ref, kind, snapshot.name(ref), *nothing, None, None))
+        else:
+            made.append((None, kind, *nothing, None, None, None))
+    listed = zip(*made, strict=True) if made else ([] for _ in range(len(CELL) + 1))
+    return {name: list(column) for name, column in zip(("o", *CELL), listed, strict=True)}
+
+
+def _places(snapshot: Snapshot) -> Columns:
+    every = np.arange(snapshot.statements, dtype=np.int32)
+    further, raws = further_sources(snapshot, every), place_raws(snapshot)
+    rows: list[tuple[int, int, int, int, str | None]] = []
+    for f, (source, row) in enumerate(zip(snapshot.source.take(every).tolist(), snapshot.row.take(every).tolist(), strict=True)):
+        own = raws.get(f)
+        for n, (one, at) in enumerate(((source, row), *further.get(f, ()))):
+            rows.append((f, n, one, at, None if own is None else own[n]))
+    listed: Iterable[Any] = zip(*rows, strict=True) if rows else ([] for _ in TABLES["place"])
+    return {name: list(column) for name, column in zip(TABLES["place"], listed, strict=True)}
+
+
+# -- Reading -----------------------------------------------------------------------------------------
+
+
+#: Sorts of rows, in the order in which they are read.
+Sort: TypeAlias = Literal["entity", "declared", "membership", "subclass", "qualifier", "place", "statement"]
+Row = tuple[Any, ...]
+
+
+class Graph:
+    """Rows of the tables of a graph, or of a part of it, as items. `sources` are those of the whole graph."""
+
+    def __init__(self, rows: dict[str, list[Row]], sources: Sequence[Source]) -> None:
+        self._rows, self._sources = rows, sources
+        self._ids = {row[0]: row[1] for row in rows.get("entity", ())}
+
+    @property
+    def ids(self) -> dict[int, str]:
+        """The ids of the entities by their numbers."""
+        return self._ids
+
+    def snapshot(self) -> Snapshot:
+        """The items as a graph of their own."""
+        builder = Builder()
+        builder.begin(Source(""))
+        try:
+            builder.add(self._items())
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise StoreDamagedError(f"rows of the graph's tables do not fit together: {error!r}", hint="load it again") from None
+        builder.finish()
+        return Snapshot.of(*lay_out(builder))
+
+    def _place(self, number: int, row: int) -> tuple[str, int]:
+        return self._sources[number].name, row
+
+    def _items(self) -> Iterator[Item]:
+        rows, ids = self._rows, self._ids
+        yield from self._sources
+        if "declared" in rows:
+            for e, source, name, kind, row in rows["declared"]:
+                one = Entity(ids[e], name, EntityKind(kind), max(row, 0))
+                yield Sourced(one, () if source is None else (self._place(source, one.row),))
+        else:
+            for _, ident, name, kind, source, row in rows.get("entity", ()):
+                one = Entity(ident, name, EntityKind(kind), max(row or 0, 0))
+                yield one if source is None else Sourced(one, (self._place(source, one.row),))
+        for e, concept, source, row in rows.get("membership", ()):
+            yield Sourced(Member(ids[e], ids[concept], row), (self._place(source, row),))
+        for concept, parent, source, row in rows.get("subclass", ()):
+            yield Sourced(Subclass(ids[concept], ids[parent], row), (self._place(source, row),))
+        yield from self._statements()
+
+    def _statements(self) -> Iterator[Item]:
+        qualifiers: dict[int, list[tuple[str, Ref | Value]]] = {}
+        for f, _, key, o, *cell in sorted(self._rows.get("qualifier", ()), key=lambda row: (row[0], row[1])):
+            qualifiers.setdefault(f, []).append((key, self._value(o, cell)))
+        places: dict[int, list[tuple[tuple[str, int], str | None]]] = {}
+        for f, _, source, row, raw in sorted(self._rows.get("place", ()), key=lambda row: (row[0], row[1])):
+            places.setdefault(f, []).append((self._place(source, row), raw))
+        for f, s, predicate, o, *rest in self._rows.get("statement", ()):
+            cell, raw = rest[: len(CELL)], rest[len(CELL)]
+            there = places[f]
+            statement = Statement(
+                self._ids[s], predicate, self._value(o, cell), tuple(qualifiers.get(f, ())), row=there[0][0][1], raw=raw
+            )
+            if all(written is None for _, written in there):
+                yield Sourced(statement, tuple(place for place, _ in there))
+                continue
+            # What sources write in other ways is given once for each of these.
+            for written in dict.fromkeys(written for _, written in there):
+                some = tuple(place for place, other in there if other == written)
+                yield Sourced(replace(statement, raw=written), some)
+
+    def _value(self, o: int | None, cell: Sequence[Any]) -> Ref | Value:
+        return value_of(cell) if o is None else Ref(self._ids[o])
+
+
+def value_of(cell: Sequence[Any]) -> Value:
+    """The value in the columns of a cell, which is no entity."""
+    kind, text, number, _, exact, unit, start, stop, precision = cell
+    if kind == Kind.TEXT:
+        return text if unit is None else formed(text, unit)
+    if kind == Kind.QUANTITY:
+        if exact is not None:
+            return Quantity(parse_number(exact), unit)
+        return Quantity(int(number) if number.is_integer() else number, unit)
+    return Time(start, stop, Precision(precision)) if kind == Kind.TIME else UNKNOWN

@@ -1,0 +1,108 @@
+"""Small parts of SQL as `sqlglot` expressions: columns, literals, tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+from sqlglot import exp
+
+from condgraph.engine.errors import UnsupportedError
+
+Query: TypeAlias = exp.Query
+
+FALSE: Final = exp.false()
+NULL: Final = exp.null()
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    """A column, quoted."""
+    return exp.column(name, table=table, quoted=True)
+
+
+def literal(value: str | int | bool | None) -> exp.Expr:
+    """A text, an integer or a truth value; raises `UnsupportedError` for a text that SQL cannot have."""
+    if value is None:
+        return exp.null()
+    if isinstance(value, bool):
+        return exp.true() if value else exp.false()
+    if isinstance(value, int):
+        number = str(int(value))
+        # The least number there is cannot be written as it is.
+        return exp.cast(exp.Literal.string(number), "bigint") if abs(value) >= 2**31 else exp.Literal.number(number)
+    check_text(value)
+    return exp.Literal.string(value)
+
+
+def check_text(text: str) -> None:
+    """Raise `UnsupportedError` for a text with a NUL or half a surrogate pair, which no SQL database stores."""
+    if "\x00" in text or (not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)):
+        raise UnsupportedError(
+            "SQL", ["a text with a NUL character or half a surrogate pair"], hint="a graph in a folder has such texts"
+        )
+
+
+def double(number: float) -> exp.Expr:
+    """A float: as text, since the decimal that SQL would read of the digits may be another number."""
+    text = repr(number) if math.isfinite(number) else ("Infinity" if number > 0 else "-Infinity")
+    return exp.cast(exp.Literal.string(text), "double")
+
+
+def one_of(test: exp.Expr, values: Sequence[str | int]) -> exp.Expr:
+    """Whether a column has one of some values."""
+    if len(values) == 1:
+        return exp.EQ(this=test, expression=literal(values[0]))
+    return exp.In(this=test, expressions=[literal(value) for value in values]) if values else exp.false()
+
+
+def within(test: exp.Expr, query: Query) -> exp.Expr:
+    """Whether a column has one of the values that a query gives."""
+    return exp.In(this=test, query=exp.Subquery(this=query))
+
+
+def both(tests: Iterable[exp.Expr]) -> exp.Expr:
+    """All of some tests."""
+    every = list(tests)
+    return exp.and_(*every) if every else exp.true()
+
+
+def either(tests: Iterable[exp.Expr]) -> exp.Expr:
+    """Some of some tests."""
+    every = list(tests)
+    return exp.or_(*every) if every else exp.false()
+
+
+def known(test: exp.Expr) -> exp.Expr:
+    """Whether there is a value."""
+    return exp.not_(exp.Is(this=test, expression=exp.null()))
+
+
+def select(*columns: exp.Expr, distinct: bool = False) -> exp.Select:
+    """A SELECT of some columns."""
+    made = exp.Select(expressions=list(columns))
+    return made.distinct() if distinct else made
+
+
+def named(expression: exp.Expr, name: str) -> exp.Alias:
+    """An expression as a column of that name."""
+    return exp.Alias(this=expression, alias=exp.to_identifier(name, quoted=True))
+
+
+def together(queries: Sequence[Query], *, distinct: bool = False) -> Query:
+    """The rows of all queries: a balanced tree, since long chains are deep."""
+    if len(queries) == 1:
+        return queries[0]
+    half = len(queries) // 2
+    left, right = together(queries[:half], distinct=distinct), together(queries[half:], distinct=distinct)
+    return exp.Union(this=left, expression=right, distinct=distinct)
+
+
+def coalesce(test: exp.Expr, otherwise: exp.Expr) -> exp.Expr:
+    """A value, or another one where there is none."""
+    return exp.Coalesce(this=test, expressions=[otherwise])
+
+
+def case(pairs: Iterable[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr) -> exp.Expr:
+    """The value of the first test that holds."""
+    return exp.Case(ifs=[exp.If(this=test, true=value) for test, value in pairs], default=otherwise)
