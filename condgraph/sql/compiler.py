@@ -28,9 +28,11 @@ from condgraph.sql.terms import (
     either,
     known,
     literal,
+    name,
     named,
     one_of,
     select,
+    table_of,
     together,
     within,
 )
@@ -50,7 +52,7 @@ class Compiler:
 
     def __init__(self, place: str, schema: StoredSchema) -> None:
         self.place, self.schema = place, schema
-        self.tests = Tests(schema.inexact, lambda node: select(column("e")).from_(self.bound(self.entities(node))))
+        self.tests = Tests(schema.inexact, lambda node: select(column("e")).from_(self.bound(self.entities(node)), copy=False))
         self._parts: list[tuple[str, Query]] = []
         self._names: dict[int, str] = {}
         self._kept: list[Node] = []
@@ -58,38 +60,29 @@ class Compiler:
 
     # -- parts -------------------------------------------------------------------------------------
 
-    def stored(self, name: str, alias: str | None = None) -> exp.Table:
+    def stored(self, table: str, alias: str | None = None) -> exp.Table:
         """A table of the graph."""
-        table = exp.Table(this=exp.to_identifier(name, quoted=True), db=exp.to_identifier(self.place, quoted=True))
-        return self._aliased(table, alias)
+        return table_of(table, self.place, alias)
 
-    def bound(self, name: str, alias: str | None = None) -> exp.Table:
+    def bound(self, part: str, alias: str | None = None) -> exp.Table:
         """A part of this query."""
-        return self._aliased(exp.Table(this=exp.to_identifier(name, quoted=True)), alias)
+        return table_of(part, alias=alias)
 
-    @staticmethod
-    def _aliased(table: exp.Table, alias: str | None) -> exp.Table:
-        if alias is not None:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
-        return table
-
-    def let(self, name: str, query: Query) -> str:
+    def let(self, prefix: str, query: Query) -> str:
         """Bind a query to a name of its own."""
-        bound = f"{name}_{len(self._parts) + 1}"
+        bound = f"{prefix}_{len(self._parts) + 1}"
         self._parts.append((bound, query))
         return bound
 
-    def let_recursive(self, name: str, query: Query) -> None:
+    def let_recursive(self, bound: str, query: Query) -> None:
         """Bind a query that refers to itself by its name."""
-        self._parts.append((name, query))
+        self._parts.append((bound, query))
         self.recursive = True
 
     def whole(self, query: Query) -> Query:
         """A query with the parts that it is made of."""
         if self._parts:
-            ctes = [
-                exp.CTE(this=part, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True))) for name, part in self._parts
-            ]
+            ctes = [exp.CTE(this=part, alias=exp.TableAlias(this=name(bound))) for bound, part in self._parts]
             query.set("with_", exp.With(expressions=ctes, recursive=self.recursive))
         return query
 
@@ -115,13 +108,21 @@ class Compiler:
         """The query of a set, to look for members in."""
         return self.tests.entities(node)
 
+    def records(self, view: str) -> exp.Select:
+        """Everything that a view of records gives."""
+        return select(_STAR.copy()).from_(self.stored(view), copy=False)
+
     def source(self, name: str) -> Query:
         """The number of a source."""
-        return select(column("n")).from_(self.stored("source")).where(exp.EQ(this=column("name"), expression=literal(name)))
+        return (
+            select(column("n"))
+            .from_(self.stored("source"), copy=False)
+            .where(exp.EQ(this=column("name"), expression=literal(name)), copy=False)
+        )
 
     def all_of(self, table: str) -> exp.Select:
         """Everything that a part gives."""
-        return select(_STAR.copy()).from_(self.bound(table))
+        return select(_STAR.copy()).from_(self.bound(table), copy=False)
 
 
 # -- Entities --------------------------------------------------------------------------------------
@@ -129,31 +130,44 @@ class Compiler:
 
 def _every(compiler: Compiler, node: alg.AllEntities) -> Query:
     """All entities of the kinds; of one source those that are rows of it or an end of its statements, or its own rows."""
-    query = select(column("e")).from_(compiler.stored("entity")).where(one_of(column("kind"), [int(kind) for kind in node.kinds]))
+    query = (
+        select(column("e"))
+        .from_(compiler.stored("entity"), copy=False)
+        .where(one_of(column("kind"), [int(kind) for kind in node.kinds]), copy=False)
+    )
     if node.source is None:
         return query
     own = within(column("source"), compiler.source(node.source))
     if node.own:
-        return query.where(own)
-    placed = select(column("f")).from_(compiler.stored("place")).where(within(column("source"), compiler.source(node.source)))
-    told = compiler.let(
-        "told", select(column("s"), column("o")).from_(compiler.stored("statement")).where(within(column("f"), placed))
+        return query.where(own, copy=False)
+    placed = (
+        select(column("f"))
+        .from_(compiler.stored("place"), copy=False)
+        .where(within(column("source"), compiler.source(node.source)), copy=False)
     )
-    ends = together([select(column(end)).from_(compiler.bound(told)).where(known(column(end))) for end in "so"])
-    return query.where(either([own, within(column("e"), ends)]))
+    told = compiler.let(
+        "told",
+        select(column("s"), column("o"))
+        .from_(compiler.stored("statement"), copy=False)
+        .where(within(column("f"), placed), copy=False),
+    )
+    ends = together(
+        [select(column(end)).from_(compiler.bound(told), copy=False).where(known(column(end)), copy=False) for end in "so"]
+    )
+    return query.where(either([own, within(column("e"), ends)]), copy=False)
 
 
 def _known(compiler: Compiler, node: alg.ById) -> Query:
-    return select(column("e")).from_(compiler.stored("entity")).where(one_of(column("id"), node.ids))
+    return select(column("e")).from_(compiler.stored("entity"), copy=False).where(one_of(column("id"), node.ids), copy=False)
 
 
 def _named(compiler: Compiler, node: alg.ByName) -> Query:
-    return select(column("e")).from_(compiler.stored("entity")).where(one_of(column("name"), node.names))
+    return select(column("e")).from_(compiler.stored("entity"), copy=False).where(one_of(column("name"), node.names), copy=False)
 
 
 def _members(compiler: Compiler, node: alg.Members) -> Query:
     concepts = within(column("concept"), compiler.set_of(node.concepts))
-    return select(column("e"), distinct=True).from_(compiler.stored("member")).where(concepts)
+    return select(column("e"), distinct=True).from_(compiler.stored("member"), copy=False).where(concepts, copy=False)
 
 
 def _union(compiler: Compiler, node: alg.Union) -> Query:
@@ -161,25 +175,27 @@ def _union(compiler: Compiler, node: alg.Union) -> Query:
 
 
 def _nothing(compiler: Compiler) -> Query:
-    return select(column("e")).from_(compiler.stored("entity")).where(FALSE.copy())
+    return select(column("e")).from_(compiler.stored("entity"), copy=False).where(FALSE.copy(), copy=False)
 
 
 def _intersect(compiler: Compiler, node: alg.Intersect) -> Query:
     first, *others = node.parts
-    return compiler.set_of(first).where(*(within(column("e"), compiler.set_of(part)) for part in others))
+    return compiler.set_of(first).where(*(within(column("e"), compiler.set_of(part)) for part in others), copy=False)
 
 
 def _minus(compiler: Compiler, node: alg.Minus) -> Query:
     without = exp.not_(within(column("e"), compiler.set_of(node.right)))
-    return compiler.set_of(node.left).where(without)
+    return compiler.set_of(node.left).where(without, copy=False)
 
 
 def _neighbour(compiler: Compiler, node: alg.Neighbour) -> Query:
-    order = exp.Order(expressions=[exp.Ordered(this=column(name)) for name in ("row", "e")])
+    order = exp.Order(expressions=[exp.Ordered(this=column(key)) for key in ("row", "e")])
     place = exp.Window(this=exp.RowNumber(), partition_by=[column("source")], order=order)
     rows = compiler.let(
         "rows",
-        select(column("e"), column("source"), named(place, "at")).from_(compiler.stored("entity")).where(known(column("source"))),
+        select(column("e"), column("source"), named(place, "at"))
+        .from_(compiler.stored("entity"), copy=False)
+        .where(known(column("source")), copy=False),
     )
     there = exp.Add(this=column("at", "a"), expression=literal(node.distance))
     beside = both(
@@ -189,14 +205,14 @@ def _neighbour(compiler: Compiler, node: alg.Neighbour) -> Query:
             within(column("e", "a"), compiler.set_of(node.of)),
         ]
     )
-    pair = select(column("e", "b"), distinct=True).from_(compiler.bound(rows, "a"))
-    return pair.join(compiler.bound(rows, "b"), on=beside)
+    pair = select(column("e", "b"), distinct=True).from_(compiler.bound(rows, "a"), copy=False)
+    return pair.join(compiler.bound(rows, "b"), on=beside, copy=False)
 
 
 def _reached(compiler: Compiler, node: alg.Reached) -> Query:
     end = "s" if reach_of(node.facts) == "subject" else "o"
-    ends = select(named(column(end), "e"), distinct=True).from_(compiler.bound(compiler.facts(node.facts)))
-    return ends if end == "s" else ends.where(known(column("o")))
+    ends = select(named(column(end), "e"), distinct=True).from_(compiler.bound(compiler.facts(node.facts)), copy=False)
+    return ends if end == "s" else ends.where(known(column("o")), copy=False)
 
 
 def _holders(compiler: Compiler, node: alg.SubjectsOf) -> Query:
@@ -204,7 +220,7 @@ def _holders(compiler: Compiler, node: alg.SubjectsOf) -> Query:
     if isinstance(values, alg.Names):
         return compiler.set_of(values.entities)
     assert isinstance(values, alg.Objects)
-    return select(named(column("s"), "e"), distinct=True).from_(compiler.bound(compiler.facts(values.facts)))
+    return select(named(column("s"), "e"), distinct=True).from_(compiler.bound(compiler.facts(values.facts)), copy=False)
 
 
 def _referents(compiler: Compiler, node: alg.Referents) -> Query:
@@ -213,15 +229,23 @@ def _referents(compiler: Compiler, node: alg.Referents) -> Query:
         return compiler.set_of(values.entities)
     assert isinstance(values, alg.Objects)
     facts = compiler.facts(values.facts)
-    own = select(named(column("o"), "e")).from_(compiler.bound(facts)).where(known(column("o")))
-    texts = select(column("text")).from_(compiler.bound(facts)).where(exp.EQ(this=column("kind"), expression=literal(0)))
-    by_name = select(column("e")).from_(compiler.stored("entity")).where(within(column("name"), texts))
+    own = select(named(column("o"), "e")).from_(compiler.bound(facts), copy=False).where(known(column("o")), copy=False)
+    texts = (
+        select(column("text"))
+        .from_(compiler.bound(facts), copy=False)
+        .where(exp.EQ(this=column("kind"), expression=literal(0)), copy=False)
+    )
+    by_name = select(column("e")).from_(compiler.stored("entity"), copy=False).where(within(column("name"), texts), copy=False)
     return together([own, by_name], distinct=True)
 
 
 def _namesakes(compiler: Compiler, node: alg.SameName) -> Query:
-    names = select(column("name")).from_(compiler.stored("entity")).where(within(column("e"), compiler.set_of(node.of)))
-    return select(column("e")).from_(compiler.stored("entity")).where(within(column("name"), names))
+    names = (
+        select(column("name"))
+        .from_(compiler.stored("entity"), copy=False)
+        .where(within(column("e"), compiler.set_of(node.of)), copy=False)
+    )
+    return select(column("e")).from_(compiler.stored("entity"), copy=False).where(within(column("name"), names), copy=False)
 
 
 def _best(compiler: Compiler, node: alg.ArgExtreme) -> Query:
@@ -230,20 +254,21 @@ def _best(compiler: Compiler, node: alg.ArgExtreme) -> Query:
     """
     tested = [int(Kind.QUANTITY), int(Kind.TIME)]
     scan = alg.Scan(node.of, (node.key,), family="attribute")
-    values = compiler.let("values", compiler.all_of(compiler.facts(scan)).where(one_of(column("kind"), tested)))
+    values = compiler.let("values", compiler.all_of(compiler.facts(scan)).where(one_of(column("kind"), tested), copy=False))
     unit = coalesce(column("unit"), literal(""))
     word = case([(exp.EQ(this=column("unit"), expression=literal(NO_UNIT)), literal(""))], unit)
     most = compiler.let(
         "competing",
         select(column("kind"), named(unit, "unit"))
-        .from_(compiler.bound(values))
-        .group_by(column("kind"), column("unit"))
+        .from_(compiler.bound(values), copy=False)
+        .group_by(column("kind"), column("unit"), copy=False)
         .order_by(
             exp.Ordered(this=exp.Count(this=exp.Star()), desc=True),
             exp.Ordered(this=column("kind"), desc=True),
             exp.Ordered(this=word, desc=False),
+            copy=False,
         )
-        .limit(1),
+        .limit(1, copy=False),
     )
     down = node.direction == "largest"
     keys = [column("number", "v"), coalesce(column("tie", "v"), literal("1")), column("stop" if down else "start", "v")]
@@ -251,7 +276,7 @@ def _best(compiler: Compiler, node: alg.ArgExtreme) -> Query:
     ranked = compiler.let(
         "ranked",
         select(column("s", "v"), named(exp.Window(this=exp.Anonymous(this="RANK"), order=order), "rank"))
-        .from_(compiler.bound(values, "v"))
+        .from_(compiler.bound(values, "v"), copy=False)
         .join(
             compiler.bound(most, "m"),
             on=both(
@@ -260,10 +285,11 @@ def _best(compiler: Compiler, node: alg.ArgExtreme) -> Query:
                     exp.EQ(this=coalesce(column("unit", "v"), literal("")), expression=column("unit", "m")),
                 ]
             ),
+            copy=False,
         ),
     )
     first = exp.EQ(this=column("rank"), expression=literal(1))
-    return select(named(column("s"), "e"), distinct=True).from_(compiler.bound(ranked)).where(first)
+    return select(named(column("s"), "e"), distinct=True).from_(compiler.bound(ranked), copy=False).where(first, copy=False)
 
 
 # -- Statements ------------------------------------------------------------------------------------
@@ -278,9 +304,9 @@ def _kinds_matter(node: alg.Scan, of: alg.AllEntities, schema: StoredSchema) -> 
 def _scan(compiler: Compiler, node: alg.Scan) -> Query:
     relations = node.family != "attribute"
     attributes = node.family != "relation" and node.anchor == "subject" and (node.family == "any" or node.reach == "subject")
-    query = select(_STAR.copy()).from_(compiler.stored("statement"))
+    query = select(_STAR.copy()).from_(compiler.stored("statement"), copy=False)
     if node.predicates == () or not (relations or attributes):
-        return query.where(FALSE.copy())
+        return query.where(FALSE.copy(), copy=False)
     tests: list[exp.Expr] = []
     if node.predicates is not None:
         tests.append(one_of(column("predicate"), node.predicates))
@@ -292,19 +318,23 @@ def _scan(compiler: Compiler, node: alg.Scan) -> Query:
     if of is not None and not every:
         tests.append(within(column("s" if node.anchor == "subject" else "o"), compiler.set_of(of)))
     if node.source is not None:
-        placed = select(column("f")).from_(compiler.stored("place")).where(within(column("source"), compiler.source(node.source)))
+        placed = (
+            select(column("f"))
+            .from_(compiler.stored("place"), copy=False)
+            .where(within(column("source"), compiler.source(node.source)), copy=False)
+        )
         tests.append(within(column("f"), placed))
-    return query.where(*tests)
+    return query.where(*tests, copy=False)
 
 
 def _where(compiler: Compiler, node: alg.Where) -> Query:
     facts = compiler.facts(node.facts)
-    return compiler.all_of(facts).where(condition(compiler.tests, node.condition, facts))
+    return compiler.all_of(facts).where(condition(compiler.tests, node.condition, facts), copy=False)
 
 
 def _of_qualifiers(compiler: Compiler, facts: alg.Facts, *tests: exp.Expr) -> Query:
-    owners = select(column("f", "q")).from_(compiler.stored("qualifier", "q")).where(*tests)
-    return compiler.all_of(compiler.facts(facts)).where(within(column("f"), owners))
+    owners = select(column("f", "q")).from_(compiler.stored("qualifier", "q"), copy=False).where(*tests, copy=False)
+    return compiler.all_of(compiler.facts(facts)).where(within(column("f"), owners), copy=False)
 
 
 def _where_qualifier(compiler: Compiler, node: alg.WhereQualifier) -> Query:
@@ -333,17 +363,17 @@ def _where_validity(compiler: Compiler, node: alg.WhereValidity) -> Query:
     time = exp.EQ(this=column("kind", "q"), expression=literal(int(Kind.TIME)))
     test = condition(compiler.tests, node.condition, "q")
     query = _of_qualifiers(compiler, node.facts, told(node.part, "q"), time, test)
-    return query.where(ordered_bounds(compiler.facts(node.facts)))
+    return query.where(ordered_bounds(compiler.facts(node.facts)), copy=False)
 
 
 def _during(compiler: Compiler, node: alg.During) -> Query:
     facts = compiler.facts(node.facts)
-    return compiler.all_of(facts).where(span_test(node.relation, node.interval, facts))
+    return compiler.all_of(facts).where(span_test(node.relation, node.interval, facts), copy=False)
 
 
 def _turn(compiler: Compiler, node: alg.OtherEnd) -> Query:
     query = compiler.all_of(compiler.facts(node.facts))
-    return query.where(known(column("o"))) if node.reach == "object" else query
+    return query.where(known(column("o")), copy=False) if node.reach == "object" else query
 
 
 #: What becomes of each operator; `None` where the client works it out.

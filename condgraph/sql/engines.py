@@ -21,6 +21,7 @@ from condgraph.engine.bounds import LOOK, Budget, check, current
 from condgraph.engine.errors import MissingExtraError, OptionError, StoreBusyError, StoreError, StoreMissingError
 from condgraph.engine.pieces import watched
 from condgraph.sql.tables import Row, Type
+from condgraph.sql.terms import table_of, type_of
 
 #: Seconds for a server to take a connection.
 _CONNECT: Final = 10
@@ -63,7 +64,7 @@ class Engine(ABC):
 
     def text(self, query: exp.Expr, *, pretty: bool = False) -> str:
         """A query in the dialect of the engine."""
-        return query.sql(dialect=self.dialect, identify=True, pretty=pretty, comments=False)
+        return query.sql(dialect=self.dialect, identify=True, pretty=pretty, comments=False, copy=False)
 
     @abstractmethod
     def read(self, query: exp.Expr) -> list[Row]:
@@ -84,7 +85,7 @@ class Engine(ABC):
 
     def data_type(self, kind: Type) -> exp.DataType:
         """The type of a column."""
-        return exp.DataType.build(kind)
+        return type_of(kind)
 
     def constraints(self, kind: Type) -> list[exp.ColumnConstraint]:
         """What else a column of a type is declared with."""
@@ -260,8 +261,8 @@ class _DuckWriter:
         types = {"int": pa.int32(), "bigint": pa.int64(), "smallint": pa.int16(), "double": pa.float64(), "text": pa.large_string()}
         arrays = [pa.array(values if isinstance(values, list) else list(values), types[kind]) for _, kind, values in columns]
         self._connection.register("condgraph_rows", pa.table(arrays, names=[name for name, *_ in columns]))
-        into = exp.Table(this=exp.to_identifier(table, quoted=True), db=exp.to_identifier(place, quoted=True))
-        rows = exp.Select(expressions=[exp.Star()]).from_(exp.Table(this=exp.to_identifier("condgraph_rows", quoted=True)))
+        into = table_of(table, place)
+        rows = exp.Select(expressions=[exp.Star()]).from_(table_of("condgraph_rows"), copy=False)
         self.execute(exp.Insert(this=into, expression=rows))
         self._connection.unregister("condgraph_rows")
 
@@ -376,7 +377,7 @@ class Postgres(Engine):
 
     def index(self, place: str, table: str, names: Sequence[str], kinds: Sequence[Type]) -> exp.Create | None:
         """An index; of texts by their hash, since other indexes take none of more than 2,704 bytes."""
-        on = exp.Table(this=exp.to_identifier(table, quoted=True), db=exp.to_identifier(place, quoted=True))
+        on = table_of(table, place)
         columns = [exp.Ordered(this=exp.column(name, quoted=True)) for name in names]
         using = exp.Var(this="HASH" if "text" in kinds else "BTREE")
         return exp.Create(
@@ -405,7 +406,7 @@ class _PostgresWriter:
 
     def insert(self, place: str, table: str, columns: Written) -> None:
         """Add rows by COPY."""
-        into = exp.Table(this=exp.to_identifier(table, quoted=True), db=exp.to_identifier(place, quoted=True))
+        into = table_of(table, place)
         names = ", ".join(exp.to_identifier(name, quoted=True).sql(dialect="postgres") for name, *_ in columns)
         # `sqlglot` has no COPY of given columns from the client.
         text = f"COPY {into.sql(dialect='postgres')} ({names}) FROM STDIN"
@@ -418,7 +419,7 @@ def schema_query(name: str) -> exp.Select:
     """The query for a schema of the database."""
     table = exp.Table(this=exp.to_identifier("schemata"), db=exp.to_identifier("information_schema"))
     own = exp.EQ(this=exp.column("schema_name"), expression=exp.Literal.string(name))
-    return exp.Select(expressions=[exp.column("schema_name")]).from_(table).where(own)
+    return exp.Select(expressions=[exp.column("schema_name")]).from_(table, copy=False).where(own, copy=False)
 
 
 def _first_line(error: Exception) -> str:

@@ -28,14 +28,18 @@ class SqlNames:
         if predicates is not None:
             tests.append(one_of(column("predicate"), predicates))
         if source is not None:
-            placed = select(column("f")).from_(self._in.stored("place")).where(within(column("source"), self._in.source(source)))
+            placed = (
+                select(column("f"))
+                .from_(self._in.stored("place"), copy=False)
+                .where(within(column("source"), self._in.source(source)), copy=False)
+            )
             tests.append(within(column("f"), placed))
         return both(tests)
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
         """How many objects there are of each type and unit."""
-        query = select(column("kind"), column("unit"), exp.Count(this=exp.Star())).from_(self._in.stored("statement"))
-        query = query.where(self._objects(predicates, source)).group_by(column("kind"), column("unit"))
+        query = select(column("kind"), column("unit"), exp.Count(this=exp.Star())).from_(self._in.stored("statement"), copy=False)
+        query = query.where(self._objects(predicates, source), copy=False).group_by(column("kind"), column("unit"), copy=False)
         result: Kinds = {}
         for number, unit, count in self._read(query):
             kind = Kind(number)
@@ -45,14 +49,24 @@ class SqlNames:
 
     def refers(self, predicates: tuple[str, ...] | None, source: str | None, table: str) -> bool:
         """Whether some object is a row of a table."""
-        rows = select(column("e")).from_(self._in.stored("entity")).where(within(column("source"), self._in.source(table)))
-        query = select(column("f")).from_(self._in.stored("statement"))
-        return bool(self._read(query.where(self._objects(predicates, source), within(column("o"), rows)).limit(1)))
+        rows = (
+            select(column("e"))
+            .from_(self._in.stored("entity"), copy=False)
+            .where(within(column("source"), self._in.source(table)), copy=False)
+        )
+        query = select(column("f")).from_(self._in.stored("statement"), copy=False)
+        return bool(
+            self._read(query.where(self._objects(predicates, source), within(column("o"), rows), copy=False).limit(1, copy=False))
+        )
 
     def objects(self, predicates: tuple[str, ...] | None, source: str | None) -> Iterator[tuple[str, Value | str, str | None]]:
         """Every distinct object: its predicate, its value (an entity by its name), and its raw text."""
         columns = [column(name) for name in ("predicate", "o", *CELL, "raw")]
-        query = select(*columns, distinct=True).from_(self._in.stored("statement")).where(self._objects(predicates, source))
+        query = (
+            select(*columns, distinct=True)
+            .from_(self._in.stored("statement"), copy=False)
+            .where(self._objects(predicates, source), copy=False)
+        )
         rows = self._read(query)
         for name in dict.fromkeys(row[3] for row in rows if row[1] is not None):
             yield "", name, None
@@ -64,11 +78,15 @@ class SqlNames:
 
     def heads(self, predicates: tuple[str, ...]) -> Iterator[str]:
         """The names of subjects."""
-        subjects = select(column("s")).from_(self._in.stored("statement")).where(one_of(column("predicate"), predicates))
+        subjects = (
+            select(column("s"))
+            .from_(self._in.stored("statement"), copy=False)
+            .where(one_of(column("predicate"), predicates), copy=False)
+        )
         return self._names(within(column("e"), subjects))
 
     def _names(self, test: exp.Expr) -> Iterator[str]:
-        query = select(column("name"), distinct=True).from_(self._in.stored("entity")).where(test)
+        query = select(column("name"), distinct=True).from_(self._in.stored("entity"), copy=False).where(test, copy=False)
         return (name for (name,) in self._read(query))
 
     def names(self) -> Iterator[str]:
@@ -82,8 +100,10 @@ class SqlNames:
     def _any(self, table: str, key: str, text: str, *tests: exp.Expr) -> bool:
         if not _storable(text):
             return False
-        query = select(literal(1)).from_(self._in.stored(table))
-        return bool(self._read(query.where(exp.EQ(this=column(key), expression=literal(text)), *tests).limit(1)))
+        query = select(literal(1)).from_(self._in.stored(table), copy=False)
+        return bool(
+            self._read(query.where(exp.EQ(this=column(key), expression=literal(text)), *tests, copy=False).limit(1, copy=False))
+        )
 
     def has_text(self, text: str) -> bool:
         """Some entity has this name or id, or some attribute this text."""
@@ -105,15 +125,15 @@ class SqlNames:
 
     def all_names(self, around: Sequence[str]) -> list[str]:
         """The names of all entities, concepts and rows; in a large graph those in order around some texts."""
-        ((count,),) = self._read(select(exp.Count(this=exp.Star())).from_(self._in.stored("entity")))
+        ((count,),) = self._read(select(exp.Count(this=exp.Star())).from_(self._in.stored("entity"), copy=False))
         if count <= MOST_COMPARED:
             return list(self._names(exp.true()))
         result: list[str] = []
         for text in filter(_storable, around):
             for side, down in ((exp.GTE, False), (exp.LT, True)):
-                query = select(column("name"), distinct=True).from_(self._in.stored("entity"))
-                query = query.where(side(this=column("name"), expression=literal(text)))
-                query = query.order_by(exp.Ordered(this=column("name"), desc=down)).limit(AROUND)
+                query = select(column("name"), distinct=True).from_(self._in.stored("entity"), copy=False)
+                query = query.where(side(this=column("name"), expression=literal(text)), copy=False)
+                query = query.order_by(exp.Ordered(this=column("name"), desc=down), copy=False).limit(AROUND, copy=False)
                 result += [name for (name,) in self._read(query)]
         return result
 

@@ -1,12 +1,12 @@
 """A plan as one SQL query: of an answer, of what the client finishes it on, of the sizes of steps.
 
 `SUPPORT` says what becomes of each operator. Where the client finishes a plan, the query gives the statements and sets
-that it goes on from (`gather`), or all that the plan rests on (`witness`), as rows of `Record`.
+that it goes on from, or all that the plan rests on, as records (`sql.tables`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -25,8 +25,9 @@ from condgraph.engine.facts import Source
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind
 from condgraph.sql.compiler import Compiler, beyond, ordered_bounds, reach_of, told
-from condgraph.sql.tables import TABLES, Graph, Row
-from condgraph.sql.terms import NULL, Query, coalesce, column, known, literal, named, select, together, within
+from condgraph.sql.conditions import condition, supports
+from condgraph.sql.tables import CELL, ENDS, ENTITY_RECORDS, FACT_RECORDS, SLOTS, TAKEN, Graph, Row, records, slots
+from condgraph.sql.terms import NULL, Query, cast, coalesce, column, literal, name, named, select, together, within
 
 # -- Support -----------------------------------------------------------------------------------------
 
@@ -50,12 +51,16 @@ SUPPORT: Final[dict[type[Node] | type[Condition], str]] = {
     **dict.fromkeys((alg.SubjectsOf, alg.Referents), "supported of objects and names, else lowered"),
     **dict.fromkeys((alg.Equals, alg.Versus, alg.DuringAny), "lowered: the values of another step decide"),
     alg.Names: "supported at the end of a program, and of `SubjectsOf` and `Referents`, else lowered",
+    **dict.fromkeys(
+        (alg.Objects, alg.Qualifiers, alg.Distinct), "supported at the end of a program, each value once, else lowered"
+    ),
+    alg.AnySatisfies: "supported of objects and qualifiers, else lowered",
     alg.Count: "supported of entities, else lowered: texts are counted as they are shown",
     **dict.fromkeys(
         (
-            *(alg.Objects, alg.Qualifiers, alg.Validity, alg.Predicates, alg.QualifierKeys, alg.RowNumbers, alg.FilterValues),
-            *(alg.Distinct, alg.Concat, alg.Constants, alg.Extreme, alg.Mode, alg.Nth, alg.Clip, alg.Bound, alg.Shown),
-            *(alg.AnySatisfies, alg.Choose),
+            *(alg.Validity, alg.Predicates, alg.QualifierKeys, alg.RowNumbers, alg.FilterValues),
+            *(alg.Concat, alg.Constants, alg.Extreme, alg.Mode, alg.Nth, alg.Clip, alg.Bound, alg.Shown),
+            alg.Choose,
         ),
         _BAG,
     ),
@@ -80,8 +85,8 @@ _READING: Final = (
 )
 
 
-#: What the rows of a query are: entities, a count, a truth value, or records of what the client goes on from.
-Shape: TypeAlias = Literal["entities", "count", "truth", "gathered", "witness"]
+#: What the rows of a query are: entities, values (a cell, then the entity that it is), a count, a truth value, or records of what the client goes on from.
+Shape: TypeAlias = Literal["entities", "values", "count", "truth", "gathered", "witness"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +121,51 @@ def _compiled(plan: Node, place: str, schema: StoredSchema) -> Compiled:
     if isinstance(inner, alg.Entities) and native(inner):
         wanted = within(column("e"), compiler.set_of(inner))
         columns = [column(name) for name in ("id", "name", "kind", "row")]
-        return Compiled(compiler.whole(select(*columns).from_(compiler.stored("entity")).where(wanted)), "entities")
+        return Compiled(
+            compiler.whole(select(*columns).from_(compiler.stored("entity"), copy=False).where(wanted, copy=False)), "entities"
+        )
     if isinstance(plan, alg.Count) and isinstance(plan.of, alg.Entities) and native(plan.of):
         part = compiler.bound(compiler.entities(plan.of))
-        return Compiled(compiler.whole(select(exp.Count(this=exp.Star())).from_(part)), "count")
+        return Compiled(compiler.whole(select(exp.Count(this=exp.Star())).from_(part, copy=False)), "count")
     if isinstance(plan, alg.Exists) and native(plan.facts):
-        some = select(literal(1)).from_(compiler.bound(compiler.facts(plan.facts))).limit(1)
+        some = select(literal(1)).from_(compiler.bound(compiler.facts(plan.facts)), copy=False).limit(1, copy=False)
         return Compiled(compiler.whole(some), "truth")
+    if isinstance(plan, alg.AnySatisfies) and supports(plan.condition) and all(map(native, plan.condition.inputs())):
+        bag = plan.values.values if isinstance(plan.values, alg.Distinct) else plan.values
+        if (cells := _cells(compiler, bag)) is not None:
+            test = condition(compiler.tests, plan.condition, cells)
+            some = select(literal(1)).from_(compiler.bound(cells), copy=False).where(test, copy=False).limit(1, copy=False)
+            return Compiled(compiler.whole(some), "truth")
+    if isinstance(plan, alg.Distinct) and not (isinstance(plan.values, alg.Objects) and schema.raw):
+        if (cells := _cells(compiler, plan.values)) is not None:
+            return Compiled(compiler.whole(_values(compiler, cells)), "values")
     leaves: list[Node] = []
     if _gathers(plan, leaves, set()):
         return Compiled(gathering(compiler, list(enumerate(leaves))), "gathered", leaves=tuple(leaves))
     return compile_witness(plan, place, schema)
+
+
+def _cells(compiler: Compiler, values: Node) -> str | None:
+    """The part that has a cell for each value of a bag, with the entity that it is as `o`; None of other bags."""
+    if not isinstance(values, alg.Objects | alg.Qualifiers) or not native(values.facts):
+        return None
+    facts = compiler.facts(values.facts)
+    if isinstance(values, alg.Objects):
+        return facts
+    if values.key is None:
+        return None
+    owners = select(column("f")).from_(compiler.bound(facts), copy=False)
+    own = exp.EQ(this=column("key"), expression=literal(values.key))
+    found = select(exp.Star()).from_(compiler.stored("qualifier"), copy=False).where(own, within(column("f"), owners), copy=False)
+    return compiler.let("qualifiers", found)
+
+
+def _values(compiler: Compiler, cells: str) -> Query:
+    """Each value of a part once."""
+    columns = [*(column(key, "v") for key in CELL), *(column(key, "e") for key in ("id", "name", "kind", "row"))]
+    query = select(*columns, distinct=True).from_(compiler.bound(cells, "v"), copy=False)
+    same = exp.EQ(this=column("o", "v"), expression=column("e", "e"))
+    return query.join(compiler.stored("entity", "e"), on=same, join_type="left", copy=False)
 
 
 def _gathers(node: Node, leaves: list[Node], seen: set[int]) -> bool:
@@ -141,101 +180,69 @@ def _gathers(node: Node, leaves: list[Node], seen: set[int]) -> bool:
 
 
 # -- Records -----------------------------------------------------------------------------------------
-# One query for rows of several tables: each row begins with what it is, and has the columns of the widest table, which
-# are put where their types are.
+# One query for the results of some operators, and for the rows of tables that these need.
 
 
-#: What the rows of a query for records are: the result of an operator (its number, and a statement or entity), or a row of a table.
+#: What the rows are that say the result of an operator: its number, and a statement or an entity.
 _HIT: Final = "hit"
-_TAKEN: Final = ("entity", "membership", "subclass", "qualifier", "place", "statement")
-#: The columns of all records by name, and of which types the columns of tables are that go there.
-_WIDTHS: Final = {
-    kind: max(sum(of == kind for of in TABLES[table].values()) for table in _TAKEN)
-    for kind in ("int", "bigint", "smallint", "double", "text")
-}
-_SLOTS: Final = tuple((kind, at) for kind, width in _WIDTHS.items() for at in range(width))
-
-
-def _slots(table: str) -> dict[str, int]:
-    """Where in a record each column of a table is, counted without the first column."""
-    taken = dict.fromkeys(_WIDTHS, 0)
-    result = {}
-    for name, kind in TABLES[table].items():
-        result[name] = _SLOTS.index((kind, taken[kind]))
-        taken[kind] += 1
-    return result
-
-
-_PLACES: Final = {table: _slots(table) for table in _TAKEN}
-_INTS: Final = _SLOTS.index(("int", 0))
-
-
-def _record(sort: str, of: Mapping[int, exp.Expr]) -> list[exp.Expr]:
-    made: list[exp.Expr] = [named(literal(sort), "sort")]
-    for at, (kind, _) in enumerate(_SLOTS):
-        made.append(named(of[at] if at in of else exp.cast(NULL.copy(), kind), f"c{at}"))
-    return made
-
-
-def _rows_of(compiler: Compiler, table: str, test: exp.Expr) -> exp.Select:
-    cells = {at: column(name) for name, at in _PLACES[table].items()}
-    return select(*_record(table, cells)).from_(compiler.stored(table)).where(test)
 
 
 def gathering(
-    compiler: Compiler, parts: Sequence[tuple[int, Node]], stated: Sequence[Query] = (), more: Sequence[tuple[str, Query]] = ()
+    compiler: Compiler, parts: Sequence[tuple[int, Node]], stated: Sequence[Query] = (), more: Sequence[Query] = ()
 ) -> Query:
     """The query of the results of some operators, by number, with the statements and entities in them; `stated` are
     further sets of entities, `more` rows of tables.
     """
     hits = list[Query]()
     for number, node in parts:
-        own = node if isinstance(node, alg.Facts | alg.Entities) else None
-        assert own is not None
-        which = compiler.bound(compiler.facts(own) if isinstance(own, alg.Facts) else compiler.entities(own))
-        f, e = ("f", None) if isinstance(own, alg.Facts) else (None, "e")
-        cells = [column(name) if name else exp.cast(NULL.copy(), "int") for name in (f, e)]
-        hits.append(
-            select(named(exp.cast(literal(number), "int"), "unit"), named(cells[0], "f"), named(cells[1], "e")).from_(which)
-        )
+        assert isinstance(node, alg.Facts | alg.Entities)
+        part = compiler.bound(compiler.facts(node) if isinstance(node, alg.Facts) else compiler.entities(node))
+        cells = [column("f"), NULL.copy()] if isinstance(node, alg.Facts) else [NULL.copy(), column("e")]
+        hits.append(_hit(literal(number), *cells).from_(part, copy=False))
     if not hits:
-        empty = [named(exp.cast(NULL.copy(), "int"), name) for name in ("unit", "f", "e")]
-        hits.append(select(*empty).from_(compiler.stored("about")).where(exp.false()))
+        hits.append(
+            _hit(NULL.copy(), NULL.copy(), NULL.copy()).from_(compiler.stored("about"), copy=False).where(exp.false(), copy=False)
+        )
     hit = compiler.let("hits", together(hits))
-    facts = compiler.let("facts", select(column("f"), distinct=True).from_(compiler.bound(hit)).where(known(column("f"))))
-    of_facts = select(column("f")).from_(compiler.bound(facts))
-    owned = within(column("f"), of_facts)
+
+    def facts() -> Query:
+        return select(column("f")).from_(compiler.bound(hit), copy=False)
+
     ends = [
-        select(column("e")).from_(compiler.bound(hit)).where(known(column("e"))),
-        *(
-            select(named(column(end), "e")).from_(compiler.stored("statement")).where(owned.copy(), known(column(end)))
-            for end in "so"
-        ),
-        select(named(column("o"), "e")).from_(compiler.stored("qualifier")).where(owned.copy(), known(column("o"))),
+        select(column("e")).from_(compiler.bound(hit), copy=False),
+        select(column("e")).from_(compiler.stored(ENDS), copy=False).where(within(column("f"), facts()), copy=False),
         *stated,
     ]
-    entities = compiler.let("entities", together(ends, distinct=True))
-    there = within(column("e"), select(column("e")).from_(compiler.bound(entities)))
-    given = {_INTS + at: column(name) for at, name in enumerate(("unit", "f", "e"))}
-    branches: list[Query] = [select(*_record(_HIT, given)).from_(compiler.bound(hit))]
-    branches += [_rows_of(compiler, table, owned.copy()) for table in ("statement", "qualifier", "place")]
-    branches.append(_rows_of(compiler, "entity", there))
-    branches += [query for _, query in more]
-    return compiler.whole(together(branches))
+    own = [named(literal(_HIT), "sort"), column("unit"), column("f"), column("e"), *(NULL.copy() for _ in SLOTS[3:])]
+    branches: list[Query] = [
+        compiler.records(FACT_RECORDS).where(within(column("c0"), facts()), copy=False),
+        compiler.records(ENTITY_RECORDS).where(within(column("c0"), together(ends)), copy=False),
+        *more,
+        select(*own).from_(compiler.bound(hit), copy=False),
+    ]
+    query = branches[0]
+    for branch in branches[1:]:
+        # The first one has the types.
+        query = exp.Union(this=query, expression=branch, distinct=False)
+    return compiler.whole(query)
+
+
+def _hit(unit: exp.Expr, f: exp.Expr, e: exp.Expr) -> exp.Select:
+    return select(*(named(cast(cell, "int"), key) for key, cell in (("unit", unit), ("f", f), ("e", e))))
 
 
 class Records:
     """The rows of a query for records."""
 
     def __init__(self, rows: Sequence[Row], sources: Sequence[Source]) -> None:
-        tables: dict[str, dict[Row, None]] = {table: {} for table in _TAKEN}
+        tables: dict[str, dict[Row, None]] = {table: {} for table in TAKEN}
         #: The results of each part: statements, or entities, by their numbers in the database.
         self.given: dict[int, set[int]] = {}
-        orders = {table: [at + 1 for at in places.values()] for table, places in _PLACES.items()}
+        orders = {table: [at + 1 for at in slots(table).values()] for table in TAKEN}
         for row in rows:
             sort = row[0]
             if sort == _HIT:
-                unit, f, e = row[_INTS + 1 : _INTS + 4]
+                unit, f, e = row[1:4]
                 self.given.setdefault(unit, set()).add(e if f is None else f)
             else:
                 tables[sort][tuple([row[at] for at in orders[sort]])] = None
@@ -289,7 +296,7 @@ def wanted(plan: Node) -> tuple[Unit, ...]:
 def compile_witness(plan: Node, place: str, schema: StoredSchema) -> Compiled:
     """The query of all that a plan rests on."""
     compiler, fetched = Compiler(place, schema), wanted(plan)
-    stated, more = list[Query](), list[tuple[str, Query]]()
+    stated, more = list[Query](), list[Query]()
     for unit in fetched:
         if unit.concepts is not None:
             assert isinstance(unit.compiled, alg.Entities)
@@ -298,24 +305,22 @@ def compile_witness(plan: Node, place: str, schema: StoredSchema) -> Compiled:
     return Compiled(gathering(compiler, parts, stated, more), "witness", fetched=fetched)
 
 
-def _memberships(
-    compiler: Compiler, members: alg.Entities, concepts: alg.Entities, stated: list[Query], more: list[tuple[str, Query]]
-) -> None:
+def _memberships(compiler: Compiler, members: alg.Entities, concepts: alg.Entities, stated: list[Query], more: list[Query]) -> None:
     """The memberships, as they were stated, that put entities under concepts, and the subclasses between."""
     below = f"below_{len(more) + 1}"
     start = compiler.set_of(concepts)
     step = (
         select(named(column("concept", "c"), "e"))
-        .from_(compiler.stored("subclass", "c"))
-        .join(compiler.bound(below, "b"), on=exp.EQ(this=column("parent", "c"), expression=column("e", "b")))
+        .from_(compiler.stored("subclass", "c"), copy=False)
+        .join(compiler.bound(below, "b"), on=exp.EQ(this=column("parent", "c"), expression=column("e", "b")), copy=False)
     )
     compiler.let_recursive(below, exp.Union(this=start, expression=step, distinct=True))
-    under = select(column("e")).from_(compiler.bound(below))
+    under = select(column("e")).from_(compiler.bound(below), copy=False)
     stated.append(under.copy())
     belongs = exp.and_(within(column("concept"), under.copy()), within(column("e"), compiler.set_of(members)))
-    more.append(("membership", _rows_of(compiler, "membership", belongs)))
-    stated.append(select(column("e")).from_(compiler.stored("membership")).where(belongs.copy()))
-    more.append(("subclass", _rows_of(compiler, "subclass", within(column("parent"), under.copy()))))
+    more.append(records("membership", compiler.place).where(belongs, copy=False))
+    stated.append(select(column("e")).from_(compiler.stored("membership"), copy=False).where(belongs.copy(), copy=False))
+    more.append(records("subclass", compiler.place).where(within(column("parent"), under.copy()), copy=False))
 
 
 def compile_counts(nodes: Sequence[Node], known: Any, place: str, schema: StoredSchema) -> Query:
@@ -326,7 +331,7 @@ def compile_counts(nodes: Sequence[Node], known: Any, place: str, schema: Stored
         own = countable(node, lambda one: not native(one), known)
         assert isinstance(own, alg.Facts | alg.Entities)
         part = compiler.facts(own) if isinstance(own, alg.Facts) else compiler.entities(own)
-        branches.append(select(literal(step), exp.Count(this=exp.Star())).from_(compiler.bound(part)))
+        branches.append(select(literal(step), exp.Count(this=exp.Star())).from_(compiler.bound(part), copy=False))
     return compiler.whole(together(branches))
 
 
@@ -341,16 +346,16 @@ def compile_sizes(nodes: Sequence[Node], place: str, schema: StoredSchema) -> Qu
             continue
         part = compiler.entities(own)
         size = exp.Count(this=exp.Star())
-        branches.append(select(literal(step), size, exp.cast(NULL.copy(), "text")).from_(compiler.bound(part)))
+        branches.append(select(literal(step), size, cast(NULL.copy(), "text")).from_(compiler.bound(part), copy=False))
         first = (
             select(column("name"))
-            .from_(compiler.stored("entity"))
-            .where(within(column("e"), compiler.set_of(own)))
-            .order_by(column("name"), column("id"))
-            .limit(3)
+            .from_(compiler.stored("entity"), copy=False)
+            .where(within(column("e"), compiler.set_of(own)), copy=False)
+            .order_by(column("name"), column("id"), copy=False)
+            .limit(3, copy=False)
         )
-        few = exp.Subquery(this=first, alias=exp.TableAlias(this=exp.to_identifier("few", quoted=True)))
-        branches.append(select(literal(step), exp.cast(NULL.copy(), "bigint"), column("name")).from_(few))
+        few = exp.Subquery(this=first, alias=exp.TableAlias(this=name("few")))
+        branches.append(select(literal(step), cast(NULL.copy(), "bigint"), column("name")).from_(few, copy=False))
     return compiler.whole(together(branches)) if branches else None
 
 
@@ -362,20 +367,20 @@ def compile_tallies(nodes: Sequence[Node], place: str, schema: StoredSchema) -> 
     for step, node in enumerate(nodes):
         assert isinstance(node, alg.Where | alg.WhereQualifier | alg.WhereValidity)
         facts = compiler.facts(node.facts)
-        query = select().from_(compiler.bound(facts, "x"))
+        query = select().from_(compiler.bound(facts, "x"), copy=False)
         if not isinstance(node, alg.Where):
-            query = select().from_(compiler.stored("qualifier", "x"))
+            query = select().from_(compiler.stored("qualifier", "x"), copy=False)
             test = (
                 exp.EQ(this=column("key", "x"), expression=literal(node.key))
                 if isinstance(node, alg.WhereQualifier)
                 else told(node.part, "x")
             )
-            owners = select(column("f")).from_(compiler.bound(facts))
+            owners = select(column("f")).from_(compiler.bound(facts), copy=False)
             if isinstance(node, alg.WhereValidity):
-                owners = owners.where(ordered_bounds(facts))
+                owners = owners.where(ordered_bounds(facts), copy=False)
                 test = exp.and_(test, exp.EQ(this=column("kind", "x"), expression=literal(int(Kind.TIME))))
-            query = query.where(test, within(column("f", "x"), owners))
+            query = query.where(test, within(column("f", "x"), owners), copy=False)
         unit = coalesce(column("unit", "x"), literal(""))
-        query = query.select(literal(step), column("kind", "x"), unit, exp.Count(this=exp.Star()))
-        branches.append(query.group_by(column("kind", "x"), column("unit", "x")))
+        query = query.select(literal(step), column("kind", "x"), unit, exp.Count(this=exp.Star()), copy=False)
+        branches.append(query.group_by(column("kind", "x"), column("unit", "x"), copy=False))
     return compiler.whole(together(branches))

@@ -52,8 +52,8 @@ from condgraph.sql.plan import (
     compile_witness,
     native,
 )
-from condgraph.sql.tables import FORMAT, INDEXES, TABLES, Graph, Row, columns
-from condgraph.sql.terms import check_text, column, select
+from condgraph.sql.tables import CELL, FORMAT, INDEXES, TABLES, Graph, Row, columns, value_of, views
+from condgraph.sql.terms import check_text, column, select, table_of
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
@@ -111,11 +111,27 @@ class SqlAnswer(StoredAnswer):
                 self._cut = len(every) - self._limit
             names = [entity.name for entity in every[: self._limit]]
             return list(names), names
+        if self._compiled.shape == "values":
+            pairs = sorted(self._pairs(), key=lambda pair: (order_key(pair[0]), pair[1]))
+            if self._limit is not None and len(pairs) > self._limit:
+                self._cut = len(pairs) - self._limit
+            return [value for value, _ in pairs[: self._limit]], [text for _, text in pairs[: self._limit]]
         value = self._rows[0][0] if self._compiled.shape == "count" else bool(self._rows)
         if self._limit == 0:
             self._cut = 1
             return [], []
         return [value], [text_of(value)]
+
+    def _pairs(self) -> list[tuple[Any, str]]:
+        pairs: list[tuple[Any, str]] = []
+        for row in self._rows:
+            cell, (ident, name, kind, at) = row[: len(CELL)], row[len(CELL) :]
+            if ident is not None:
+                pairs.append((Entity(ident, name, EntityKind(kind), at or 0), name))
+                continue
+            value = value_of(cell)
+            pairs.append((value, text_of(value)))
+        return pairs
 
     def _entities(self) -> list[Entity]:
         return [Entity(ident, name, EntityKind(kind), row or 0) for ident, name, kind, row in self._rows]
@@ -125,6 +141,9 @@ class SqlAnswer(StoredAnswer):
         """The entities of the answer, in order."""
         if self._finished:
             return super().entities
+        if self._compiled.shape == "values" and not any(isinstance(node, alg.Qualifiers) for node in self.plan.inputs()):
+            found = {value.id: value for value, _ in self._pairs() if isinstance(value, Entity)}
+            return sorted(found.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
         if self._compiled.shape != "entities":
             return []
         return sorted(self._entities(), key=lambda entity: (entity.name, entity.id))[: self._limit]
@@ -216,10 +235,10 @@ class SqlStore:
     # -- what there is -----------------------------------------------------------------------------
 
     def _table(self, name: str) -> exp.Table:
-        return exp.Table(this=exp.to_identifier(name, quoted=True), db=exp.to_identifier(self._in, quoted=True))
+        return table_of(name, self._in)
 
     def _all(self, table: str, *names: str) -> exp.Select:
-        return select(*(column(name) for name in names or TABLES[table])).from_(self._table(table))
+        return select(*(column(name) for name in names or TABLES[table])).from_(self._table(table), copy=False)
 
     def exists(self) -> bool:
         """Whether the graph is there."""
@@ -344,7 +363,7 @@ class SqlStore:
         """How many statements, or entities, each operator gives; `known` has the ids of what the client works out."""
         if not nodes:
             return []
-        sizes: dict[int, int] = dict(self.engine.read(compile_counts(nodes, known, self._in, self.schema)))  # type: ignore[arg-type]
+        sizes: dict[int, int] = dict(self.engine.read(compile_counts(nodes, known, self._in, self.schema)))
         return [sizes.get(step, 0) for step in range(len(nodes))]
 
     def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
@@ -421,6 +440,8 @@ class SqlStore:
             index = self.engine.index(self._in, table, names, [TABLES[table][name] for name in names])
             if index is not None:
                 writer.execute(index)
+        for view, query in views(self._in):
+            writer.execute(exp.Create(this=self._table(view), kind="VIEW", expression=query))
         for table in TABLES:
             self.engine.analyze(writer, self._table(table))
 

@@ -11,6 +11,9 @@ read back as items.
     place(f, n, source, row, raw)                             where a statement comes from, the first one first
     about(format, content, counts, schema, survey)            one row
 
+Three views have what is read of statements together (`views`): the rows of some tables as records, each with the name of
+its table, and the entities that a statement leads to.
+
 CELL is kind, text, number, tie, exact, unit, start, stop, precision. `text` is a text, or the name of an entity, so that
 the two meet; `number` the nearest float, `exact` its text where that is another number and `tie` what orders numbers of one
 float; `unit` is a unit, or the form of a text; `start` and `stop` are seconds from 1970 (`engine.values.Time`). Texts are
@@ -26,6 +29,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlglot import exp
 
 from condgraph.engine.errors import StoreDamagedError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
@@ -38,6 +42,7 @@ from condgraph.engine.snapshot.readback import further_sources, place_raws
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, parse_number, tie_break
 from condgraph.overview.survey import described, packed, survey
+from condgraph.sql.terms import NULL, Query, cast, column, known, literal, named, select, table_of, together
 
 #: Goes up when tables of an earlier version would be read wrongly.
 FORMAT: Final = 1
@@ -69,6 +74,54 @@ INDEXES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
 )  # fmt: skip
 
 Columns = dict[str, Sequence[Any]]
+
+
+# -- Records -----------------------------------------------------------------------------------------
+# Rows of several tables in one result: each begins with the name of its table, and has its columns where their types are.
+
+
+#: The tables whose rows are records.
+TAKEN: Final = ("entity", "membership", "subclass", "qualifier", "place", "statement")
+_WIDTHS: Final = {
+    kind: max(sum(of == kind for of in TABLES[table].values()) for table in TAKEN)
+    for kind in ("int", "bigint", "smallint", "double", "text")
+}
+#: The types of a record's columns, after the first.
+SLOTS: Final = tuple(kind for kind, width in _WIDTHS.items() for _ in range(width))
+
+
+def slots(table: str) -> dict[str, int]:
+    """Where in a record each column of a table is, counted without the first column."""
+    taken = dict.fromkeys(_WIDTHS, 0)
+    result = {}
+    for column_name, kind in TABLES[table].items():
+        result[column_name] = SLOTS.index(kind) + taken[kind]
+        taken[kind] += 1
+    return result
+
+
+def records(table: str, place: str) -> exp.Select:
+    """The rows of a table as records."""
+    cells = {at: column(of) for of, at in slots(table).items()}
+    every = [named(cells.get(at, cast(NULL.copy(), kind)), f"c{at}") for at, kind in enumerate(SLOTS)]
+    return select(named(literal(table), "sort"), *every).from_(table_of(table, place), copy=False)
+
+
+#: The views of records: of statements, which have the statement's number in `c0`, and of entities, which have theirs there;
+#: and the entities that a statement leads to.
+FACT_RECORDS, ENTITY_RECORDS, ENDS = "fact_records", "entity_records", "fact_end"
+
+
+def views(place: str) -> Iterator[tuple[str, Query]]:
+    """The views of a graph's schema."""
+    yield FACT_RECORDS, together([records(table, place) for table in ("statement", "qualifier", "place")])
+    yield ENTITY_RECORDS, records("entity", place)
+    leads = [("statement", "s"), ("statement", "o"), ("qualifier", "o")]
+    ends = [
+        select(column("f"), named(column(end), "e")).from_(table_of(table, place), copy=False).where(known(column(end)), copy=False)
+        for table, end in leads
+    ]
+    yield ENDS, together(ends)
 
 
 # -- Writing -----------------------------------------------------------------------------------------

@@ -16,9 +16,37 @@ FALSE: Final = exp.false()
 NULL: Final = exp.null()
 
 
-def column(name: str, table: str | None = None) -> exp.Column:
-    """A column, quoted."""
-    return exp.column(name, table=table, quoted=True)
+def name(text: str) -> exp.Identifier:
+    """A name, quoted."""
+    return exp.Identifier(this=text, quoted=True)
+
+
+def column(text: str, table: str | None = None) -> exp.Column:
+    """A column."""
+    return exp.Column(this=name(text), table=None if table is None else name(table))
+
+
+def table_of(text: str, place: str | None = None, alias: str | None = None) -> exp.Table:
+    """A table, of a schema of the database."""
+    return exp.Table(
+        this=name(text),
+        db=None if place is None else name(place),
+        alias=None if alias is None else exp.TableAlias(this=name(alias)),
+    )
+
+
+#: The types of columns, and of literals.
+_TYPES: Final = {kind: exp.DataType.build(kind) for kind in ("int", "bigint", "smallint", "double", "text")}
+
+
+def type_of(kind: str) -> exp.DataType:
+    """A type of columns."""
+    return _TYPES[kind].copy()
+
+
+def cast(value: exp.Expr, kind: str) -> exp.Cast:
+    """A value as one of a type."""
+    return exp.Cast(this=value, to=type_of(kind))
 
 
 def literal(value: str | int | bool | None) -> exp.Expr:
@@ -30,7 +58,7 @@ def literal(value: str | int | bool | None) -> exp.Expr:
     if isinstance(value, int):
         number = str(int(value))
         # The least number there is cannot be written as it is.
-        return exp.cast(exp.Literal.string(number), "bigint") if abs(value) >= 2**31 else exp.Literal.number(number)
+        return cast(exp.Literal.string(number), "bigint") if abs(value) >= 2**31 else exp.Literal.number(number)
     check_text(value)
     return exp.Literal.string(value)
 
@@ -46,7 +74,7 @@ def check_text(text: str) -> None:
 def double(number: float) -> exp.Expr:
     """A float: as text, since the decimal that SQL would read of the digits may be another number."""
     text = repr(number) if math.isfinite(number) else ("Infinity" if number > 0 else "-Infinity")
-    return exp.cast(exp.Literal.string(text), "double")
+    return cast(exp.Literal.string(text), "double")
 
 
 def one_of(test: exp.Expr, values: Sequence[str | int]) -> exp.Expr:
@@ -64,29 +92,29 @@ def within(test: exp.Expr, query: Query) -> exp.Expr:
 def both(tests: Iterable[exp.Expr]) -> exp.Expr:
     """All of some tests."""
     every = list(tests)
-    return exp.and_(*every) if every else exp.true()
+    return exp.and_(*every, copy=False) if every else exp.true()
 
 
 def either(tests: Iterable[exp.Expr]) -> exp.Expr:
     """Some of some tests."""
     every = list(tests)
-    return exp.or_(*every) if every else exp.false()
+    return exp.or_(*every, copy=False) if every else exp.false()
 
 
 def known(test: exp.Expr) -> exp.Expr:
     """Whether there is a value."""
-    return exp.not_(exp.Is(this=test, expression=exp.null()))
+    return exp.not_(exp.Is(this=test, expression=exp.null()), copy=False)
 
 
 def select(*columns: exp.Expr, distinct: bool = False) -> exp.Select:
     """A SELECT of some columns."""
     made = exp.Select(expressions=list(columns))
-    return made.distinct() if distinct else made
+    return made.distinct(copy=False) if distinct else made
 
 
-def named(expression: exp.Expr, name: str) -> exp.Alias:
+def named(expression: exp.Expr, text: str) -> exp.Alias:
     """An expression as a column of that name."""
-    return exp.Alias(this=expression, alias=exp.to_identifier(name, quoted=True))
+    return exp.Alias(this=expression, alias=name(text))
 
 
 def together(queries: Sequence[Query], *, distinct: bool = False) -> Query:
