@@ -416,13 +416,12 @@ def is_native(node: Node) -> bool:
 
 
 def beyond(order: Sequence[Node]) -> set[int]:
-    """The operators (by identity) among those of a plan, inputs first, that are no SQL, or take one that is none.
-
-    Objects of statements and names are SQL where `SubjectsOf` and `Referents` take them.
-    """
+    """The operators (by identity) among those of a plan, inputs first, that are no SQL, or take one that is none."""
     result: set[int] = set()
     for node in order:
-        passes = isinstance(node, alg.Objects | alg.Names)
-        if not (passes or is_native(node)) or any(id(child) in result for child in node.inputs()):
+        # The bag that these take is not made: its statements, or entities, are.
+        bags = node.inputs() if isinstance(node, alg.SubjectsOf | alg.Referents) and is_native(node) else ()
+        inputs = [child for bag in bags for child in bag.inputs()] if bags else node.inputs()
+        if not is_native(node) or any(id(child) in result for child in inputs):
             result.add(id(node))
     return result

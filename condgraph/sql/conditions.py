@@ -36,7 +36,7 @@ class Tests:
 
 def supports(test: Condition) -> bool:
     """Whether a test is SQL: those with the values of another step are not."""
-    return _BY_TYPE[type(test)] is not None and all(map(supports, test.parts()))
+    return _BY_TYPE.get(type(test)) is not None and all(map(supports, test.parts()))
 
 
 def condition(tests: Tests, test: Condition, table: str) -> exp.Expr:

@@ -11,8 +11,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from threading import Event, Lock, Thread
+from threading import Condition, Event, Lock, Thread
 from typing import Any, ClassVar, Final, Protocol
+from weakref import WeakValueDictionary
 
 from sqlglot import exp
 
@@ -56,8 +57,6 @@ class Engine(ABC):
     #: The name of the dialect in `sqlglot`, and of the engine in messages.
     dialect: ClassVar[str]
     title: ClassVar[str]
-    #: Whether others may load a graph while it is open here.
-    shared: ClassVar[bool] = True
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -146,12 +145,104 @@ def _watching(end: Callable[[], object]) -> Iterator[None]:
 # -- DuckDB ------------------------------------------------------------------------------------------
 
 
+class _File:
+    """A file of DuckDB, which a process has open in one way at a time: by any number of readers, or by one writer."""
+
+    def __init__(self, library: Any, path: str) -> None:
+        self._library, self._path = library, path
+        self._free = Condition()
+        self._readers, self._writes = 0, False
+        self._connection: Any = None
+
+    def _opened(self, *, read_only: bool) -> Any:
+        if read_only and not os.path.isfile(self._path):
+            raise StoreMissingError(f"there is no file {self._path}", hint="load something first")
+        try:
+            return self._library.connect(self._path, read_only=read_only)
+        except self._library.Error as error:
+            if "lock" in str(error):
+                raise StoreBusyError(f"another process has {self._path} open", hint="wait= for it, or close it there") from None
+            raise StoreError(f"DuckDB cannot open {self._path}: {_first_line(error)}") from None
+
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        """A cursor of a connection that cannot write, once nobody here writes."""
+        with self._free:
+            while self._writes:
+                self._free.wait(LOOK)
+                check()
+            if self._connection is None:
+                self._connection = self._opened(read_only=True)
+            cursor = self._connection.cursor()
+            self._readers += 1
+        try:
+            yield cursor
+        finally:
+            cursor.close()
+            with self._free:
+                self._readers -= 1
+                self._free.notify_all()
+
+    @contextmanager
+    def writing(self, wait: float) -> Iterator[Any]:
+        """A connection that writes, once nobody here reads or writes, and no other process has the file open."""
+        until = time.monotonic() + wait
+        with self._free:
+            # Readers are done soon; another writer is waited for as long as the load may.
+            while self._writes:
+                check()
+                if time.monotonic() >= until:
+                    raise StoreBusyError(
+                        f"somebody else writes {self._path}", hint="load again when that is finished, or wait= for it"
+                    )
+                self._free.wait(LOOK)
+            self._writes = True
+        try:
+            with self._free:
+                while self._readers:
+                    self._free.wait(LOOK)
+                    check()
+                self._close()
+            while True:
+                try:
+                    connection = self._opened(read_only=False)
+                    break
+                except StoreBusyError:
+                    check()
+                    if time.monotonic() >= until:
+                        raise
+                    time.sleep(_AGAIN)
+            try:
+                yield connection
+            finally:
+                connection.close()
+        finally:
+            with self._free:
+                self._writes = False
+                self._free.notify_all()
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Let go of the file; who reads on opens it again."""
+        with self._free:
+            if not self._readers and not self._writes:
+                self._close()
+
+
+#: The files that are open here, by their real paths.
+_FILES: Final[WeakValueDictionary[str, _File]] = WeakValueDictionary()
+_FILES_LOCK: Final = Lock()
+
+
 class DuckDb(Engine):
     """A file of DuckDB. It is open for reading alone, but while something is written."""
 
     dialect = "duckdb"
     title = "DuckDB"
-    shared = False
 
     def __init__(self, path: str) -> None:
         try:
@@ -163,69 +254,38 @@ class DuckDb(Engine):
                 "the address names no file of DuckDB", hint='duckdb:///folder/file.duckdb; "memory:" is a graph in process'
             )
         super().__init__(f"duckdb:///{path}")
-        self._library, self._path, self._lock = duckdb, path, Lock()
-        self._connection: Any = None
-
-    def _opened(self, *, read_only: bool) -> Any:
-        if read_only and not os.path.isfile(self._path):
-            raise StoreMissingError(f"there is no file {self._path}", hint="load something first")
-        try:
-            return self._library.connect(self._path, read_only=read_only)
-        except self._library.IOException as error:
-            if "lock" in str(error):
-                raise StoreBusyError(f"another process has {self._path} open", hint="wait= for it, or close it there") from None
-            raise StoreError(f"DuckDB cannot open {self._path}: {_first_line(error)}") from None
-        except self._library.Error as error:
-            raise StoreError(f"DuckDB cannot open {self._path}: {_first_line(error)}") from None
-
-    def _cursor(self) -> Any:
-        with self._lock:
-            if self._connection is None:
-                self._connection = self._opened(read_only=True)
-            return self._connection.cursor()
+        self._library, self._path = duckdb, os.path.realpath(path)
+        with _FILES_LOCK:
+            self._file = _FILES.get(self._path) or _File(duckdb, self._path)
+            _FILES[self._path] = self._file
 
     def read(self, query: exp.Expr) -> list[Row]:
         """The rows of a query."""
-        text, cursor = self.text(query), self._cursor()
-        try:
-            with _watching(cursor.interrupt):
-                found: list[Row] = cursor.execute(text).fetchall()
-                return found
-        except self._library.InterruptException:
-            check()
-            raise StoreError("DuckDB ended the query") from None
-        except self._library.Error as error:
-            check()
-            raise StoreError(f"DuckDB does not answer: {_first_line(error)}") from None
-        finally:
-            cursor.close()
+        text = self.text(query)
+        with self._file.reading() as cursor:
+            try:
+                with _watching(cursor.interrupt):
+                    found: list[Row] = cursor.execute(text).fetchall()
+                    return found
+            except self._library.InterruptException:
+                check()
+                raise StoreError("DuckDB ended the query") from None
+            except self._library.Error as error:
+                check()
+                raise StoreError(f"DuckDB does not answer: {_first_line(error)}") from None
 
     @contextmanager
     def writing(self, wait: float) -> Iterator[Writer]:
-        """A transaction; the reading connection is closed meanwhile, as a file is open in one way at a time."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
-            until = time.monotonic() + wait
-            while True:
-                try:
-                    connection = self._opened(read_only=False)
-                    break
-                except StoreBusyError:
-                    check()
-                    if time.monotonic() >= until:
-                        raise
-                    time.sleep(_AGAIN)
+        """A transaction."""
+        with self._file.writing(wait) as connection:
             try:
-                connection.execute("BEGIN TRANSACTION")
-                yield _DuckWriter(self, connection)
-                connection.execute("COMMIT")
-                connection.execute("CHECKPOINT")
+                with _watching(connection.interrupt):
+                    connection.execute("BEGIN TRANSACTION")
+                    yield _DuckWriter(self, connection)
+                    connection.execute("COMMIT")
             except self._library.Error as error:
+                check()
                 raise StoreError(f"DuckDB does not write: {_first_line(error)}") from None
-            finally:
-                connection.close()
 
     def has_schema(self, name: str) -> bool:
         """Whether the file has a schema of a name; no where there is no file."""
@@ -233,10 +293,7 @@ class DuckDb(Engine):
 
     def close(self) -> None:
         """Let go of the file."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        self._file.close()
 
 
 class _DuckWriter:
@@ -386,7 +443,7 @@ class Postgres(Engine):
 
     def analyze(self, writer: Writer, table: exp.Table) -> None:
         """Have the server count what a table holds: until it does so by itself, it guesses."""
-        writer.execute(exp.Analyze(kind="TABLE", this=table))
+        writer.execute(exp.Analyze(tables=[table]))
 
 
 class _PostgresWriter:

@@ -34,10 +34,10 @@ from condgraph.sql.terms import NULL, Query, cast, coalesce, column, literal, na
 
 _BAG: Final = "lowered: a bag is worked out from the statements that carry it"
 _TABLE: Final = "lowered: a table is worked out from the rows of its groups"
-_ROWS: Final = "lowered: the statements that match are fetched, and joined by the client"
+_ROWS: Final = "refused: rows that bind several variables; graph.snapshot() is the same graph in process"
 _TEST: Final = "supported (lowered: tests with the values of another step)"
 #: What becomes of each operator and test: a test holds the table against the algebra. "lowered" ones are finished by the
-#: client, on statements that the one query gives.
+#: client, on statements that the one query gives; "refused" ones are an `UnsupportedError`.
 SUPPORT: Final[dict[type[Node] | type[Condition], str]] = {
     **dict.fromkeys(
         (
@@ -78,14 +78,13 @@ SUPPORT: Final[dict[type[Node] | type[Condition], str]] = {
     ),
 }
 #: Operators that read the graph: where the client would have to run one, the query gives all that the plan rests on.
-_READING: Final = (
-    *(alg.Scan, alg.ArgExtreme, alg.Neighbour, alg.Members, alg.Referents, alg.SameName),
-    alg.Solutions,
-    alg.AllEntities,
+_READING: Final[tuple[type[Node], ...]] = (
+    *(alg.Scan, alg.ArgExtreme, alg.Neighbour, alg.Members, alg.Referents, alg.SameName, alg.AllEntities),
 )
 
 
-#: What the rows of a query are: entities, values (a cell, then the entity that it is), a count, a truth value, or records of what the client goes on from.
+#: What the rows of a query are: entities, values (a cell, then the entity that it is), a count, a truth value, or records of
+#: what the client goes on from.
 Shape: TypeAlias = Literal["entities", "values", "count", "truth", "gathered", "witness"]
 
 
@@ -106,7 +105,7 @@ def native(node: Node) -> bool:
 
 def compile_plan(plan: Node, place: str, schema: StoredSchema) -> Compiled:
     """The query of a plan."""
-    missing = sorted({type(node).__name__ for node in postorder(plan) if type(node) not in SUPPORT})
+    missing = sorted({type(node).__name__ for node in postorder(plan) if SUPPORT.get(type(node), _ROWS) == _ROWS})
     if missing:
         raise UnsupportedError("SQL", missing, hint="graph.snapshot() is the same graph in process")
     try:
@@ -137,7 +136,8 @@ def _compiled(plan: Node, place: str, schema: StoredSchema) -> Compiled:
             some = select(literal(1)).from_(compiler.bound(cells), copy=False).where(test, copy=False).limit(1, copy=False)
             return Compiled(compiler.whole(some), "truth")
     if isinstance(plan, alg.Distinct) and not (isinstance(plan.values, alg.Objects) and schema.raw):
-        if (cells := _cells(compiler, plan.values)) is not None:
+        cells = _cells(compiler, plan.values)
+        if cells is not None:
             return Compiled(compiler.whole(_values(compiler, cells)), "values")
     leaves: list[Node] = []
     if _gathers(plan, leaves, set()):
@@ -165,7 +165,8 @@ def _values(compiler: Compiler, cells: str) -> Query:
     columns = [*(column(key, "v") for key in CELL), *(column(key, "e") for key in ("id", "name", "kind", "row"))]
     query = select(*columns, distinct=True).from_(compiler.bound(cells, "v"), copy=False)
     same = exp.EQ(this=column("o", "v"), expression=column("e", "e"))
-    return query.join(compiler.stored("entity", "e"), on=same, join_type="left", copy=False)
+    query.append("joins", exp.Join(this=compiler.stored("entity", "e"), side="LEFT", on=same))
+    return query
 
 
 def _gathers(node: Node, leaves: list[Node], seen: set[int]) -> bool:

@@ -20,6 +20,7 @@ from condgraph.engine.errors import (
     OptionError,
     ReadOnlyError,
     StoreBusyError,
+    StoreError,
     StoreMissingError,
     StoreVersionError,
     UnsupportedError,
@@ -248,22 +249,26 @@ class SqlStore:
         """Forget what is known, which another process may have changed."""
         self._state = None
 
-    def _look(self) -> tuple[int, str]:
-        if not self.exists():
-            raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first")
-        ((form, content),) = self.engine.read(self._all("about", "format", "content"))
+    def _content(self) -> str:
+        """A name for what the graph holds; raises where there is none."""
+        try:
+            ((form, content),) = self.engine.read(self._all("about", "format", "content"))
+        except StoreError:
+            if self.exists():
+                raise
+            raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first") from None
         if form != FORMAT:
             raise StoreVersionError(
                 f"graph {self.name!r} has layout {form}, this version reads {FORMAT}",
                 hint="export it with the version that wrote it, and load the export",
             )
-        return form, content
+        return str(content)
 
     def _current(self) -> _State:
         state, now = self._state, time.monotonic()
-        if state is not None and (not self.engine.shared or now - state.looked < _LEASE):
+        if state is not None and now - state.looked < _LEASE:
             return state
-        _, content = self._look()
+        content = self._content()
         if state is None or state.content != content:
             ((_, content, counts, schema, _),) = self.engine.read(self._all("about"))
             known = StoredSchema(json.loads(schema))
@@ -276,7 +281,7 @@ class SqlStore:
         for _ in range(2):
             before = self._current().content
             result = ask()
-            if not self.engine.shared or self._look()[1] == before:
+            if self._content() == before:
                 return result
             self._state = None
         raise StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")
