@@ -293,8 +293,8 @@ def main() -> None:
         "notes": [
             f"{versions}. Processor time of counting the rows of a shape, the median of several runs that take turns, each engine "
             "in a process of its own that has the statements loaded; DuckDB and Ladybug with one thread.",
-            "condgraph works the rows out and counts them; the others may count without. A cell with `>` is a run that was ended, "
-            "one with `counts` an engine that counts another number than condgraph and DuckDB do.",
+            "condgraph counts rows that are equal in what the rest of the pattern asks for as one row with its number. A cell with "
+            "`>` is a run that was ended, one with `counts` an engine that counts another number than condgraph and DuckDB do.",
             "Predicates of stars are the most frequent ones of the graph, and the fixed end is the most frequent object; the other "
             "shapes take statements of any predicate. Variables may be one entity, but for the two in the middle of a diamond, and "
             "the two that have two in common.",

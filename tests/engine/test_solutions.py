@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from functools import cache
 from typing import Any
 
@@ -15,7 +17,7 @@ from condgraph.engine.algebra import solutions as alg
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import DeadlineError, PlanError
-from condgraph.engine.execute import rowset
+from condgraph.engine.execute import rowset, solving
 from condgraph.engine.execute.run import Run, count
 from condgraph.engine.passes import optimise
 from condgraph.engine.records import Evidence, PathTerm
@@ -222,6 +224,75 @@ def test_a_count_needs_no_column_but_what_joins() -> None:
         assert answer(alg.GroupRows(pattern, (), (alg.RowAggregate("n", "count"),))).values == [(wanted,)]
     onward = rows(alg.LeftJoin(alg.EntityRows("x", A), alg.Pattern((knows(), knows(Y, Z)))))
     assert onward == ["a b a", "a b a", "a b c", "a b c", "a d a", "a d d"]
+
+
+def test_a_value_that_nobody_asks_for_still_joins() -> None:
+    """Two statements of one subject share a value, of which a count has no column."""
+    made = condgraph.open()
+    made.add([Statement("a", "p", "0"), Statement("a", "q", "1"), Statement("b", "p", "0"), Statement("b", "q", "0")])
+    shared = alg.Pattern(tuple(alg.StatementPattern(X, (name,), VALUE, family="attribute") for name in "pq"))
+    run = Run(made.current)
+    run.execute(plan := alg.GroupRows(shared, (), (alg.RowAggregate("n", "count"),)))
+    assert Answer(run, plan).values == [(1,)]
+
+
+def matches(edges: list[tuple[str, str]], parts: list[tuple[str, str]], row: dict[str, str]) -> list[dict[str, str]]:
+    """Every way to match the parts, one by one."""
+    if not parts:
+        return [row]
+    (one, other), *rest = parts
+    fits = [{**row, one: s, other: o} for s, o in edges if (one != other or s == o) and row.get(one, s) == s]
+    return [more for found in fits if row.get(other, found[other]) == found[other] for more in matches(edges, rest, found)]
+
+
+@pytest.mark.parametrize("few", [0, 4_096])
+def test_counts_are_those_of_the_rows(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rows that are only counted, equal ones are one row with its number; a loop over the statements counts each."""
+    monkeypatch.setattr(solving, "_FEW", few)
+    rng = random.Random(few)
+    shapes = (["xy", "yz", "zw", "wx"], ["xy", "yz", "xw", "wz"], ["xy", "zy", "xw", "zw"], ["xy", "yz", "zw"], ["xy", "xz", "xw"])
+    for _ in range(40):
+        made, number = condgraph.open(), rng.choice((3, 5, 8))
+        edges = [(f"e{rng.randrange(number)}", f"e{rng.randrange(number)}") for _ in range(rng.choice((4, 14)))]
+        made.add([Statement(one, "p", Ref(other), (("n", Quantity(at)),)) for at, (one, other) in enumerate(edges)])
+        parts = [(one, other) for one, other in rng.choice(shapes)]
+        parts += [(rng.choice("xyzw"), rng.choice("xyzwv")) for _ in range(rng.choice((0, 0, 1)))]
+        names = sorted({name for part in parts for name in part})
+        plan: Any = alg.Pattern(tuple(alg.StatementPattern(V(one), ("p",), V(other)) for one, other in parts))
+        found = matches(edges, parts, {})
+        if rng.random() < 0.6:
+            one, other = rng.sample(names, 2)
+            plan = alg.Filter(plan, ex.Comparison("<>", ex.Variable(one), ex.Variable(other)))
+            found = [row for row in found if row[one] != row[other]]
+        keys = tuple(rng.sample(names, rng.choice((0, 1, 2))))
+        wanted = Counter(tuple(row[name] for name in keys) for row in found)
+        aggregates = alg.RowAggregate("n", "count"), alg.RowAggregate("m", "count", rng.choice(names))
+        run = Run(made.current)
+        run.execute(plan := alg.GroupRows(plan, keys, aggregates))
+        answered = Answer(run, plan)
+        counts = {tuple(cell.name for cell in row[:-2]): row[-2:] for row in answered.values}
+        assert counts == ({key: (n, n) for key, n in wanted.items()} or ({} if keys else {(): (0, 0)})), plan
+        # The statements of rows that a filter leaves out are none of the evidence.
+        used = {(str(row[one]), str(row[other])) for row in found for one, other in parts}
+        assert {(one.subject.id, one.object.id) for one in answered.evidence} == used, plan
+        assert answered.check()
+
+
+def test_more_rows_are_counted_than_worked_out() -> None:
+    made = condgraph.open()
+    made.add([Statement(f"{one}", "r", Ref(f"{other}")) for one in range(20) for other in range(20)])
+    names = [V(f"v{at}") for at in range(16)]
+
+    def counted(length: int) -> Any:
+        parts = tuple(alg.StatementPattern(names[at], ("r",), names[at + 1]) for at in range(length))
+        run = Run(made.current)
+        run.execute(plan := alg.GroupRows(alg.Pattern(parts), (), (alg.RowAggregate("n", "count"),)))
+        return Answer(run, plan).values
+
+    assert counted(12) == [(20**13,)]
+    # More than 2 ** 62: an error, and no other number.
+    with pytest.raises(PlanError, match="more than 4,611,686,018,427,387,904 rows"):
+        counted(15)
 
 
 def test_order_and_slices_are_the_same_everywhere() -> None:

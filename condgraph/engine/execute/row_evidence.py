@@ -19,7 +19,7 @@ from condgraph.engine.algebra import solutions as alg
 from condgraph.engine.algebra.operators import Condition, Entities, Node
 from condgraph.engine.execute.evidence import Asked, Demand, put_under, whole
 from condgraph.engine.execute.expressions import Compiler
-from condgraph.engine.execute.rowset import ENTITY, STATEMENT, RowSet, Terms, codes, compatible, packed, python_terms
+from condgraph.engine.execute.rowset import ENTITY, STATEMENT, TIMES, RowSet, Terms, codes, compatible, packed, python_terms
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct
 from condgraph.engine.execute.solving import Edge, Solver, hidden
 from condgraph.engine.execute.terms import GraphTerms
@@ -240,8 +240,13 @@ def _touched(run: Run, expression: ex.Expression, rows: RowSet, found: Found) ->
 
 
 def _filter(run: Run, node: alg.Filter, demand: Demand, found: Found) -> None:
-    of = run.rows(node.of)
-    wanted = agreeing(of, _wanted(demand))
+    of, asked = run.rows(node.of), _wanted(demand)
+    if TIMES in of.columns and isinstance(node.of, alg.Pattern):
+        # They were counted, and the rows that the filter leaves out taken off their number.
+        of = Solver(run, node.of, needed={*of.columns, *ex.variables(node.test)}).rows()
+        one, other = (of.columns[name].numbers for name in ex.variables(node.test))
+        of, asked = of.where(one != other), asked.only([name for name in asked.columns if name != TIMES])
+    wanted = agreeing(of, asked)
     found.asked.append((node.of, Demand(rows=wanted)))
     steady = all(isinstance(part, _STEADY) for part in ex.walk(node.test))
     _touched(run, node.test, wanted if steady else of, found)

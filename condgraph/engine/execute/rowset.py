@@ -43,6 +43,8 @@ MOST_ROWS: Final = 32_000_000
 CHUNK: Final = 1 << 18
 #: Terms from which on equal ones are looked at once.
 _SEVERAL: Final = 16
+#: The column of how many equal rows each row stands for, where an operator above only counts them.
+TIMES: Final = "\0times"
 #: Kinds beyond those of values, by which cells of statements and of other terms are told apart.
 _STATEMENT_CELL: Final = 10
 _OTHER_CELL: Final = 11
@@ -327,7 +329,9 @@ def packed(columns: Sequence[Places], size: int) -> Places:
 
 
 class RowSet:
-    """Rows by columns; `ordered` says that their order is one that was asked for."""
+    """Rows by columns; `ordered` says that their order is one that was asked for. Its length counts a row as often as its
+    column `TIMES` says; `size` is the length of the columns.
+    """
 
     __slots__ = ("_grid", "columns", "ordered", "scope", "size")
 
@@ -336,7 +340,8 @@ class RowSet:
         self._grid: Grid | None = None
 
     def __len__(self) -> int:
-        return self.size
+        times = self.columns.get(TIMES)
+        return self.size if times is None else int(times.numbers.sum())
 
     def column(self, name: str) -> Terms:
         """The column of a variable; unbound everywhere where the rows do not have it."""

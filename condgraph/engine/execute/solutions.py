@@ -21,6 +21,7 @@ from condgraph.engine.execute.rowset import (
     GIVEN,
     NAME,
     STATEMENT,
+    TIMES,
     Places,
     RowSet,
     Terms,
@@ -38,7 +39,7 @@ from condgraph.engine.execute.rowset import (
 from condgraph.engine.execute.run import Outcome, Run
 from condgraph.engine.execute.series import runs
 from condgraph.engine.execute.sets import Numbers, distinct
-from condgraph.engine.execute.solving import solve
+from condgraph.engine.execute.solving import differing, solve
 from condgraph.engine.execute.sums import Aggregate
 from condgraph.engine.execute.terms import EntityAt, GraphTerms
 from condgraph.engine.execute.walks import paths
@@ -236,7 +237,7 @@ def _same_terms(run: Run, expression: ex.Expression, of: RowSet) -> Any:
 def filter_rows(run: Run, node: alg.Filter) -> RowSet:
     """The rows for which the expression is true."""
     of = run.rows(node.of)
-    return of.where(_true(run, node.test, of))
+    return differing(run, node, of) if TIMES in of.columns else of.where(_true(run, node.test, of))
 
 
 def where_rows(run: Run, node: alg.WhereRows) -> RowSet:
@@ -357,12 +358,26 @@ def group_rows(run: Run, node: alg.GroupRows) -> RowSet:
     if len(set(node.variables)) != len(node.variables):
         raise PlanError("two columns have one name")
     order, group, first = _grouped(of, node.keys)
+    if TIMES in of.columns:
+        return _counted(run, node, of, order, group, first)
     size = len(first) if node.keys else 1
     columns = {name: of.column(name).take(first) for name in node.keys}
     for one in node.aggregates:
         check()
         columns[one.name] = _aggregate(run, one, of, order, group, size)
     return RowSet(run.scope, size, columns)
+
+
+def _counted(run: Run, node: alg.GroupRows, of: RowSet, order: Places, group: Places, first: Places) -> RowSet:
+    """A row for each group of rows that stand for several, whose aggregates are all their number."""
+    times = of.columns[TIMES].numbers
+    if node.keys and of.size:
+        totals = np.add.reduceat(times.take(order), np.flatnonzero(changed(group)))
+        first, totals = first[totals > 0], totals[totals > 0]
+    else:
+        totals = times if node.keys else times.sum(keepdims=True)
+    columns = {name: of.column(name).take(first) for name in node.keys}
+    return RowSet(run.scope, len(totals), columns | {one.name: _counts(run, totals) for one in node.aggregates})
 
 
 def _grouped(of: RowSet, keys: tuple[str, ...]) -> tuple[Places, Places, Places]:

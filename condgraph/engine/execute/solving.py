@@ -5,17 +5,23 @@ bound, the one with the fewest candidates, counted exactly. Where several edges 
 with the fewest statements, and looks its candidates up in the others, so that a cycle costs no more than the smaller
 of its sides (a worst-case optimal join, after Ngo, Porat, Ré and Rudra, 2012, over columns). Rows are expanded in
 chunks. Parts that share no variable are matched by themselves, and joined last.
+
+Where an operator above only counts the rows, those that are equal in what is still asked for become one row with its
+number (the sums are pushed below the joins: Abo Khamis, Ngo and Rudra, "FAQ", 2016). A variable that leads from one
+bound variable to another is then replaced by the pairs that it connects, where these are fewer than its candidates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.algebra.expressions import variables
+from condgraph.engine.algebra.expressions import Comparison, variables
+from condgraph.engine.algebra.expressions import Variable as Named
 from condgraph.engine.algebra.operators import Entities, Node
 from condgraph.engine.algebra.solutions import (
     AntiJoin,
@@ -43,9 +49,11 @@ from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.rowset import (
     CHUNK,
     ENTITY,
+    GIVEN,
     MOST_ROWS,
     PREDICATE,
     STATEMENT,
+    TIMES,
     Places,
     RowSet,
     Terms,
@@ -70,6 +78,12 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 Numbers = NDArray[np.int32]
+#: Rows that are not worth being compared with one another, and as many as tell how others are.
+_FEW: Final = 4_096
+_SOME: Final = 1 << 16
+#: Pairs that are made of what a variable connects, and rows that are counted, at most.
+_MOST_PAIRS: Final = 1 << 24
+_MOST_COUNTED: Final = 1 << 62
 #: Bytes of the indexes of whole predicates that are kept with a snapshot.
 _MOST_INDEXED: Final = 256_000_000
 
@@ -387,25 +401,30 @@ def hidden(number: int) -> str:
 
 class Solver:
     """One matching of a pattern. `seed` are rows that it extends; with `trace` the statement of every part is kept, in a
-    column of the name `hidden` gives. Only variables that are `needed` (None: all) have columns in the end.
+    column of the name `hidden` gives. Only variables that are `needed` (None: all) have columns in the end. With `counting`
+    equal rows may be one row, with their number in the column `TIMES`.
     """
 
     def __init__(
-        self, run: Run, pattern: Pattern, seed: RowSet | None = None, *, trace: bool = False, needed: Set[str] | None = None
+        self,
+        run: Run,
+        pattern: Pattern,
+        seed: RowSet | None = None,
+        *,
+        trace: bool = False,
+        needed: Set[str] | None = None,
+        counting: bool = False,
     ) -> None:
         self.run, self.pattern, self.seed, self.trace, self.needed = run, pattern, seed, trace, needed
-        parts: tuple[StatementPattern | MembershipPattern, ...] = (*pattern.statements, *pattern.memberships)
-        self.edges = [Edge(run, part, number) for number, part in enumerate(parts)]
+        self.edges = _edges(run, pattern)
         #: Parts whose statements have to differ.
-        self.apart: list[tuple[int, int]] = []
-        if pattern.different:
-            for number in range(len(pattern.statements)):
-                for other in range(number):
-                    if may_meet(self.edges[number], self.edges[other]):
-                        self.apart.append((other, number))
+        self.apart = _apart(pattern, self.edges)
         self.kept = {number for pair in self.apart for number in pair}
         if trace:
             self.kept = set(range(len(pattern.statements)))
+        self.counting = counting
+        #: The pairs that a variable connects, by the indexes that lead to it.
+        self._connected: dict[tuple[int, int, str], tuple[NDArray[Any], Places]] = {}
         #: The edges that are still to be matched while one is.
         self._left: list[Edge] = []
         #: Entities that a variable may be, by its name.
@@ -441,9 +460,14 @@ class Solver:
             result = seed
         for edges, seeded, sets in sorted(parts, key=lambda part: not part[1]):
             rows = self._component(edges, seed if seeded else None, sets)
+            if self.counting and len(parts) > 1:
+                rows = self._collapsed(rows.only([name for name in rows.columns if name == TIMES or name in (self.needed or ())]))
             if result is not None:
                 one, other = compatible(result, rows, ())
+                times = rows.columns.get(TIMES)
                 rows = self._differing(merged(result, rows, one, other, list({**result.columns, **rows.columns})))
+                if times is not None:
+                    rows = self._multiplied(rows, times.numbers.take(other))
             result = rows
             if not result.size:
                 break
@@ -452,7 +476,10 @@ class Solver:
         if self.trace:
             return result.only(names)
         shown = [name for name in names if not name.startswith("\0") and (self.needed is None or name in self.needed)]
-        return result.only(shown)
+        if not self.counting:
+            return result.only(shown)
+        result = result.only([*shown, *(name for name in result.columns if name == TIMES)])
+        return self._collapsed(result) if not shown else self._multiplied(result, np.ones(result.size, np.int64))
 
     def _components(self) -> list[tuple[list[Edge], bool, list[str]]]:
         """The parts by the variables that connect them: edges, whether the seed is among them, and variables that only
@@ -488,8 +515,13 @@ class Solver:
             rows = self._inside(seed, list(seed.columns))
         else:
             rows = self._start(waiting)
+        known: set[str] = set()
         while waiting and rows.size:
-            rows = self._step(self._without(rows, waiting), waiting)
+            known.update(rows.columns)
+            rows = self._without(rows, waiting)
+            if self.counting and rows.size > _FEW and not known <= rows.columns.keys():
+                rows, known = self._collapsed(rows), set()
+            rows = self._step(rows, waiting)
         rows = self._without(rows, waiting)
         if waiting:
             names = dict.fromkeys(name for edge in edges for name in [*edge.variables, *self._hidden(edge)])
@@ -497,12 +529,16 @@ class Solver:
         return rows
 
     def _without(self, rows: RowSet, waiting: list[Edge], matched: Sequence[Edge] = ()) -> RowSet:
-        """The rows without the columns that nobody asks for any more; of edges that are being matched, whose ends are
-        known, their statements still do.
+        """The rows without the columns that nobody asks for any more; of edges that are being matched, whose near ends are
+        known, their statements still do, and the values that both ends have.
         """
         if self.needed is None:
             return rows
         asked = {name for edge in waiting for name in edge.variables} | {name for edge in matched for name in edge.inner}
+        for edge in matched:
+            asked.update(
+                name for name in (edge.subject, edge.object) if name and {edge.subject, edge.object} <= rows.columns.keys()
+            )
         kept = {name: one for name, one in rows.columns.items() if name in self.needed or name in asked or name.startswith("\0")}
         return rows if len(kept) == len(rows.columns) else RowSet(rows.scope, rows.size, kept)
 
@@ -519,6 +555,9 @@ class Solver:
         if sets and min(sets)[0] < smallest.size():
             name = min(sets)[1]
             return RowSet(self.run.scope, len(self.within[name]), {name: Terms(ENTITY, self.within[name])})
+        through = self._through_first(smallest, waiting) if self.counting else None
+        if through is not None:
+            return through
         waiting.remove(smallest)
         return self._first(smallest)
 
@@ -568,6 +607,11 @@ class Solver:
         best: tuple[int, int] | None = None
         chosen: list[tuple[Edge, bool]] = []
         limits: list[tuple[Places, Places]] = []
+        if self.counting and rows.size >= _FEW:
+            for options in leading.values():
+                through = self._through(rows, options, ends, waiting)
+                if through is not None:
+                    return through
         for options in leading.values():
             bounds = [edge.index(backward).bounds(ends[self._near(edge, backward)]) for edge, backward in options]
             counts = np.min([high - low for low, high in bounds], axis=0)
@@ -595,6 +639,10 @@ class Solver:
     ) -> RowSet:
         """The rows with each candidate of a variable that edges lead to, which the other edges have as well."""
         counts = [high - low for low, high in limits]
+        far = options[0][0].subject if options[0][1] else options[0][0].object
+        if len(options) == 1 and self._only_counted(far, rows, options) and far not in self.within:
+            there = np.flatnonzero(counts[0])
+            return self._multiplied(rows.take(there), counts[0].take(there))
         which = np.argmin(counts, axis=0) if len(options) > 1 else None
         parts: list[RowSet] = []
         total = 0
@@ -614,6 +662,7 @@ class Solver:
                 if part.size:
                     parts.append(part)
         names = dict.fromkeys([*rows.columns, *(name for edge, _ in options for name in [*edge.variables, *self._hidden(edge)])])
+        names.update(dict.fromkeys(name for part in parts[:1] for name in part.columns if name == TIMES))
         return concatenated(parts, [name for name in names if not parts or name in parts[0].columns], self.run.scope)
 
     def _candidates(
@@ -640,6 +689,9 @@ class Solver:
             at, targets = at.take(repeat), targets.take(repeat)
             matches = [(one, turned, found.take(repeat)) for one, turned, found in matches]
             matches.append((other, reverse, ranges(low, high)))
+        if self._only_counted(far, rows, [(one, turned) for one, turned, _ in matches]):
+            first = np.flatnonzero(changed(at))
+            return self._multiplied(rows.take(at.take(first)), np.diff(np.append(first, len(at))))
         # A variable that nobody asks for has no column, but for how often it is there.
         unasked = far is not None and self.needed is not None and not far.startswith("\0") and far not in self.needed
         if unasked and far not in rows.columns and all(far not in edge.variables for edge in self._left):
@@ -669,7 +721,10 @@ class Solver:
             near, far = (ends[name][start : start + CHUNK] for name in (edge.subject, edge.object))
             there, low, high = index.between(near, far)
             sizes = high - low
-            part = rows.take((there + start).repeat(sizes))
+            if self.counting and not self._needs_statements(edge):
+                part = self._multiplied(rows.take(there + start), sizes)
+            else:
+                part = rows.take((there + start).repeat(sizes))
             if self._needs_statements(edge):
                 entries = index.entries.take(ranges(low, high))
                 part.columns[hidden(edge.number)] = Terms(STATEMENT, edge.statements(entries))
@@ -678,7 +733,7 @@ class Solver:
             if total > MOST_ROWS:
                 raise self._too_many()
             parts.append(part)
-        names = dict.fromkeys([*rows.columns, *edge.variables, *self._hidden(edge)])
+        names = dict.fromkeys([*rows.columns, *edge.variables, *self._hidden(edge), *parts[0].columns])
         return concatenated(parts, list(names), self.run.scope)
 
     def _joined(self, rows: RowSet, waiting: list[Edge]) -> RowSet:
@@ -693,6 +748,152 @@ class Solver:
 
     def _too_many(self) -> PlanError:
         return too_many(None, "a pattern", "restrict its variables, or add statements that connect them")
+
+    # -- counts ------------------------------------------------------------------------------------
+
+    def _only_counted(self, name: str | None, rows: RowSet, options: Sequence[tuple[Edge, bool]]) -> bool:
+        """Whether of a variable that edges lead to nothing is asked but how often it is there."""
+        if not self.counting or name in (self.needed or ()) or name in rows.columns:
+            return False
+        return not any(name is not None and name in edge.variables for edge in self._left) and not any(
+            self._needs_statements(edge) for edge, _ in options
+        )
+
+    @staticmethod
+    def _countable(times: NDArray[np.float64]) -> None:
+        """Raise an error where the sum is not sure to be exact."""
+        if times.sum() > _MOST_COUNTED:
+            raise PlanError(f"a pattern has more than {_MOST_COUNTED:,} rows", hint="restrict its variables")
+
+    def _multiplied(self, rows: RowSet, times: Places) -> RowSet:
+        """The rows, each so many times as often as before."""
+        before = rows.columns.get(TIMES)
+        if before is not None:
+            self._countable(before.numbers.astype(np.float64) * times)
+            times = before.numbers * times
+        return rows.having(**{TIMES: Terms(GIVEN, times)})
+
+    def _collapsed(self, rows: RowSet) -> RowSet:
+        """The rows, with equal ones as one."""
+        names = [name for name in rows.columns if name != TIMES]
+        times = rows.columns[TIMES].numbers if TIMES in rows.columns else None
+        if times is not None:
+            self._countable(times.astype(np.float64))
+        if not rows.size:
+            return rows
+        if not names:
+            total = rows.size if times is None else int(times.sum())
+            return RowSet(rows.scope, 1, {TIMES: Terms(GIVEN, np.array([total], np.int64))})
+        check()
+        size = max(self.run.snapshot.entities, 1)
+        columns = [rows.columns[name] for name in names]
+        if any(column.kind != ENTITY for column in columns) or size ** len(names) >= _MOST_COUNTED:
+            keys = rows.keys(names)
+        else:
+            keys = np.zeros(rows.size, np.int32 if size ** len(names) < 1 << 31 else np.int64)
+            for column in columns:
+                keys = keys * keys.dtype.type(size) + column.numbers
+            if times is None:
+                keys.sort()
+                keys, times = _counted(keys)
+                return RowSet(rows.scope, len(keys), {**_parted(keys, names, size), TIMES: Terms(GIVEN, times)})
+        order = in_order([keys])
+        first = np.flatnonzero(changed(keys.take(order)))
+        times = np.ones(rows.size, np.int64) if times is None else times.take(order)
+        return rows.take(order.take(first)).having(**{TIMES: Terms(GIVEN, np.add.reduceat(times, first))})
+
+    def _pairs_through(self, one: Index, other: Index, name: str) -> tuple[NDArray[Any], Places]:
+        """The pairs of far ends that two indexes by one variable connect, as ascending numbers, and how often."""
+        key = (id(one), id(other), name if name in self.within else "")
+        known = self._connected.get(key)
+        if known is None:
+            size = self.run.snapshot.entities
+            whole: Any = np.int32 if size * size < 1 << 31 else np.int64
+            low, high = other.bounds(one.near)
+            if name in self.within:
+                high = np.where(self.run.among(one.near, self.within[name]), high, low)
+            parts = [np.empty(0, whole)]
+            for start, stop in chunks(high - low):
+                starts = one.far[start:stop].astype(whole) * whole(size)
+                targets = other.far.take(ranges(low[start:stop], high[start:stop]))
+                parts.append(starts.repeat(high[start:stop] - low[start:stop]) + targets)
+            keys = np.concatenate(parts)
+            keys.sort()
+            known = self._connected[key] = _counted(keys)
+        return known
+
+    def _connecting(self, name: str | None, edges: Sequence[Edge]) -> tuple[tuple[Edge, bool], tuple[Edge, bool]] | None:
+        """The two edges that lead to a variable of which only the number is asked, from two others."""
+        if name is None or name in (self.needed or ()):
+            return None
+        of = [edge for edge in edges if name in edge.variables]
+        if len(of) != 2 or any(edge.family != "relation" or self._needs_statements(edge) for edge in of):
+            return None
+        one, other = ((edge, edge.subject == name) for edge in of)
+        ends = {self._near(*one), self._near(*other)} if all(None not in (edge.subject, edge.object) for edge in of) else set()
+        return (one, other) if len(ends) == 2 and name not in ends else None
+
+    def _through_first(self, smallest: Edge, waiting: list[Edge]) -> RowSet | None:
+        """Rows of the pairs that a variable connects, where the smallest edge leads to it, and another variable connects
+        the same two as well, which nothing else does.
+        """
+        names = {name: self._connecting(name, waiting) for edge in waiting for name in (edge.subject, edge.object)}
+        ends = {name: frozenset(self._near(*option) for option in of) for name, of in names.items() if of is not None}
+        direct = {frozenset((edge.subject, edge.object)) for edge in waiting}
+        choices = []
+        for name in (smallest.subject, smallest.object):
+            of = names.get(name)
+            if name is None or of is None or ends[name] in direct or list(ends.values()).count(ends[name]) < 2:
+                continue
+            if (made := self._made(*of)) <= _MOST_PAIRS:
+                choices.append((made, name, of))
+        if not choices:
+            return None
+        _, name, ((one, backward), (other, reverse)) = min(choices, key=lambda choice: choice[:2])
+        keys, times = self._pairs_through(one.index(not backward), other.index(not reverse), name)
+        waiting.remove(one)
+        waiting.remove(other)
+        named = [self._near(one, backward), self._near(other, reverse)]
+        columns = _parted(keys, named, self.run.snapshot.entities)
+        return self._inside(RowSet(self.run.scope, len(keys), {**columns, TIMES: Terms(GIVEN, times)}), named)
+
+    @staticmethod
+    def _made(one: tuple[Edge, bool], other: tuple[Edge, bool]) -> int:
+        """How many pairs a variable makes that two edges lead to."""
+        low, high = other[0].index(not other[1]).bounds(one[0].index(not one[1]).near)
+        return int((high - low).sum())
+
+    def _through(
+        self, rows: RowSet, options: list[tuple[Edge, bool]], ends: dict[str, Numbers], waiting: list[Edge]
+    ) -> RowSet | None:
+        """The rows whose two ends some variable connects, looked up in all pairs that it does; None where it is quicker to
+        look at its candidates for each row.
+        """
+        (edge, backward), *_ = options
+        name = edge.subject if backward else edge.object
+        of = self._connecting(name, waiting) if len(options) == 2 and name not in rows.columns else None
+        if of is None or name is None:
+            return None
+        columns = [ends[self._near(*option)] for option in of]
+        # Candidates as some of the rows have them; one costs about as much as three pairs, made or looked up. Rows that
+        # were made one of equal ones are in order, in which look-ups are quick.
+        step = -(-rows.size // _SOME)
+        bounds = [edge.index(backward).bounds(column[::step]) for (edge, backward), column in zip(of, columns, strict=True)]
+        candidates = step * int(np.min([high - low for low, high in bounds], axis=0).sum())
+        worth = 3 * candidates + (2 * rows.size if TIMES in rows.columns else 0)
+        if rows.size > worth or (made := self._made(*of)) > _MOST_PAIRS or made + rows.size > worth:
+            return None
+        if any((column < 0).any() for column in columns):
+            return None
+        keys, times = self._pairs_through(of[0][0].index(not of[0][1]), of[1][0].index(not of[1][1]), name)
+        for option, _ in of:
+            waiting.remove(option)
+        wanted = columns[0].astype(keys.dtype) * keys.dtype.type(self.run.snapshot.entities) + columns[1]
+        if not len(keys):
+            return rows.take(np.empty(0, np.int64))
+        places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        there = np.flatnonzero(keys.take(places) == wanted)
+        return self._multiplied(rows.take(there), times.take(places.take(there)))
 
     # -- what else is bound ------------------------------------------------------------------------
 
@@ -784,6 +985,22 @@ class Solver:
         return rows
 
 
+def _counted(keys: NDArray[Any]) -> tuple[NDArray[Any], Places]:
+    """The different ones of ascending keys, and how often each is there."""
+    first = np.flatnonzero(changed(keys)) if len(keys) else np.empty(0, np.int64)
+    return keys.take(first), np.diff(np.append(first, len(keys)))
+
+
+def _parted(keys: NDArray[Any], names: Sequence[str], size: int) -> dict[str, Terms]:
+    """The columns that keys were made of, with the last one below `size` steps of the one before."""
+    columns = {}
+    for name in reversed(names):
+        rest = keys // keys.dtype.type(size)
+        columns[name] = Terms(ENTITY, (keys - rest * keys.dtype.type(size)).astype(np.int32))
+        keys = rest
+    return {name: columns[name] for name in names}
+
+
 def may_meet(one: Edge, other: Edge) -> bool:
     """Whether two parts may match the same statement."""
     if {one.family, other.family} == {"relation", "attribute"}:
@@ -791,9 +1008,77 @@ def may_meet(one: Edge, other: Edge) -> bool:
     return one.predicates is None or other.predicates is None or not set(one.predicates).isdisjoint(other.predicates)
 
 
+def _apart(pattern: Pattern, edges: Sequence[Edge]) -> list[tuple[int, int]]:
+    """The parts of a pattern that may match the same statement, and must not."""
+    count = len(pattern.statements) if pattern.different else 0
+    return [(one, two) for two in range(count) for one in range(two) if may_meet(edges[two], edges[one])]
+
+
+def _edges(run: Run, pattern: Pattern) -> list[Edge]:
+    parts: tuple[StatementPattern | MembershipPattern, ...] = (*pattern.statements, *pattern.memberships)
+    return [Edge(run, part, number) for number, part in enumerate(parts)]
+
+
 def solve(run: Run, node: Pattern) -> RowSet:
     """The rows of a pattern, as far as the plan goes on with them."""
+    keys, _ = counted_by(run, node)
+    if keys is not None:
+        return Solver(run, node, needed=keys, counting=True).rows()
     return Solver(run, node, _meeting(run, node), needed=needed(run, node)).rows()
+
+
+def counted_by(run: Run, node: Pattern) -> tuple[Set[str] | None, tuple[str, str] | None]:
+    """The keys by which the operators that take the rows of a pattern do no more than count them, None where they do
+    more; and two variables of entities that have to differ, if they look at that first.
+    """
+    taker, pair = _taker(run, node), None
+    if isinstance(taker, Filter):
+        pair = _differing_entities(run, node, taker)
+        taker = None if pair is None else _taker(run, taker)
+    if not isinstance(taker, GroupRows) or not taker.aggregates:
+        return None, None
+    if any(one.function != "count" or one.distinct or one.of not in (None, *node.variables) for one in taker.aggregates):
+        return None, None
+    return (None, None) if _apart(node, _edges(run, node) if node.different else []) else (set(taker.keys), pair)
+
+
+def _differing_entities(run: Run, node: Pattern, test: Filter) -> tuple[str, str] | None:
+    """The two variables of a pattern that a filter wants to differ, if both are ends of statements, and entities."""
+    of = test.test
+    if not isinstance(of, Comparison) or of.operator != "<>":
+        return None
+    if not isinstance(of.left, Named) or not isinstance(of.right, Named) or of.left.name == of.right.name:
+        return None
+    pair, edges = (of.left.name, of.right.name), _edges(run, node)
+    inner = {name for edge in edges for name in edge.inner}
+    ends = {edge.subject for edge in edges} | {edge.object for edge in edges if edge.family == "relation"}
+    return pair if ends.issuperset(pair) and inner.isdisjoint(pair) else None
+
+
+def differing(run: Run, node: Filter, rows: RowSet) -> RowSet:
+    """Rows of a pattern that are counted, without those in which two variables are the same: these are the rows of the
+    pattern with one variable in the place of both.
+    """
+    pattern = node.of
+    assert isinstance(pattern, Pattern)
+    keys, pair = counted_by(run, pattern)
+    assert keys is not None
+    assert pair is not None
+    one, other = pair
+
+    def put(place: Any) -> Any:
+        return Variable(one) if isinstance(place, Variable) and place.name == other else place
+
+    statements = tuple(replace(part, subject=put(part.subject), object=put(part.object)) for part in pattern.statements)
+    memberships = tuple(replace(part, member=put(part.member), concept=put(part.concept)) for part in pattern.memberships)
+    same = Pattern(statements, memberships)
+    equal = Solver(run, same, needed={one if key == other else key for key in keys}, counting=True).rows()
+    if not equal.size:
+        return rows
+    columns = {name: equal.column(one if name == other else name) for name in rows.columns if name != TIMES}
+    times = equal.columns[TIMES].numbers
+    less = RowSet(run.scope, equal.size, {**columns, TIMES: Terms(GIVEN, -times)})
+    return concatenated([rows, less], list(rows.columns), run.scope)
 
 
 def _taker(run: Run, node: Node) -> Node | None:
