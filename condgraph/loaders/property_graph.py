@@ -357,6 +357,16 @@ class _Graph:
         parts = text[1:].split(":") if text.startswith(":") else text.split(self.lists.delimiter)
         return [label for part in parts if (label := collapse(part))]
 
+    def _rows(self, file: GraphFile, *, edges: bool) -> Iterator[tuple[Sequence[Sequence[str]], int, int]]:
+        """The rows of a file that are nodes, or relationships: columns, the place in them, and the number of the row."""
+        for chunk, _ in file.text.chunks(None, file.headers):
+            check()
+            self.count += len(chunk.numbers)
+            are_edges = _edge_rows(file, chunk.columns, len(chunk.numbers))
+            for row, (number, edge) in enumerate(zip(chunk.numbers, are_edges, strict=True)):
+                if edge is edges:
+                    yield chunk.columns, row, number
+
     def nodes(self, file: GraphFile) -> Iterator[Item]:
         """The nodes of a file."""
         (at, *more), labels = file.at("id"), file.at("label")
@@ -365,35 +375,28 @@ class _Graph:
         properties = [(place, column) for place, column in enumerate(file.columns) if column.role == "property"]
         names = sorted((rank, place) for place, column in properties if (rank := _rank(column.name)) is not None)
         own = file.columns[at]
-        for chunk, _ in file.text.chunks(None, file.headers):
-            check()
-            columns = chunk.columns
-            edges = _edge_rows(file, columns, len(chunk.numbers))
-            self.count += len(chunk.numbers)
-            for row, (number, edge) in enumerate(zip(chunk.numbers, edges, strict=True)):
-                if edge:
-                    continue
-                cell = columns[at][row]
-                if not cell.strip():
-                    file.reading.bad("the node has no id", row=number, field=file.headers[at])
-                    continue
-                ident = self.ident(cell, own.space)
-                where = ((file.source.name, number),)
-                first = self.known.setdefault(ident, where[0])
-                if first != where[0]:
-                    said = f"the id {collapse(cell)!r} stands in row {first[1]} of {first[0]!r} already"
-                    file.reading.bad(said, row=number, field=file.headers[at])
-                    continue
-                name = next((text for _, place in names if (text := collapse(columns[place][row]))), "")
-                yield Sourced(Entity(ident, name or ident, EntityKind.ENTITY, number), where)
-                for place in labels:
-                    for label in self.labels(columns[place][row]):
-                        yield Sourced(Member(ident, label, number), where)
-                if own.name:
-                    yield Sourced(Statement(ident, own.name, collapse(cell), (), number), where)
-                for place, column in properties:
-                    for value, raw in self._values(columns[place][row], column, False):
-                        yield Sourced(Statement(ident, column.name, value, (), number, raw), where)
+        for columns, row, number in self._rows(file, edges=False):
+            cell = columns[at][row]
+            if not cell.strip():
+                file.reading.bad("the node has no id", row=number, field=file.headers[at])
+                continue
+            ident = self.ident(cell, own.space)
+            where = ((file.source.name, number),)
+            first = self.known.setdefault(ident, where[0])
+            if first != where[0]:
+                said = f"the id {collapse(cell)!r} stands in row {first[1]} of {first[0]!r} already"
+                file.reading.bad(said, row=number, field=file.headers[at])
+                continue
+            name = next((text for _, place in names if (text := collapse(columns[place][row]))), "")
+            yield Sourced(Entity(ident, name or ident, EntityKind.ENTITY, number), where)
+            for place in labels:
+                for label in self.labels(columns[place][row]):
+                    yield Sourced(Member(ident, label, number), where)
+            if own.name:
+                yield Sourced(Statement(ident, own.name, collapse(cell), (), number), where)
+            for place, column in properties:
+                for value, raw in self._values(columns[place][row], column, False):
+                    yield Sourced(Statement(ident, column.name, value, (), number, raw), where)
 
     def _values(self, cell: str, column: Column, edge: bool) -> Iterator[tuple[Value, str | None]]:
         for part in self.lists.of(cell, column, edge):
@@ -413,36 +416,27 @@ class _Graph:
             file.reading.warn(
                 "ids of relationships are not kept (edge_ids=true keeps them as qualifiers)", field=file.headers[idents[0]]
             )
-        for chunk, _ in file.text.chunks(None, file.headers):
-            check()
-            columns = chunk.columns
-            rows = _edge_rows(file, columns, len(chunk.numbers))
-            self.count += len(chunk.numbers)
-            for row, (number, edge) in enumerate(zip(chunk.numbers, rows, strict=True)):
-                if not edge:
-                    continue
-                predicate = next((text for item in types if (text := collapse(columns[item][row]))), "")
-                if not predicate:
-                    file.reading.bad("the relationship has no type", row=number, field=file.headers[types[0]] if types else None)
-                    continue
-                found = [self.ident(columns[item][row], file.columns[item].space) for item in (start, end)]
-                absent = next((place for place, ident in zip((start, end), found, strict=True) if ident not in self.known), None)
-                if absent is not None:
-                    file.reading.bad(f"there is no node {collapse(columns[absent][row])!r}", row=number, field=file.headers[absent])
-                    continue
-                qualifiers: list[tuple[str, Ref | Value]] = [
-                    (column.name, value)
-                    for place, column in properties
-                    for value, _ in self._values(columns[place][row], column, True)
-                ]
-                if idents and self.keep and columns[idents[0]][row].strip():
-                    qualifiers.append(("id", collapse(columns[idents[0]][row])))
-                statement = Statement(found[0], predicate, Ref(found[1]), tuple(qualifiers), number)
-                same = hash((found[0], predicate, found[1], statement.qualifiers))
-                if same in self.seen:
-                    file.reading.warn("the relationship says what another says; equal statements are one", row=number)
-                self.seen.add(same)
-                yield Sourced(statement, ((file.source.name, number),))
+        for columns, row, number in self._rows(file, edges=True):
+            predicate = next((text for item in types if (text := collapse(columns[item][row]))), "")
+            if not predicate:
+                file.reading.bad("the relationship has no type", row=number, field=file.headers[types[0]] if types else None)
+                continue
+            pair = [self.ident(columns[item][row], file.columns[item].space) for item in (start, end)]
+            absent = next((place for place, ident in zip((start, end), pair, strict=True) if ident not in self.known), None)
+            if absent is not None:
+                file.reading.bad(f"there is no node {collapse(columns[absent][row])!r}", row=number, field=file.headers[absent])
+                continue
+            qualifiers: list[tuple[str, Ref | Value]] = [
+                (column.name, value) for place, column in properties for value, _ in self._values(columns[place][row], column, True)
+            ]
+            if idents and self.keep and columns[idents[0]][row].strip():
+                qualifiers.append(("id", collapse(columns[idents[0]][row])))
+            statement = Statement(pair[0], predicate, Ref(pair[1]), tuple(qualifiers), number)
+            same = hash((pair[0], predicate, pair[1], statement.qualifiers))
+            if same in self.seen:
+                file.reading.warn("the relationship says what another says; equal statements are one", row=number)
+            self.seen.add(same)
+            yield Sourced(statement, ((file.source.name, number),))
 
 
 def _rank(name: str) -> int | None:
