@@ -270,15 +270,15 @@ def _label(graph: Graph, *, ident: str | None = None, name: str | None = None) -
 def _concept(graph: Graph, name: str, ident: str, most: int) -> dict[str, Any]:
     """A concept that is a label of a database: it has members and no statements."""
     steps = [{"function": "FindAll", "inputs": []}, {"function": "FilterConcept", "inputs": [name]}]
-    found = graph.kopl(steps, limit=most)
+    answer = graph.kopl(steps, limit=most)
     nothing: list[Any] = []
     return {
         "entity": answers.entity(Entity(ident, name, EntityKind.CONCEPT)),
         "same": nothing, "total_same": None,
         "facts": nothing, "total": 0, "pointing": nothing, "total_pointing": 0, "more": False, "more_pointing": False,
         "concepts": nothing,
-        "members": [answers.entity(item) for item in found.entities],
-        "total_members": len(found.entities) + found.cut,
+        "members": [answers.entity(item) for item in answer.entities],
+        "total_members": len(answer.entities) + answer.cut,
     }  # fmt: skip
 
 

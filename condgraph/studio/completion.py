@@ -64,14 +64,14 @@ def completed(graph: Graph, text: str, kinds: Iterable[str], most: int, *, ids: 
             starting.append(item)
         elif folded in name:
             containing.append(item)
-    found = [*starting, *containing][:most]
+    shown = [*starting, *containing][:most]
     if "entity" in wanted and text:
-        found += [(name, "entity", "") for name in names_beginning(graph, text, most - len(found))]
-    if not found and text:
+        shown += [(name, "entity", "") for name in names_beginning(graph, text, most - len(shown))]
+    if not shown and text:
         by_name = {item[0]: item for item in reversed(listed)}
-        found = [by_name[name] for name in nearest(text, dict.fromkeys(item[0] for item in listed), most=most)]
+        shown = [by_name[name] for name in nearest(text, dict.fromkeys(item[0] for item in listed), most=most)]
     seen: dict[tuple[str, str], str] = {}
-    for name, kind, about in found:
+    for name, kind, about in shown:
         seen.setdefault((name, kind), about)
     listing = [{"name": name, "kind": kind, "about": about} for (name, kind), about in seen.items()]
     return _identified(graph, listing, most) if ids else listing
@@ -120,8 +120,8 @@ def names_beginning(graph: Graph, text: str, most: int) -> list[str]:
     if most <= 0 or not text:
         return []
     folded = text.casefold()
-    found = dict.fromkeys(name for name in watched(_around(graph, text)) if name.casefold().startswith(folded))
-    return sorted(found, key=lambda name: (len(name), name))[:most]
+    names = dict.fromkeys(name for name in watched(_around(graph, text)) if name.casefold().startswith(folded))
+    return sorted(names, key=lambda name: (len(name), name))[:most]
 
 
 def schema_of(graph: Graph) -> Any:

@@ -43,26 +43,26 @@ def quick(text: str) -> tuple[Reading, ...] | None:
     >>> quick("$1,234.50"), quick("12 apples")
     ((Reading(family='number', tag='comma', value=Quantity(number=1234.5, unit='$'), note='¤'),), None)
     """
-    found = _NUMBER(text)
-    if found is not None:
-        return _number(found)
-    found = _DATE(text)
-    if found is not None:
-        before, first, second, after, year = found.groups()
+    match = _NUMBER(text)
+    if match is not None:
+        return _number(match)
+    match = _DATE(text)
+    if match is not None:
+        before, first, second, after, year = match.groups()
         month = _MONTHS.get(before or after)
         # Every month has 28 days.
         if month is None or not 1 <= (day := int(first or second)) <= 28:
             return None
         return (_new(Reading, ("time", "time", Time.day(int(year), month, day), "")),)
-    found = _CLOCK(text)
-    return None if found is None else _clock(*found.groups())
+    match = _CLOCK(text)
+    return None if match is None else _clock(*match.groups())
 
 
-def _number(found: re.Match[str]) -> tuple[Reading, ...] | None:
-    money, groups, digits, part, unit, mark = found.groups()
-    if len(found[0]) - len(mark or "") == 4:
+def _number(match: re.Match[str]) -> tuple[Reading, ...] | None:
+    money, groups, digits, part, unit, mark = match.groups()
+    if len(match[0]) - len(mark or "") == 4:
         return None  # perhaps a year
-    if len(found[0]) - len(mark or "") == 8 and digits and len(digits) == 8:
+    if len(match[0]) - len(mark or "") == 8 and digits and len(digits) == 8:
         return None  # perhaps a day
     note = ""
     if unit is None:
@@ -174,8 +174,8 @@ def readings(text: str) -> tuple[Reading, ...]:
     """Every reading of a text, white space collapsed; empty where it can only be text."""
     if len(text) > LONGEST or not _DIGIT(text) or not _START(text):
         return ()
-    found = quick(text)
-    return careful(text) if found is None else found
+    reading = quick(text)
+    return careful(text) if reading is None else reading
 
 
 def ambiguous(text: str) -> bool:
@@ -226,10 +226,10 @@ def _common(text: str) -> Shape | None:
     """The shape of the commonest dates, years and clocks, as `readings` has it and without making
     values; None for others.
     """
-    found = _COMMON(text)
-    if found is None:
+    match = _COMMON(text)
+    if match is None:
         return None
-    month, day, after, first, last, minutes, seconds, third, part = found.groups()
+    month, day, after, first, last, minutes, seconds, third, part = match.groups()
     if day:
         # Every month has 28 days. A month stands on one side of the day.
         one = (month or after) in _SHAPES_MONTHS and not (month and after)

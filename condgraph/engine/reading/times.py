@@ -240,27 +240,27 @@ def _words(text: str, year: str = "") -> Time | None:
 
 
 def _with_clock(text: str) -> list[Reading]:
-    found = _DAY_CLOCK.fullmatch(text) if ":" in text else None
-    if found is None:
+    match = _DAY_CLOCK.fullmatch(text) if ":" in text else None
+    if match is None:
         basic = _BASIC_SECOND.fullmatch(text)
         if basic is None:
             return []
         year, month, day, hours, minutes, seconds = (int(part or 0) for part in basic.groups()[:6])
         return [Reading("time", "second", Time.second(year, month, day, hours, minutes, seconds))]
-    hour = _hour(int(found["hour"]), found["half"])
+    hour = _hour(int(match["hour"]), match["half"])
     readings: list[Reading] = []
-    for point in _point(found["date"]):
+    for point in _point(match["date"]):
         time = point.value
         if not isinstance(time, Time) or time.end - time.start != 86_400 or hour is None:
             continue
-        if int(found["minute"]) > 59 or int(found["second"] or 0) > 59:
+        if int(match["minute"]) > 59 or int(match["second"] or 0) > 59:
             continue
-        zone = found["zone"] or ""
-        start = time.start + hour * 3600 + int(found["minute"]) * 60 + int(found["second"] or 0)
+        zone = match["zone"] or ""
+        start = time.start + hour * 3600 + int(match["minute"]) * 60 + int(match["second"] or 0)
         if zone[:1] in ("+", "-"):
             start -= (int(zone[1:3]) * 60 + int(zone[-2:])) * (-60 if zone[0] == "-" else 60)
         moment = Time(start, start + 1, Precision.SECOND)
-        part = (found["part"] or "").strip("0")
+        part = (match["part"] or "").strip("0")
         if start == time.start and not zone and not part:
             readings.append(Reading("time", "day0", time, point.note))
             readings.append(Reading("time", "second0", moment, point.note))

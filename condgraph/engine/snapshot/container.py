@@ -249,11 +249,11 @@ class MemoryArrays(ArrayFile):
 
     def raw(self, name: str) -> tuple[bytes | mmap.mmap, int]:
         """The bytes that the array was made of, else a copy."""
-        found: Any = self.get(name)
-        base = found.base
+        array: Any = self.get(name)
+        base = array.base
         while isinstance(base, np.ndarray):
             base = base.base
-        return (base if isinstance(base, bytes) and len(base) == found.nbytes else found.tobytes()), 0
+        return (base if isinstance(base, bytes) and len(base) == array.nbytes else array.tobytes()), 0
 
     def blocks(self, name: str) -> Blocks | None:
         """None: what is in memory is not checked."""
@@ -493,13 +493,13 @@ def packed(columns: Arrays) -> tuple[dict[str, NDArray[Any]], dict[str, Form]]:
     arrays: dict[str, NDArray[Any]] = {}
     forms: dict[str, Form] = {}
     for name, column in columns.items():
-        found = None
+        shorter = None
         if name not in MAPPED and LEAST <= len(column) <= MOST and column.dtype.kind in "iu":
-            found = _derived(name, columns) or _short(name, column, columns)
-        if found is None:
+            shorter = _derived(name, columns) or _short(name, column, columns)
+        if shorter is None:
             arrays[name] = column
             continue
-        form, parts = found
+        form, parts = shorter
         forms[name] = {"dtype": column.dtype.str, "length": len(column), **form}
         arrays |= {f"{name}:{part}": array for part, array in parts.items()}
     return arrays, forms
@@ -536,10 +536,10 @@ def _short(name: str, column: NDArray[Any], columns: Arrays) -> Found | None:
     sparse = int(rare.sum()) * column.itemsize + len(column) // 8
     beside = columns.get(_BESIDE.get(name, ""))
     if beside is not None or sparse > column.nbytes / 4:
-        found = pack(column, edges, beside)
-        if found.size < min(most, sparse):
+        packed = pack(column, edges, beside)
+        if packed.size < min(most, sparse):
             more = {} if beside is None else {"beside": _BESIDE[name]}
-            return {"form": "blocks", **more}, {"how": found.how, "numbers": found.numbers, "body": found.body}
+            return {"form": "blocks", **more}, {"how": packed.how, "numbers": packed.numbers, "body": packed.body}
     if sparse < most:
         return {"form": "sparse", "usual": usual}, {"where": np.packbits(rare), "values": column[rare]}
     return None

@@ -155,50 +155,50 @@ def default(columns: Any) -> Declared:
     return Declared(e, np.zeros(len(e), I32), name, kind[e], row)
 
 
-def canonical(columns: Any, found: Declared, sources: int) -> Declared:
+def canonical(columns: Any, declared: Declared, sources: int) -> Declared:
     """Without what the sources' own statements and memberships say already."""
-    bare = (found.name < 0) | (found.kind != EntityKind.CONCEPT)
+    bare = (declared.name < 0) | (declared.kind != EntityKind.CONCEPT)
     wanted, perhaps = np.zeros((2, len(columns["ent.id"])), bool)
-    perhaps[found.e[bare & (found.src >= 0)]] = True
+    perhaps[declared.e[bare & (declared.src >= 0)]] = True
     if not perhaps.any():
-        return found
+        return declared
     # Rows say where they stand, whoever mentions them.
-    wanted[found.e[bare & (found.src >= 0) & (found.row < 0)]] = True
+    wanted[declared.e[bare & (declared.src >= 0) & (declared.row < 0)]] = True
     width = max(sources, 1)
     mentioned, concept = _mentioned(columns, wanted, perhaps, width)
-    key = found.e.astype(np.int64) * width + found.src
-    known = found.src >= 0
+    key = declared.e.astype(np.int64) * width + declared.src
+    known = declared.src >= 0
     as_concept = known & np.isin(key, concept)
-    kind = np.where(as_concept, int(EntityKind.CONCEPT), found.kind).astype(I32)
+    kind = np.where(as_concept, int(EntityKind.CONCEPT), declared.kind).astype(I32)
     said = np.where(kind == EntityKind.CONCEPT, as_concept, (kind == EntityKind.ENTITY) & known & np.isin(key, mentioned))
-    return found._replace(kind=kind).take(~(said & (found.name < 0) & (found.row < 0)))
+    return declared._replace(kind=kind).take(~(said & (declared.name < 0) & (declared.row < 0)))
 
 
-def lay_declared(columns: Columns, found: Declared) -> None:
+def lay_declared(columns: Columns, declared: Declared) -> None:
     """Keep the declarations, by the final numbers, where they are not the default."""
     sources = len(columns["src.name"])
     columns["dec.known"] = np.ones(1, I32)
-    if sources == 1 and (found.src == 0).all():
-        found = found.take(found.e[:0])
+    if sources == 1 and (declared.src == 0).all():
+        declared = declared.take(declared.e[:0])
     else:
-        found = _unlike(canonical(columns, found, sources), default(columns), len(columns["ent.id"]))
-    for name, column in zip(PARTS, found, strict=True):
+        declared = _unlike(canonical(columns, declared, sources), default(columns), len(columns["ent.id"]))
+    for name, column in zip(PARTS, declared, strict=True):
         columns[f"dec.{name}"] = column.astype(I32)
 
 
-def _unlike(found: Declared, usual: Declared, entities: int) -> Declared:
+def _unlike(declared: Declared, usual: Declared, entities: int) -> Declared:
     """The declarations of entities that have others than usual; `NO_ONE` for those that have none."""
-    number = np.bincount(found.e, minlength=entities)
-    first = np.searchsorted(found.e, usual.e)
+    number = np.bincount(declared.e, minlength=entities)
+    first = np.searchsorted(declared.e, usual.e)
     same = number[usual.e] == 1
     at = first[same]
-    for mine, theirs in zip(found[1:], usual[1:], strict=True):
+    for mine, theirs in zip(declared[1:], usual[1:], strict=True):
         same[same] &= mine[at] == theirs[same]
         at = first[same]
     unlike = number > 0
     unlike[usual.e[same]] = False
     nobody = usual.take(number[usual.e] == 0)
-    parts = [found.take(unlike[found.e]), nobody._replace(src=np.full(len(nobody.e), NO_ONE, I32))]
+    parts = [declared.take(unlike[declared.e]), nobody._replace(src=np.full(len(nobody.e), NO_ONE, I32))]
     return joined(parts)
 
 
@@ -221,32 +221,32 @@ def declared(snapshot: Snapshot) -> Declared:
     """All declarations of a snapshot. Of a graph of several sources that an earlier version wrote
     nobody knows who declared what, but for rows of tables.
     """
-    arrays, usual, found = _Arrays(snapshot), default(_Arrays(snapshot)), kept(snapshot)
+    arrays, usual, stored = _Arrays(snapshot), default(_Arrays(snapshot)), kept(snapshot)
     sources = len(arrays["src.name"])
     if not len(arrays["dec.known"]) and sources != 1:
         places = arrays["ent.source"]
         row = places[usual.e] if len(places) else np.full(len(usual.e), UNKNOWN, I32)
         return usual._replace(src=np.where(usual.row >= 0, row, UNKNOWN).astype(I32))
-    if not len(found.e):
+    if not len(stored.e):
         return usual
     other = np.zeros(snapshot.entities, bool)
-    other[found.e] = True
-    return joined([usual.take(~other[usual.e]), found.take(found.src != NO_ONE)])
+    other[stored.e] = True
+    return joined([usual.take(~other[usual.e]), stored.take(stored.src != NO_ONE)])
 
 
 def rows_of_several(snapshot: Snapshot, fresh: Collection[int]) -> list[str]:
     """What to say of entities that are rows of several sources, of which one at least is among
     `fresh`.
     """
-    found = kept(snapshot)
-    found = found.take((found.kind == EntityKind.ROW) & (found.src >= 0))
-    found = joined([found])
-    same = np.flatnonzero(found.e[1:] == found.e[:-1])
-    first, second = found.src[same], found.src[same + 1]
+    rows = kept(snapshot)
+    rows = rows.take((rows.kind == EntityKind.ROW) & (rows.src >= 0))
+    rows = joined([rows])
+    same = np.flatnonzero(rows.e[1:] == rows.e[:-1])
+    first, second = rows.src[same], rows.src[same + 1]
     said = []
     for one, other in sorted(set(zip(first.tolist(), second.tolist(), strict=True))):
         if one in fresh or other in fresh:
-            entities = found.e[same[(first == one) & (second == other)]]
+            entities = rows.e[same[(first == one) & (second == other)]]
             names = [snapshot.source_of(number).name for number in (one, other)]
             what = numbered(len(entities), "entity is a row", "entities are rows")
             said.append(f"{what} of {names[0]!r} and of {names[1]!r}, by one id: {snapshot.ident(int(entities[0]))!r}")

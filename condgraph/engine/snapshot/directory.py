@@ -227,10 +227,10 @@ def _locked(directory: Path, until: float) -> int:
                     raise StoreBusyError(f"{directory} is being written by another process", hint="wait for it, or stop it")
                 time.sleep(0.05)
             with suppress(FileNotFoundError):
-                if os.path.sameopenfile(handle, found := os.open(lock, os.O_RDWR)):
-                    os.close(found)
+                if os.path.sameopenfile(handle, descriptor := os.open(lock, os.O_RDWR)):
+                    os.close(descriptor)
                     return handle
-                os.close(found)
+                os.close(descriptor)
         except BaseException:
             os.close(handle)
             raise

@@ -63,10 +63,10 @@ def components(children: dict[int, list[int]], concepts: list[int]) -> Iterator[
                 at = len(path) - 1
                 while path[at] != concept:
                     at -= 1
-                found = path[at:]
+                circle = path[at:]
                 del path[at:]
-                on_path.difference_update(found)
-                yield found
+                on_path.difference_update(circle)
+                yield circle
 
 
 def closed_members(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

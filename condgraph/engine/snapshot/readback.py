@@ -77,9 +77,9 @@ def _read_together(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[State
     objects.extend(decode_values(cells, texts.__getitem__, snapshot.ident))
     raws = [-1] * split + (get("att.raw").take(attributes).tolist() if len(get("att.raw")) else [-1] * len(attributes))
     qualifiers: dict[int, list[tuple[str, Ref | Value]]] = {}
-    positions, found = snapshot.qualifiers(numbers)
-    values = decode_values({name: get(f"q.{name}").take(found) for name, _ in PARTS}, texts.__getitem__, snapshot.ident)
-    keys = get("q.key").take(found).tolist()
+    positions, places = snapshot.qualifiers(numbers)
+    values = decode_values({name: get(f"q.{name}").take(places) for name, _ in PARTS}, texts.__getitem__, snapshot.ident)
+    keys = get("q.key").take(places).tolist()
     known = {key: snapshot.predicate_name(key) for key in set(keys)}
     for position, key, value in zip(positions.tolist(), keys, values, strict=True):
         qualifiers.setdefault(position, []).append((known[key], value))

@@ -228,8 +228,8 @@ class Snapshot:
     @classmethod
     def open(cls, directory: Path) -> Snapshot | None:
         """Map the current generation of a graph's directory; None where there is none."""
-        found = read_generation(directory)
-        return None if found is None else cls(found[1], found[0])
+        generation = read_generation(directory)
+        return None if generation is None else cls(generation[1], generation[0])
 
     @classmethod
     def of(cls, columns: dict[str, NDArray[Any]], counts: dict[str, int]) -> Snapshot:
