@@ -43,13 +43,20 @@ VERBS: Final = _set(
     includes influences knows leads likes lives makes manages operates owns plays precedes produces rates replaces
     reports reviews runs sells shares speaks studies succeeds supplies supports teaches uses works"""
 )
+#: Verbs whose predicates may name what their objects are: `plays_for_country`, `wears_number`.
+PHRASED: Final = _set(
+    """is plays wears works lives studies speaks holds drives coaches teaches trains belongs sings writes owns flies
+    competes participates resides serves stays trades travels visits watches"""
+)
+#: Of these, verbs whose subjects are people.
+PERSONAL: Final = _set("""plays wears works lives studies speaks drives coaches teaches trains sings writes resides""")
 #: Nouns before a past participle, which then is a verb: "award received" is "received the award".
 TAKEN: Final = _set("""claimed competed conferred contested held played practiced produced published received""")
 SHORT: Final = _map(
     """dob: date of birth; dod: date of death; pob: place of birth; pod: place of death; birthdate: date of birth;
     birth date: date of birth; birthday: date of birth; birthplace: place of birth; death date: date of death;
     birth place: place of birth; death place: place of death; yob: year of birth; addr: address; qty: quantity;
-    tel: telephone number; desc: description; imdb rating: IMDb rating; imdb votes: IMDb votes"""
+    is aged: age; aged: age; tel: telephone number; desc: description; imdb rating: IMDb rating; imdb votes: IMDb votes"""
 )
 #: The auxiliary and the past form of the event that an attribute of times dates.
 EVENTS: Final = {
@@ -108,6 +115,7 @@ _NUMBER: Final = re.compile(r"[PQ]?\d+").fullmatch
 class Forms(NamedTuple):
     """A relation in words. `outward` follows "that" or "whose" (`whose`) and ends before the
     object; `inward` says of the object, and ends before the subject. `statement` joins both.
+    `kind` is what the name says the objects are ("country" of `plays_for_country`).
     """
 
     whose: bool
@@ -115,6 +123,7 @@ class Forms(NamedTuple):
     inward: str
     statement: str
     noun: str
+    kind: str = ""
 
 
 @lru_cache(maxsize=4096)
@@ -182,6 +191,9 @@ def forms(predicate: str, several: bool = False) -> Forms:
     rest = " ".join(words[1:])
     if _NUMBER(name):
         return Forms(False, f"is in relation {name} to", "", f"{{}} is in relation {name} to {{}}", name)
+    if (clause := _clause(low)) is not None:
+        verb, kind = clause
+        return Forms(False, verb, "", f"{{}} {_braced(verb)} {{}}", name, kind)
     if first in ("is", "was", "are"):
         return _verb(name)
     if len(low) > 1 and low[1] in PREPOSITIONS and (_participle(first) or first in ("participated",)):
@@ -224,6 +236,54 @@ def forms(predicate: str, several: bool = False) -> Forms:
     if name in PREPOSITIONS:
         return _verb("is " + name, name=name)
     return _noun(name, several)
+
+
+def _clause(words: list[str]) -> tuple[str, str] | None:
+    """The verb of a name that is a verb phrase with a noun for its object, and that noun: "plays for"
+    a "country", "wears the number".
+
+    >>> _clause(["plays", "for", "country"]), _clause(["wears", "number"]), _clause(["is", "in", "time", "zone"])
+    (('plays for', 'country'), ('wears the number', 'number'), ('is in', 'time zone'))
+    """
+    if len(words) < 2 or words[0] not in PHRASED or words[-1] in PREPOSITIONS or _participle(words[1]):
+        return None
+    if words[1] in PREPOSITIONS:
+        kind = " ".join(word for word in words[2:] if word not in ("the", "a", "an"))
+        return (f"{words[0]} {words[1]}", kind) if kind and not PREPOSITIONS.intersection(words[2:]) else None
+    if words[0] == "is" or len(words) > 2:
+        return None
+    return f"{words[0]} the {words[1]}", words[1]
+
+
+#: What a predicate's name ends in that is another one the other way round.
+_INVERSE: Final = re.compile(r"(.+?)[\s_-]+(?:inverse|reversed?|inv)", re.IGNORECASE).fullmatch
+
+
+def turned(predicate: str) -> str | None:
+    """The predicate of which one is the inverse, by its name: `plays_for` of `plays_for_inverse`."""
+    result = _INVERSE(predicate)
+    return None if result is None else result[1]
+
+
+def personal(predicate: str) -> bool:
+    """Whether a relation says by its name that its subjects are people: they play for countries."""
+    return turned(predicate) is None and bool(forms(predicate).kind) and words_of(predicate).partition(" ")[0] in PERSONAL
+
+
+def base(verb: str) -> str:
+    """The verb of a phrase as it is after "does": "play for" of "plays for".
+
+    >>> base("plays for"), base("wears the number"), base("carries"), base("watches")
+    ('play for', 'wear the number', 'carry', 'watch')
+    """
+    first, space, rest = verb.partition(" ")
+    if first.endswith("ies"):
+        first = first[:-3] + "y"
+    elif first.endswith(("sses", "shes", "ches", "xes", "zes", "oes")):
+        first = first[:-2]
+    elif first.endswith("s") and not first.endswith("ss"):
+        first = first[:-1]
+    return f"{first}{space}{rest}"
 
 
 def _article(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from hashlib import blake2b
@@ -32,6 +33,7 @@ from condgraph.questions.description import (
     steps,
 )
 from condgraph.questions.facts import FACT_KINDS, LONGEST, RELATION, Facts, readable
+from condgraph.questions.forms import forms, personal, turned
 from condgraph.questions.locate import Locator, Runner, around, is_code
 from condgraph.questions.record import Question, categories_of
 from condgraph.questions.tables import TableAsker
@@ -287,6 +289,9 @@ def _named(target: Description, entity: int, facts: Facts) -> bool:
 # not lead to one, and the next sample is tried.
 
 
+#: Subjects of a relation that are looked at for a noun, and the share of them that has to have it.
+_LOOKED: Final = 200
+_MOSTLY: Final = 0.8
 #: Counts and superlatives are over at most so many.
 _MOST: Final = 2_000
 _VALUES: Final = ("text", "number", "time")
@@ -606,7 +611,10 @@ class Questions(Iterator[Question]):
         self._failed = dict.fromkeys(shares, 0)
         plain = self._tables.tables and not snapshot.counts.get("concepts")
         sources = {table.source for table in self._tables.tables}
-        self._words = Words(self._several, "row" if plain else "one", concepts=self._concepts, tables=sources)
+        self._words = Words(
+            self._several, "row" if plain else "one", concepts=self._concepts, tables=sources, subjects=self._subjects
+        )
+        self._nouns: dict[str, str] = {}
         self._means: dict[str, bool] = {}
         self._seen, self._made, self._llm = Seen(), 0, llm
         self._compilers = Compilers(snapshot, graph) if queries and n else None
@@ -631,6 +639,30 @@ class Questions(Iterator[Question]):
         if self._made < self.wanted:
             self._why()
         raise StopIteration
+
+    def _subjects(self, predicate: str) -> str:
+        """The noun that other relations have for the subjects of a relation by their names: what is in a
+        country is a club, since people play in clubs (`plays_in_club`), and who plays is a person; ""
+        where they have none.
+        """
+        noun = self._nouns.get(predicate)
+        if noun is None:
+            noun, facts, snapshot = "", self._facts, self._snapshot
+            number = snapshot.predicate(predicate)
+            low, high = snapshot.relation_offsets[number : number + 2] if number >= 0 else (0, 0)
+            drawn = range(low, high, max(1, (high - low) // _LOOKED))[:_LOOKED]
+            kinds: Counter[str] = Counter()
+            for statement in drawn:
+                runs = facts.incoming(facts.subject(statement))
+                names = {snapshot.predicate_name(facts.predicate(run.first)) for run in runs}
+                kinds.update({kind for name in names if (kind := forms(name).kind) and turned(name) is None})
+                runs = facts.outgoing(facts.subject(statement))
+                kinds["person"] += any(personal(snapshot.predicate_name(facts.predicate(run.first))) for run in runs)
+            (best, count), *_ = kinds.most_common(1) or [("", 0)]
+            if count and count >= _MOSTLY * len(drawn):
+                noun = best
+            self._nouns[predicate] = noun
+        return noun
 
     # -- quotas ------------------------------------------------------------------------------------
 

@@ -203,6 +203,7 @@ class Words:
     """The words for one graph. `several` says of a relation whether subjects usually have several
     objects; `thing` is the noun for entities without a concept, `concepts` gives the concepts of an
     entity by its name, and `tables` are concepts with the name of a table, which is a plural.
+    `subjects` gives a noun for the subjects of a relation, "" where there is none.
     """
 
     def __init__(
@@ -212,14 +213,18 @@ class Words:
         *,
         concepts: Callable[[str], list[str]] = lambda name: [],
         tables: Collection[str] = (),
+        subjects: Callable[[str], str] = lambda predicate: "",
     ) -> None:
         self._several, self._thing, self._concepts, self._tables = several, thing, concepts, tables
+        self._subjects = subjects
 
     # -- descriptions ------------------------------------------------------------------------------
 
     def noun(self, described: Description, *, many: bool = False) -> str:
-        """The noun of a description."""
+        """The noun of a description: its concept, or what the names of relations say that it is."""
         concept = described.concept
+        if concept is None and (kind := self._kind(described)):
+            return forms.plural(kind) if many else kind
         if concept is None:
             return {"one": "things"}.get(self._thing, self._thing + "s") if many else self._thing
         word = "person" if concept.casefold() == "human" else forms.words_of(concept)
@@ -227,10 +232,21 @@ class Words:
             word = forms.singular(word)
         return forms.plural(word) if many else word
 
+    def _kind(self, described: Description) -> str:
+        """What the relations of a description say by their names that it is: "country"."""
+        for condition in described.conditions:
+            if isinstance(condition, Related):
+                kind = self._subjects(condition.predicate) if condition.outward else forms.forms(condition.predicate).kind
+                if kind:
+                    return kind
+        return ""
+
     def person(self, described: Description) -> bool:
         """Whether a description is of people, for "who"."""
         if described.name is not None:
             return any(concept.casefold() in _PEOPLE for concept in self._concepts(described.name))
+        if described.concept is None and self._kind(described) == "person":
+            return True
         return (described.concept or "").casefold() in _PEOPLE or _people(described)
 
     def described(self, described: Description, *, many: bool = False) -> str:
@@ -286,13 +302,20 @@ class Words:
         form = forms.forms(condition.predicate, self._several(condition.predicate))
         target = self.described(dressed(condition.target))
         if condition.outward:
+            if (
+                form.outward.endswith(f" the {form.kind}")
+                and target.startswith("the ")
+                and not target.startswith(f"the {form.kind}")
+            ):
+                # "Wears the number that is the age of X".
+                return f"{who} {_agree(form.outward, many=many)} that is {target}{tail}"
             if form.whose:
                 return f"whose {form.outward} {target}{tail}"
             return f"{who} {_joined(_agree(form.outward, many=many), target)}{tail}"
         if form.inward:
             return f"{who} {_agree(form.inward, many=many)} {target}{tail}"
         # "that X is part of": the object of the verb.
-        return f"that {target} {forms.onto(form)}{tail}"
+        return f"that {target} {_onto(form)}{tail}"
 
     def _literal(self, condition: Literal, who: str, *, many: bool) -> str:
         value = condition.value
@@ -314,6 +337,7 @@ class Words:
     def question(self, ask: Ask) -> str:
         """A whole question."""
         born = ask.key if ask.kind != "QualifierRelational" else ""
+        ask = replace(ask, first=righted(ask.first), second=None if ask.second is None else righted(ask.second))
         first = dressed(ask.first, born)
         second = None if ask.second is None else dressed(ask.second, born)
         ask = replace(ask, first=first, second=second)
@@ -326,6 +350,16 @@ class Words:
         return result[:1].upper() + result[1:]
 
     def _name_question(self, first: Description) -> str:
+        (condition, *others) = first.conditions or (None,)
+        if not others and first.concept is None and isinstance(condition, Related) and not condition.outward:
+            form = forms.forms(condition.predicate, self._several(condition.predicate))
+            if form.kind:
+                # "Which country does X play for?"
+                verb, target = _onto(form), self.described(dressed(condition.target))
+                tail = restrictions(condition.qualifiers)
+                verb = verb.removeprefix("is ") if verb.startswith("is ") else forms.base(verb)
+                asked = f"is {target}" if form.outward.startswith("is ") else f"does {target}"
+                return f"Which {form.kind} {asked} {verb}{tail}?"
         if self._head(first) is not None:
             return f"{'Who' if self.person(first) else 'What'} is {self.described(first)}?"
         who, parts = "who " if self.person(first) else "that ", self._parts(first)
@@ -348,7 +382,18 @@ class Words:
                 target = self.described(dressed(condition.target))
                 if len(first.conditions) == 1:
                     return f"How many {forms.plural(form.noun)} does {target} have?"
+        parts = self._parts(first, many=True)
+        if not first.union and first.concept in (None, "human") and all(map(self._verbal, first.conditions)):
+            # "How many people play for X?"
+            noun, who = self.noun(first, many=True), "who " if self.person(first) else "that "
+            return f"How many {noun} {_listed([part.removeprefix(who) for part in parts], first)}?"
         return f"How many {self.noun(first, many=True)} are there {self.clauses(first, many=True)}?"
+
+    def _verbal(self, condition: Condition) -> bool:
+        """Whether a clause is the verb phrase that the name of its relation is."""
+        if not isinstance(condition, Related) or not condition.outward:
+            return False
+        return bool(forms.forms(condition.predicate, self._several(condition.predicate)).kind)
 
     def fact(self, ask: Ask) -> str:
         """The relation between both that a question about its qualifiers begins with."""
@@ -482,7 +527,27 @@ def _people(described: Description) -> bool:
         for condition in described.conditions
         if isinstance(condition, Related)
     }
+    if any(isinstance(item, Related) and item.outward and forms.personal(item.predicate) for item in described.conditions):
+        return True
     return any(name in (PEOPLE_HAVE if outward else PEOPLE_ARE) for name, outward in names)
+
+
+def _onto(form: forms.Forms) -> str:
+    """A verb whose object comes before it: "the number that X wears"."""
+    return form.outward.removesuffix(f" the {form.kind}") if form.kind else forms.onto(form)
+
+
+def righted(described: Description) -> Description:
+    """A description without inverse relations: what X `plays_for_inverse` is what plays for X."""
+    conditions = []
+    for condition in described.conditions:
+        if isinstance(condition, Related):
+            condition = replace(condition, target=righted(condition.target))
+            other = forms.turned(condition.predicate)
+            if other is not None:
+                condition = replace(condition, predicate=other, outward=not condition.outward)
+        conditions.append(condition)
+    return replace(described, conditions=tuple(conditions))
 
 
 def _once(happened: forms.Event) -> str:

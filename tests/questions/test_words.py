@@ -164,3 +164,26 @@ def test_numbers_that_name_something(key: str) -> None:
 @pytest.mark.parametrize("key", ["Notes", "Height", "units in stock", "Total", "Casino", "PIANO"])
 def test_numbers_that_do_not(key: str) -> None:
     assert not is_code(key, Quantity(3))
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        ((Related("plays_for_country", False, ANN),), "Which country does Ann play for?"),
+        ((Related("plays_for_country_inverse", True, ANN),), "Which country does Ann play for?"),
+        ((Related("wears_number", False, ANN),), "Which number does Ann wear?"),
+        ((Related("is_in_country", False, Description("Ajax")),), "Which country is Ajax in?"),
+        ((Related("plays_for_country", True, Description("Peru")),), "Who plays for Peru?"),
+        ((Related("wears_number", True, film(Related("is_aged", False, ANN), concept=None)),),
+         "Who wears the number that is the age of Ann?"),
+    ],
+)  # fmt: skip
+def test_predicates_that_are_verb_phrases_are_said_as_verbs(conditions: tuple[Related, ...], expected: str) -> None:
+    assert words().question(Ask("QueryName", Description(conditions=conditions))) == expected
+
+
+def test_counts_say_verb_phrases_as_verbs() -> None:
+    said = Words(lambda predicate: False, subjects=lambda predicate: "club" if predicate == "is_in_country" else "")
+    assert said.question(Ask("Count", film(Related("is_in_country", True, OSLO), concept=None))) == "How many clubs are in Oslo?"
+    ask = Ask("Count", film(Related("plays_position", True, Description("Forward")), concept=None))
+    assert said.question(ask) == "How many people play the position Forward?"
