@@ -139,12 +139,21 @@ def schema(
         int, typer.Option("--limit", metavar="N", min=0, help="The most rows of each table; 0 is all of them.")
     ] = MOST_ROWS,
     tokens: Annotated[int, typer.Option("--tokens", metavar="N", min=0, help="The most tokens of --format text.")] = 1000,
+    cypher: Annotated[
+        bool, typer.Option("--cypher", help="As a property graph, in comments of Cypher, to paste above a query or into a prompt.")
+    ] = False,
     timeout: TimeoutOption = None,
 ) -> None:
     """Show what can be asked about: sources, concepts, predicates, units, with counts and examples."""
     with guard(), opened(store, login) as at:
+        if cypher and form is not SchemaFormat.TABLE:
+            raise OptionError("--cypher is a format of its own", hint="leave --format out")
         schema = at.schema(source=source, concept=concept, predicate=predicate, timeout=timeout)
-        if form is SchemaFormat.JSON:
+        if cypher:
+            if schema.note:
+                complain(f"warning: {printable(schema.note)}")
+            typer.echo(schema.cypher(limit or sys.maxsize))
+        elif form is SchemaFormat.JSON:
             typer.echo(json.dumps(schema.data(), ensure_ascii=False, indent=2))
         elif form is SchemaFormat.TEXT:
             typer.echo(schema.text(tokens))

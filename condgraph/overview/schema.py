@@ -476,7 +476,8 @@ def predicate_line(predicate: PredicateSchema, length: int, *, examples: bool = 
 class GraphSchema(Overview):
     """The content of a graph (`Graph.schema`); the fields are those of `Overview`.
 
-    `str(schema)` and `schema.text(tokens=...)` are plain text, `schema.data()` is for JSON.
+    `str(schema)` and `schema.text(tokens=...)` are plain text, `schema.cypher()` comments of Cypher, `schema.data()` is
+    for JSON.
     """
 
     def text(self, tokens: int = 1000, *, count: Callable[[str], int] | None = None) -> str:
@@ -489,6 +490,15 @@ class GraphSchema(Overview):
         for fewer than 0 tokens; a budget too small for anything gives "".
         """
         return within_budget(self, tokens, count)
+
+    def cypher(self, limit: int = 1000) -> str:
+        """The schema as a property graph, in comments of Cypher: labels, patterns of relationships with their
+        properties, properties of nodes with types and units; at most `limit` lines of each, with a line that states
+        how many more there are. To paste above a query, or into a prompt.
+        """
+        from condgraph.overview.cypher import cypher_text
+
+        return cypher_text(self, limit)
 
     def __str__(self) -> str:
         return self.text(4000)

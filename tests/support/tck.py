@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -474,7 +474,17 @@ def skipped(scenario: Scenario) -> str:
     return "the graph is not among the data" if scenario.given.startswith("the ") else ""
 
 
-def played(scenario: Scenario, graphs: dict[tuple[str, ...], Any]) -> Outcome:
+#: Asks a graph a query with parameters: columns and rows.
+Asking = Callable[[condgraph.Graph, str, dict[str, Any]], tuple[list[str], list[Any]]]
+
+
+def in_process(graph: condgraph.Graph, text: str, parameters: dict[str, Any]) -> tuple[list[str], list[Any]]:
+    """Ask a graph in process."""
+    answer = graph.query(text, language="cypher", parameters=parameters, on_unknown="empty", timeout=20)
+    return list(answer.columns), [row if isinstance(row, tuple) else (row,) for row in answer.values]
+
+
+def played(scenario: Scenario, graphs: dict[tuple[str, ...], Any], ask: Asking = in_process) -> Outcome:
     """Play a scenario; graphs are kept by their setups."""
     key = tuple(scenario.setups)
     if key not in graphs:
@@ -488,9 +498,7 @@ def played(scenario: Scenario, graphs: dict[tuple[str, ...], Any]) -> Outcome:
     parameters = {name: Compiler({}, _Values())(_Parser(text).expression())([]) for name, text in scenario.parameters.items()}  # type: ignore[arg-type]
     error_wanted = scenario.kind.startswith("a ")
     try:
-        answer = graph.query(scenario.query, language="cypher", parameters=parameters, on_unknown="empty", timeout=20)
-        rows = [row if isinstance(row, tuple) else (row,) for row in answer.values]
-        columns = list(answer.columns)
+        columns, rows = ask(graph, scenario.query, parameters)
     except CondgraphError as error:
         if error_wanted:
             return Outcome("pass")
