@@ -22,6 +22,7 @@ from condgraph.ask.prompt import (
     Mention,
     Prompts,
     asked_about,
+    beyond_kopl,
     block,
     calls_for,
     excerpt,
@@ -66,7 +67,8 @@ if TYPE_CHECKING:
 # 1. The language of the similar demonstrations, where at least one has the question's form (0.5).
 # 2. `query` where a source that may be meant has rows, or where the graph has facts with times: KoPL
 #    asks for neither.
-# 3. `kopl` where statements have qualifiers, which it filters by.
+# 3. Where statements have qualifiers: `kopl`, which filters by them, or `cypher` where the question asks for
+#    what KoPL does not have: groups, an order, the first so many, variables that are the same, parts of texts.
 # 4. Otherwise `query`.
 #
 # A pattern is written only on request, or where the demonstrations are patterns.
@@ -76,8 +78,8 @@ if TYPE_CHECKING:
 ALIKE: Final = 0.5
 
 
-def route(known: Known, sources: Sequence[str], similar: Sequence[Similar]) -> tuple[str, str]:
-    """The language ("query", "kopl" or "pattern") and the reason for it."""
+def route(known: Known, question: str, sources: Sequence[str], similar: Sequence[Similar]) -> tuple[str, str]:
+    """The language ("query", "kopl", "cypher" or "pattern") and the reason for it."""
     alike = [item for item in similar if item.score >= ALIKE]
     if alike:
         weights: Counter[str] = Counter()
@@ -90,6 +92,8 @@ def route(known: Known, sources: Sequence[str], similar: Sequence[Similar]) -> t
         return "query", f"{tables[0]!r}, which may be meant, has rows"
     if known.linker.temporal:
         return "query", "facts of the graph have times"
+    if known.qualifiers.names and (asks := beyond_kopl(question)) is not None:
+        return "cypher", f"statements of the graph have qualifiers, and KoPL has nothing for {asks!r}"
     if known.qualifiers.names:
         return "kopl", "statements of the graph have qualifiers"
     return "query", "nothing says otherwise"
@@ -299,6 +303,8 @@ class Asking:
         self.shown: list[str] = []
         # What an entity has is in grammars of KoPL alone.
         self.via = "kopl" if options.aware and options.via == "auto" else options.via
+        #: Why this language was taken, where it was not given.
+        self.reason = ""
         self.excerpt: Excerpt | None = None
         self.grammar: Grammar | None = None
         #: What marks the data of the prompt.
@@ -353,10 +359,12 @@ class Asking:
             most = MOST_DEMOS if options.demos is None else options.demos
             similar = self._similar(form, most)
             if self.via == "auto":
-                self.via, why = route(known, ranked[:3], similar)
-                about.append(f"{self.via}, since {why}")
+                self.via, why = route(known, self.question, ranked[:3], similar)
+                self.reason = f"{self.via}, since {why}"
+                about.append(self.reason)
             elif options.via == "auto":
-                about.append("kopl, since what entities have is asked for")
+                self.reason = "kopl, since what entities have is asked for"
+                about.append(self.reason)
             about += self._linked(result, known)
             if source is None and len(sources) > 1:
                 about.append(f"sources: {', '.join(ranked[:3])}")
@@ -694,7 +702,7 @@ class Asking:
             attempt.source if attempt else self.options.source,
             () if attempt is None or attempt.choice is None else (attempt.choice,),
             text, citations, tuple(self.attempts), votes, tuple(self.steps), spent.usage, spent.calls, self.model.name,
-            self.prompts.versions, self.excerpt, tuple(dict.fromkeys(self.warnings)), tuple(self.shown),
+            self.prompts.versions, self.excerpt, tuple(dict.fromkeys(self.warnings)), tuple(self.shown), reason=self.reason,
         )  # fmt: skip
 
     def _looked_for(self, found: Excerpt) -> str:

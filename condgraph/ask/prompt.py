@@ -937,6 +937,28 @@ def calls_for(question: str) -> list[str]:
     return [line for words, line in _CALLS if words.search(text)][:_MOST_CALLS]
 
 
+#: Words that ask for groups, an order, the first so many, variables that are the same, or parts of texts.
+_BEYOND_KOPL: Final = re.compile(
+    r"\b(?:each|every|per|for all|respective(?:ly)?|average|mean|group(?:ed)?|sort(?:ed)?|order(?:ed)?|rank(?:ed|ing)?"
+    r"|(?:top|first|bottom|last) (?:\d+|two|three|four|five|six|seven|eight|nine|ten)"
+    r"|(?:(?:more|fewer|less) than|at (?:least|most)) (?:one|two|three|four|five|six|seven|eight|nine|ten)"
+    r"|(?:the )?(?:most|least|fewest) (?:number of |common |frequent(?:ly)? |often )?\w+s"
+    r"|same|(?:start|begin|end)(?:s|ing)? with|contain(?:s|ing)?|includ(?:e|es|ing)|mention(?:s|ed|ing)?)\b",
+    re.IGNORECASE,
+)
+
+
+def beyond_kopl(question: str) -> str | None:
+    """The words of a question that ask for what KoPL does not have: groups, an order, the first so many,
+    two variables that are the same, or parts of texts; None where none do.
+
+    >>> beyond_kopl("Who directed the most movies?"), beyond_kopl("Who directed Speed?")
+    ('the most movies', None)
+    """
+    match = _BEYOND_KOPL.search(question[:_MOST_ASKED])
+    return None if match is None else match[0]
+
+
 def speaks_of_now(question: str) -> bool:
     """Whether what a question asks depends on the date.
 

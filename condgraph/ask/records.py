@@ -125,7 +125,7 @@ class Asked:
     `text` is the answer in words, with numbers of `citations`, which are statements. `attempts` are
     all programs, `votes` the answers of the samples, `steps` what was done and how long it took.
     `shown` is the data that a model was shown besides the prompt: to compute a function, or to put
-    the answer into words.
+    the answer into words. `reason` is why `via="auto"` took this language; "" where it was given.
     """
 
     question: str
@@ -147,6 +147,7 @@ class Asked:
     warnings: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     transcript: str | None = None
+    reason: str = ""
 
     @property
     def texts(self) -> list[str]:
@@ -195,6 +196,7 @@ class Asked:
             "text": self.text,
             "citations": list(self.citations),
             "language": self.language,
+            "reason": self.reason,
             "program": self.program,
             "source": self.source,
             "choices": [

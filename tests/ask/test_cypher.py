@@ -14,6 +14,7 @@ import pytest
 
 import condgraph
 from condgraph.ask.programs import METHODS, first_program
+from condgraph.ask.prompt import beyond_kopl
 from condgraph.ask.records import VIAS, Asked
 from condgraph.ask.wording import identifier
 from condgraph.cypher.connection import Connection
@@ -21,7 +22,7 @@ from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.graph import Graph
 from condgraph.remote_native import NativeGraph
 from tests.ask.asking import Scripted, countries
-from tests.support.asked_movies import read_value
+from tests.support.asked_movies import questions, read_value
 from tests.support.lanes import by_lane
 from tests.support.movies import movies
 from tests.support.native_databases import content, database
@@ -102,7 +103,7 @@ def test_hostile_replies_end(graph: Graph, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["MATCH (n) DETACH DELETE n", "CREATE (n:country)", "MATCH (n) SET n.x = 1 RETURN n", "CALL db.labels()"]
+    "text", ["MATCH (n) DETACH DELETE n", "CREATE (n:country)", "MATCH (n) SET n.x = 1 RETURN n", "CALL dbms.listConfig()"]
 )
 def test_what_writes_is_refused(graph: Graph, text: str) -> None:
     before = graph.status().counts
@@ -240,3 +241,33 @@ def test_a_database_of_others_answers_itself(emptied_neo4j_uri: str) -> None:
         assert any("no evidence" in warning for warning in found.warnings)
         assert '({title: "The Matrix"}): <-[:ACTED_IN]-(:Person)' in model.told
         assert content(driver) == before
+
+
+# -- which language --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "via"),
+    [
+        ("Which person directed the most movies?", "cypher"),
+        ("What is the average rating of each movie?", "cypher"),
+        ("Which taglines start with 'The'?", "cypher"),
+        ("Who directed Cloud Atlas?", "kopl"),
+        ("When was Tom Hanks born?", "kopl"),
+    ],
+)
+def test_auto_says_why_it_takes_a_language(data: Path, question: str, via: str) -> None:
+    model = Scripted("NONE")
+    found = movies(data).ask(question, model, demos=0)
+    assert found.reason.startswith(f"{via}, since statements of the graph have qualifiers")
+    assert found.data()["reason"] == found.reason
+    assert ("one Cypher query" in model.told) == (via == "cypher")
+    assert not movies(data).ask(question, model, demos=0, via="kopl").reason
+
+
+def test_auto_takes_cypher_where_kopl_does_not_do(data: Path) -> None:
+    """Questions with a program of ours in KoPL alone, and those that need a table clause or a pattern."""
+    kopl = [one.text for one in questions() if one.language == "kopl" and one.table is None]
+    others = [one.text for one in questions() if one.text not in kopl]
+    assert not [text for text in kopl if beyond_kopl(text)]
+    assert sum(beyond_kopl(text) is not None for text in others) >= 0.6 * len(others)
