@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -123,12 +123,17 @@ def ask(
             _write(outcome)
         for warning in outcome.warnings:
             complain(f"warning: {printable(warning)}")
-        if outcome.status == "doubtful":
-            complain("doubtful: the program has a name that the graph does not have, and another was taken")
-            raise typer.Exit(1)
-        if outcome.status not in ("answered", "empty"):
-            complain(f"{outcome.status}: no answer")
-            raise typer.Exit(0 if outcome.status == "ambiguous" else 1)
+        if outcome.status != "answered":
+            complain(_STATUSES.get(outcome.status, f"{outcome.status}: no answer"))
+            raise typer.Exit(Exit.UNSURE if outcome.status in _STATUSES else Exit.ERROR)
+
+
+#: What is said of answers that are not sure.
+_STATUSES: Final = {
+    "doubtful": "doubtful: the program has a name that the graph does not have, and another was taken",
+    "empty": "empty: the program of the model gives nothing, which is not to say that there is nothing",
+    "ambiguous": "ambiguous: a name has several meanings with different answers, see --choose",
+}
 
 
 def _chosen(choose: list[str]) -> dict[str, str]:

@@ -30,7 +30,7 @@ from condgraph.cli.arguments import (
     parameters,
     program_text,
 )
-from condgraph.cli.exits import Exit, guard
+from condgraph.cli.exits import Exit, complain, guard
 from condgraph.cli.render import (
     Format,
     json_value,
@@ -139,6 +139,9 @@ def query(
                 write_check(checked, form)
             if not checked:
                 raise typer.Exit(Exit.ERROR)
+        if answer.doubtful:
+            complain("doubtful: the answer rests on a name that was read as another one")
+            raise typer.Exit(Exit.UNSURE)
 
 
 @grouped

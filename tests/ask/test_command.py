@@ -72,3 +72,30 @@ def test_what_makes_no_sense_is_said(store: Path, more: list[str], word: str) ->
     found = CliRunner().invoke(app, ["ask", "x?", *map(str, options(store, *more))])
     assert found.exit_code != 0
     assert word in found.output
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "word"),
+    [
+        ("MATCH ({name: 'India'})-[:capital]->(c) RETURN c.name", 0, "New Delhi"),
+        ("MATCH ({name: 'New Delhi'})-[:capital]->(c) RETURN c.name", 5, "empty: the program of the model gives nothing"),
+        ("MATCH (c:nation) RETURN c.name", 1, "failed: no answer"),
+        ("NONE", 1, "abstained: no answer"),
+    ],
+)
+def test_a_script_can_tell_what_is_sure(store: Path, tmp_path: Path, program: str, code: int, word: str) -> None:
+    calls = tmp_path / "calls.jsonl"
+    budget = Budget(prompt_tokens=5000, calls=8, seconds=60)
+    with condgraph.open(store, read_only=True) as graph:
+        graph.ask(QUESTION, Scripted(program), budget=budget, via="cypher", retries=0, transcript=calls)
+    ended, out, told = ask(QUESTION, "-d", store, "--llm", f"replay:{calls}", "--via", "cypher", "--retries", 0)
+    assert ended == code, told
+    assert word in out + told
+
+
+def test_an_answer_to_a_name_that_was_read_as_another_is_not_sure(store: Path) -> None:
+    program = "Query1: \"get_information(relation='capitol', head_entity='India')\""
+    found = CliRunner().invoke(app, ["query", "-d", str(store), "--on-unknown", "nearest", program])
+    assert (found.exit_code, found.stdout.strip()) == (5, "New Delhi")
+    assert "doubtful" in found.stderr
+    assert CliRunner().invoke(app, ["query", "-d", str(store), program.replace("capitol", "capital")]).exit_code == 0
