@@ -114,6 +114,7 @@ _MOST_SHAPES: Final = 256
 _MOST_CHARACTERS: Final = 1_000
 
 Shapes: TypeAlias = "dict[Any, OpenPlan | OpenRows | bool]"
+_NO_SHAPES: Final[Shapes] = {}
 
 
 def quick_answer(snapshot: Snapshot, request: Request, whole: Callable[[], Answer]) -> Answer | None:
@@ -135,9 +136,11 @@ def quick_answer(snapshot: Snapshot, request: Request, whole: Callable[[], Answe
     if match is None:
         return None
     rest = program[match.end() :]
-    plan = _plan(snapshot, rest) or _made(snapshot, rest, lambda: _plan_of_shape(snapshot, rest))
-    if plan is None:
-        return None
+    plan = snapshot.schema.kept.get("shapes", _NO_SHAPES).get(rest)
+    if plan is None or type(plan) is bool:
+        plan = _made(snapshot, rest, lambda: _plan_of_shape(snapshot, rest))
+        if plan is None:
+            return None
     answer = plan.answer({"name": match[1] or match[2]}, whole, "kopl")
     return None if answer is None else answer.asked_with(program, {})
 
@@ -187,22 +190,15 @@ def _quick_cypher(snapshot: Snapshot, request: Request, whole: Callable[[], Answ
         key = (key, *parameters, *((name, type(value), value) for name, value in others.items()))
     if "on_unknown" in options:
         key = (key, options["on_unknown"])
-    plan = _plan(snapshot, key)
-    if plan is None:
+    plan = snapshot.schema.kept.get("shapes", _NO_SHAPES).get(key)
+    if plan is None or type(plan) is bool:
         plan = _made(snapshot, key, lambda: open_rows(snapshot, pieces, texts, others, options))
         if plan is None:
             return None
-    answer = plan.answer(texts, whole, "cypher")
+    answer: Answer | None = plan.answer(texts, whole, "cypher")
     if answer is not None:
         answer._program = program
     return answer
-
-
-def _plan(snapshot: Snapshot, key: Any) -> OpenPlan | OpenRows | None:
-    """The plan of a shape, if it has been made."""
-    shapes: Shapes | None = snapshot.schema.kept.get("shapes")
-    plan = None if shapes is None else shapes.get(key)
-    return None if isinstance(plan, bool) else plan
 
 
 def _made(snapshot: Snapshot, key: Any, make: Callable[[], OpenPlan | OpenRows | None]) -> OpenPlan | OpenRows | None:
