@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,7 @@ from condgraph.engine.algebra.solutions import (
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.conditions import holds
-from condgraph.engine.execute.facts import pointing_at, satisfying
-from condgraph.engine.execute.factset import FactSet
+from condgraph.engine.execute.edges import Edge, Index, may_meet
 from condgraph.engine.execute.rowset import (
     CHUNK,
     ENTITY,
@@ -62,20 +61,16 @@ from condgraph.engine.execute.rowset import (
     compatible,
     concatenated,
     merged,
-    object_terms,
     qualifier_terms,
-    subjects,
     too_many,
 )
-from condgraph.engine.execute.sets import among, distinct, intersect
-from condgraph.engine.execute.validity import holds_at
-from condgraph.engine.pieces import changed, different, in_order
+from condgraph.engine.execute.sets import distinct, intersect
+from condgraph.engine.pieces import changed, in_order
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.snapshot.snapshot import ranges
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
-    from condgraph.engine.snapshot.snapshot import Snapshot
 
 Numbers = NDArray[np.int32]
 #: Rows that are not worth being compared with one another, and as many as tell how others are.
@@ -84,311 +79,6 @@ _SOME: Final = 1 << 16
 #: Pairs that are made of what a variable connects, and rows that are counted, at most.
 _MOST_PAIRS: Final = 1 << 24
 _MOST_COUNTED: Final = 1 << 62
-#: Bytes of the indexes of whole predicates that are kept with a snapshot.
-_MOST_INDEXED: Final = 256_000_000
-
-
-# -- indexes -----------------------------------------------------------------------------------------
-
-
-class Index:
-    """The entries of an edge by one end: near ends sorted, the far end (-1: a value) and the statement next to each."""
-
-    __slots__ = ("_pairs", "entries", "far", "near", "offsets", "size")
-
-    def __init__(self, near: Numbers, far: Numbers, entries: NDArray[Any], entities: int) -> None:
-        self.near, self.far, self.entries, self.size = near, far, entries, entities
-        self.offsets: Places | None = None
-        self._pairs: _Pairs | None = None
-        if entities <= 16 * len(near) + 65_536:
-            self.offsets = np.zeros(entities + 1, np.int64)
-            np.cumsum(np.bincount(near, minlength=entities), out=self.offsets[1:])
-
-    def bounds(self, ends: Numbers) -> tuple[Places, Places]:
-        """Where the entries of each of these ends begin and stop; of -1 there are none."""
-        if self.offsets is not None:
-            safe = np.maximum(ends, 0)
-            low, high = self.offsets.take(safe), self.offsets.take(safe + 1)
-            return low, np.where(ends < 0, low, high)
-        return np.searchsorted(self.near, ends), np.searchsorted(self.near, ends, side="right")
-
-    def between(self, near: Numbers, far: Numbers) -> tuple[Places, Places, Places]:
-        """The places of the pairs of ends that entries connect, and where these entries begin and stop."""
-        if self._pairs is None:
-            self._pairs = _Pairs(self.near, self.far)
-        return self._pairs.find(near, far)
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory it takes, with what may still be made."""
-        return 12 * self.near.nbytes + 8 * self.size
-
-
-#: An odd number by which keys are spread over buckets (the golden ratio of 64 bits).
-_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
-
-
-class _Pairs:
-    """The distinct pairs of ends of an index by a hash, and the entries of each: a binary search would miss the cache at
-    every step.
-    """
-
-    def __init__(self, near: Numbers, far: Numbers) -> None:
-        keys = self._keys(near, far)
-        first = np.flatnonzero(changed(keys)) if len(keys) else np.empty(0, np.int64)
-        stop = np.append(first[1:], len(keys))
-        keys = keys.take(first)
-        self._shift = np.uint64(64 - max(4, (2 * len(keys)).bit_length()))
-        buckets = self._bucket(keys)
-        order = in_order([buckets])
-        self._bounds = np.zeros((1 << (64 - int(self._shift))) + 1, np.int32)
-        np.cumsum(np.bincount(buckets, minlength=len(self._bounds) - 1), out=self._bounds[1:])
-        self._known, self._first, self._stop = keys.take(order), first.take(order), stop.take(order)
-
-    @staticmethod
-    def _keys(near: Numbers, far: Numbers) -> Places:
-        return near.astype(np.int64) << 32 | (far.astype(np.int64) + 1)
-
-    def _bucket(self, keys: Places) -> Places:
-        return ((keys.view(np.uint64) * _ODD) >> self._shift).astype(np.int64)
-
-    def find(self, near: Numbers, far: Numbers) -> tuple[Places, Places, Places]:
-        """As `Index.between`; an end of -1 is connected to nothing."""
-        keys = self._keys(near, far)
-        buckets = self._bucket(keys)
-        place, last = self._bounds.take(buckets), self._bounds.take(buckets + 1)
-        waiting = np.flatnonzero((place < last) & (far >= 0))
-        place, last, keys = place.take(waiting), last.take(waiting), keys.take(waiting)
-        found = np.full(len(near), -1, np.int32)
-        while len(waiting):
-            hit = self._known.take(place) == keys
-            found[waiting[hit]] = place[hit]
-            rest = np.flatnonzero(~hit & (place + 1 < last))
-            waiting, place, last, keys = waiting.take(rest), place.take(rest) + 1, last.take(rest), keys.take(rest)
-        pairs = np.flatnonzero(found >= 0)
-        places = found.take(pairs)
-        return pairs, self._first.take(places), self._stop.take(places)
-
-
-class Indexes:
-    """The indexes of whole predicates that a snapshot keeps, by what they are of."""
-
-    def __init__(self) -> None:
-        self._kept: dict[Any, Index] = {}
-
-    def get(self, key: Any) -> Index | None:
-        """An index, if it is kept."""
-        return self._kept.get(key)
-
-    def keep(self, key: Any, index: Index) -> None:
-        """Keep an index; the oldest ones go where there is no room."""
-        while self._kept and sum(one.nbytes for one in list(self._kept.values())) + index.nbytes > _MOST_INDEXED:
-            self._kept.pop(next(iter(self._kept)), None)
-        self._kept[key] = index
-
-
-def indexes(snapshot: Snapshot) -> Indexes:
-    """Those of a snapshot."""
-    kept = snapshot.schema.kept
-    found = kept.get("row indexes")
-    if found is None:
-        found = kept.setdefault("row indexes", Indexes())
-    assert isinstance(found, Indexes)
-    return found
-
-
-# -- edges -------------------------------------------------------------------------------------------
-
-
-class Entries(NamedTuple):
-    """What matches an edge by itself: its two ends, and the statement (-1: a membership)."""
-
-    subject: Numbers
-    object: Terms
-    statement: Numbers
-
-
-class Edge:
-    """A part of a pattern. `subject` and `object` are the variables at its ends, None where nothing is bound there."""
-
-    def __init__(self, run: Run, part: StatementPattern | MembershipPattern, number: int) -> None:
-        self.run, self.part, self.number = run, part, number
-        self._entries: Entries | None = None
-        self._indexes: dict[bool, Index] = {}
-        ends = (part.subject, part.object) if isinstance(part, StatementPattern) else (part.member, part.concept)
-        self.subject, self.object = (end.name if isinstance(end, Variable) else None for end in ends)
-        self.sets = tuple(run.entities(end) if isinstance(end, Entities) else None for end in ends)
-        self.whole = (
-            isinstance(part, StatementPattern)
-            and all(of is None for of in self.sets)
-            and part.condition is None
-            and part.among is None
-            and not part.undirected
-            and not (self.subject is not None and self.subject == self.object)
-        )
-        self.family = "relation"
-        if isinstance(part, StatementPattern):
-            self.family = part.family
-            if self.sets[1] is not None or part.undirected:
-                self.family = "relation"
-            elif part.family == "any" and isinstance(part.predicate, tuple):
-                # Most predicates have objects of one family.
-                snapshot = run.snapshot
-                relations, attributes = (bool(snapshot.runs(part.predicate, one, not one)) for one in (True, False))
-                self.family = "relation" if not attributes else "attribute" if not relations else "any"
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """What it binds."""
-        return self.part.variables
-
-    @property
-    def inner(self) -> tuple[str, ...]:
-        """What its statements bind beside their ends."""
-        part = self.part
-        if isinstance(part, MembershipPattern):
-            return ()
-        return StatementPattern(None, part.predicate, None, None, part.statement, part.qualifiers).variables
-
-    @property
-    def predicates(self) -> tuple[str, ...] | None:
-        """The predicates that its statements may have; None for any."""
-        part = self.part
-        return part.predicate if isinstance(part, StatementPattern) and isinstance(part.predicate, tuple) else None
-
-    def runs(self) -> list[tuple[int, int]]:
-        """The runs of its statements."""
-        if self.sets[1] is not None and isinstance(self.part, StatementPattern) and self.part.family == "attribute":
-            # No value is an entity.
-            return []
-        return self.run.snapshot.runs(self.predicates, self.family != "attribute", self.family != "relation")
-
-    def size(self) -> int:
-        """How many entries there are, before qualifiers are looked at."""
-        return sum(high - low for low, high in self.runs()) if self.whole else len(self.entries().subject)
-
-    # -- entries -----------------------------------------------------------------------------------
-
-    def entries(self) -> Entries:
-        """All entries."""
-        if self._entries is None:
-            self._entries = self._memberships() if isinstance(self.part, MembershipPattern) else self._statements(self.part)
-        return self._entries
-
-    def _statements(self, part: StatementPattern) -> Entries:
-        scope = self.run.scope
-        numbers = self._chosen(part, *self.sets)
-        found = Entries(subjects(scope, numbers), object_terms(scope, numbers), numbers)
-        if part.undirected:
-            numbers = self._chosen(part, *reversed(self.sets))
-            snapshot = self.run.snapshot
-            numbers = numbers[snapshot.relation_subject.take(numbers) != snapshot.relation_object.take(numbers)]
-            turned = Entries(
-                snapshot.relation_object.take(numbers), Terms(ENTITY, snapshot.relation_subject.take(numbers)), numbers
-            )
-            found = Entries(
-                np.concatenate([found.subject, turned.subject]),
-                Terms.joined([found.object, turned.object]),
-                np.concatenate([found.statement, turned.statement]),
-            )
-        if self.subject is not None and self.subject == self.object:
-            loops = np.flatnonzero(found.subject == found.object.entities())
-            found = Entries(found.subject.take(loops), found.object.take(loops), found.statement.take(loops))
-        return found
-
-    def _chosen(self, part: StatementPattern, subject: Numbers | None, target: Numbers | None) -> Numbers:
-        run = self.run
-        facts = FactSet(run, "subject", runs=self.runs(), of=subject, anchor="subject")
-        if target is not None:
-            facts = facts.keep(pointing_at(facts, target))
-        if part.condition is not None:
-            if part.undirected:
-                raise PlanError("a pattern of both directions has no condition on its object")
-            facts = satisfying(run, facts, part.condition)
-        if (during := part.during) is not None:
-            numbers = facts.all()
-            return numbers[holds_at(run.snapshot, during.relation, during.interval, numbers)]
-        if part.among is not None:
-            return intersect(facts.all(), run.facts(part.among).all(), run.snapshot.statements)
-        return facts.all()
-
-    def _memberships(self) -> Entries:
-        part, snapshot = self.part, self.run.snapshot
-        assert isinstance(part, MembershipPattern)
-        get = snapshot.arrays.get
-        if part.direct:
-            pairs = different(get("mem.e").astype(np.int64) << 32 | get("mem.c"))
-            members, concepts = (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
-        else:
-            offsets = np.asarray(get("con.offsets"))
-            members, concepts = get("con.items"), np.asarray(get("con.entity")).repeat(np.diff(offsets)).astype(np.int32)
-        for at, of in enumerate(self.sets):
-            if of is not None:
-                there = np.flatnonzero(among((members, concepts)[at], of, snapshot.entities))
-                members, concepts = members.take(there), concepts.take(there)
-        if self.subject is None or self.object is None or self.subject == self.object:
-            # Each combination of what is bound once.
-            if self.subject is not None and self.subject == self.object:
-                loops = members == concepts
-                members, concepts = members[loops], concepts[loops]
-            kept = members if self.object is None or self.subject == self.object else concepts
-            kept = distinct(kept, snapshot.entities) if self.subject is not None or self.object is not None else kept[:1]
-            members = concepts = kept
-        return Entries(members, Terms(ENTITY, concepts), np.full(len(members), -1, np.int32))
-
-    def index(self, backward: bool) -> Index:
-        """The entries by their subject, or backward by their object, if that is an entity."""
-        known = self._indexes.get(backward)
-        if known is None:
-            snapshot = self.run.snapshot
-            key = (self.predicates, self.family, backward)
-            known = indexes(snapshot).get(key) if self.whole else None
-            if known is None:
-                known = self._indexed(backward)
-                if self.whole:
-                    indexes(snapshot).keep(key, known)
-            self._indexes[backward] = known
-        return known
-
-    def _indexed(self, backward: bool) -> Index:
-        check()
-        snapshot, runs = self.run.snapshot, self.runs() if isinstance(self.part, StatementPattern) else []
-        one = self.predicates is not None and len(runs) == 1
-        if self.whole and one and runs[0][1] <= snapshot.relations and not backward:
-            # Relations of one predicate are numbered by subject and object.
-            low, high = runs[0]
-            return Index(
-                snapshot.relation_subject[low:high],
-                snapshot.relation_object[low:high],
-                np.arange(low, high, dtype=np.int32),
-                snapshot.entities,
-            )
-        entries = self.entries()
-        far = entries.object.entities()
-        near = entries.subject
-        places: Places | None = None
-        if backward:
-            near, far = far, near
-            if (near < 0).any():
-                places = np.flatnonzero(near >= 0)
-                near, far = near.take(places), far.take(places)
-        order = in_order([near, far])
-        at = order if places is None else places.take(order)
-        # Of whole predicates statements are entries, whose places nobody knows later.
-        of = entries.statement.take(at) if self.whole else at
-        return Index(near.take(order), far.take(order), of, snapshot.entities)
-
-    def statements(self, entries: NDArray[Any]) -> Numbers:
-        """The statements of entries of an index."""
-        return entries if self.whole else self.entries().statement.take(entries)
-
-    def far_terms(self, entries: NDArray[Any], backward: bool) -> Terms:
-        """The far ends of entries of an index."""
-        if not self.whole:
-            found = self.entries()
-            return Terms(ENTITY, found.subject.take(entries)) if backward else found.object.take(entries)
-        scope = self.run.scope
-        return Terms(ENTITY, subjects(scope, entries)) if backward else object_terms(scope, entries)
 
 
 # -- matching ----------------------------------------------------------------------------------------
@@ -999,13 +689,6 @@ def _parted(keys: NDArray[Any], names: Sequence[str], size: int) -> dict[str, Te
         columns[name] = Terms(ENTITY, (keys - rest * keys.dtype.type(size)).astype(np.int32))
         keys = rest
     return {name: columns[name] for name in names}
-
-
-def may_meet(one: Edge, other: Edge) -> bool:
-    """Whether two parts may match the same statement."""
-    if {one.family, other.family} == {"relation", "attribute"}:
-        return False
-    return one.predicates is None or other.predicates is None or not set(one.predicates).isdisjoint(other.predicates)
 
 
 def _apart(pattern: Pattern, edges: Sequence[Edge]) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ from condgraph.engine.algebra.operators import Entities
 from condgraph.engine.algebra.solutions import Path, StatementPattern, Variable
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError
+from condgraph.engine.execute.edges import Edge, Index
 from condgraph.engine.execute.rowset import (
     CHUNK,
     ENTITY,
@@ -27,7 +28,6 @@ from condgraph.engine.execute.rowset import (
     too_many,
 )
 from condgraph.engine.execute.sets import EMPTY, distinct
-from condgraph.engine.execute.solving import Edge, Index
 from condgraph.engine.execute.terms import PathAt
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.pieces import different, in_order, watched
