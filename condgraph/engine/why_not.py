@@ -306,6 +306,9 @@ def _reason(node: Node, sizes: dict[int, int], lookup: Lookup) -> str:
     if isinstance(node, alg.Minus):
         return f"all {sizes.get(id(node.left), 0):,} are taken away by {words(node.right)}"
     of = [sizes[id(one)] for one in _needed(node) if id(one) in sizes]
+    if isinstance(node, alg.During) and of:
+        relation = {"may": "true at", "must": "certain to be true at"}.get(node.relation, node.relation)
+        return f"no statement of {of[0]:,} is {relation} {node.interval}"
     return f"nothing is left of {' and '.join(f'{size:,}' for size in of)}" if of else "there is nothing of the kind"
 
 
@@ -458,6 +461,8 @@ def words(node: Node) -> str:
         return f"{tested(node)} {describe_test(condition)}"
     if isinstance(node, alg.Reached | alg.SubjectsOf | alg.Names | alg.Distinct | alg.Objects):
         return words(node.inputs()[0])
+    if isinstance(node, alg.During):
+        return f"the time {node.interval}"
     return describe(node)
 
 
@@ -747,7 +752,7 @@ def _left_out(node: Any, above: list[Node]) -> Iterator[Candidate]:
         if node.source is not None:
             yield "source", f"without source {node.source!r}", node, replace(node, source=None)
     elif isinstance(node, alg.Having):
-        yield "condition", f"without {describe(node)}", node, node.table
+        yield "condition", f"without {words(node)}", node, node.table
     elif isinstance(node, alg.Minus):
         yield "condition", f"without taking away {words(node.right)}", node, node.left
     elif node.facets.filters and len(inner := carried(node)) == 1 and not isinstance(node, alg.Distinct | alg.Names):
