@@ -15,9 +15,11 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
 from condgraph.engine.algebra.tables import EntityTable, FactTable, by_type
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
+from condgraph.engine.row_shapes import RowShape, shape_of
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, UNKNOWN_END, UNKNOWN_START, Kind
 from condgraph.sql.conditions import Tests, condition, span_test, supports
+from condgraph.sql.rows import Columns, entities_of, facts_of, tested
 from condgraph.sql.terms import (
     FALSE,
     Query,
@@ -57,6 +59,8 @@ class Compiler:
         self._names: dict[int, str] = {}
         self._kept: list[Node] = []
         self.recursive = False
+        #: The parts of rows, by the operators that give them (`sql.rows`).
+        self.rows_made: dict[int, tuple[str, Columns, Node]] = {}
 
     # -- parts -------------------------------------------------------------------------------------
 
@@ -401,8 +405,8 @@ FACTS: Final[FactTable[Compiler, [], Query]] = {
     "WhereValidity": _where_validity,
     "OtherEnd": _turn,
 }
-_ENTITIES: Final[dict[type, Any]] = dict(by_type(ENTITIES))
-_FACTS: Final[dict[type, Any]] = dict(by_type(FACTS))
+_ENTITIES: Final[dict[type, Any]] = dict(by_type(ENTITIES)) | {alg.EntitiesOf: entities_of}
+_FACTS: Final[dict[type, Any]] = dict(by_type(FACTS)) | {alg.FactsOf: facts_of}
 
 
 def is_native(node: Node) -> bool:
@@ -412,16 +416,28 @@ def is_native(node: Node) -> bool:
         return isinstance(node.values, alg.Objects | alg.Names)
     if isinstance(node, alg.Where | alg.WhereQualifier | alg.WhereValidity):
         return supports(node.condition)
-    return _ENTITIES.get(type(node)) is not None or _FACTS.get(type(node)) is not None
+    if isinstance(node, alg.Pattern):
+        return all(map(supports, tested(node)))
+    if isinstance(node, alg.EntitiesOf | alg.FactsOf):
+        # A match more does no harm only to what is fetched.
+        return False
+    rows = isinstance(node, alg.EntityRows | alg.Join)
+    return rows or _ENTITIES.get(type(node)) is not None or _FACTS.get(type(node)) is not None
 
 
 def beyond(order: Sequence[Node]) -> set[int]:
     """The operators (by identity) among those of a plan, inputs first, that are no SQL, or take one that is none."""
     result: set[int] = set()
+    shapes: dict[int, RowShape] = {}
     for node in order:
         # The bag that these take is not made: its statements, or entities, are.
         bags = node.inputs() if isinstance(node, alg.SubjectsOf | alg.Referents) and is_native(node) else ()
         inputs = [child for bag in bags for child in bag.inputs()] if bags else node.inputs()
         if not is_native(node) or any(id(child) in result for child in inputs):
             result.add(id(node))
+        elif isinstance(node, alg.Solutions):
+            if (shape := shape_of(node, shapes)) is None:
+                result.add(id(node))
+            else:
+                shapes[id(node)] = shape
     return result

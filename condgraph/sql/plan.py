@@ -34,10 +34,10 @@ from condgraph.sql.terms import NULL, Query, cast, coalesce, column, literal, na
 
 _BAG: Final = "lowered: a bag is worked out from the statements that carry it"
 _TABLE: Final = "lowered: a table is worked out from the rows of its groups"
-_ROWS: Final = "refused: rows that bind several variables; graph.snapshot() is the same graph in process"
+_ROWS: Final = "lowered: the statements of matches are fetched, and joined by the client"
 _TEST: Final = "supported (lowered: tests with the values of another step)"
 #: What becomes of each operator and test: a test holds the table against the algebra. "lowered" ones are finished by the
-#: client, on statements that the one query gives; "refused" ones are an `UnsupportedError`.
+#: client, on statements that the one query gives.
 SUPPORT: Final[dict[type[Node] | type[Condition], str]] = {
     **dict.fromkeys(
         (
@@ -80,6 +80,7 @@ SUPPORT: Final[dict[type[Node] | type[Condition], str]] = {
 #: Operators that read the graph: where the client would have to run one, the query gives all that the plan rests on.
 _READING: Final[tuple[type[Node], ...]] = (
     *(alg.Scan, alg.ArgExtreme, alg.Neighbour, alg.Members, alg.Referents, alg.SameName, alg.AllEntities),
+    alg.Solutions,
 )
 
 
@@ -105,7 +106,7 @@ def native(node: Node) -> bool:
 
 def compile_plan(plan: Node, place: str, schema: StoredSchema) -> Compiled:
     """The query of a plan."""
-    missing = sorted({type(node).__name__ for node in postorder(plan) if SUPPORT.get(type(node), _ROWS) == _ROWS})
+    missing = sorted({type(node).__name__ for node in postorder(plan) if type(node) not in SUPPORT})
     if missing:
         raise UnsupportedError("SQL", missing, hint="graph.snapshot() is the same graph in process")
     try:

@@ -34,13 +34,14 @@ from condgraph.engine.identity import content_digest
 from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
 from condgraph.engine.lowered import Step
 from condgraph.engine.passes import mark, rewrite
+from condgraph.engine.row_shapes import row_tests
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, text_of
 from condgraph.names.linking import LinkingSchema
 from condgraph.overview.survey import Survey, stored_survey
-from condgraph.sql.compiler import is_native
+from condgraph.sql.compiler import beyond, is_native
 from condgraph.sql.engines import Engine, Writer, schema_query
 from condgraph.sql.names import SqlNames
 from condgraph.sql.plan import (
@@ -391,6 +392,9 @@ class SqlStore:
                 tested, kinds = compared_kinds(condition_of(node)), kinds_tested(node, self.schema)
                 if tested and (kinds is None or not all_comparable(kinds, tested)):
                     nodes.append(node)
+        for test in row_tests(plan):
+            if isinstance(test.facts, alg.FactsOf) and compared_kinds(test.condition) and not beyond(postorder(test.facts.of)):
+                nodes.append(test)
         result = LeftOut()
         if not nodes:
             return result

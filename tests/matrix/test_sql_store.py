@@ -34,6 +34,7 @@ from condgraph.engine.identity import content_digest
 from condgraph.remote_sql import SqlGraph
 from condgraph.sql.compiler import ENTITIES, FACTS
 from condgraph.sql.plan import SUPPORT
+from tests.matrix.test_random_rows import check, made
 from tests.support.cases import case, differences
 from tests.support.differential import Comparison
 from tests.support.lanes import by_lane
@@ -102,6 +103,14 @@ def test_random_programs(opener: Opener, number: int) -> None:
     there.push(given.local)
     found = list(differences(given, given.local, there))
     assert not found, "\n".join(str(one)[:2_000] for one in found[:4])
+
+
+@pytest.mark.parametrize("raw", [False, True], ids=["plain", "raw"])
+def test_random_rows(opener: Opener, raw: bool) -> None:
+    here, there = made(raw=raw), opener(f"rows {raw}")
+    there.push(here)
+    first = 10_000 * raw
+    check(here, there.store, range(first, first + by_lane(10, 80, 2_000)), warnings=lambda seed: True)
 
 
 def test_answers_are_checked(pair: tuple[Graph, SqlGraph]) -> None:
@@ -231,8 +240,8 @@ def test_the_table_of_support_has_every_operator() -> None:
     names = [cls for name in alg.__all__ if inspect.isclass(cls := getattr(alg, name)) and issubclass(cls, Node | Condition)]
     sorts = {Node, Condition, alg.Entities, alg.Facts, alg.Values, alg.Scalar, alg.Table, alg.Solutions}
     assert set(SUPPORT) == set(names) - sorts
-    for name, made in {**ENTITIES, **FACTS}.items():
-        assert SUPPORT[getattr(alg, name)].startswith("supported") == (made is not None), name
+    for name, compiled in {**ENTITIES, **FACTS}.items():
+        assert SUPPORT[getattr(alg, name)].startswith("supported") == (compiled is not None), name
 
 
 def test_patterns_are_refused(pair: tuple[Graph, SqlGraph]) -> None:
