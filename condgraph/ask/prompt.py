@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -38,10 +38,11 @@ from condgraph.engine.algebra import (
 from condgraph.engine.bounds import cached, check
 from condgraph.engine.errors import OptionError, nearest, shortened
 from condgraph.engine.lowered import Lowered
+from condgraph.engine.pieces import watched
 from condgraph.engine.store import Request, plan_texts
 from condgraph.models.chat import estimate
 from condgraph.names.linking import ENTITY_THRESHOLD, Linker
-from condgraph.names.spellings import Spelling, Spellings
+from condgraph.names.spellings import Spelling, Spellings, bare
 from condgraph.names.vocabulary import DIMENSION, Vocabulary, resolve
 from condgraph.names.words import STOP, WORD, others, stem, words_of
 from condgraph.overview.schema import (
@@ -176,7 +177,24 @@ class Known:
     @cached
     def spellings(self) -> Spellings:
         """The names of entities, by how people type them."""
-        return Spellings(self.linker.entities.names)
+        return Spellings(self.linker.entities.names, self._aliases())
+
+    def _aliases(self) -> Iterator[tuple[str, str]]:
+        """Other names that the graph states of its entities, each with the name: the texts of predicates
+        such as `also known as`. On a server they are not read.
+        """
+        snapshot = getattr(self.schema, "snapshot", None)
+        if snapshot is None:
+            return
+        for number in range(snapshot.predicate_count):
+            if bare(snapshot.predicate_name(number).rpartition(":")[2]) not in ALIASES:
+                continue
+            low, high = snapshot.attribute_offsets[number : number + 2].tolist()
+            subjects = snapshot.subjects(np.arange(low, high, dtype=np.int32) + np.int32(snapshot.relations)).tolist()
+            for place, subject in watched(enumerate(subjects, low)):
+                value = snapshot.value("att", place)
+                if isinstance(value, str):
+                    yield value, snapshot.name(subject)
 
     @cached
     def stems(self) -> frozenset[str]:
@@ -293,6 +311,16 @@ _QUOTED: Final = re.compile(r'"([^"\n]{1,200})"|“([^”\n]{1,200})”|\[([^\]\
 _PARTICLES: Final = frozenset(("of", "the", "de", "la", "and", "in", "von", "van", "der", "du", "di", "da"))
 
 
+#: Predicates whose texts are other names of their subjects, as `names.spellings.bare` writes them.
+ALIASES: Final = frozenset(
+    {
+        *("also known as", "aka", "alias", "aliases", "alt label", "altlabel", "alternative label", "alternative labels"),
+        *("alternative name", "alternative names", "alternate name", "alternatename", "nickname", "nicknames", "other name"),
+        *("other names", "short name", "synonym", "synonyms", "skos altlabel", "former name", "birth name", "stage name"),
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Mention:
     """A part of a question, from `start` to `end`, and the names of the graph that it may mean; none
@@ -344,7 +372,7 @@ def mentions_in(question: str, known: Known) -> list[Mention]:
                 taken.append(Mention(text, start, end, tuple(dict.fromkeys(vocabulary.names[place] for place in places))))
             elif text in rows:
                 taken.append(Mention(text, start, end, (text,)))
-            elif spelled := _typed(text, length, known):
+            elif spelled := _typed(text, length, known) or _tail(question, spans[first : first + length], text, known):
                 taken.append(_spelled(text, start, end, spelled))
     taken += _unspaced(question, spans, taken, known)
     taken += _shortened(question, spans, taken, known)
@@ -373,9 +401,22 @@ def _typed(text: str, length: int, known: Known) -> list[Spelling]:
         return []
     found = [one for one in known.spellings.typed(text) if len(words_of(one.name)) >= len(said) - 1]
     if said[0] in STOP or said[-1] in STOP:
-        found = [one for one in found if words_of(one.name)[:1] == said[:1] or said[0] not in STOP]
-        found = [one for one in found if words_of(one.name)[-1:] == said[-1:] or said[-1] not in STOP]
+        # But for names of these words alone, in another order.
+        found = [one for one in found if one.way == "order" or words_of(one.name)[:1] == said[:1] or said[0] not in STOP]
+        found = [one for one in found if one.way == "order" or words_of(one.name)[-1:] == said[-1:] or said[-1] not in STOP]
     return found
+
+
+def _tail(question: str, words: Sequence[tuple[int, int]], text: str, known: Known) -> list[Spelling]:
+    """The names of which several words are all but the first: two at least that tell, with capitals, at the
+    ends.
+    """
+    said = [question[start:end] for start, end in words]
+    telling = [word for word in said if word.casefold() not in STOP]
+    ends = {said[0].casefold(), said[-1].casefold()} & STOP
+    if len(telling) < 2 or ends or not all(word[0].isupper() or word[0].isdecimal() for word in telling):
+        return []
+    return [one for one in known.spellings.shortened(text) if one.way == "last"]
 
 
 def _shortened(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[Mention], known: Known) -> list[Mention]:
@@ -414,6 +455,8 @@ def _unspaced(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[M
                     continue
                 if places := vocabulary.folded(text):
                     result.append(Mention(text, at, at + size, tuple(dict.fromkeys(vocabulary.names[place] for place in places))))
+                elif spelled := known.spellings.aliased(text):
+                    result.append(_spelled(text, at, at + size, spelled))
     return result
 
 

@@ -20,12 +20,14 @@ from condgraph.names.vocabulary import is_other
 from condgraph.vectors.encoders import fold
 
 #: How a text is another spelling of a name, the surest first.
-Way: TypeAlias = Literal["marks", "letter", "order", "last", "initials"]
-SCORES: Final[dict[Way, float]] = {"marks": 1.0, "letter": 0.9, "order": 0.85, "last": 0.6, "initials": 0.6}
+Way: TypeAlias = Literal["marks", "alias", "letter", "order", "last", "initials"]
+SCORES: Final[dict[Way, float]] = {"marks": 1.0, "alias": 0.95, "letter": 0.9, "order": 0.85, "last": 0.6, "initials": 0.6}
 #: Names of a graph up to which those with a letter left out are indexed.
 MOST_NAMES: Final = 400_000
 #: Letters of names in which one may be wrong.
 _LEAST, _MOST = 3, 60
+#: Letters of an alias from which on it may be typed in small letters.
+_SHORT: Final = 4
 #: Names that a spelling may be; of more, it is none.
 MOST_MEANT: Final = 8
 _MARKS: Final = re.compile(r"[’'`.]")
@@ -80,10 +82,16 @@ class _Hashes:
 
 
 class Spellings:
-    """The names of a graph by how they may be typed; made once for each state of a graph."""
+    """The names of a graph by how they may be typed; made once for each state of a graph. `aliases` are
+    pairs of another name that the graph states, and the name that it is of.
+    """
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], aliases: Iterable[tuple[str, str]] = ()) -> None:
         self.names = names
+        self._aliases: dict[str, dict[str, None]] = {}
+        for alias, name in watched(aliases):
+            if key := bare(alias):
+                self._aliases.setdefault(key, {})[name] = None
         self._bare = [bare(name) for name in watched(names)]
         self._whole = _Hashes((key, place) for place, key in enumerate(self._bare) if key)
         #: The longest name, in words.
@@ -100,9 +108,24 @@ class Spellings:
                 yield from ((key[:at] + key[at + 1 :], place) for at in range(len(key)))
 
     def same(self, text: str) -> list[Spelling]:
-        """The names that are a text but for case, accents, marks and separators."""
+        """The names that are a text but for case, accents, marks and separators; or, if there are none,
+        those of which it is an alias.
+        """
         key = bare(text)
-        return self._those(self._whole.find([key]), "marks", lambda other: other == key) if key else []
+        if not key:
+            return []
+        return self._those(self._whole.find([key]), "marks", lambda other: other == key) or self.aliased(text, key)
+
+    def aliased(self, text: str, key: str = "") -> list[Spelling]:
+        """The names of which a text is an alias; `key` is the text as `bare` writes it."""
+        if not self._aliases:
+            return []
+        key = key or bare(text)
+        names = self._aliases.get(key, {})
+        # Of short aliases the capitals count: "us" asks, and "US" is a country.
+        if not names or len(names) > MOST_MEANT or (len(key) < _SHORT and text.islower() and text.isascii()):
+            return []
+        return [Spelling(name, "alias", SCORES["alias"]) for name in names]
 
     def typed(self, text: str) -> list[Spelling]:
         """The names of which a text has one letter lost, doubled, swapped or wrong, or the words in another
