@@ -259,9 +259,10 @@ class _Expected:
 
     def _unmet(self, node: Facts, there: Facts, want: Entities) -> None:
         """Report a condition that the statements of an expected entity do not satisfy."""
-        values = values_tested(rebuilt_on(node, there))
+        timed = isinstance(node, alg.During)
+        values = alg.Validity(there, "interval") if timed else values_tested(rebuilt_on(node, there))
         own = self.lookup.texts(alg.Distinct(values), 5) if values is not None else []
-        what = tested(node) if has_test(node) else describe(node)
+        what = "the time" if timed else tested(node) if has_test(node) else describe(node)
         has = f"{what} is {', '.join(map(on_one_line, own))}" if own else f"{what} is missing"
         self._lost(node, f"of {self._shown(want)} {has}; the program asks for {words(node)}")
         predicates = _base(there).predicates
