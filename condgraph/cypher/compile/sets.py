@@ -465,6 +465,9 @@ def _some_qualifier(compiler: Compiler, facts: FactRows, q: str, ending: str) ->
 def during(compiler: Compiler, node: alg.During) -> FactRows:
     """Facts whose validity has the relation to the interval."""
     facts = compiler.facts(node.facts)
+    if node.relation in ("may", "must") and not compiler.layout.has_times(facts.family):
+        # Statements without a validity always hold.
+        return facts
     low, high = compiler.parameter(node.interval.start), compiler.parameter(node.interval.end)
     facts.conditions.append(span_condition(compiler, node.relation, compiler.layout.validity(facts.fact), low, high))
     return facts

@@ -543,6 +543,9 @@ class Layout(ABC):
             return "sources of statements"
         if isinstance(node, alg.Members) and not isinstance(node.concepts, alg.ByName):
             return "members of concepts that are worked out"
+        if isinstance(node, alg.During) and node.relation in ("may", "must"):
+            # Statements without times always hold.
+            return None
         return _OPTIONAL.get(type(node))
 
     def remarks(self, plan: Node) -> list[str]:
@@ -666,6 +669,10 @@ class Layout(ABC):
     def refer(self, q: str, e: str) -> str:
         """A clause that binds the entity that a qualifier is, or null."""
         return f"OPTIONAL MATCH {self.referred(q, e)}"
+
+    def has_times(self, family: Family) -> bool:
+        """Whether statements of a family may have a validity."""
+        return True
 
     def validity(self, f: str) -> tuple[str, str]:
         """From when until when a statement holds, as `engine.values` has bounds."""

@@ -281,6 +281,10 @@ class NativeLayout(Layout):
     def refer(self, q: str, e: str) -> str:
         return f"WITH *, null AS {e}"
 
+    def has_times(self, family: Family) -> bool:
+        """Properties of nodes have none."""
+        return family != "attribute"
+
     def validity(self, f: str) -> tuple[str, str]:
         since, until = self.qualifying.validity(f)
         return since, until

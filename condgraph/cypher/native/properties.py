@@ -334,7 +334,8 @@ class Qualifiers:
             for at, reading in enumerate(self._readings):
                 held = f"{f}[[k IN $qualifiers[type({f})] WHERE k[1] = '{(START_TIME, END_TIME)[side]}' AND k[2] = {at}][0][0]]"
                 cell = Held(held, reading)
-                cases.append(cell.start if name == "start" else cell.end)
+                # A null is of every type, also of those that `cell` computes with.
+                cases.append(f"CASE WHEN {held} IS NOT NULL THEN {cell.start if name == 'start' else cell.end} END")
             result.append(f"coalesce({', '.join(cases)})" if len(cases) > 1 else cases[0])
         since, until = (f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {item} END" for item in result)
         return (
