@@ -248,7 +248,8 @@ def serve(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for every request.")] = False,
 ) -> None:
     """Serve a graph over HTTP: the studio, a page for people, its API, and SPARQL for a graph in a
-    folder or in Neo4j; with --bolt, Cypher for Neo4j's drivers. A graph that is loaded again is served again.
+    folder or in Neo4j; with --bolt, Cypher for Neo4j's drivers. A graph that is loaded
+    again is served again.
     """
     with guard(), opened(store, login) as at:
         from condgraph.endpoint.app import Limits, application
