@@ -4,7 +4,6 @@ relationships and properties of Cypher (`docs/reference/cypher.md` has the rules
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
@@ -12,6 +11,7 @@ from condgraph.overview.schema import (
     LONGEST,
     KindCount,
     PredicateSchema,
+    cypher_name,
     end_words,
     ends_line,
     examples_words,
@@ -79,22 +79,22 @@ class CypherWording(Wording):
 
     def name(self, name: str) -> str:
         """A label, type or property."""
-        return identifier(name)
+        return cypher_name(name)
 
     def concept(self, name: str) -> str:
         """A label as a pattern has it."""
-        return f":{identifier(name)}"
+        return f":{cypher_name(name)}"
 
     def entity(self, names: Sequence[str], key: str = "") -> str:
         """A node by its name."""
-        return " or ".join(f"({{{identifier(key or 'name')}: {quoted(name)}}})" for name in names)
+        return " or ".join(f"({{{cypher_name(key or 'name')}: {quoted(name)}}})" for name in names)
 
     def around(self, name: str, value: PredicateSchema | None, ways: Sequence[str]) -> str:
         """The relationships of a node with the labels at their other ends, or the property with its types."""
         parts = []
         for way in ways:
             if way == "value":
-                parts.append(f".{identifier(name)}" + ("" if value is None else f" = {_values(value)}"))
+                parts.append(f".{cypher_name(name)}" + ("" if value is None else f" = {_values(value)}"))
             else:
                 kinds = () if value is None else value.objects if way == "forward" else value.subjects
                 parts.append(self.arrow(name, way == "forward") + _node(kinds))
@@ -102,7 +102,7 @@ class CypherWording(Wording):
 
     def arrow(self, name: str, forward: bool) -> str:
         """A relationship, from left to right or back."""
-        return f"-[:{identifier(name)}]->" if forward else f"<-[:{identifier(name)}]-"
+        return f"-[:{cypher_name(name)}]->" if forward else f"<-[:{cypher_name(name)}]-"
 
     def short(self, predicate: PredicateSchema, *, longest: int = LONGEST) -> str:
         """A relationship or property with the commonest labels of its ends."""
@@ -121,13 +121,13 @@ class CypherWording(Wording):
         parts = []
         if predicate.relations or not predicate.values:
             keys = [
-                identifier(key.name) + (f": {'/'.join(dict.fromkeys(value.type for value in key.values))}" if typed else "")
+                cypher_name(key.name) + (f": {'/'.join(dict.fromkeys(value.type for value in key.values))}" if typed else "")
                 for key in predicate.qualifiers[: 4 if typed else 3]
             ]
             own = f" {{{', '.join(keys)}}}" if keys else ""
-            parts.append(f"{subjects}-[:{identifier(predicate.name)}{own}]->{_node(predicate.objects[:kinds], longest)}")
+            parts.append(f"{subjects}-[:{cypher_name(predicate.name)}{own}]->{_node(predicate.objects[:kinds], longest)}")
         if predicate.values:
-            parts.append(f"{subjects[:-1]} {{{identifier(predicate.name)}: {_values(predicate)}}})".replace("( {", "({"))
+            parts.append(f"{subjects[:-1]} {{{cypher_name(predicate.name)}: {_values(predicate)}}})".replace("( {", "({"))
         return f"- {'; '.join(parts)}"
 
 
@@ -135,27 +135,13 @@ def _node(kinds: Sequence[KindCount], longest: int = LONGEST) -> str:
     """A node by the labels that it may have."""
     # The label of a table is the last part of its name.
     names = [kind.name if kind.sort == "concept" else kind.name.rpartition("/")[2] for kind in kinds[:3]]
-    labels = list(dict.fromkeys(identifier(name, longest) for name in names if name))
+    labels = list(dict.fromkeys(cypher_name(name, longest) for name in names if name))
     return f"(:{'|'.join(labels)})" if labels else "()"
 
 
 def _values(predicate: PredicateSchema) -> str:
     """The types of the values of a property, with their units and ranges."""
     return " or ".join(value_words(value, counted=False) for value in predicate.values[:2])
-
-
-_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def identifier(name: str, longest: int = LONGEST) -> str:
-    """A label, type or property as Cypher writes it, on one line and cut.
-
-    >>> print(identifier("born"), identifier("head of government"), identifier("a`b"))
-    born `head of government` `a``b`
-    """
-    if _PLAIN.fullmatch(name) and len(name) <= longest:
-        return name
-    return "`" + quoted(name, longest)[1:-1].replace('\\"', '"').replace("\\\\", "\\").replace("`", "``") + "`"
 
 
 #: The wording of an excerpt for programs in Cypher, and for all others.

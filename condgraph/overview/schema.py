@@ -482,16 +482,16 @@ _CYPHER_TYPES: Final = {"text": "text", "quantity": "number", "time": "time", "e
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
-def cypher_name(name: str) -> str:
-    """A name as Cypher takes it, in backticks where it needs them. Characters that could end a line or look like marks
-    of a conversation are escaped as in JSON.
+def cypher_name(name: str, longest: int = _LONGEST_IN_CYPHER) -> str:
+    """A name as Cypher takes it, cut to `longest` characters, in backticks where it needs them. Characters that could
+    end a line or look like marks of a conversation are escaped as in JSON.
 
     >>> print(cypher_name("height"), cypher_name("head of government"), cypher_name("a`b"), cypher_name("x\\ny"))
     height `head of government` `a``b` `x\\ny`
     """
-    if _PLAIN_NAME.fullmatch(name) and len(name) <= _LONGEST_IN_CYPHER:
+    if _PLAIN_NAME.fullmatch(name) and len(name) <= longest:
         return name
-    text = cut(name, _LONGEST_IN_CYPHER)
+    text = cut(name, longest)
     text = "".join(c if c.isprintable() else quoted(c)[1:-1] for c in text)
     return f"`{unmarked(text).replace('`', '``')}`"
 

@@ -16,10 +16,10 @@ import condgraph
 from condgraph.ask.programs import METHODS, first_program
 from condgraph.ask.prompt import beyond_kopl
 from condgraph.ask.records import VIAS, Asked
-from condgraph.ask.wording import identifier
 from condgraph.cypher.connection import Connection
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.graph import Graph
+from condgraph.overview.schema import cypher_name
 from condgraph.remote_native import NativeGraph
 from tests.ask.asking import Scripted, countries
 from tests.support.asked_movies import questions, read_value
@@ -148,12 +148,12 @@ def test_names_of_any_kind_are_written_as_cypher_reads_them() -> None:
     items: list[Any] = [Entity("c", "some kind", EntityKind.CONCEPT), Entity("a", "A"), Entity("b", "B"), Member("a", "c")]
     graph.add([*items, *(Statement("a", name, Ref("b")) for name in names)], source="odd")
     for name in names:
-        assert graph.cypher(f"MATCH (:`some kind`)-[:{identifier(name)}]->(x) RETURN x.name").texts == ["B"]
+        assert graph.cypher(f"MATCH (:`some kind`)-[:{cypher_name(name)}]->(x) RETURN x.name").texts == ["B"]
         found, model = asked(
-            graph, f"MATCH ({{name: 'A'}})-[:{identifier(name)}]->(x) RETURN x.name", question=f"What is the {name} of A?"
+            graph, f"MATCH ({{name: 'A'}})-[:{cypher_name(name)}]->(x) RETURN x.name", question=f"What is the {name} of A?"
         )
         assert found.texts == ["B"]
-        assert f"-[:{identifier(name)}]->" in model.told
+        assert f"-[:{cypher_name(name)}]->" in model.told
 
 
 def test_the_property_that_has_the_name_is_shown(data: Path) -> None:
