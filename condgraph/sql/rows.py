@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from sqlglot import exp
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.values import Kind
-from condgraph.sql.conditions import condition
+from condgraph.sql.conditions import Tests, condition
 from condgraph.sql.terms import (
     NULL,
     Query,
@@ -31,9 +31,6 @@ from condgraph.sql.terms import (
     together,
     within,
 )
-
-if TYPE_CHECKING:
-    from condgraph.sql.compiler import Compiler
 
 #: What a column has: the number of an entity or of a statement, or a text that identifies a term.
 Sort: TypeAlias = Literal["entity", "statement", "key"]
@@ -55,6 +52,37 @@ class Bound:
 
 
 Columns: TypeAlias = dict[str, Bound]
+
+
+class Compiler(Protocol):
+    """What rows need of the compiler of a query (`sql.compiler`)."""
+
+    tests: Tests
+    rows_made: dict[int, tuple[str, Columns, alg.Node]]
+
+    def stored(self, table: str, alias: str | None = None) -> exp.Table:
+        """A table of the graph."""
+        ...
+
+    def bound(self, part: str, alias: str | None = None) -> exp.Table:
+        """A part of the query."""
+        ...
+
+    def let(self, prefix: str, query: Query) -> str:
+        """Bind a query to a name of its own."""
+        ...
+
+    def set_of(self, node: alg.Entities) -> Query:
+        """The query of a set."""
+        ...
+
+    def entities(self, node: alg.Entities) -> str:
+        """The part that gives the entities of an operator."""
+        ...
+
+    def facts(self, node: alg.Facts) -> str:
+        """The part that gives the statements of an operator."""
+        ...
 
 
 def _text(mark: str, *parts: exp.Expr) -> exp.Expr:
