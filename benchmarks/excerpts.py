@@ -9,8 +9,8 @@ asked.
 
 With the oracle's FOLDER, of 200 questions each: whether every predicate of the question's program
 stands in the excerpt with its direction and type. Questions are generated over the oracle's graph,
-those of MetaQA (1 to 3 hops, programs by a model), and those of the Movies database (Cypher by a
-model).
+those of MetaQA (1 to 3 hops, programs by a model), those of the Movies database (Cypher by a
+model), those with SPARQL over the vocabulary, and those of WikiTableQuestions, each over its table.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from random import Random
 
 import condgraph
+from benchmarks.wtq import questions
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
@@ -208,6 +209,29 @@ def movies(data: Path) -> tuple[Graph, Asked]:
     return graph, asked[:200]
 
 
+def worded(data: Path) -> tuple[Graph, Asked]:
+    """Questions with the relations and attributes of their SPARQL, over the vocabulary alone."""
+    words = vocabulary(data)
+    known = {*words["relations"], *words["attributes"]}
+    named = [(one.question, set(one.predicates & known)) for one in cases(data)]
+    return graph_of(words), Random(1).sample([one for one in named if one[1]], 200)
+
+
+def in_tables(data: Path) -> Iterator[tuple[Graph, Asked]]:
+    """Questions of WikiTableQuestions with the columns of their programs, each with the graph of its table."""
+    every, found = list(questions(data)), 0
+    for one in Random(1).sample(every, len(every)):
+        if one.program is None or found == 200:
+            continue
+        graph = condgraph.open()
+        graph.load(data / "wikitablequestions" / one.table, format="csv")
+        known = {name.casefold(): name for name in (*graph.current.schema.relations, *graph.current.schema.attributes)}
+        named = {known[name] for text in re.findall(r"relation='([^']*)'", one.program) if (name := text.casefold()) in known}
+        if named:
+            found += 1
+            yield graph, [(one.text, named)]
+
+
 def described(text: str, name: str) -> bool:
     """Whether an excerpt has a predicate with its direction and the types of its ends, or of the other end
     from an entity of the question.
@@ -225,16 +249,15 @@ def main() -> int:
     arguments.add_argument("--oracle", type=Path, help="the oracle's folder: direction and type of predicates")
     given = arguments.parse_args()
     if given.oracle is not None:
-        for title, (graph, asked) in (
-            ("oracle", generated(given.oracle)), ("MetaQA", films(given.data)), ("Movies", movies(given.data)),
+        for title, sets in (
+            ("oracle", [generated(given.oracle)]), ("MetaQA", [films(given.data)]), ("Movies", [movies(given.data)]),
+            ("vocabulary", [worded(given.data)]), ("tables", list(in_tables(given.data))),
         ):  # fmt: skip
+            size = sum(len(asked) for _, asked in sets)
             for tokens in given.tokens:
-                texts = [(graph.excerpt(question, tokens).text, names) for question, names in asked]
+                texts = [(graph.excerpt(question, tokens).text, names) for graph, asked in sets for question, names in asked]
                 right = sum(all(described(text, name) for name in names) for text, names in texts)
-                print(
-                    f"{title}, {tokens} tokens: {100 * right / len(asked):.1f} % of {len(asked)} with direction and type",
-                    flush=True,
-                )
+                print(f"{title}, {tokens} tokens: {100 * right / size:.1f} % of {size} with direction and type", flush=True)
         return 0
     for tokens in given.tokens:
         print(f"{tokens} tokens:", measure(given.data, tokens, given.demos, given.step), flush=True)
