@@ -176,7 +176,9 @@ def test_fields_that_are_wrong(given: dict[str, Any]) -> None:
 
 def test_fields() -> None:
     read = read_fields({"program": "x", "limit": 5, "engine": None}, Query)
-    assert read == {"program": "x", "limit": 5, "facts": 200, "format": "json", "compiled": True, "on_unknown": "error"}
+    assert read == {
+        "program": "x", "limit": 5, "facts": 200, "format": "json", "compiled": True, "on_unknown": "error", "certain": False,
+    }  # fmt: skip
     assert read_fields({"pattern": "p", "options": {"directed": False}}, Match)["options"] == {"directed": False}
     with pytest.raises(ProtocolError, match="nearest: 'program'"):
         read_fields({"programm": "x"}, Query)
