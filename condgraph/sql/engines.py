@@ -82,6 +82,10 @@ class Engine(ABC):
     def close(self) -> None:
         """Let go of all connections."""
 
+    def unchanged(self) -> object | None:
+        """An object that stays the same while nobody can write to the database; None where somebody can at any time."""
+        return None
+
     def data_type(self, kind: Type) -> exp.DataType:
         """The type of a column."""
         return type_of(kind)
@@ -152,6 +156,7 @@ class _File:
         self._library, self._path = library, path
         self._free = Condition()
         self._readers, self._writes = 0, False
+        #: The connection that cannot write. While it is open, nobody writes: other processes cannot, and `writing` closes it.
         self._connection: Any = None
 
     def _opened(self, *, read_only: bool) -> Any:
@@ -226,6 +231,12 @@ class _File:
             self._connection.close()
             self._connection = None
 
+    @property
+    def connection(self) -> object | None:
+        """The connection that is read from, while it is open."""
+        connection: object | None = self._connection
+        return connection
+
     def close(self) -> None:
         """Let go of the file; who reads on opens it again."""
         with self._free:
@@ -286,6 +297,10 @@ class DuckDb(Engine):
             except self._library.Error as error:
                 check()
                 raise StoreError(f"DuckDB does not write: {_first_line(error)}") from None
+
+    def unchanged(self) -> object | None:
+        """The connection that is read from."""
+        return self._file.connection
 
     def has_schema(self, name: str) -> bool:
         """Whether the file has a schema of a name; no where there is no file."""

@@ -210,6 +210,8 @@ class _State:
     sources: tuple[Source, ...]
     counts: dict[str, int]
     looked: float
+    #: While the engine gives this (`Engine.unchanged`), nothing has changed.
+    unchanged: object | None
     survey: Survey | None = None
 
 
@@ -267,22 +269,30 @@ class SqlStore:
 
     def _current(self) -> _State:
         state, now = self._state, time.monotonic()
-        if state is not None and now - state.looked < _LEASE:
+        if state is not None and (now - state.looked < _LEASE or self._unchanged(state.unchanged)):
             return state
-        content = self._content()
+        unchanged, content = self.engine.unchanged(), self._content()
         if state is None or state.content != content:
+            # The first query of a file opens it.
+            unchanged = self.engine.unchanged()
             ((_, content, counts, schema, _),) = self.engine.read(self._all("about"))
-            known = StoredSchema(json.loads(schema))
-            state = self._state = _State(content, known, _sources(self.engine.read(self._all("source"))), json.loads(counts), now)
+            sources = _sources(self.engine.read(self._all("source")))
+            state = self._state = _State(content, StoredSchema(json.loads(schema)), sources, json.loads(counts), now, None)
         state.looked = now
+        state.unchanged = unchanged if self._unchanged(unchanged) else None
         return state
+
+    def _unchanged(self, since: object | None) -> bool:
+        """Whether the engine says that nothing has changed since it gave this."""
+        return since is not None and since is self.engine.unchanged()
 
     def steady(self, ask: Callable[[], T]) -> T:
         """What `ask` gives, of one state of the graph: asked once more where somebody loaded meanwhile."""
         for _ in range(2):
-            before = self._current().content
+            before = self._current()
+            unchanged = before.unchanged
             result = ask()
-            if self._content() == before:
+            if self._unchanged(unchanged) or self._content() == before.content:
                 return result
             self._state = None
         raise StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")

@@ -153,6 +153,31 @@ def test_a_second_load_adds(opener: Opener) -> None:
         graph.kopl("FindAll() Count()")
 
 
+def test_questions_see_what_others_load(tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path}/a.duckdb"
+    reader, writer = condgraph.open(url), condgraph.open(url)
+    for number in range(3):
+        writer.add([Statement(f"s{number}", "p", "text")], source=str(number))
+        assert [reader.kopl("FindAll() Count()").values for _ in range(2)] == [[number + 1]] * 2
+    reader.close()
+    # The file itself, by a program that knows nothing of its readers here.
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as other:
+        other.execute("UPDATE \"condgraph default\".about SET content = 'another'")
+        other.execute("DELETE FROM \"condgraph default\".entity WHERE id = 's0'")
+    assert reader.kopl("FindAll() Count()").values == [2]
+    writer.close()
+
+
+def test_a_question_reads_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = condgraph.open(f"duckdb:///{tmp_path}/a.duckdb")
+    graph.push(world())
+    graph.kopl("FindAll() Count()")
+    read, queries = type(graph.store.engine).read, list[Any]()
+    monkeypatch.setattr(type(graph.store.engine), "read", lambda engine, query: queries.append(query) or read(engine, query))
+    assert graph.kopl("FindAll() Count()").values
+    assert len(queries) == 1
+
+
 def test_names_are_no_sql(opener: Opener) -> None:
     names = ["O'Hara", 'a"b', "a;b--", "\\'", "Zoë \U0001f600", "%s", "{x}", "'; DROP SCHEMA x; --"]
     graph = opener("names")
