@@ -443,14 +443,14 @@ class Answer(AnswerValues):
         return self._why_empty(seconds)
 
     def _why_empty(self, seconds: float | None = None) -> WhyNot:
-        from condgraph.engine.why_not import WhyNot, why_empty
+        from condgraph.engine.why_not import WhyNot, operator_of, why_empty
 
         found = why_empty(self.plan, self._steps, self._lookup(), seconds)
         if found is None and self.values:
             return WhyNot("", "", f"the answer is not empty: it has {numbered(len(self.values), 'value', 'values')}")
         # Values that no number can be made of.
         step = self._steps[-1][0] if self._steps else type(self.plan).__name__
-        return found or WhyNot(step, describe(self.plan), "it gave no value", node=self.plan)
+        return found or WhyNot(step, operator_of(self.plan, self.plan, step), "it gave no value", node=self.plan)
 
     def _lookup(self) -> Lookup:
         return _LocalLookup(self.run)

@@ -23,6 +23,7 @@ from condgraph.engine.why_not import (
     comparisons,
     either,
     has_test,
+    operator_of,
     result_of,
     step_of,
     tested,
@@ -52,8 +53,9 @@ def why_missing(
         search.complete = False
         search.reason = search.reason or f"where {name!r} was lost is not known"
     node = search.node
+    step = "" if node is None else step_of(node, steps)
     return WhyNot(
-        "" if node is None else step_of(node, steps), "" if node is None else describe(node), search.reason, (),
+        step, "" if node is None else operator_of(node, plan, step), search.reason, (),
         tuple(dict.fromkeys(search.missing))[:MOST_MISSING], search.complete, 0, name, node,
     )  # fmt: skip
 
@@ -139,7 +141,7 @@ class _Expected:
         if isinstance(node, alg.ByName | alg.ById):
             self._lost(node, f"{self._shown(want)} is not {words(node)}")
             return False
-        self._lost(node, f"{self.text} is not among the results of {describe(node)}")
+        self._lost(node, f"{self.text} is not among the results of {words(node)}")
         return False
 
     def _shown(self, want: Entities) -> str:
@@ -285,7 +287,7 @@ class _Expected:
             node = inputs[0]
         (value,) = expected.values if isinstance(expected, alg.Constants) else ("",)
         if not isinstance(node, alg.Objects | alg.Qualifiers | alg.Predicates):
-            self._lost(target, f"{self.text} is not among the results of {describe(target)}")
+            self._lost(target, f"{self.text} is not among the results of {words(target)}")
             return
         test: Condition = Compare("=", value)
         have = alg.FilterValues(node, test)

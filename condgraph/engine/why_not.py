@@ -17,6 +17,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine import html
 from condgraph.engine.algebra import Compare, Condition, Entities, Facts, Node, Scan, Values, carried, postorder
 from condgraph.engine.bounds import check, within
+from condgraph.engine.clauses import clause, lost
 from condgraph.engine.describe import describe, describe_test
 from condgraph.engine.errors import DeadlineError, PlanError, UnknownNameError, UnsupportedError, nearest, on_one_line
 from condgraph.engine.kinds import GraphKnowledge, condition_of, kinds_tested
@@ -230,7 +231,9 @@ class _Search:
         if node is None:
             return None if self.complete else WhyNot("", "", "what left nothing is not known", complete=False)
         step = step_of(node, self.steps)
-        return WhyNot(step, describe(node), self.reason, tuple(self.changes), (), self.complete, self.tried, node=node)
+        return WhyNot(
+            step, operator_of(node, self.plan, step), self.reason, tuple(self.changes), (), self.complete, self.tried, node=node
+        )
 
 
 def result_of(plan: Node) -> Node:
@@ -268,11 +271,28 @@ def _needed(node: Node) -> list[Node]:
 
 def step_of(node: Node, steps: Sequence[tuple[str, Node]]) -> str:
     """The step of the program that an operator is part of: the first that contains it."""
-    for function, root in steps:
-        if root is node or any(part is node for part in postorder(root)):
-            return function
-    # A pass made it out of several steps.
-    return next((function for function, _ in reversed(steps)), type(node).__name__)
+    function = next((name for name, root in steps if root is node or any(part is node for part in postorder(root))), "")
+    if not function:
+        # A pass made it out of several steps.
+        unnamed = "the query" if isinstance(node, alg.Solutions) else type(node).__name__
+        function = steps[-1][0] if steps else unnamed
+    if isinstance(node, alg.Pattern | alg.Path) and function == "RETURN" and any(name == "MATCH" for name, _ in steps):
+        # Several patterns of its clause, or more of the query, in one.
+        return "MATCH"
+    return function
+
+
+def operator_of(node: Node, plan: Node, step: str) -> str:
+    """An operator as an explanation names it: in the words of the query where the plan is one of rows, whose clauses users
+    write, else in the notation of plans.
+    """
+    if not isinstance(plan, alg.Solutions):
+        return describe(node)
+    if isinstance(node, alg.ByName | alg.ById):
+        return f"the name {either(node.names)}" if isinstance(node, alg.ByName) else f"the id {either(node.ids)}"
+    if isinstance(node, alg.Members):
+        return f"the label {words(node.concepts)}"
+    return clause(node, step) or words(node)
 
 
 def replaced(order: list[Node], node: Node, fresh: Node) -> Node:
@@ -309,6 +329,8 @@ def _reason(node: Node, sizes: dict[int, int], lookup: Lookup) -> str:
     if isinstance(node, alg.During) and of:
         relation = {"may": "true at", "must": "certain to be true at"}.get(node.relation, node.relation)
         return f"no statement of {of[0]:,} is {relation} {node.interval}"
+    if (why := lost(node, of)) is not None:
+        return why
     return f"nothing is left of {' and '.join(f'{size:,}' for size in of)}" if of else "there is nothing of the kind"
 
 
@@ -463,7 +485,7 @@ def words(node: Node) -> str:
         return words(node.inputs()[0])
     if isinstance(node, alg.During):
         return f"the time {node.interval}"
-    return describe(node)
+    return clause(node, "") or describe(node)
 
 
 # -- changes ---------------------------------------------------------------------------------------

@@ -185,6 +185,35 @@ def test_limits_traces_and_tables_are_those_of_any_answer(graph: Graph) -> None:
     assert "f.title" not in graph.explain("MATCH (f:film) RETURN f")
 
 
+#: Queries without rows, and the clause or condition that the warning names.
+EMPTY = [
+    ("MATCH (p:person) WHERE p.born > 1990 RETURN p", "MATCH gave nothing, WHERE p.born > 1990; it is true of none of 3 rows"),
+    ("MATCH (p {name: 'Nemo'}) RETURN p", "MATCH gave nothing, the name 'Nemo'; nothing is called 'Nemo'"),
+    ("MATCH (f:film) RETURN f.title SKIP 3 LIMIT 2", "RETURN gave nothing, SKIP 3 LIMIT 2; 3 rows are before it"),
+    ("MATCH (f:film) WITH f LIMIT 0 RETURN f", "WITH gave nothing, LIMIT 0; it leaves no row"),
+    (
+        "UNWIND [x IN [1, 2] WHERE x > 2] AS n RETURN n",
+        "UNWIND gave nothing, UNWIND [x IN [1, 2] WHERE x > 2] AS n; the list is empty or null",
+    ),
+    (
+        "MATCH (p:city)-[r:`acted in`]->(f:film) RETURN f",
+        "MATCH gave nothing, the pattern (p)-[r:`acted in`]->(f), (f:film), (p:city); "
+        "no nodes and relationships match all of it at once",
+    ),
+    ("MATCH (a:city)-[:road*5..6]->(b) RETURN b", "MATCH gave nothing, the path (a)-[:road*5..6]->(b); no path matches it"),
+    (
+        "MATCH (p:person) WITH p WHERE NOT (p)--() AND p.height IS NOT NULL RETURN p",
+        "WITH gave nothing, WHERE NOT { ... }; it is true of none of 3 rows",
+    ),
+    ("MATCH (n:nope) RETURN n", "MATCH gave nothing, a label or relationship type that the graph does not have; it leaves no row"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), EMPTY)
+def test_an_empty_answer_names_the_clause_that_left_nothing(graph: Graph, text: str, words: str) -> None:
+    assert graph.cypher(text, on_unknown="empty").warnings[-1] == f"the answer is empty: {words}"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
