@@ -128,6 +128,13 @@ def span_test(relation: alg.Span, value: Time, table: str) -> exp.Expr:
     no_start = exp.EQ(this=since, expression=literal(UNKNOWN_START))
     no_end = exp.EQ(this=until, expression=literal(UNKNOWN_END))
     first, last = literal(OPEN_START), literal(OPEN_END)
+    if relation in ("may", "must"):
+        # A statement without a validity holds at any time.
+        holds = [compared("<", since, high), compared(">", until, low)]
+        if relation == "must":
+            holds = [compared(">", since, first), compared("<", until, literal(UNKNOWN_END))]
+            holds += [compared("<=", since, low), compared(">=", until, high)]
+        return either([exp.not_(known(since)), both(holds)])
     earliest_start = case([(no_start, first)], since)
     latest_end = case([(no_end, last)], until)
     if relation == "overlaps":

@@ -234,7 +234,7 @@ def test_period_is_no_option_of_a_language(graph: condgraph.Graph) -> None:
         graph.query(HEADS, period="1984")
 
 
-@pytest.fixture(scope="module", params=marked("neo4j", "oxigraph", nightly=("virtuoso",)))
+@pytest.fixture(scope="module", params=["duckdb", *marked("neo4j", "oxigraph", nightly=("virtuoso",))])
 def stored(request: pytest.FixtureRequest, graph: condgraph.Graph) -> Iterator[Any]:
     """The same graph on a server."""
     with empty_graph(request, "true_at") as found:

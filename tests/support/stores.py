@@ -29,7 +29,10 @@ def server_of(request: pytest.FixtureRequest, store: str) -> Any:
 
 
 def opener_of(request: pytest.FixtureRequest, store: str) -> Callable[[str], Any]:
-    """What opens a graph of a name on a store that is up."""
+    """What opens a graph of a name on a store that is up; DuckDB's is a file."""
+    if store == "duckdb":
+        folder = request.getfixturevalue("tmp_path_factory").mktemp("duckdb")
+        return lambda name: condgraph.open(f"duckdb:///{folder}/graphs.duckdb", graph=name)
     server = server_of(request, store)
     if store == "neo4j":
         return lambda name: condgraph.open(server, graph=name)
