@@ -1,4 +1,4 @@
-"""The values of rows as Bolt has them: nodes, relationships and paths with their properties, temporal types; and
+"""The values of rows as Bolt has them: nodes, relationships and paths with their properties, temporal types, points; and
 the parameters of a query as values of the language.
 """
 
@@ -11,7 +11,9 @@ from typing import Any, Final
 from condgraph.bolt.packstream import Packed, Structure, packed
 from condgraph.engine import temporal
 from condgraph.engine.errors import OptionError
+from condgraph.engine.execute.points import point, refused
 from condgraph.engine.execute.terms import EntityAt, GraphTerms, PathAt, StatementAt
+from condgraph.engine.forms import WGS84, Point
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, Precision, Quantity, Time, civil, text_of
 
@@ -62,6 +64,8 @@ class Terms:
             return self._decimal(term)
         if term is UNKNOWN:
             return None
+        if kind is Point:
+            return Structure(POINT_2D, (WGS84, term.longitude, term.latitude))
         if isinstance(term, str | int | float):
             return term
         return self._time(term)
@@ -153,8 +157,8 @@ class Terms:
 
 
 def parameter(value: Any) -> Any:
-    """A parameter as a value of the language. Raises `OptionError` for types that no value of a graph has, and
-    `LiteralError` for time zones that are unknown.
+    """A parameter as a value of the language. Raises `OptionError` for types that no value of a graph has,
+    `LiteralError` for time zones that are unknown, and `PlanError` for points of other coordinate systems than WGS84.
     """
     if isinstance(value, list):
         return [parameter(item) for item in value]
@@ -166,7 +170,7 @@ def parameter(value: Any) -> Any:
         return value
     read, types = _STRUCTURES.get(value.tag, (None, ()))
     if read is None:
-        what = {POINT_2D: "a point", POINT_3D: "a point", NODE: "a node", RELATIONSHIP: "a relationship", PATH: "a path"}
+        what = {NODE: "a node", RELATIONSHIP: "a relationship", PATH: "a path"}
         raise OptionError(
             f"a parameter is {what.get(value.tag, f'a structure of the tag {value.tag:02X}')}, which no value of a graph is",
             hint="give the id of a node, as a text",
@@ -197,6 +201,12 @@ def _at_clock(seconds: int, nanos: int, region: str) -> temporal.ZonedDateTime:
     return temporal.zoned_datetime(f"{_local(seconds, nanos)}[{region}]")
 
 
+def _point(system: int, *coordinates: float) -> Point | None:
+    if system != WGS84:
+        raise refused(system)
+    return point(dict(zip(("longitude", "latitude"), coordinates, strict=False)))
+
+
 #: What reads the fields of each structure, and their types.
 _STRUCTURES: Final[dict[int, tuple[Any, tuple[type, ...]]]] = {
     DATE: (_date, (int,)),
@@ -208,4 +218,6 @@ _STRUCTURES: Final[dict[int, tuple[Any, tuple[type, ...]]]] = {
     DATETIME_REGION: (_in_region, (int, int, str)),
     LEGACY_DATETIME: (lambda *f: _at(f[0] - f[2], f[1], f[2]), (int, int, int)),
     LEGACY_DATETIME_REGION: (_at_clock, (int, int, str)),
+    POINT_2D: (_point, (int, float, float)),
+    POINT_3D: (_point, (int, float, float, float)),
 }  # fmt: skip

@@ -19,6 +19,10 @@ from condgraph.engine.values import NO_UNIT
 EARTH_RADIUS: Final = 6_371_008.8
 
 
+#: The number of WGS84 in degrees, longitude first in Cypher (EPSG).
+WGS84: Final = 4326
+
+
 class FormedText(str):
     """A value whose text has a form; `form` is its name in `FORMS`."""
 
@@ -48,6 +52,20 @@ class Point(FormedText):
     def latitude(self) -> float:
         """Degrees north of the equator."""
         return float(self[6:-1].partition(" ")[2])
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """Its place among points: from west to east, then from south to north."""
+        return self.longitude, self.latitude
+
+    def part(self, key: str) -> Any:
+        """A property of it in Cypher, in any case; raises `KeyError` for one that it does not have.
+
+        >>> Point.of(13.4, 52.5).part("y"), Point.of(13.4, 52.5).part("crs")
+        (52.5, 'wgs-84')
+        """
+        parts = {"longitude": 0, "x": 0, "latitude": 1, "y": 1, "srid": 2, "crs": 3}
+        return (self.longitude, self.latitude, WGS84, "wgs-84")[parts[key.casefold()]]
 
     def distance(self, other: Point) -> float:
         """Metres along the great circle of a sphere (haversine), rounded to the millimetre."""

@@ -138,13 +138,35 @@ def test_values_of_every_type_come_and_go(session: Any) -> None:
     assert record["before"] == Duration(days=-1, milliseconds=-500)
 
 
+def test_points_come_and_go_and_are_measured(session: Any) -> None:
+    berlin = neo4j.spatial.WGS84Point((13.4, 52.5))
+    record = session.run(
+        "RETURN $p AS p, [$p] AS several, $p.latitude AS latitude, point({longitude: 2.35, latitude: 48.85}) AS paris, "
+        "point.distance($p, point({longitude: 2.35, latitude: 48.85})) AS metres, "
+        "$p = point({x: 13.4, y: 52.5, srid: 4326}) AS same",
+        p=berlin,
+    ).single()
+    assert record["p"] == berlin
+    assert (type(record["p"]), record["p"].srid) == (neo4j.spatial.WGS84Point, 4326)
+    assert record["several"] == [berlin]
+    assert record["paris"] == neo4j.spatial.WGS84Point((2.35, 48.85))
+    assert (record["latitude"], record["same"]) == (52.5, True)
+    assert record["metres"] == pytest.approx(876_800, abs=1_000)
+
+
 def test_what_bolt_has_no_type_for_is_a_text_or_an_error(session: Any) -> None:
     height = session.run("MATCH (m:mountains {name: 'Annapurna I'}) RETURN m.height AS height, number(m.height) AS number").single()
     assert height["height"] == f"{height['number']} m"
     with pytest.raises(neo4j.exceptions.ClientError, match="more than 64 bits"):
         session.run("RETURN 9223372036854775807 + 1 AS x").consume()
-    with pytest.raises(neo4j.exceptions.ClientError, match="a point"):
-        session.run("RETURN $p AS p", p=neo4j.spatial.CartesianPoint((1.0, 2.0))).consume()
+    for wrong, named in (
+        (neo4j.spatial.CartesianPoint((1.0, 2.0)), "cartesian \\(7203\\)"),
+        (neo4j.spatial.WGS84Point((1.0, 2.0, 3.0)), "wgs-84-3d \\(4979\\)"),
+        (neo4j.spatial.WGS84Point((1.0, 91.0)), "latitude 91"),
+    ):
+        with pytest.raises(neo4j.exceptions.ClientError, match=named) as raised:
+            session.run("RETURN $p AS p", p=wrong).consume()
+        assert raised.value.code == "Neo.ClientError.Statement.SemanticError"
     with pytest.raises(neo4j.exceptions.ClientError, match="bytes"):
         session.run("RETURN $p AS p", p=b"ab").consume()
 

@@ -11,6 +11,8 @@ import pytest
 
 import condgraph
 from condgraph.engine.errors import LiteralError, PlanError
+from condgraph.engine.execute.comparing import order_key
+from condgraph.engine.execute.functions import FUNCTIONS
 from condgraph.engine.forms import EARTH_RADIUS, Point, form_of, formed, read_point
 from condgraph.engine.values import Quantity
 from condgraph.sparql.layout import read_value, value_name, value_named
@@ -223,3 +225,82 @@ def test_value_nodes_of_rdf_stores() -> None:
     assert value_named(value_name(point)) == point
     assert value_name(point) != value_name(str(point))
     assert type(read_value({"type": "Text", "value": str(point), "unit": "point"})) is Point
+
+
+# -- Cypher ------------------------------------------------------------------------------------------
+
+#: Queries over the places, with the texts of their rows.
+QUERIES = [
+    ("MATCH (c {city: 'Suva'}) RETURN c.at.longitude, c.at.y, c.at.srid, c.at.crs", ["178.44 | -18.14 | 4326 | wgs-84"]),
+    ("MATCH (c) WHERE point.distance(c.at, point({longitude: 13.4, latitude: 52.52})) < 900000 RETURN c.city", ["Berlin", "Paris"]),
+    ("MATCH (a {city: 'Berlin'}), (b {city: 'Paris'}) RETURN distance(a.at, b.at)", ["877153.739"]),
+    ("MATCH (c) WHERE c.at = point({x: 13.4, y: 52.52, crs: 'WGS-84'}) RETURN c.city", ["Berlin"]),
+    ("MATCH (c {at: point({latitude: 52.52, longitude: 13.4})}) RETURN c.city", ["Berlin"]),
+    ("MATCH (c) WHERE c.at = 'POINT(13.4 52.52)' RETURN c.city", []),
+    ("MATCH (c) RETURN c.city ORDER BY c.at DESC LIMIT 2", ["Suva", "Berlin"]),
+    ("MATCH (c) RETURN max(c.at) AS east, count(DISTINCT c.at) AS n", ["POINT(178.44 -18.14) | 4"]),
+    ("RETURN point({longitude: 190, latitude: 1})", ["POINT(-170 1)"]),
+    ("RETURN point({longitude: null, latitude: 1}) IS NULL, point(null) IS NULL, distance(null, 1) IS NULL", ["yes | yes | yes"]),
+    ("WITH point({longitude: 1, latitude: 2}) AS p RETURN toString(p)", ["point({x: 1.0, y: 2.0, crs: 'wgs-84'})"]),
+    ("WITH point({longitude: 1, latitude: 2}) AS p RETURN valueType(p), p = p", ["POINT NOT NULL | yes"]),
+    ("WITH point({longitude: 1, latitude: 2}) AS p RETURN (p < p) IS NULL, p <> p", ["yes | no"]),
+]
+
+
+@pytest.mark.parametrize(("text", "texts"), QUERIES)
+def test_cypher(places: Any, text: str, texts: list[str]) -> None:
+    answer = places.cypher(text)
+    assert answer.texts == texts
+    assert not texts or answer.check()
+
+
+@pytest.mark.parametrize(
+    ("of", "message"),
+    [
+        ("{x: 1, y: 2}", "coordinate system cartesian (7203)"),
+        ("{x: 1, y: 2, z: 3}", "coordinate system cartesian-3d (9157)"),
+        ("{longitude: 1, latitude: 2, height: 3}", "coordinate system wgs-84-3d (4979)"),
+        ("{longitude: 1, latitude: 2, srid: 7203}", "coordinate system cartesian (7203)"),
+        ("{x: 1, y: 2, crs: 'mars'}", "no crs 'mars'; nearest: 'WGS-84'"),
+        ("{x: 1, y: 2, srid: '4326'}", "no srid '4326'; nearest: '4326'"),
+        ("{x: 1, y: 2, srid: 4326, crs: 'wgs-84'}", "crs or srid, not both"),
+        ("{longitude: 1, y: 2}", "not both"),
+        ("{longitude: 1}", "lacks 'latitude'"),
+        ("{long: 1, latitude: 2}", "no key 'long'; nearest: 'longitude'"),
+        ("{longitude: 1, latitude: 90.5}", "no place at the latitude 90.5"),
+        ("{longitude: '1', latitude: 2}", "a number of degrees, not a text"),
+        ("{longitude: true, latitude: 2}", "a number of degrees, not a truth value"),
+        ("{longitude: 1e300 * 1e300, latitude: 2}", "no number of degrees: inf"),
+        ("'POINT(1 2)'", "takes a map, not a text"),
+    ],
+)
+def test_cypher_names_what_is_no_point(places: Any, of: str, message: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        places.cypher(f"RETURN point({of}) AS p")
+    assert message in str(raised.value)
+
+
+def test_cypher_measures_points_alone_and_names_their_parts(places: Any) -> None:
+    with pytest.raises(PlanError, match="of two points, not of a text"):
+        places.cypher("RETURN distance('POINT(1 2)', point({longitude: 1, latitude: 2})) AS d")
+    with pytest.raises(PlanError, match="a point has no property 'height'"):
+        places.cypher("WITH point({longitude: 1, latitude: 2}) AS p RETURN p.height")
+    with pytest.raises(PlanError, match="toUpper\\(\\) is not defined for a point"):
+        places.cypher("RETURN toUpper(point({longitude: 1, latitude: 2})) AS p")
+
+
+def test_parameters_of_cypher_are_points_of_python_and_of_the_driver(places: Any) -> None:
+    spatial = pytest.importorskip("neo4j.spatial")
+    text = "MATCH (c) WHERE point.distance(c.at, $p) < 1000 RETURN c.city"
+    assert places.cypher(text, {"p": Point.of(13.4, 52.52)}).texts == ["Berlin"]
+    assert places.cypher(text, {"p": spatial.WGS84Point((13.4, 52.52))}).texts == ["Berlin"]
+    with pytest.raises(PlanError, match="cartesian"):
+        places.cypher(text, {"p": spatial.CartesianPoint((13.4, 52.52))})
+
+
+def test_the_order_of_points_is_that_of_their_keys() -> None:
+    chosen = random.Random(5)
+    points = [Point.of(round(chosen.uniform(-180, 180), 3), round(chosen.uniform(-90, 90), 3)) for _ in range(60)]
+    points += [Point.of(points[0].longitude, 1.5), Point.of(points[0].longitude, -1.5)]
+    by_numbers = sorted(points, key=lambda point: (point.longitude, point.latitude))
+    assert sorted(points, key=order_key) == sorted(points, key=FUNCTIONS["orderkey"]) == by_numbers

@@ -411,8 +411,9 @@ FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(Signature(1, None, nulls=True), "coalesce path"),
     **_same(Signature(2, nulls=True), "nullif"),
     **_same(Signature(1, nulls=True), "valuetype"),
-    **_same(Signature(1), "orderkey"),
+    **_same(Signature(1), "orderkey point"),
     **_same(Signature(1), "duration datetime.fromepochmillis"),
+    **_same(Signature(2), "point.distance distance"),
     **_same(Signature(2), "datetime.fromepoch duration.between duration.indays duration.inmonths duration.inseconds"),
 }
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from condgraph.engine import temporal
 from condgraph.engine.execute.terms import EntityAt, PathAt, StatementAt
+from condgraph.engine.forms import Point
 from condgraph.engine.units import conversions
 from condgraph.engine.values import Quantity, Time
 
@@ -130,9 +131,9 @@ def compare(operator: str, a: Any, b: Any) -> bool | None:
 
 #: The place of types in the order of all values.
 _RANK: Final[dict[type, int]] = {
-    dict: 0, EntityAt: 1, StatementAt: 2, list: 3, PathAt: 4,
-    temporal.ZonedDateTime: 5, temporal.LocalDateTime: 6, Time: 7, temporal.ZonedTime: 8, temporal.LocalTime: 9,
-    temporal.Duration: 10, str: 11, bool: 12, int: 13, float: 13, Decimal: 13, Quantity: 14,
+    dict: 0, EntityAt: 1, StatementAt: 2, list: 3, PathAt: 4, Point: 5,
+    temporal.ZonedDateTime: 6, temporal.LocalDateTime: 7, Time: 8, temporal.ZonedTime: 9, temporal.LocalTime: 10,
+    temporal.Duration: 11, str: 12, bool: 13, int: 14, float: 14, Decimal: 14, Quantity: 15,
 }  # fmt: skip
 
 
@@ -141,17 +142,17 @@ def rank_of(value: Any) -> int:
     if value is None:
         return 99
     rank = _RANK.get(type(value), 98)
-    return 15 if rank == 13 and value != value else rank
+    return 16 if rank == 14 and value != value else rank
 
 
 def total_compare(a: Any, b: Any) -> int:
-    """-1, 0 or 1 by the order of all values: maps, entities, statements, lists, paths, times, texts,
+    """-1, 0 or 1 by the order of all values: maps, entities, statements, lists, paths, points, times, texts,
     truth values, numbers, NaN, null; lists and maps item by item.
     """
     one, two = rank_of(a), rank_of(b)
     if one != two:
         return -1 if one < two else 1
-    if one in (99, 98, 15):
+    if one in (99, 98, 16):
         return 0
     if one == 0:
         left, right = sorted(a.items()), sorted(b.items())
@@ -159,10 +160,10 @@ def total_compare(a: Any, b: Any) -> int:
         return (keys[0] > keys[1]) - (keys[0] < keys[1]) or _compare_items([v for _, v in left], [v for _, v in right])
     if one == 3:
         return _compare_items(a, b)
-    if one == 14:
+    if one == 15:
         pair = alike(a, b)
         left_key, right_key = (a.unit, b.unit) if pair is None else pair
-    elif one in (1, 2, 4, 10):
+    elif one in (1, 2, 4, 5, 11):
         left_key, right_key = a.order, b.order
     else:
         left_key, right_key = a, b

@@ -19,8 +19,10 @@ from typing import Any, Final
 from condgraph.engine import temporal
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError, shortened
+from condgraph.engine.execute import points
 from condgraph.engine.execute.comparing import NUMBERS, alike, equal, order_key, rank_of
 from condgraph.engine.execute.terms import PathAt, type_name
+from condgraph.engine.forms import Point
 from condgraph.engine.values import Quantity, Time, as_number, format_number, parse_number, parse_quantity
 
 #: The longest list that a function makes.
@@ -227,6 +229,8 @@ def text_of_value(value: Any) -> str | None:
         return format_number(value)
     if kind in (Quantity, Time, temporal.Duration) or kind in temporal.ORDERED:
         return str(value)
+    if kind is Point:
+        return points.text(value)
     return None
 
 
@@ -353,6 +357,8 @@ def _order_text(value: Any) -> str:
         return head + "".join(parts) + "\x00" + "".join(_order_text(value[key]) for key in sorted(value)) + "\x00"
     if isinstance(value, list):
         return head + "".join("\x01" + _order_text(item) for item in value) + "\x00"
+    if isinstance(value, Point):
+        return head + "".join(map(_number_text, value.order))
     if isinstance(value, str):
         return head + value + "\x00"
     if isinstance(value, bool):
@@ -698,6 +704,9 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "number": _number_part,
     "merged": _merged,
     "orderkey": _order_text,
+    "point": points.point,
+    "point.distance": points.distance,
+    "distance": points.distance,
     "duration": temporal.duration,
     "duration.between": temporal.between,
     "duration.inmonths": temporal.in_months,

@@ -15,6 +15,7 @@ from condgraph.engine import temporal
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.validity import holds_at
 from condgraph.engine.facts import EntityKind, Ref
+from condgraph.engine.forms import Point
 from condgraph.engine.schema import table_of
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, Value
 
@@ -66,7 +67,7 @@ class PathAt:
 _TYPE_NAMES: Final[dict[type, str]] = {
     type(None): "null", bool: "a truth value", int: "an integer", float: "a float", str: "a text", list: "a list",
     dict: "a map", Quantity: "a quantity with a unit", Time: "a time", EntityAt: "a node", StatementAt: "a relationship",
-    PathAt: "a path", temporal.Duration: "a duration",
+    PathAt: "a path", temporal.Duration: "a duration", Point: "a point",
 }  # fmt: skip
 
 
@@ -140,7 +141,7 @@ class GraphTerms:
         if kind is dict:
             return term.get(key)
         try:
-            return temporal.component(term, key)
+            return term.part(key) if kind is Point else temporal.component(term, key)
         except KeyError:
             raise PlanError(f"{type_name(term)} has no property {key!r}") from None
 

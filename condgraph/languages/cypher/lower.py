@@ -33,8 +33,10 @@ from condgraph.engine.algebra import (
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.errors import OptionError, PlanError, UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.execute.expressions import Compiler
+from condgraph.engine.execute.points import point, refused
 from condgraph.engine.execute.terms import type_name
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.forms import WGS84, Point
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import KnownSchema
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
@@ -98,6 +100,11 @@ def _value(value: Any, name: str) -> Any:
         )
     if isinstance(value, Mapping):
         return {str(key): _value(item, name) for key, item in value.items()}
+    if (srid := getattr(value, "srid", None)) is not None and isinstance(value, tuple):
+        # A point of Neo4j's driver.
+        if srid != WGS84 or len(value) != 2:
+            raise refused(srid)
+        return point({"x": float(value[0]), "y": float(value[1]), "srid": srid})
     if isinstance(value, list | tuple | set | frozenset):
         return [_value(item, name) for item in value]
     if hasattr(value, "item") and not isinstance(value, type):
@@ -974,7 +981,7 @@ class _Expressions:
 
 def _may_have_parts(e: ex.Expression) -> bool:
     return isinstance(e, ex.Constant) and (
-        e.value is None or isinstance(e.value, dict | Time | temporal.Duration) or type(e.value) in temporal.ORDERED
+        e.value is None or isinstance(e.value, dict | Time | Point | temporal.Duration) or type(e.value) in temporal.ORDERED
     )
 
 
