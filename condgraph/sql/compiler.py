@@ -6,13 +6,14 @@ reached is known from the plan (`reach_of`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlglot import exp
 
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import Node
+from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.algebra.tables import EntityTable, FactTable, by_type
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
 from condgraph.engine.row_shapes import RowShape, shape_of
@@ -40,6 +41,8 @@ from condgraph.sql.terms import (
 )
 
 _STAR: Final = exp.Star()
+#: Queries within each other: printing, and engines, take only so many.
+_DEEPEST: Final = 6
 
 
 def reach_of(node: Node) -> alg.End:
@@ -50,11 +53,16 @@ def reach_of(node: Node) -> alg.End:
 
 
 class Compiler:
-    """One query while it is made: the graph's tables are in the schema `place` of the database."""
+    """One query while it is made: the graph's tables are in the schema `place` of the database.
 
-    def __init__(self, place: str, schema: StoredSchema) -> None:
+    An operator below `plans` that one other takes is written where that is; the others are bound to names.
+    """
+
+    def __init__(self, place: str, schema: StoredSchema, plans: Sequence[Node] = ()) -> None:
         self.place, self.schema = place, schema
-        self.tests = Tests(schema.inexact, lambda node: select(column("e")).from_(self.bound(self.entities(node)), copy=False))
+        self.tests = Tests(schema.inexact, self.members)
+        self._takers = _takers(plans)
+        self._depth = 0
         self._parts: list[tuple[str, Query]] = []
         self._names: dict[int, str] = {}
         self._kept: list[Node] = []
@@ -102,15 +110,42 @@ class Compiler:
 
     def _made(self, node: Node, table: dict[type, Any]) -> str:
         if id(node) not in self._names:
+            depth, self._depth = self._depth, 0
             query = table[type(node)](self, node)
+            self._depth = depth
             self._names[id(node)] = self.let(type(node).__name__.lower(), query)
             # Held on to, so that no other operator gets its identity.
             self._kept.append(node)
         return self._names[id(node)]
 
-    def set_of(self, node: alg.Entities) -> Query:
+    def _own(self, node: Node, table: dict[type, Any]) -> exp.Query | None:
+        """The query of an operator, where only one other takes it."""
+        if self._takers[id(node)] != 1 or id(node) in self._names or self._depth >= _DEEPEST:
+            return None
+        self._depth += 1
+        query: exp.Query = table[type(node)](self, node)
+        self._depth -= 1
+        return query
+
+    def set_of(self, node: alg.Entities) -> exp.Select:
+        """The entities of a set, which further tests can be made of."""
+        return select(column("e")).from_(self.bound(self.entities(node)), copy=False)
+
+    def members(self, node: alg.Entities) -> Query:
         """The query of a set, to look for members in."""
-        return self.tests.entities(node)
+        query = self._own(node, _ENTITIES)
+        if isinstance(query, exp.Select):
+            query.set("distinct", None)
+        return self.set_of(node) if query is None else query
+
+    def statements(self, node: alg.Facts) -> tuple[exp.Select, str]:
+        """The statements of an operator, which further tests can be made of, and the name of the table that has their columns."""
+        query = self._own(node, _FACTS)
+        if query is None:
+            part = self.facts(node)
+            return self.all_of(part), part
+        assert isinstance(query, exp.Select)
+        return query, query.args["from_"].this.alias_or_name
 
     def records(self, view: str) -> exp.Select:
         """Everything that a view of records gives."""
@@ -127,6 +162,12 @@ class Compiler:
     def all_of(self, table: str) -> exp.Select:
         """Everything that a part gives."""
         return select(_STAR.copy()).from_(self.bound(table), copy=False)
+
+
+def _takers(plans: Sequence[Node]) -> Counter[int]:
+    """How many operators take each one of some plans, by its identity; what asks for a plan is one more."""
+    nodes = {id(node): node for plan in plans for node in postorder(plan)}
+    return Counter(map(id, [*plans, *(child for node in nodes.values() for child in node.inputs())]))
 
 
 # -- Entities --------------------------------------------------------------------------------------
@@ -170,7 +211,7 @@ def _named(compiler: Compiler, node: alg.ByName) -> Query:
 
 
 def _members(compiler: Compiler, node: alg.Members) -> Query:
-    concepts = within(column("concept"), compiler.set_of(node.concepts))
+    concepts = within(column("concept"), compiler.members(node.concepts))
     return select(column("e"), distinct=True).from_(compiler.stored("member"), copy=False).where(concepts, copy=False)
 
 
@@ -184,11 +225,11 @@ def _nothing(compiler: Compiler) -> Query:
 
 def _intersect(compiler: Compiler, node: alg.Intersect) -> Query:
     first, *others = node.parts
-    return compiler.set_of(first).where(*(within(column("e"), compiler.set_of(part)) for part in others), copy=False)
+    return compiler.set_of(first).where(*(within(column("e"), compiler.members(part)) for part in others), copy=False)
 
 
 def _minus(compiler: Compiler, node: alg.Minus) -> Query:
-    without = exp.not_(within(column("e"), compiler.set_of(node.right)))
+    without = exp.not_(within(column("e"), compiler.members(node.right)))
     return compiler.set_of(node.left).where(without, copy=False)
 
 
@@ -206,7 +247,7 @@ def _neighbour(compiler: Compiler, node: alg.Neighbour) -> Query:
         [
             exp.EQ(this=column("source", "a"), expression=column("source", "b")),
             exp.EQ(this=column("at", "b"), expression=there),
-            within(column("e", "a"), compiler.set_of(node.of)),
+            within(column("e", "a"), compiler.members(node.of)),
         ]
     )
     pair = select(column("e", "b"), distinct=True).from_(compiler.bound(rows, "a"), copy=False)
@@ -215,7 +256,8 @@ def _neighbour(compiler: Compiler, node: alg.Neighbour) -> Query:
 
 def _reached(compiler: Compiler, node: alg.Reached) -> Query:
     end = "s" if reach_of(node.facts) == "subject" else "o"
-    ends = select(named(column(end), "e"), distinct=True).from_(compiler.bound(compiler.facts(node.facts)), copy=False)
+    ends, _ = compiler.statements(node.facts)
+    ends.select(named(column(end), "e"), append=False, copy=False).distinct(copy=False)
     return ends if end == "s" else ends.where(known(column("o")), copy=False)
 
 
@@ -247,7 +289,7 @@ def _namesakes(compiler: Compiler, node: alg.SameName) -> Query:
     names = (
         select(column("name"))
         .from_(compiler.stored("entity"), copy=False)
-        .where(within(column("e"), compiler.set_of(node.of)), copy=False)
+        .where(within(column("e"), compiler.members(node.of)), copy=False)
     )
     return select(column("e")).from_(compiler.stored("entity"), copy=False).where(within(column("name"), names), copy=False)
 
@@ -320,7 +362,7 @@ def _scan(compiler: Compiler, node: alg.Scan) -> Query:
     of = node.of
     every = isinstance(of, alg.AllEntities) and of.source is None and not _kinds_matter(node, of, compiler.schema)
     if of is not None and not every:
-        tests.append(within(column("s" if node.anchor == "subject" else "o"), compiler.set_of(of)))
+        tests.append(within(column("s" if node.anchor == "subject" else "o"), compiler.members(of)))
     if node.source is not None:
         placed = (
             select(column("f"))
@@ -332,18 +374,20 @@ def _scan(compiler: Compiler, node: alg.Scan) -> Query:
 
 
 def _where(compiler: Compiler, node: alg.Where) -> Query:
-    facts = compiler.facts(node.facts)
-    return compiler.all_of(facts).where(condition(compiler.tests, node.condition, facts), copy=False)
+    query, table = compiler.statements(node.facts)
+    return query.where(condition(compiler.tests, node.condition, table), copy=False)
 
 
-def _of_qualifiers(compiler: Compiler, facts: alg.Facts, *tests: exp.Expr) -> Query:
+def _owners(compiler: Compiler, *tests: exp.Expr) -> exp.Expr:
+    """Whether a statement has a qualifier, with the columns of `q`, of which tests hold."""
     owners = select(column("f", "q")).from_(compiler.stored("qualifier", "q"), copy=False).where(*tests, copy=False)
-    return compiler.all_of(compiler.facts(facts)).where(within(column("f"), owners), copy=False)
+    return within(column("f"), owners)
 
 
 def _where_qualifier(compiler: Compiler, node: alg.WhereQualifier) -> Query:
+    query, _ = compiler.statements(node.facts)
     key = exp.EQ(this=column("key", "q"), expression=literal(node.key))
-    return _of_qualifiers(compiler, node.facts, key, condition(compiler.tests, node.condition, "q"))
+    return query.where(_owners(compiler, key, condition(compiler.tests, node.condition, "q")), copy=False)
 
 
 def told(part: str, table: str) -> exp.Expr:
@@ -366,17 +410,18 @@ def ordered_bounds(table: str) -> exp.Expr:
 def _where_validity(compiler: Compiler, node: alg.WhereValidity) -> Query:
     time = exp.EQ(this=column("kind", "q"), expression=literal(int(Kind.TIME)))
     test = condition(compiler.tests, node.condition, "q")
-    query = _of_qualifiers(compiler, node.facts, told(node.part, "q"), time, test)
-    return query.where(ordered_bounds(compiler.facts(node.facts)), copy=False)
+    query, table = compiler.statements(node.facts)
+    owners = _owners(compiler, told(node.part, "q"), time, test)
+    return query.where(owners, ordered_bounds(table), copy=False)
 
 
 def _during(compiler: Compiler, node: alg.During) -> Query:
-    facts = compiler.facts(node.facts)
-    return compiler.all_of(facts).where(span_test(node.relation, node.interval, facts), copy=False)
+    query, table = compiler.statements(node.facts)
+    return query.where(span_test(node.relation, node.interval, table), copy=False)
 
 
 def _turn(compiler: Compiler, node: alg.OtherEnd) -> Query:
-    query = compiler.all_of(compiler.facts(node.facts))
+    query, _ = compiler.statements(node.facts)
     return query.where(known(column("o")), copy=False) if node.reach == "object" else query
 
 

@@ -116,10 +116,10 @@ def compile_plan(plan: Node, place: str, schema: StoredSchema) -> Compiled:
 
 
 def _compiled(plan: Node, place: str, schema: StoredSchema) -> Compiled:
-    compiler = Compiler(place, schema)
     inner: Node = plan.entities if isinstance(plan, alg.Names) else alg.Reached(plan) if isinstance(plan, alg.Facts) else plan
+    compiler = Compiler(place, schema, [inner])
     if isinstance(inner, alg.Entities) and native(inner):
-        wanted = within(column("e"), compiler.set_of(inner))
+        wanted = within(column("e"), compiler.members(inner))
         columns = [column(name) for name in ("id", "name", "kind", "row")]
         return Compiled(
             compiler.whole(select(*columns).from_(compiler.stored("entity"), copy=False).where(wanted, copy=False)), "entities"
@@ -128,8 +128,8 @@ def _compiled(plan: Node, place: str, schema: StoredSchema) -> Compiled:
         part = compiler.bound(compiler.entities(plan.of))
         return Compiled(compiler.whole(select(exp.Count(this=exp.Star())).from_(part, copy=False)), "count")
     if isinstance(plan, alg.Exists) and native(plan.facts):
-        some = select(literal(1)).from_(compiler.bound(compiler.facts(plan.facts)), copy=False).limit(1, copy=False)
-        return Compiled(compiler.whole(some), "truth")
+        some, _ = compiler.statements(plan.facts)
+        return Compiled(compiler.whole(some.select(literal(1), append=False, copy=False).limit(1, copy=False)), "truth")
     if isinstance(plan, alg.AnySatisfies) and supports(plan.condition) and all(map(native, plan.condition.inputs())):
         bag = plan.values.values if isinstance(plan.values, alg.Distinct) else plan.values
         if (cells := _cells(compiler, bag)) is not None:
@@ -297,7 +297,8 @@ def wanted(plan: Node) -> tuple[Unit, ...]:
 
 def compile_witness(plan: Node, place: str, schema: StoredSchema) -> Compiled:
     """The query of all that a plan rests on."""
-    compiler, fetched = Compiler(place, schema), wanted(plan)
+    fetched = wanted(plan)
+    compiler = Compiler(place, schema, [unit.compiled for unit in fetched])
     stated, more = list[Query](), list[Query]()
     for unit in fetched:
         if unit.concepts is not None:
