@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 
-from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.schema import AROUND, MOST_COMPARED, Kinds
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, Value
 from condgraph.sql.compiler import Compiler
 from condgraph.sql.tables import CELL, Row, value_of
-from condgraph.sql.terms import both, check_text, column, literal, one_of, select, within
+from condgraph.sql.terms import both, column, is_text, literal, one_of, select, within
 
 
 class SqlNames:
@@ -98,7 +97,7 @@ class SqlNames:
         return self._any("entity", "name", name)
 
     def _any(self, table: str, key: str, text: str, *tests: exp.Expr) -> bool:
-        if not _storable(text):
+        if not is_text(text):
             return False
         query = select(literal(1)).from_(self._in.stored(table), copy=False)
         return bool(
@@ -113,13 +112,13 @@ class SqlNames:
 
     def name_of(self, ident: str) -> str | None:
         """The name of the entity that has this id; None where none has."""
-        if not _storable(ident):
+        if not is_text(ident):
             return None
         return next(self._names(exp.EQ(this=column("id"), expression=literal(ident))), None)
 
     def without(self, names: Sequence[str]) -> list[str]:
         """Those of the names that no entity or concept has: one query."""
-        possible = [name for name in names if _storable(name)]
+        possible = [name for name in names if is_text(name)]
         there = set(self._names(one_of(column("name"), possible))) if possible else set()
         return [name for name in names if name not in there]
 
@@ -129,19 +128,10 @@ class SqlNames:
         if count <= MOST_COMPARED:
             return list(self._names(exp.true()))
         result: list[str] = []
-        for text in filter(_storable, around):
+        for text in filter(is_text, around):
             for side, down in ((exp.GTE, False), (exp.LT, True)):
                 query = select(column("name"), distinct=True).from_(self._in.stored("entity"), copy=False)
                 query = query.where(side(this=column("name"), expression=literal(text)), copy=False)
                 query = query.order_by(exp.Ordered(this=column("name"), desc=down), copy=False).limit(AROUND, copy=False)
                 result += [name for (name,) in self._read(query)]
         return result
-
-
-def _storable(text: str) -> bool:
-    """Whether a SQL database can have a text."""
-    try:
-        check_text(text)
-    except UnsupportedError:
-        return False
-    return True

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node, postorder
+from condgraph.engine.algebra.constructors import around_of
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run
@@ -190,15 +191,25 @@ _HIT: Final = "hit"
 
 
 def gathering(
-    compiler: Compiler, parts: Sequence[tuple[int, Node]], stated: Sequence[Query] = (), more: Sequence[Query] = ()
+    compiler: Compiler,
+    parts: Sequence[tuple[int, Node]],
+    stated: Sequence[Query] = (),
+    more: Sequence[Query] = (),
+    *,
+    most: int | None = None,
 ) -> Query:
     """The query of the results of some operators, by number, with the statements and entities in them; `stated` are
-    further sets of entities, `more` rows of tables.
+    further sets of entities, `more` rows of tables. With `most` only the first so many statements of each operator, and
+    another entity with the name of each that has one.
     """
     hits = list[Query]()
     for number, node in parts:
         assert isinstance(node, alg.Facts | alg.Entities)
-        part = compiler.bound(compiler.facts(node) if isinstance(node, alg.Facts) else compiler.entities(node))
+        bound = compiler.facts(node) if isinstance(node, alg.Facts) else compiler.entities(node)
+        if most is not None and isinstance(node, alg.Facts):
+            first = select(column("f")).from_(compiler.bound(bound), copy=False)
+            bound = compiler.let("first", first.order_by(column("f"), copy=False).limit(most, copy=False))
+        part = compiler.bound(bound)
         cells = [column("f"), NULL.copy()] if isinstance(node, alg.Facts) else [NULL.copy(), column("e")]
         hits.append(_hit(literal(number), *cells).from_(part, copy=False))
     if not hits:
@@ -215,6 +226,8 @@ def gathering(
         select(column("e")).from_(compiler.stored(ENDS), copy=False).where(within(column("f"), facts()), copy=False),
         *stated,
     ]
+    if most is not None:
+        ends += _namesakes(compiler, compiler.let("ends", together(ends)))
     own = [named(literal(_HIT), "sort"), column("unit"), column("f"), column("e"), *(NULL.copy() for _ in SLOTS[3:])]
     branches: list[Query] = [
         compiler.records(FACT_RECORDS).where(within(column("c0"), facts()), copy=False),
@@ -227,6 +240,24 @@ def gathering(
         # The first one has the types.
         query = exp.Union(this=query, expression=branch, distinct=False)
     return compiler.whole(query)
+
+
+def _namesakes(compiler: Compiler, ends: str) -> list[Query]:
+    """The first and the last entity of each name that some entities have: one of them is another one, where there is one."""
+    result: list[Query] = []
+    for place in (exp.Min, exp.Max):
+        names = select(column("name")).from_(compiler.stored("entity"), copy=False)
+        names = names.where(within(column("e"), compiler.all_of(ends)), copy=False)
+        sets = select(named(place(this=column("e")), "e")).from_(compiler.stored("entity"), copy=False)
+        result.append(sets.where(within(column("name"), names), copy=False).group_by(column("name"), copy=False))
+    return result
+
+
+def compile_around(ids: Sequence[str], names: Sequence[str], most: int, place: str, schema: StoredSchema, *, values: bool) -> Query:
+    """The query of the statements around entities: at most so many of each sort, the first ones."""
+    of, scans = around_of(ids, names, values=values)
+    compiler = Compiler(place, schema, [of, *scans])
+    return gathering(compiler, list(enumerate((of, *scans))), most=most)
 
 
 def _hit(unit: exp.Expr, f: exp.Expr, e: exp.Expr) -> exp.Select:

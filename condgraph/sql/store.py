@@ -47,6 +47,7 @@ from condgraph.sql.names import SqlNames
 from condgraph.sql.plan import (
     Compiled,
     Records,
+    compile_around,
     compile_counts,
     compile_plan,
     compile_sizes,
@@ -55,7 +56,7 @@ from condgraph.sql.plan import (
     native,
 )
 from condgraph.sql.tables import CELL, FORMAT, INDEXES, TABLES, Graph, Row, columns, value_of, views
-from condgraph.sql.terms import check_text, column, select, table_of
+from condgraph.sql.terms import check_text, column, is_text, select, table_of
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
@@ -372,6 +373,18 @@ class SqlStore:
         def ask() -> Run:
             compiled = compile_witness(plan, self._in, self.schema)
             return Records(self.engine.read(compiled.query), self.known_sources).witness(plan, compiled.fetched)
+
+        return self.steady(ask)
+
+    def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
+        """The entities of these ids and names with the statements that have one of them at an end, as chains read them:
+        one query (`chains.place.AroundStore`).
+        """
+
+        def ask() -> Snapshot:
+            known = [name for name in names if is_text(name)]
+            query = compile_around([ident for ident in ids if is_text(ident)], known, most, self._in, self.schema, values=values)
+            return Records(self.engine.read(query), self.known_sources).snapshot
 
         return self.steady(ask)
 

@@ -63,9 +63,14 @@ def literal(value: str | int | bool | None) -> exp.Expr:
     return exp.Literal.string(value)
 
 
+def is_text(text: str) -> bool:
+    """Whether a SQL database can store a text: none with a NUL or half a surrogate pair."""
+    return "\x00" not in text and (text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text))
+
+
 def check_text(text: str) -> None:
-    """Raise `UnsupportedError` for a text with a NUL or half a surrogate pair, which no SQL database stores."""
-    if "\x00" in text or (not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)):
+    """Raise `UnsupportedError` for a text that no SQL database stores."""
+    if not is_text(text):
         raise UnsupportedError(
             "SQL", ["a text with a NUL character or half a surrogate pair"], hint="a graph in a folder has such texts"
         )

@@ -1,11 +1,11 @@
-"""Chains over graphs on servers: what may follow is what may follow in process, by one query a
+"""Chains over graphs on servers and in DuckDB: what may follow is what may follow in process, by one query a
 triple, with odd names, and never more statements around an entity than are asked for.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -19,15 +19,14 @@ from condgraph.chains.walk import Walk
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.facts import Entity, EntityKind, Ref, Statement
 from condgraph.engine.values import Quantity, Time
-from tests.ask.test_on_servers import opened
 from tests.chains.test_chains import JUDGE, ROWS, Toy
 from tests.chains.tokenizers_made import made
 from tests.support.chain_sequences import sequences
 from tests.support.lanes import by_lane
 from tests.support.odd_names import NAMES, items
-from tests.support.stores import marked
+from tests.support.stores import marked, opener_of
 
-SERVERS = marked("neo4j", "oxigraph", nightly=("virtuoso",))
+STORES = ["duckdb", *marked("neo4j", "oxigraph", nightly=("virtuoso",))]
 ODD = [f"e{number}" for number in range(len(NAMES))]
 
 
@@ -61,16 +60,16 @@ def here() -> Graph:
     return _graph()
 
 
-@pytest.fixture(scope="module", params=SERVERS)
-def server(request: pytest.FixtureRequest) -> Any:
-    return request.getfixturevalue("neo4j_uri" if request.param == "neo4j" else f"{request.param}_server")
+@pytest.fixture(scope="module", params=STORES)
+def opener(request: pytest.FixtureRequest) -> Callable[[str], Any]:
+    return opener_of(request, request.param)
 
 
 @pytest.fixture(scope="module")
-def there(server: Any, here: Graph) -> Iterator[Any]:
-    with opened(server, "chains") as remote:
+def there(opener: Callable[[str], Any], here: Graph) -> Iterator[Any]:
+    with opener("chains") as remote:
         remote.delete()
-        remote.push(here)  # type: ignore[attr-defined]
+        remote.push(here)
         yield remote
         remote.delete()
 
@@ -196,7 +195,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize("seed", range(by_lane(1, 2, 20)))
-def test_values_and_qualifiers_are_those_in_process(server: Any, seed: int) -> None:
+def test_values_and_qualifiers_are_those_in_process(opener: Callable[[str], Any], seed: int) -> None:
     """Random statements about a few entities: what may follow is the same, value for value, and is judged so."""
     rng = random.Random(seed)
     names = ['Mont "Blanc"', "a.b,c;", "{x}|y", "%41 k:a", "q0"]
@@ -208,9 +207,9 @@ def test_values_and_qualifiers_are_those_in_process(server: Any, seed: int) -> N
         said.append(Statement(rng.choice(names), rng.choice(("r", "height -> of", "r%20")), thing, qualifiers, row=number))
     local = condgraph.open("memory:")
     local.add(said, source="random")
-    with opened(server, f"chains-values-{seed}") as remote:
+    with opener(f"chains-values-{seed}") as remote:
         remote.delete()
-        remote.push(local)  # type: ignore[attr-defined]
+        remote.push(local)
         for name in names:
             mine, theirs = (Walk.of(place_of(one), [name], 3, True) for one in (local, remote))
             assert _said(mine) == _said(theirs)
@@ -221,7 +220,7 @@ def test_values_and_qualifiers_are_those_in_process(server: Any, seed: int) -> N
         remote.delete()
 
 
-def test_a_hub_comes_by_one_query(server: Any) -> None:
+def test_a_hub_comes_by_one_query(opener: Callable[[str], Any]) -> None:
     """Thousands of statements around one entity, some of whose ends share names: linear in their number, so that
     it ends within the limits of a server (20 s on Oxigraph).
     """
@@ -229,9 +228,9 @@ def test_a_hub_comes_by_one_query(server: Any) -> None:
     films = [Entity(f"f{number}", f"Film {number // 2 if number < 40 else number}") for number in range(by_lane(800, 4000, 8000))]
     genres = [Statement(one.id, "has genre", Ref("Drama"), row=number) for number, one in enumerate(films)]
     local.add([*films, *genres, *(Statement(one.id, "directed by", Ref("Ann")) for one in films[::50])], source="films")
-    with opened(server, "chains-hub") as remote:
+    with opener("chains-hub") as remote:
         remote.delete()
-        remote.push(local)  # type: ignore[attr-defined]
+        remote.push(local)
         place = place_of(remote)
         assert isinstance(place, StorePlace)
         mine, theirs = Walk.of(place_of(local), ["Drama"], 2, True), Walk.of(place, ["Drama"], 2, True)

@@ -15,6 +15,8 @@ import sqlglot
 
 import condgraph
 from condgraph import Graph
+from condgraph.chains.methods import place_of
+from condgraph.chains.walk import Walk
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node
 from condgraph.engine.bounds import within
@@ -27,6 +29,7 @@ from condgraph.engine.errors import (
     ReadOnlyError,
     StoreError,
     StoreMissingError,
+    UnknownNameError,
     UnsupportedError,
 )
 from condgraph.engine.facts import Entity, Ref, Statement
@@ -118,6 +121,18 @@ def test_answers_are_checked(pair: tuple[Graph, SqlGraph]) -> None:
         answer = pair[1].query(program)
         assert answer.check().ok, program
         assert [step.function for step in answer.trace] == [step.function for step in pair[0].query(program).trace]
+
+
+def test_chains_follow_what_is_around(pair: tuple[Graph, SqlGraph]) -> None:
+    here, there = pair
+    snapshot = here.current
+    asked = [snapshot.entity(number) for number in range(snapshot.entities)]
+    walks = [Walk.of(place_of(graph), asked, 1, True) for graph in pair]
+    mine, theirs = ({str(triple) for triple in walk.following()} for walk in walks)
+    assert mine == theirs
+    assert len(mine) == 20
+    with pytest.raises(UnknownNameError):
+        there.verify_chain("< a -> b -> c >", ["a\x00b"])
 
 
 def test_an_answer_has_its_sql(tmp_path: Path) -> None:
