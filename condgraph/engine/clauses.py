@@ -169,6 +169,8 @@ def expression(e: ex.Expression) -> str:
         if e.name == "coalesce" and isinstance(e.arguments[0], ex.Variable) and not variable(e.arguments[0].name):
             # A count.
             return expression(e.arguments[0])
+        if e.name == "listed":
+            return expression(e.arguments[0])
         return f"{_inner(e.arguments[0])}.name" if e.name == "name" and e.arguments else f"{e.name}({_listed(e.arguments)})"
     if isinstance(e, ex.And | ex.Or):
         return f" {'AND' if isinstance(e, ex.And) else 'OR'} ".join(map(_inner, e.operands))

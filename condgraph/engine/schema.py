@@ -210,6 +210,25 @@ class Schema:
             self._qualifiers[number, owner] = found
         return found
 
+    def several_values(self, name: str, *, qualifier: bool = False) -> bool | None:
+        """Whether some entity has several values of an attribute, or some statement of a qualifier; None where that is not
+        known.
+        """
+        known: dict[tuple[str, bool], bool] = self.kept.setdefault("several values", {})
+        found = known.get((name, qualifier))
+        if found is None:
+            snapshot, number = self._snapshot, self._snapshot.predicate(name)
+            owners: NDArray[Any] = np.empty(0, np.int32)
+            if qualifier and number >= 0:
+                cells = snapshot.ordered("q")
+                places = [cells.numbers(begin, end) for _, _, begin, end in snapshot.qualifier_groups(number)]
+                owners = snapshot.arrays.get("q.owner")[np.concatenate(places)] if places else owners
+            elif number >= 0:
+                low, high = snapshot.attribute_offsets[number : number + 2]
+                owners = snapshot.attribute_subject[low:high]
+            found = known[name, qualifier] = len(np.unique(owners)) < len(owners)
+        return found
+
     # -- what entities are -------------------------------------------------------------------------
 
     def end_classes(self, predicate: str, end: End) -> Classes | None:

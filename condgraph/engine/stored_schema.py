@@ -67,6 +67,10 @@ class StoredSchema:
         self._below: dict[str, Classes] = {}
         self._ends: dict[str, list[list[int]]] = found.get("ends", {})
         self._rows: dict[str, list[int]] = found.get("rows", {})
+        #: The attributes, and the qualifiers, with several values of one entity or statement. A graph that was written by
+        #: an earlier version does not say.
+        several: dict[str, list[str]] | None = found.get("several")
+        self._several = None if several is None else {sort: frozenset(names) for sort, names in several.items()}
         #: The tables whose rows have keys.
         self.keyed_tables: frozenset[str] = frozenset(found.get("keyed", ()))
         self._of: dict[str, list[int]] = found["predicates"]
@@ -123,6 +127,12 @@ class StoredSchema:
     def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
         """The types and units of a qualifier's values, on one predicate or on any."""
         return self._qualifiers.get(key, {}) if predicate is None else self._on.get(key, {}).get(predicate, {})
+
+    def several_values(self, name: str, *, qualifier: bool = False) -> bool | None:
+        """Whether some entity has several values of an attribute, or some statement of a qualifier; None where that is not
+        known.
+        """
+        return None if self._several is None else name in self._several["qualifiers" if qualifier else "attributes"]
 
     def end_classes(self, predicate: str, end: End) -> Classes | None:
         """The classes of the subjects, or objects, of all statements of a predicate; None where that
@@ -201,6 +211,10 @@ def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
         "raw": bool((get("att.raw") >= 0).any()),
         "concept_subjects": snapshot.counts["concept_subjects"] > 0,
         "concept_attributes": snapshot.counts["concept_attributes"] > 0,
+        "several": {
+            "attributes": [name for name in schema.attributes if schema.several_values(name)],
+            "qualifiers": [name for name in schema.qualifiers if schema.several_values(name, qualifier=True)],
+        },
         "sizes": _sizes(snapshot),
         "members": _members(snapshot),
         "degrees": _degrees(snapshot),

@@ -191,16 +191,13 @@ def agrees(given: list[tuple[Any, ...]], record: dict[str, Any], *, among: bool 
     return rest <= Counter(given) if among else rest == Counter(given)
 
 
-#: Recorded queries about the size of `roles`, which Neo4j has as a list where it is of one value as well: here a list of one
-#: value is the value, whose size is that of its text (`docs/reference/cypher.md`).
-_SIZED = re.compile(r"size\(", re.IGNORECASE)
 _LIMITED = re.compile(r"\bLIMIT\s+\d+", re.IGNORECASE)
 
 
 @pytest.mark.parametrize("model", ["opus", "gpt4"])
 def test_recorded_queries_are_answered_as_on_neo4j(data: Path, model: str) -> None:
-    """All are, but for rows that LIMIT takes among equals, for names that the graph does not have (refused, null on Neo4j),
-    and for sizes of lists of one value.
+    """All are, but for rows that LIMIT takes among equals, and for names that the graph does not have (refused, null on
+    Neo4j).
     """
     graph, outcomes = movies(data), Counter[str]()
     for record in records(data)[:: by_lane(6, 2, 1)]:
@@ -211,8 +208,6 @@ def test_recorded_queries_are_answered_as_on_neo4j(data: Path, model: str) -> No
         elif found.answer is None:
             outcomes["refused"] += 1
             assert found.attempts[0].code == "unknown-name", (text, found)
-        elif _SIZED.search(text):
-            outcomes["sizes"] += 1
         else:
             outcomes["equals"] += 1
             every, _ = asked(graph, _LIMITED.sub("", text), question=question, retries=0, demos=0)

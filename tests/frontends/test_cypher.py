@@ -10,7 +10,9 @@ import condgraph
 from condgraph import Graph
 from condgraph.engine.errors import CondgraphError, OptionError, ParseError, PlanError, UnknownNameError, UnsupportedError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement, Subclass
+from condgraph.engine.stored_schema import StoredSchema, describe_schema
 from condgraph.engine.values import Quantity, Time
+from condgraph.languages.cypher.lower import lower
 from condgraph.languages.registry import detect
 
 
@@ -183,6 +185,74 @@ def test_limits_traces_and_tables_are_those_of_any_answer(graph: Graph) -> None:
     assert [step.function for step in answer.trace] == ["MATCH", "RETURN"]
     assert answer.to_arrow().column_names == ["title", "year"]
     assert "f.title" not in graph.explain("MATCH (f:film) RETURN f")
+
+
+@pytest.fixture(scope="module")
+def parts() -> Graph:
+    """Keanu has two roles and two nicknames, Carrie-Anne one each; a film's title is one everywhere."""
+    made = condgraph.open()
+    made.add([
+        Statement("keanu", "plays in", Ref("m1"), (("roles", "Neo"), ("roles", "Thomas"), ("order", "first"))),
+        Statement("carrie", "plays in", Ref("m1"), (("roles", "Trinity"), ("order", "second"))),
+        *(Statement(who, "nick", nick) for who, nick in (("keanu", "K"), ("keanu", "Kea"), ("carrie", "Cam"))),
+        Statement("m1", "title", "The Matrix"),
+        Statement("m1", "roles", "a text of the film"),
+    ])  # fmt: skip
+    return made
+
+
+#: Expressions about a part `r` of an actor `p` in a film `m`, with their values for Carrie-Anne and Keanu, and the keys and
+#: functions that are warned of.
+LISTED = [
+    ("size(r.roles)", [1, 2], "'roles' has several values in places: size()"),
+    ("size(p.nick)", [1, 2], "'nick' has several values in places: size()"),
+    ("reverse(r.roles)", [["Trinity"], ["Thomas", "Neo"]], "'roles' has several values in places: reverse()"),
+    ("isEmpty(r.roles)", [False, False], "'roles' has several values in places: isEmpty()"),
+    ("'Trinity' IN r.roles", [True, False], ""),
+    ("[x IN r.roles | toUpper(x)]", [["TRINITY"], ["NEO", "THOMAS"]], ""),
+    ("any(x IN r.roles WHERE x = 'Neo')", [False, True], ""),
+    ("reduce(s = '', x IN r.roles | s + left(x, 1))", ["T", "NT"], ""),
+    ("r.roles[0]", ["Trinity", "Neo"], ""),
+    ("r.roles[0..1]", [["Trinity"], ["Neo"]], ""),
+    ("head(r.roles)", ["Trinity", "Neo"], ""),
+    ("tail(r.roles)", [[], ["Thomas"]], ""),
+    ("size(r.order)", [6, 5], ""),
+    ("size(m.title)", [10, 10], ""),
+    ("size(m.roles)", [18, 18], ""),
+    ("size(toString(r.order))", [6, 5], ""),
+    ("[x IN [r] | size(x.roles)][0]", [7, 2], "size() may be of 'roles'"),
+]
+
+
+@pytest.mark.parametrize(("expression", "values", "warning"), LISTED)
+def test_a_list_of_one_value_is_a_list_where_others_have_several(
+    parts: Graph, expression: str, values: list[Any], warning: str
+) -> None:
+    answer = parts.cypher(f"MATCH (p)-[r:`plays in`]->(m) RETURN p.id AS id, {expression} AS value ORDER BY id")
+    assert [plain(row[1]) for row in answer.values] == values
+    assert [text[: len(warning)] for text in answer.warnings] == ([warning] if warning else [])
+    assert answer.check()
+    stored = StoredSchema(describe_schema(parts.current))
+    text = f"MATCH (p)-[r:`plays in`]->(m) WITH p, r, m WITH {expression} AS value RETURN value"
+    assert str(lower(text, stored).plan) == str(lower(text, parts.current.schema).plan)
+
+
+def test_lists_of_one_value_stay_lists_under_another_name(parts: Graph) -> None:
+    answer = parts.cypher(
+        "MATCH (p)-[r:`plays in`]->() WITH p.id AS id, r.roles AS played RETURN id, size(played) AS n ORDER BY id"
+    )
+    assert [plain(row[1]) for row in answer.values] == [1, 2]
+    unwound = parts.cypher("MATCH ()-[r:`plays in`]->() UNWIND r.roles AS role RETURN role ORDER BY role")
+    assert unwound.texts == ["Neo", "Thomas", "Trinity"]
+    unclear = parts.cypher("MATCH ()-[r:`plays in`]->() WITH collect(r.roles) AS all UNWIND all AS one RETURN size(one)")
+    assert unclear.warnings == ["size() may be of 'roles', where a list of one value is the value, a text for example"]
+
+
+def test_a_schema_of_an_earlier_version_does_not_say_what_has_several_values(parts: Graph) -> None:
+    described = describe_schema(parts.current)
+    del described["several"]
+    lowered = lower("MATCH (m) RETURN size(m.title)", StoredSchema(described))
+    assert lowered.warnings == ["size() may be of 'title', where a list of one value is the value, a text for example"]
 
 
 #: Queries without rows, and the clause or condition that the warning names.

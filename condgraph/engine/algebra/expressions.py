@@ -383,7 +383,7 @@ _MAKERS: Final = ("date", "time", "localtime", "datetime", "localdatetime")
 #: second wins, `name` what an entity is called. Those that begin with `group_` are aggregates of the list
 #: of values of a group without null: `group_sum` of an empty list is 0, deviations are 0.0, the others null;
 #: sums and means take numbers, quantities of one dimension, or durations. `orderkey` is a text that sorts as the
-#: value does in the order of all values.
+#: value does in the order of all values. `listed` is a list itself, and a list of any other value.
 FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(
         Signature(1),
@@ -411,7 +411,7 @@ FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(Signature(1, None, nulls=True), "coalesce path"),
     **_same(Signature(2, nulls=True), "nullif"),
     **_same(Signature(1, nulls=True), "valuetype"),
-    **_same(Signature(1), "orderkey point"),
+    **_same(Signature(1), "orderkey point listed"),
     **_same(Signature(1), "duration datetime.fromepochmillis"),
     **_same(Signature(2), "point.distance distance"),
     **_same(Signature(2), "datetime.fromepoch duration.between duration.indays duration.inmonths duration.inseconds"),

@@ -704,6 +704,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "number": _number_part,
     "merged": _merged,
     "orderkey": _order_text,
+    "listed": lambda value: value if type(value) is list else [value],
     "point": points.point,
     "point.distance": points.distance,
     "distance": points.distance,

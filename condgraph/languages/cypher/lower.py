@@ -142,6 +142,9 @@ class Lowering:
         self._count = 0
         #: Variables of the plan whose values have one order everywhere.
         self._uniform: set[str] = set()
+        #: Variables of the plan that are a property with several values in places, by its key, and the keys of those read.
+        self._several: dict[str, str] = {}
+        self._several_read: dict[str, None] = {}
         self.steps: list[tuple[str, Node]] = []
         self.warnings: list[str] = []
 
@@ -192,6 +195,8 @@ class Lowering:
                 what = "property" if kind == NODE else "property of relationships"
                 self._spans.setdefault((what, key), self._spans.get(("property", key), (0, 0)))
                 self._unknown(what, key, schema.attributes if kind == NODE else schema.qualifiers, "it is null")
+            if self.has_several(key, kind):
+                self._several_read[key] = None
         return ex.Property(of, key)
 
     def label_set(self, names: Sequence[str]) -> Entities:
@@ -247,6 +252,40 @@ class Lowering:
             return VALUE
         return SCALAR
 
+    def has_several(self, key: str, kind: str) -> bool | None:
+        """Whether a property has several values in places; None where the graph does not say."""
+        asked = [qualifier for qualifier in (False, True) if kind in (VALUE, RELATIONSHIP if qualifier else NODE)]
+        known = [self.schema.several_values(key, qualifier=qualifier) for qualifier in asked]
+        return True if True in known else None if None in known else False
+
+    def _several_in(self, e: ex.Expression, rows: Rows) -> str | None:
+        """The key of the property of a node or relationship that an expression is, where that has several values in places."""
+        if isinstance(e, ex.Variable):
+            return self._several.get(e.name)
+        kind = self.kind_of(e.of, rows) if isinstance(e, ex.Property) else VALUE
+        return e.key if isinstance(e, ex.Property) and kind != VALUE and self.has_several(e.key, kind) else None
+
+    def listed(self, e: ex.Expression, rows: Rows, function: str = "") -> ex.Expression:
+        """An expression where a list is needed: a property that has several values in places is a list of one value as
+        well. A `function` that takes texts, too, warns of that, and of values that may be such a property.
+        """
+        key = self._several_in(e, rows)
+        if key is not None:
+            if function:
+                self.warn(f"{key!r} has several values in places: {function}() is of their list, also where there is one")
+            return ex.Call("listed", (e,))
+        if isinstance(e, ex.Property):
+            several = self.has_several(e.key, self.kind_of(e.of, rows))
+            if several and not function:
+                return ex.Call("listed", (e,))
+            keys = [] if several is False else [e.key]
+        else:
+            keys = list(self._several_read) if self.kind_of(e, rows) == VALUE else []
+        if function and keys:
+            named = " or ".join(map(repr, keys))
+            self.warn(f"{function}() may be of {named}, where a list of one value is the value, a text for example")
+        return e
+
     def may_be_null(self, e: ex.Expression, rows: Rows) -> bool:
         """Whether an expression may give null."""
         if isinstance(e, ex.Variable):
@@ -264,6 +303,8 @@ class Lowering:
             rows.nullable.add(variable)
         if self.of_one_type(e):
             self._uniform.add(variable)
+        if (key := self._several_in(e, rows)) is not None:
+            self._several[variable] = key
         return variable
 
     def filtered(self, rows: Rows, where: ex.Expression | None) -> None:
@@ -873,7 +914,7 @@ class _Expressions:
         return ex.Comparison(e.operator, self._with_unit(left, right), self._with_unit(right, left))
 
     def _in(self, e: ex.In) -> ex.Expression:
-        item, items = self.lowered(e.item), self.lowered(e.items)
+        item, items = self.lowered(e.item), self._listed(e.items)
         if isinstance(items, ex.Constant) and items.value is not None and not isinstance(items.value, list):
             raise PlanError(f"IN takes a list, not {type_name(items.value)}")
         if isinstance(items, ex.ListOf):
@@ -903,8 +944,18 @@ class _Expressions:
     def _all_properties(self, e: tree.AllProperties) -> ex.Expression:
         return ex.Call("properties", (self.lowered(e.of),))
 
+    def _listed(self, e: ex.Expression) -> ex.Expression:
+        return self._lowering.listed(self.lowered(e), self._rows)
+
+    def _index(self, e: ex.Index) -> ex.Expression:
+        return ex.Index(self._listed(e.of), self.lowered(e.index), e.period)
+
+    def _slice(self, e: ex.Slice) -> ex.Expression:
+        start, stop = (None if bound is None else self.lowered(bound) for bound in (e.start, e.stop))
+        return ex.Slice(self._listed(e.of), start, stop)
+
     def _comprehension(self, e: ex.ListComprehension) -> ex.Expression:
-        items = self.lowered(e.items)
+        items = self._listed(e.items)
         inside, (name,) = self._inside(e.variable)
         self._typed(name, items)
         where = None if e.where is None else inside.lowered(e.where)
@@ -918,14 +969,14 @@ class _Expressions:
             self._rows.types[name] = RELATIONSHIP
 
     def _quantified(self, e: ex.Quantified) -> ex.Expression:
-        items = self.lowered(e.items)
+        items = self._listed(e.items)
         inside, (name,) = self._inside(e.variable)
         self._typed(name, items)
         where = inside.lowered(e.where)
         return ex.Quantified(e.quantifier, name, items, where)
 
     def _reduce(self, e: ex.Reduce) -> ex.Expression:
-        initial, items = self.lowered(e.initial), self.lowered(e.items)
+        initial, items = self.lowered(e.initial), self._listed(e.items)
         inside, (accumulator, name) = self._inside(e.accumulator, e.variable)
         self._typed(name, items)
         return ex.Reduce(accumulator, initial, name, items, inside.lowered(e.result))
@@ -941,6 +992,9 @@ class _Expressions:
                 raise PlanError(f"{e.name}() is not defined for a {kind}")
             if e.name == "relationships" and kind == PATH and isinstance(arguments[0], ex.Variable):
                 return ex.Call(e.name, arguments)
+            if e.name in _OF_LISTS:
+                function = _OF_LISTS[e.name]
+                arguments = (self._lowering.listed(arguments[0], self._rows, function), *arguments[1:])
         return ex.Call(e.name, arguments)
 
     def _aggregate(self, e: tree.Aggregate) -> ex.Expression:
@@ -996,6 +1050,8 @@ _TAKES: Final = {
     "size": (SCALAR, RELATIONSHIPS), "id": (NODE, RELATIONSHIP), "tointeger": (SCALAR,), "tofloat": (SCALAR,),
     "toboolean": (SCALAR,), "tostring": (SCALAR,),
 }  # fmt: skip
+#: Functions of lists; those that are of texts as well with the name by which a warning calls them.
+_OF_LISTS: Final = {"head": "", "last": "", "tail": "", "size": "size", "reverse": "reverse", "isempty": "isEmpty"}
 _HANDLERS: Final[dict[type, Callable[[Any, Any], ex.Expression | None]]] = {
     ex.Variable: _Expressions._variable,
     ex.Property: _Expressions._property,
@@ -1007,6 +1063,8 @@ _HANDLERS: Final[dict[type, Callable[[Any, Any], ex.Expression | None]]] = {
     ex.Comparison: _Expressions._comparison,
     ex.In: _Expressions._in,
     ex.Call: _Expressions._call,
+    ex.Index: _Expressions._index,
+    ex.Slice: _Expressions._slice,
     ex.ListComprehension: _Expressions._comprehension,
     ex.Quantified: _Expressions._quantified,
     ex.Reduce: _Expressions._reduce,
