@@ -25,6 +25,7 @@ from condgraph.ask.prompt import (
     beyond_kopl,
     block,
     calls_for,
+    crowded_aliases,
     excerpt,
     known_of,
     mark_of,
@@ -411,11 +412,18 @@ class Asking:
         """The names in the question; warns of names without a match, and of words that were not looked up."""
         if (left := not_looked_at(self.question)) is not None:
             self.warnings.append(left)
+        crowded = crowded_aliases(self.question, found, known)
+        for text, names in crowded.items():
+            some = ", ".join(map(repr, names[:3]))
+            self.warnings.append(
+                f"{shortened(text, 80)!r} is another name of {len(names):,} entities ({some}, ...), none of which is taken: "
+                "ask with the name of the one that is meant"
+            )
         for member in found:
             if member.scores:
                 meant = " or ".join(repr(name) for name in member.names[:5])
                 self.warnings.append(f"no name is {shortened(member.text, 80)!r}, as the question writes it: it may be {meant}")
-            if not member.names and not known.schema.has_text(member.text):
+            if not member.names and member.text not in crowded and not known.schema.has_text(member.text):
                 self.warnings.append(f"the graph has no name like {shortened(member.text, 80)!r}, which the question says")
         return [f"{item.text!r} is {', '.join(map(repr, item.names[:3]))}" for item in found[:5] if item.names]
 

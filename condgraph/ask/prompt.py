@@ -479,6 +479,25 @@ def not_looked_at(question: str) -> str | None:
     return f"names of the graph are looked for among {first}: what stands behind may be named too"
 
 
+def crowded_aliases(question: str, found: Sequence[Mention], known: Known) -> dict[str, list[str]]:
+    """The words of a question that are another name of so many entities that none of them is taken, each with these names;
+    the longer of two that overlap, and none that are part of a name.
+    """
+    spans = [(result.start(), result.end()) for result in WORD.finditer(question)][:MOST_WORDS]
+    taken = [(item.start, item.end) for item in found if item.names]
+    result: dict[str, list[str]] = {}
+    for length in range(min(LONGEST, len(spans)), 0, -1):
+        check()
+        for first in range(len(spans) - length + 1):
+            start, end = spans[first][0], spans[first + length - 1][1]
+            if any(a < end and start < b for a, b in taken):
+                continue
+            if names := known.spellings.crowded(question[start:end]):
+                result[question[start:end]] = names
+                taken.append((start, end))
+    return result
+
+
 def masked(question: str, found: Sequence[Mention]) -> str:
     """A question with a mark for each mention and each number, so that questions of one form are equal."""
     parts, at = [], 0

@@ -117,15 +117,23 @@ class Spellings:
         return self._those(self._whole.find([key]), "marks", lambda other: other == key) or self.aliased(text, key)
 
     def aliased(self, text: str, key: str = "") -> list[Spelling]:
-        """The names of which a text is an alias; `key` is the text as `bare` writes it."""
+        """The names of which a text is an alias, none where there are more than `MOST_MEANT`; `key` is the text as `bare`
+        writes it.
+        """
+        names = self._of_alias(text, key)
+        return [Spelling(name, "alias", SCORES["alias"]) for name in names] if len(names) <= MOST_MEANT else []
+
+    def crowded(self, text: str) -> list[str]:
+        """The names of which a text is an alias where they are too many for `aliased`, else none."""
+        names = self._of_alias(text)
+        return list(names) if len(names) > MOST_MEANT else []
+
+    def _of_alias(self, text: str, key: str = "") -> dict[str, None]:
         if not self._aliases:
-            return []
+            return {}
         key = key or bare(text)
-        names = self._aliases.get(key, {})
         # Of short aliases the capitals count: "us" asks, and "US" is a country.
-        if not names or len(names) > MOST_MEANT or (len(key) < _SHORT and text.islower() and text.isascii()):
-            return []
-        return [Spelling(name, "alias", SCORES["alias"]) for name in names]
+        return {} if len(key) < _SHORT and text.islower() and text.isascii() else self._aliases.get(key, {})
 
     def typed(self, text: str) -> list[Spelling]:
         """The names of which a text has one letter lost, doubled, swapped or wrong, or the words in another
