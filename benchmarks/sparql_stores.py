@@ -1,7 +1,7 @@
 """Programs of the oracle on RDF stores that run as servers, against the snapshot: differences, and
-what a query costs.
+what a query costs; and programs on a file of DuckDB next to SQL written by hand on the same tables.
 
-    python benchmarks/sparql_stores.py --data FOLDER [--every 1] [--large] [--store virtuoso|oxigraph]
+    python benchmarks/sparql_stores.py --data FOLDER [--every 1] [--large] [--store virtuoso|oxigraph|duckdb]
 
 FOLDER is what CONDGRAPH_DATA names. Starts each server, loads the knowledge base (small, or the
 large one), runs every n-th program and its repetition, and writes
@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -82,13 +83,70 @@ def run(server: Any, local: Any, programs: list[dict[str, Any]]) -> dict[str, An
     }
 
 
+#: KoPL, and a person's SQL on the tables of the graph for the same answer.
+BY_HAND = (
+    (
+        "one hop",
+        "Find(2001: A Space Odyssey) Relate(cast member, forward) QueryName()",
+        """SELECT DISTINCT b.name FROM entity a JOIN statement s ON s.s = a.e JOIN entity b ON b.e = s.o
+        WHERE a.name = '2001: A Space Odyssey' AND s.predicate = 'cast member'""",
+    ),
+    (
+        "count with filter",
+        "FindAll() FilterNum(population, 1000000, >) Count()",
+        """SELECT CAST(count(DISTINCT s) AS VARCHAR) FROM statement
+        WHERE predicate = 'population' AND kind = 1 AND unit = '1' AND number > 1000000""",
+    ),
+    (
+        "two hops",
+        "Find(2001: A Space Odyssey) Relate(cast member, forward) Relate(occupation, forward) QueryName()",
+        """SELECT DISTINCT c.name FROM entity a JOIN statement s ON s.s = a.e JOIN statement t ON t.s = s.o
+        JOIN entity c ON c.e = t.o
+        WHERE a.name = '2001: A Space Odyssey' AND s.predicate = 'cast member' AND t.predicate = 'occupation'""",
+    ),
+)
+
+
+def on_duckdb(local: Any, times: int = 300) -> dict[str, Any]:
+    """Programs on DuckDB in turns with SQL by hand, on an open connection each."""
+    import duckdb
+
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        remote = condgraph.open(f"duckdb:///{folder}/graph.duckdb", graph="oracle")
+        _, load = timed(lambda: remote.push(local))
+        connection = duckdb.connect(f"{folder}/graph.duckdb", read_only=True)
+        cursor = connection.execute("SET search_path = 'condgraph oracle'")
+        for name, program, text in BY_HAND:
+            own: list[float] = []
+            hand: list[float] = []
+            for _ in range(times):
+                answer, taken = timed(lambda program=program: remote.kopl(program).texts)
+                own.append(taken)
+                found, taken = timed(lambda text=text: cursor.execute(text).fetchall())
+                hand.append(taken)
+                assert sorted(answer) == sorted(value for (value,) in found) != []
+            rows.append([name, *spread(own), *spread(hand), round(median(own) / median(hand), 2)])
+        connection.close()
+        remote.close()
+    return {
+        "title": "Programs on DuckDB, next to SQL by hand",
+        "columns": ["program", "ms", "p95", "by hand, ms", "p95", "times"],
+        "rows": rows,
+        "notes": [
+            f"Medians of {times} in turns, from the text of a program to the texts of its answer.",
+            f"Loaded {local.status().statements / load * 1000:,.0f} statements a second.",
+        ],
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("CONDGRAPH_DATA"))
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--out", type=Path, default=None)
-    parser.add_argument("--store", choices=("virtuoso", "oxigraph"))
+    parser.add_argument("--store", choices=("virtuoso", "oxigraph", "duckdb"))
     options = parser.parse_args()
     from oxigraph_server import OxigraphServer
     from virtuoso_server import VirtuosoServer
@@ -104,7 +162,10 @@ def main() -> None:
             with kind() as server:
                 results.append(run(server, local, programs))
             print(markdown(results[-1]))
-    different = [one.pop("different") for one in results]
+    if options.store in (None, "duckdb"):
+        results.append(on_duckdb(local))
+        print(markdown(results[-1]))
+    different = [one.pop("different", []) for one in results]
     print(write("sparql_stores", results, options.out), file=sys.stderr)
     if any(different):
         sys.exit("answers differ")
