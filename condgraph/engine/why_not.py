@@ -326,9 +326,9 @@ def _reason(node: Node, sizes: dict[int, int], lookup: Lookup) -> str:
     if isinstance(node, alg.Minus):
         return f"all {sizes.get(id(node.left), 0):,} are taken away by {words(node.right)}"
     of = [sizes[id(one)] for one in _needed(node) if id(one) in sizes]
-    if isinstance(node, alg.During) and of:
-        relation = {"may": "true at", "must": "certain to be true at"}.get(node.relation, node.relation)
-        return f"no statement of {of[0]:,} is {relation} {node.interval}"
+    if isinstance(node, alg.During) and node.relation in ("may", "must") and of:
+        truth = "true" if node.relation == "may" else "certain to be true"
+        return f"no statement of {of[0]:,} is {truth} at {node.interval}"
     if (why := lost(node, of)) is not None:
         return why
     return f"nothing is left of {' and '.join(f'{size:,}' for size in of)}" if of else "there is nothing of the kind"
@@ -483,7 +483,7 @@ def words(node: Node) -> str:
         return f"{tested(node)} {describe_test(condition)}"
     if isinstance(node, alg.Reached | alg.SubjectsOf | alg.Names | alg.Distinct | alg.Objects):
         return words(node.inputs()[0])
-    if isinstance(node, alg.During):
+    if isinstance(node, alg.During) and node.relation in ("may", "must"):
         return f"the time {node.interval}"
     return clause(node, "") or describe(node)
 
