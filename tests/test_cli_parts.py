@@ -7,6 +7,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import socket
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,13 +21,14 @@ from typer.testing import CliRunner
 
 import condgraph
 from condgraph.cli.app import app
-from condgraph.cli.arguments import loader_options, parameters, program_text
+from condgraph.cli.arguments import LoginOptions, loader_options, opened, parameters, program_text
 from condgraph.cli.exits import Exit, code_of, guard, message_of
 from condgraph.cli.query import write_answers, write_matches
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_table
 from condgraph.engine import errors
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import UNKNOWN, Quantity, Time
+from tests.support.pace import quick_enough
 
 
 @pytest.fixture(scope="module")
@@ -309,3 +312,14 @@ def test_errors_become_codes(raised: BaseException, code: int, said: str, capsys
 def test_a_mistake_of_the_package_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError), guard():
         raise ZeroDivisionError
+
+
+@pytest.mark.service
+def test_a_graph_is_opened_within_the_deadline_of_the_command() -> None:
+    """A server that accepts connections and is silent; a connection by itself waits 30 s for it."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        begin = time.monotonic()
+        with opened(f"bolt://127.0.0.1:{silent.getsockname()[1]}", LoginOptions(), timeout=0.1) as graph:
+            assert quick_enough(time.monotonic() - begin, 10)
+            with pytest.raises(errors.DeadlineError):
+                graph.kopl("What()", timeout=0.1)

@@ -19,6 +19,7 @@ import typer
 import condgraph
 from condgraph.cli import complete
 from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES
+from condgraph.engine.bounds import within
 from condgraph.graph import Graph
 
 # -- groups of options -------------------------------------------------------------------------------
@@ -231,11 +232,19 @@ class LoginOptions:
     database: DatabaseOption = None
 
 
-def opened(store: str, login: LoginOptions, *, read_only: bool = True, labels: bool | None = None) -> Graph:
+def opened(
+    store: str,
+    login: LoginOptions,
+    *,
+    read_only: bool = True,
+    labels: bool | None = None,
+    timeout: float | None = None,
+) -> Graph:
     """The graph that a command is about; what to log in with is passed on where it was given, and
-    what a load is to do about labels.
+    what a load is to do about labels. A server that is silent for `timeout` seconds is not waited for.
     """
-    return condgraph.open(store, graph=login.graph, read_only=read_only, **how_to_open(store, login, read_only, labels))
+    with within(timeout):
+        return condgraph.open(store, graph=login.graph, read_only=read_only, **how_to_open(store, login, read_only, labels))
 
 
 def how_to_open(store: str, login: LoginOptions, read_only: bool = True, labels: bool | None = None) -> dict[str, Any]:

@@ -204,7 +204,7 @@ def chain(
     """
     with guard():
         given = program_text(text, file)
-    with guard(), opened(store, login) as at:
+    with guard(), opened(store, login, timeout=timeout) as at:
         if verify:
             _write_verdict(at.verify_chain(given, entity or [], timeout=timeout), form)
             return
@@ -314,7 +314,7 @@ def verify(
     """
     with guard():
         claim = program_text(text, file)
-    with guard(claim), opened(store, login) as at:
+    with guard(claim), opened(store, login, timeout=timeout) as at:
         closed = True if rules.closed_world else rules.closed or ()
         verdict = at.verify(claim, llm, closed=closed, single=rules.single or (), nearest=nearest, prompt=prompt, timeout=timeout)
         if form is VerdictFormat.JSON:

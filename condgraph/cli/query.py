@@ -124,7 +124,7 @@ def query(
         program = program_text(text, file)
         how = {"engine": engine and engine.value, "on_unknown": on_unknown.value}
         options = reading.options(timeout=timeout, limit=limit, **how)
-    with guard(program), opened(store, login) as at:
+    with guard(program), opened(store, login, timeout=timeout) as at:
         if show:
             typer.echo(explained(at, program, options))
             return
@@ -239,7 +239,7 @@ def match(
     """
     with guard():
         program = program_text(text, file)
-    with guard(program), opened(store, login) as at:
+    with guard(program), opened(store, login, timeout=timeout) as at:
         matches = at.match(program, **search.of_match(), timeout=timeout, limit=limit)
         if output.prompt:
             for warning in matches.warnings:
@@ -394,7 +394,7 @@ def logic(
     """Answer a logical query, like ?x : exists ?v. capital(?x, ?v) and not country(?v, "France")."""
     with guard():
         program = program_text(text, file)
-    with guard(program), opened(store, login) as at:
+    with guard(program), opened(store, login, timeout=timeout) as at:
         query, branches = (program, ()) if wanted.structure is None else (wanted.structure, _branches(program))
         answers = at.logic(
             query,
@@ -476,7 +476,7 @@ def sparql(
     """Run a SPARQL query, read-only, over the graph as RDF."""
     with guard():
         query = program_text(text, file)
-    with guard(query), opened(store, LoginOptions(graph, user, password)) as at:
+    with guard(query), opened(store, LoginOptions(graph, user, password), timeout=timeout) as at:
         refuse_terminal(form)
         results = at.sparql(query, dialect=dialect.value, timeout=timeout, limit=limit)
         for warning in results.warnings:
@@ -504,7 +504,7 @@ def cypher(
     """
     with guard():
         query = program_text(text, file)
-    with guard(query), opened(store, LoginOptions(user=user, password=password, database=database)) as at:
+    with guard(query), opened(store, LoginOptions(user=user, password=password, database=database), timeout=timeout) as at:
         from condgraph.remote_neo4j import Neo4jGraph
 
         if not isinstance(at, Neo4jGraph):

@@ -145,7 +145,7 @@ def schema(
     timeout: TimeoutOption = None,
 ) -> None:
     """Show what can be asked about: sources, concepts, predicates, units, with counts and examples."""
-    with guard(), opened(store, login) as at:
+    with guard(), opened(store, login, timeout=timeout) as at:
         if cypher and form is not SchemaFormat.TABLE:
             raise OptionError("--cypher is a format of its own", hint="leave --format out")
         schema = at.schema(source=source, concept=concept, predicate=predicate, timeout=timeout)
