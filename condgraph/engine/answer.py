@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from condgraph.engine import html, rows
-from condgraph.engine.algebra import Apply, Count, Entities, Facts, Names, Node, Scalar, Shown, Solutions, Table, Values, postorder
+from condgraph.engine.algebra import Apply, Count, Entities, Facts, Names, Node, Scalar, Shown, Solutions, Table, postorder
 from condgraph.engine.bounds import kept, timed, within
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import PlanError, numbered, shortened
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import pyarrow
 
     from condgraph.engine.check import Checked, Counting
-    from condgraph.engine.schema import Schema
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.why_not import Lookup, WhyNot
 
@@ -453,7 +452,9 @@ class Answer(AnswerValues):
         return found or WhyNot(step, operator_of(self.plan, self.plan, step), "it gave no value", node=self.plan)
 
     def _lookup(self) -> Lookup:
-        return _LocalLookup(self.run)
+        from condgraph.engine.why_lookup import local_lookup
+
+        return local_lookup(self.run, lambda run, node, most: Answer(run, node, limit=most).plain_texts)
 
     def _is_nothing(self, node: Scalar, values: list[Any]) -> bool:
         """Whether a count or a sum is one of nothing."""
@@ -510,54 +511,6 @@ class Answer(AnswerValues):
 
 #: Types of Arrow of what `data` has, but for texts.
 _ARROW: Final = {"number": "double", "count": "int64", "truth": "bool", "longitude": "double", "latitude": "double"}
-
-
-class _LocalLookup:
-    """What an explanation asks of a snapshot: results of the answer's own run are used again."""
-
-    batch = 1
-
-    def __init__(self, run: Run) -> None:
-        self._run = Run(run.snapshot)
-        # Terms that rows give are known by their numbers in the scope.
-        self._run.scope = run.scope
-        self._run.results = dict(run.results)
-        # The operators that these are the results of.
-        self._answered = run
-
-    @property
-    def schema(self) -> Schema:
-        return self._run.snapshot.schema
-
-    def counts(self, nodes: Sequence[Node]) -> list[int]:
-        return [len(self._run.outcome(node)) for node in watched(nodes, 8)]  # type: ignore[arg-type]
-
-    def values(self, node: Values, most: int) -> list[Any]:
-        bag: Any = self._run.outcome(node)
-        return list(bag.values()[:most])
-
-    def texts(self, node: Node, most: int) -> list[str]:
-        self._run.outcome(node)
-        return Answer(self._run, node, limit=most).plain_texts
-
-    def near(self, name: str) -> list[str]:
-        return self.schema.nearest_entities(name)
-
-    def alike(self, names: Sequence[str]) -> list[str]:
-        from condgraph.engine.why_not import folded
-
-        known: tuple[dict[str, list[str]], frozenset[str]] | None = self.schema.kept.get("folded names")
-        if known is None:
-            snapshot, by_folded = self._run.snapshot, dict[str, list[str]]()
-            numbers, counts = np.unique(snapshot.entity_name, return_counts=True)
-            for name in watched(snapshot.texts.take(numbers), 256):
-                by_folded.setdefault(folded(name), []).append(name)
-            known = by_folded, frozenset(snapshot.texts.take(numbers[counts > 1]))
-            self.schema.kept["folded names"] = known
-        by_folded, several = known
-        same = [one for name in names for one in by_folded.get(folded(name), ())]
-        there = set(names) - several
-        return [one for one in dict.fromkeys(same) if one not in there]
 
 
 def _record(value: Any, text: str, entity: Entity | None) -> dict[str, Any]:

@@ -36,9 +36,11 @@ errors.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-from heapq import nlargest
+from heapq import heappop, heappush
+from operator import itemgetter
 from typing import Final
 
 #: Characters that a message, a hint, and a name among the candidates may have: what is wrong may be
@@ -367,27 +369,37 @@ def nearest(name: str, names: Iterable[str], *, most: int = 5) -> list[str]:
     """The names most like `name`, best first, at most `most`; those with nothing in common are left
     out.
 
-    Case does not count. Similarity is the ratio of `difflib`; over many names a cheap bound is
-    looked at first. Names of more than `LONGEST_NAME` characters are like no other.
+    Case does not count. Similarity is the ratio of `difflib`; it is computed where a bound on it,
+    by the characters in common, is high enough. Names of more than `LONGEST_NAME` characters are like no other.
     """
-    if len(name) > LONGEST_NAME:
+    if len(name) > LONGEST_NAME or most < 1:
         return []
     # That module needs these errors.
     from condgraph.engine.pieces import watched
 
     wanted = name.casefold()
+    letters, counts = zip(*Counter(wanted).items(), strict=True) if wanted else ((), ())
+    bounded: list[tuple[float, str, str]] = []
+    for candidate in watched(names, 256):
+        other = candidate.casefold()
+        both = (len(wanted) + len(other)) or 1
+        if len(candidate) > LONGEST_NAME or 2.0 * min(len(wanted), len(other)) / both < 0.5:
+            continue
+        # No more characters can match than both have.
+        bound = 2.0 * sum(map(min, counts, map(other.count, letters))) / both
+        if bound >= 0.5:
+            bounded.append((bound, other, candidate))
+    bounded.sort(key=itemgetter(0), reverse=True)
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted)
-    scored: list[tuple[float, str]] = []
-    for candidate in watched(names, 256):
-        if len(candidate) > LONGEST_NAME:
-            continue
-        matcher.set_seq1(candidate.casefold())
-        if matcher.real_quick_ratio() < 0.5 or matcher.quick_ratio() < 0.5:
-            continue
-        score = matcher.ratio()
-        if score >= 0.5:
-            scored.append((score, candidate))
-    # The negated key makes ties alphabetical.
-    best = nlargest(most, scored, key=lambda item: (item[0], [-ord(c) for c in item[1]]))
-    return [candidate for _, candidate in best]
+    best: list[tuple[float, list[int], str]] = []
+    for bound, other, candidate in watched(bounded, 256):
+        if len(best) == most and bound < best[0][0]:
+            break
+        matcher.set_seq1(other)
+        if (score := matcher.ratio()) >= 0.5:
+            # The negated key makes ties alphabetical.
+            heappush(best, (score, [-ord(c) for c in candidate], candidate))
+            if len(best) > most:
+                heappop(best)
+    return [candidate for *_, candidate in sorted(best, reverse=True)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.algebra import ByName, Facts, Objects
+from condgraph.engine.algebra import ByName, Facts, Names, Objects, around
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, kept, within
 from condgraph.engine.check import known_ids
@@ -16,10 +16,10 @@ from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.row_texts import labels_of_table, labels_plan
 from condgraph.engine.store import plan_answer
-from condgraph.engine.why_not import folded
+from condgraph.engine.why_not import MOST_ENTITIES, folded
 
 if TYPE_CHECKING:
-    from condgraph.engine.algebra import Node, Values
+    from condgraph.engine.algebra import Entities, Node, Values
     from condgraph.engine.execute import Run
     from condgraph.engine.execute.grid import Grid
     from condgraph.engine.lowered import Lowered
@@ -138,8 +138,14 @@ class _StoreLookup:
     def near(self, name: str) -> list[str]:
         return self.schema.nearest_entities(name)
 
-    def alike(self, names: Sequence[str]) -> list[str]:
+    def predicates(self, of: Entities, most: int) -> dict[str, list[str]]:
+        return {way: self.texts(node, most) for way, node in around(of).items()}
+
+    def alike(self, of: Entities) -> list[str]:
+        names = self.texts(Names(of), MOST_ENTITIES)
         some = names[:_MOST_FOLDED]
+        if not some:
+            return []
         # How many entities have each name: one query.
         counts = self.counts([ByName((name,)) for name in some])
         same = dict.fromkeys(name for name, count in zip(some, counts, strict=True) if count > 1)

@@ -8,7 +8,7 @@ from the last operator down to the one that lost it. All of it is made of plans,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final, Protocol
@@ -28,7 +28,7 @@ from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, parse_quantit
 MOST_CHANGES: Final = 3
 _MOST_TRIED: Final = 24
 #: Entities whose predicates are listed, predicates that are listed, and texts that a misspelled one is compared with.
-_MOST_ENTITIES: Final = 1_000
+MOST_ENTITIES: Final = 1_000
 _MOST_PREDICATES: Final = 6
 _MOST_TEXTS: Final = 20_000
 _MOST_COMPARED: Final = 1_000
@@ -60,9 +60,12 @@ class Lookup(Protocol):
     def near(self, name: str) -> list[str]:
         """Names of entities like one, best first."""
 
-    def alike(self, names: Sequence[str]) -> list[str]:
-        """Other names of entities that are one of these but for case, marks between words, and what is before a slash
-        (`folded`); and those of these that several entities have.
+    def predicates(self, of: Entities, most: int) -> dict[str, list[str]]:
+        """The predicates of entities, at most so many each: "forward" and "backward" of relations, "value" of attributes."""
+
+    def alike(self, of: Entities) -> list[str]:
+        """Other names of entities that are one of some entities' but for case, marks between words, and what is before a
+        slash (`folded`); and those of theirs that several entities have.
         """
 
 
@@ -358,9 +361,9 @@ def _scan_reason(scan: Scan, sizes: dict[int, int], lookup: Lookup) -> str:
         return "there are no statements of the kind"
     if scan.of is None or isinstance(scan.of, alg.AllEntities):
         return f"nothing has {either(scan.predicates)} {_WAYS[_way(scan)]}"
-    if sizes.get(id(scan.of), 0) > _MOST_ENTITIES:
+    if sizes.get(id(scan.of), 0) > MOST_ENTITIES:
         return f"none of {sizes[id(scan.of)]:,} entities has {either(scan.predicates)} {_WAYS[_way(scan)]}"
-    return instead(scan, lambda node: lookup.texts(node, 100))
+    return instead(scan, lookup)
 
 
 def _known(name: str, scan: Scan, schema: GraphKnowledge) -> bool:
@@ -376,16 +379,12 @@ def _way(scan: Scan) -> str:
 _WAYS: Final = {"forward": "forward", "backward": "backward", "value": "as an attribute"}
 
 
-def instead(scan: Scan, texts: Callable[[Node], Sequence[str]]) -> str:
-    """What the entities of a scan that gave nothing have instead, in one sentence.
-
-    >>> instead(Scan(alg.ByName(("Paris",)), ("capital",), "subject", "object", "relation"), lambda node: [])
-    "'Paris' has no 'capital' forward, and no other predicate"
-    """
+def instead(scan: Scan, lookup: Lookup) -> str:
+    """What the entities of a scan that gave nothing have instead, in one sentence."""
     assert scan.of is not None
     assert scan.predicates is not None
-    found = {way: list(texts(node)) for way, node in alg.around(scan.of).items()}
-    named = scan.of.names if isinstance(scan.of, alg.ByName) else texts(alg.Names(scan.of))
+    found = lookup.predicates(scan.of, 100)
+    named = scan.of.names if isinstance(scan.of, alg.ByName) else lookup.texts(alg.Names(scan.of), 3)
     # The same predicate another way round, then names like it, then others.
     told: list[str] = []
     every = {name for several in found.values() for name in several}
@@ -811,8 +810,7 @@ def _joins(failed: Node, lookup: Lookup) -> Iterator[Candidate]:
 
 def _joined(of: Entities, where: str, lookup: Lookup) -> Iterator[Candidate]:
     """Entities, and those that are the same by their names."""
-    some = lookup.texts(alg.Names(of), _MOST_ENTITIES)
-    same = lookup.alike(some) if some else []
+    same = lookup.alike(of)
     if same:
         yield "join", f"with {either(same)} as well {where}", of, alg.Union((of, alg.ByName(tuple(same))))
 
@@ -825,7 +823,7 @@ def _joined_everywhere(order: list[Node], lookup: Lookup) -> Iterator[Candidate]
         fresh: Any = rebuild(node, done) if any(id(child) in done for child in node.inputs()) else node
         if isinstance(node, alg.ByName | alg.Reached | alg.Intersect):
             check()
-            same = lookup.alike(lookup.texts(alg.Names(fresh), _MOST_ENTITIES))
+            same = lookup.alike(fresh)
             if same:
                 joined += same
                 fresh = alg.Union((fresh, alg.ByName(tuple(same))))
@@ -847,8 +845,7 @@ def folded(name: str) -> str:
 def _other_predicates(scan: Scan, lookup: Lookup) -> Iterator[Candidate]:
     """Predicates that the entities have in place of one that they do not have, those like it first."""
     assert scan.of is not None
-    way = _way(scan)
-    have = lookup.texts(alg.around(scan.of)[way], 50)
+    have = lookup.predicates(scan.of, 50)[_way(scan)]
     for name in scan.predicates or ():
         for other in nearest(name, have, most=2):
             if other not in (scan.predicates or ()):

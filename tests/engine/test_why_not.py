@@ -139,7 +139,7 @@ def test_a_deadline_says_how_far_it_came(graph: Graph) -> None:
 
     class Late:
         batch, schema = 1, lookup.schema
-        values, texts, near, alike = lookup.values, lookup.texts, lookup.near, lookup.alike
+        values, texts, near, predicates, alike = lookup.values, lookup.texts, lookup.near, lookup.predicates, lookup.alike
 
         def counts(self, nodes: Any) -> list[int]:
             calls.append(nodes)

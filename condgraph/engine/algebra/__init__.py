@@ -32,6 +32,7 @@ from condgraph.engine.algebra.constructors import (
     passed,
     passing,
     reached,
+    scans_around,
     union,
     whole_inputs,
 )
@@ -270,6 +271,7 @@ __all__ = [
     "postorder",
     "reached",
     "remade",
+    "scans_around",
     "union",
     "whole_inputs",
 ]

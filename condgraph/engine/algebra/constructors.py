@@ -134,16 +134,18 @@ def around_of(ids: Sequence[str], names: Sequence[str], *, values: bool) -> tupl
     return of, tuple(scans)
 
 
-def around(of: Entities) -> dict[str, Node]:
-    """What gives the predicates of entities: "forward" and "backward" for relations, "value" for
-    attributes.
-    """
-    ways = {
+def scans_around(of: Entities) -> dict[str, Scan]:
+    """The statements of entities: "forward" and "backward" for relations, "value" for attributes."""
+    return {
         "forward": Scan(of, None, "subject", "object", "relation"),
         "backward": Scan(of, None, "object", "subject", "relation"),
         "value": Scan(of, None, "subject", "subject", "attribute"),
     }
-    return {way: Distinct(Predicates(scan)) for way, scan in ways.items()}
+
+
+def around(of: Entities) -> dict[str, Node]:
+    """What gives the predicates of entities, by the same words."""
+    return {way: Distinct(Predicates(scan)) for way, scan in scans_around(of).items()}
 
 
 def named_of(of: Entities, scans: Sequence[Scan], *, qualified: bool) -> list[Entities]:

@@ -1,0 +1,124 @@
+"""What explanations of empty answers ask of a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from condgraph.engine.algebra import Entities, Names, Node, Values, scans_around
+from condgraph.engine.execute.run import Run
+from condgraph.engine.pieces import each_once, watched
+from condgraph.engine.why_not import MOST_ENTITIES, folded
+
+if TYPE_CHECKING:
+    from condgraph.engine.schema import Schema
+    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.engine.why_not import Lookup
+
+#: The texts of an operator's result, at most so many, in the order of answers.
+TextsOf: TypeAlias = Callable[[Run, Node, int], list[str]]
+
+
+def local_lookup(run: Run, texts_of: TextsOf) -> Lookup:
+    """What an explanation of the answer of a run asks."""
+    return _LocalLookup(run, texts_of)
+
+
+class _LocalLookup:
+    """What an explanation asks of a snapshot: results of the answer's own run are used again."""
+
+    batch = 1
+
+    def __init__(self, run: Run, texts_of: TextsOf) -> None:
+        self._texts_of = texts_of
+        self._run = Run(run.snapshot)
+        # Terms that rows give are known by their numbers in the scope.
+        self._run.scope = run.scope
+        self._run.results = dict(run.results)
+        # The operators that these are the results of.
+        self._answered = run
+
+    @property
+    def schema(self) -> Schema:
+        return self._run.snapshot.schema
+
+    def counts(self, nodes: Sequence[Node]) -> list[int]:
+        return [len(self._run.outcome(node)) for node in watched(nodes, 8)]  # type: ignore[arg-type]
+
+    def values(self, node: Values, most: int) -> list[Any]:
+        bag: Any = self._run.outcome(node)
+        return list(bag.values()[:most])
+
+    def texts(self, node: Node, most: int) -> list[str]:
+        found: Any = self._run.outcome(node)
+        if isinstance(node, Names):
+            found = self._run.outcome(node.entities)
+        if isinstance(node, Entities | Names):
+            snapshot = self._run.snapshot
+            return each_once(snapshot.texts.take(snapshot.entity_name[found[:most]]))
+        return self._texts_of(self._run, node, most)
+
+    def near(self, name: str) -> list[str]:
+        return self.schema.nearest_entities(name)
+
+    def predicates(self, of: Entities, most: int) -> dict[str, list[str]]:
+        snapshot = self._run.snapshot
+        result = {}
+        for way, scan in scans_around(of).items():
+            facts: Any = self._run.outcome(scan)
+            if facts.small():
+                numbers = set(map(snapshot.predicate_of, facts.all().tolist()))
+            else:
+                numbers = set(np.unique(snapshot.predicates(facts.all())).tolist())
+            result[way] = sorted(map(snapshot.predicate_name, numbers))[:most]
+        return result
+
+    def alike(self, of: Entities) -> list[str]:
+        snapshot, names = self._run.snapshot, self._folded
+        entities: Any = self._run.outcome(of)
+        entities = entities[:MOST_ENTITIES]
+        forms = names.form[entities]
+        entities, forms = entities[forms >= 0], forms[forms >= 0]
+        if not len(entities):
+            return []
+        same = dict.fromkeys(name for form in dict.fromkeys(forms.tolist()) for name in names.spellings[form])
+        for name in snapshot.texts.take(snapshot.entity_name[entities]):
+            if name not in names.several:
+                same.pop(name, None)
+        return list(same)
+
+    @property
+    def _folded(self) -> _FoldedNames:
+        """The names of the snapshot that are alike; worked out once."""
+        names: _FoldedNames | None = self.schema.kept.get("folded names")
+        if names is None:
+            names = self.schema.kept["folded names"] = _FoldedNames.of(self._run.snapshot)
+        return names
+
+
+@dataclass(frozen=True, slots=True)
+class _FoldedNames:
+    """Names of a snapshot's entities that are one but for their spelling: `form` has for each entity the place of its names
+    in `spellings`, -1 where no other entity has one of these, and `several` are names that several entities have.
+    """
+
+    form: Any
+    spellings: list[list[str]]
+    several: frozenset[str]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> _FoldedNames:
+        numbers, place, counts = np.unique(snapshot.entity_name, return_inverse=True, return_counts=True)
+        names = snapshot.texts.take(numbers)
+        groups = dict[str, list[int]]()
+        for at, name in enumerate(watched(names, 256)):
+            groups.setdefault(folded(name), []).append(at)
+        shared = [members for members in groups.values() if len(members) > 1 or counts[members[0]] > 1]
+        form = np.full(len(numbers), -1, np.int32)
+        for number, members in enumerate(shared):
+            form[members] = number
+        spellings = [[names[at] for at in members] for members in shared]
+        return cls(form[place], spellings, frozenset(names[at] for at in np.flatnonzero(counts > 1).tolist()))
