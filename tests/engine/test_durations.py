@@ -208,3 +208,29 @@ def test_exports_keep_texts_and_values(races: Any, tmp_path: Path) -> None:
     again.load(tmp_path / "races.jsonl")
     for clause, cells in CLAUSES:
         assert again.query("FindAll()", table=clause).cells == cells
+
+
+@pytest.mark.parametrize(
+    ("condition", "names"),
+    [
+        ("n.net < duration('PT2H4M')", ["a", "c"]),
+        ("duration('PT2H4M') <= n.net", ["b"]),
+        ("n.net = duration('PT2H3M59S')", ["a"]),
+        ("n.net <> duration('PT2H3M59S')", ["b", "c"]),
+        ("n.lap IN [duration('PT1M46S')]", ["c"]),
+        ("n.term >= duration('P1Y2M')", ["a", "c"]),
+        ("n.net + duration('PT1S') = duration('PT2H4M')", ["a"]),
+        ("duration('P1D') - n.net > duration('PT22H')", ["c"]),
+        ("n.net > duration('P1M')", []),
+        ("n.term > duration('P1M2D')", []),
+    ],
+)
+def test_durations_of_cypher_compare_and_add_with_quantities(races: Any, condition: str, names: list[str]) -> None:
+    text = f"MATCH (n:t) WHERE {condition} RETURN n.race AS race ORDER BY race"
+    assert races.cypher(text).texts == names
+    assert races.query(text, engine="sparql").texts == names
+
+
+def test_cypher_does_not_add_months_to_seconds(races: Any) -> None:
+    with pytest.raises(PlanError, match=r"\+"):
+        races.cypher("MATCH (n:t) RETURN n.net + duration('P1M') AS x")

@@ -304,3 +304,23 @@ def test_the_order_of_points_is_that_of_their_keys() -> None:
     points += [Point.of(points[0].longitude, 1.5), Point.of(points[0].longitude, -1.5)]
     by_numbers = sorted(points, key=lambda point: (point.longitude, point.latitude))
     assert sorted(points, key=order_key) == sorted(points, key=FUNCTIONS["orderkey"]) == by_numbers
+
+
+@pytest.mark.parametrize(
+    ("place", "box", "within"),
+    [
+        ((13.4, 52.5), (12, 52, 14, 53), True),
+        ((12, 52), (12, 52, 14, 53), True),
+        ((11.9, 52.5), (12, 52, 14, 53), False),
+        ((13.4, 54), (12, 52, 14, 53), False),
+        ((-179, 0), (170, -1, -170, 1), True),
+        ((0, 0), (170, -1, -170, 1), False),
+        ((13, 52.5), (12, 53, 14, 52), False),
+    ],
+)
+def test_cypher_asks_whether_a_point_is_in_a_box(places: Any, place: Any, box: Any, within: bool) -> None:
+    made = ["point({{longitude: {}, latitude: {}}})".format(*one) for one in (place, box[:2], box[2:])]
+    assert places.cypher(f"RETURN point.withinBBox({', '.join(made)}) AS x").values == [(within,)]
+    assert places.cypher(f"RETURN point.withinBBox({made[0]}, {made[1]}, null) AS x").values == [(None,)]
+    with pytest.raises(PlanError, match="of three points, not of a text"):
+        places.cypher(f"RETURN point.withinBBox('POINT(1 2)', {made[1]}, {made[2]}) AS x")

@@ -414,6 +414,7 @@ FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(Signature(1), "orderkey point listed"),
     **_same(Signature(1), "duration datetime.fromepochmillis"),
     **_same(Signature(2), "point.distance distance"),
+    **_same(Signature(3), "point.withinbbox"),
     **_same(Signature(2), "datetime.fromepoch duration.between duration.indays duration.inmonths duration.inseconds"),
 }
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
 from functools import cmp_to_key
 from typing import Any, Final
 
 from condgraph.engine import temporal
 from condgraph.engine.execute.terms import EntityAt, PathAt, StatementAt
 from condgraph.engine.forms import Point
-from condgraph.engine.units import conversions
-from condgraph.engine.values import Quantity, Time
+from condgraph.engine.units import clock_text, conversions
+from condgraph.engine.values import Quantity, Time, as_number
 
 #: The types of numbers.
 NUMBERS: Final = frozenset((int, float, Decimal))
+#: A duration of Cypher, and one of the graph, which is a quantity in a unit of time.
+_DURATIONS: Final = frozenset((Quantity, temporal.Duration))
 
 
 def equal(a: Any, b: Any) -> bool | None:
@@ -35,6 +38,9 @@ def equal(a: Any, b: Any) -> bool | None:
         return bool(a == b)
     if one in NUMBERS and two in NUMBERS:
         return bool(a == b)
+    if {one, two} == _DURATIONS:
+        pair = alike(a, b)
+        return pair is not None and pair[0] == pair[1]
     if one is Time or two is Time:
         pair = _times(a, b)
         return pair is not None and pair[1].start <= pair[0].start and pair[0].end <= pair[1].end
@@ -60,8 +66,23 @@ def _equal_maps(a: dict[str, Any], b: dict[str, Any]) -> bool | None:
     return _equal_lists(list(a.values()), [b[key] for key in a])
 
 
-def alike(a: Quantity, b: Quantity) -> tuple[Any, Any] | None:
-    """The numbers of two quantities in one unit; None where they have none."""
+def as_quantity(value: Any) -> Quantity | None:
+    """A quantity, or a duration as one: in months, or in seconds of its days and its clock; None for one of both."""
+    if type(value) is not temporal.Duration:
+        return value if type(value) is Quantity else None
+    clock = Fraction(value.total_nanos, temporal.NANOS) + value.days * 86_400
+    if value.months:
+        return None if clock else Quantity(value.months, "month")
+    return Quantity(as_number(clock), "second")
+
+
+def alike(a: Any, b: Any) -> tuple[Any, Any] | None:
+    """The numbers of two quantities, or of a quantity and a duration, in one unit; None where they have none."""
+    exact = temporal.Duration in (type(a), type(b))
+    a, b = as_quantity(a), as_quantity(b)
+    if a is None or b is None or (exact and (clock_text(a) is None) is not (clock_text(b) is None)):
+        # The months of a duration have no length in seconds.
+        return None
     if a.unit == b.unit:
         return a.number, b.number
     other = conversions(b, [a.unit])
@@ -89,6 +110,9 @@ def less(a: Any, b: Any) -> bool | None:
             return None if pair is None else bool(pair[0] < pair[1])
         if one in temporal.ORDERED:
             return bool(a < b)
+    if {one, two} == _DURATIONS:
+        pair = alike(a, b)
+        return None if pair is None else bool(pair[0] < pair[1])
     pair_of_times = _times(a, b) if Time in (one, two) else None
     return None if pair_of_times is None else pair_of_times[0].end <= pair_of_times[1].start
 

@@ -20,7 +20,7 @@ from condgraph.engine import temporal
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError, shortened
 from condgraph.engine.execute import points
-from condgraph.engine.execute.comparing import NUMBERS, alike, equal, order_key, rank_of
+from condgraph.engine.execute.comparing import NUMBERS, alike, as_quantity, equal, order_key, rank_of
 from condgraph.engine.execute.terms import PathAt, type_name
 from condgraph.engine.forms import Point
 from condgraph.engine.values import Quantity, Time, as_number, format_number, parse_number, parse_quantity
@@ -427,14 +427,18 @@ def add_values(a: Any, b: Any) -> Any:
         return a + b
     if (one is str and two in NUMBERS) or (two is str and one in NUMBERS):
         return f"{text_of_value(a)}{text_of_value(b)}"
-    if one is Quantity and two is Quantity:
-        pair = alike(a, b)
-        if pair is not None:
-            return Quantity(sum(_plain(*pair)), a.unit)
+    if Quantity in (one, two) and (pair := alike(a, b)) is not None:
+        return Quantity(sum(_plain(*pair)), _unit_of(a))
     result = temporal.add(a, b)
     if result is None:
         raise no_operator("+", a, b)
     return result
+
+
+def _unit_of(value: Any) -> str:
+    quantity = as_quantity(value)
+    assert quantity is not None
+    return quantity.unit
 
 
 def _subtract(a: Any, b: Any) -> Any:
@@ -442,11 +446,9 @@ def _subtract(a: Any, b: Any) -> Any:
     if one in NUMBERS and two in NUMBERS:
         a, b = _plain(a, b)
         return a - b
-    if one is Quantity and two is Quantity:
-        pair = alike(a, b)
-        if pair is not None:
-            x, y = _plain(*pair)
-            return Quantity(x - y, a.unit)
+    if Quantity in (one, two) and (pair := alike(a, b)) is not None:
+        x, y = _plain(*pair)
+        return Quantity(x - y, _unit_of(a))
     result = temporal.add(a, -b) if two is temporal.Duration else None
     if result is None:
         raise no_operator("-", a, b)
@@ -707,6 +709,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "listed": lambda value: value if type(value) is list else [value],
     "point": points.point,
     "point.distance": points.distance,
+    "point.withinbbox": points.within_box,
     "distance": points.distance,
     "duration": temporal.duration,
     "duration.between": temporal.between,

@@ -103,6 +103,18 @@ def distance(first: Any, second: Any) -> float:
     return float(first.distance(second))
 
 
+def within_box(of: Any, lower_left: Any, upper_right: Any) -> bool:
+    """Whether a point is in a box, its edges included (`point.withinBBox`). A box whose left edge is east of its right one goes
+    over the 180th meridian; one whose lower edge is above the upper one has no point.
+    """
+    for value in (of, lower_left, upper_right):
+        if type(value) is not Point:
+            raise PlanError(f"point.withinBBox() is of three points, not of {type_name(value)}", hint=_HINT)
+    west, east = lower_left.longitude, upper_right.longitude
+    across = west <= of.longitude <= east if west <= east else of.longitude >= west or of.longitude <= east
+    return bool(across and lower_left.latitude <= of.latitude <= upper_right.latitude)
+
+
 def text(of: Point) -> str:
     """A point as `toString()` of Cypher has it.
 

@@ -587,8 +587,12 @@ def _order(planner: _Planner, node: alg.OrderRows, needed: set[str] | None) -> t
         if size < 2:
             return size, columns
         keys = {name: _keys(columns[name], kinds[name]) for name in names}
-        # Two columns may be one list.
-        places = _sorted_by(list({id(columns[name]): keys[name] for name in names}.values()))
+        # Two columns may be one list. Rows that have all of them alike are the same, in whatever order.
+        lists = {id(columns[name]): keys[name] for name in names}
+        if lists.keys() <= {id(columns[by.variable]) for by in node.by}:
+            places = list(range(size))
+        else:
+            places = _sorted_by(list(lists.values()))
         for by in reversed(node.by):
             places.sort(key=keys[by.variable].__getitem__, reverse=by.descending)
             values = columns[by.variable]

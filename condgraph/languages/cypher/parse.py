@@ -663,7 +663,7 @@ class _Parser(Tokens):
             if value == "{":
                 self.at += 1
                 return self.map()
-        if kind == "name" or (kind == "word" and (word not in RESERVED or self.marks[at + 1] == "(")):
+        if kind == "name" or (kind == "word" and word != "case" and (word not in RESERVED or self.marks[at + 1] == "(")):
             return self.named(word)
         if word in ("true", "false", "null"):
             self.at += 1
