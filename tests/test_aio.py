@@ -15,8 +15,8 @@ from condgraph import Graph
 from condgraph.aio import AsyncGraph
 from condgraph.engine.errors import OptionError, ParseError
 from condgraph.engine.facts import Entity, Ref, Statement
-from condgraph.samples import SAMPLES
 from tests.chains.tokenizers_made import KINDS, made
+from tests.support.samples import load_samples
 
 #: What is no call: state of the graph in process, and what other modules ask of it.
 NOT_AWAITED = {"counted", "current", "of", "rdf", "timeout"}
@@ -26,8 +26,7 @@ NOT_AWAITED = {"counted", "current", "of", "rdf", "timeout"}
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("aio") / "world"
     with condgraph.open(folder) as graph:
-        for sample in SAMPLES:
-            graph.load(sample.path, format=sample.format, **sample.options)
+        load_samples(graph)
     return folder
 
 

@@ -26,8 +26,9 @@ from condgraph.cli.app import app
 from condgraph.cli.evaluate import evaluate
 from condgraph.engine.snapshot.directory import graph_directory, writing
 from condgraph.loaders.recognise import FORMATS
-from condgraph.samples import FOLDER, SAMPLES
+from condgraph.samples import FOLDER
 from tests.support import commands
+from tests.support.samples import load_samples
 
 ABOVE_7500 = "FindAll() FilterNum(height, 7500 m, >) QueryName()"
 ABOVE_6700 = "FindAll() FilterNum(height, 6700 m, >) QueryName()"
@@ -55,8 +56,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of all the sample data."""
     store = tmp_path_factory.mktemp("cli") / "world"
     with condgraph.open(store) as graph:
-        for sample in SAMPLES:
-            graph.load(sample.path, format=sample.format, **sample.options)
+        load_samples(graph)
     return store
 
 

@@ -30,8 +30,9 @@ from types import ModuleType
 import pytest
 
 import condgraph
-from condgraph.samples import SAMPLES, copy_to
+from condgraph.samples import copy_to
 from tests.support import commands
+from tests.support.samples import load_samples
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])
@@ -96,8 +97,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("world")
     copy_to(folder / "samples")
     with condgraph.open(folder / "world") as graph:
-        for sample in SAMPLES:
-            graph.load(sample.path, format=sample.format, **sample.options)
+        load_samples(graph)
     return folder
 
 

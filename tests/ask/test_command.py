@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 import condgraph
 from condgraph.cli.app import app
 from condgraph.models.budget import Budget
-from condgraph.samples import SAMPLES
 from tests.ask.asking import Scripted
+from tests.support.samples import load_samples
 
 QUESTION = "What is the capital of India?"
 
@@ -25,8 +25,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("asked") / "store"
     replies = (f"Find({name}) Relate(capital, forward) QueryName()" for name in ("Indai", "India"))
     with condgraph.open(place) as graph:
-        for one in SAMPLES:
-            graph.load(one.path, format=one.format, **one.options)
+        load_samples(graph)
         budget = Budget(prompt_tokens=5000, calls=8, seconds=60)
         found = graph.ask(QUESTION, Scripted(*replies), budget=budget, via="kopl", transcript=place.parent / "calls.jsonl")
         assert len(found.attempts) == 2

@@ -21,7 +21,7 @@ import pytest
 import condgraph
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
-from condgraph.samples import SAMPLES
+from tests.support.samples import load_samples
 from tests.support.servers import watched
 
 neo4j = pytest.importorskip("neo4j")
@@ -50,8 +50,7 @@ def served(folder: Path, *arguments: str) -> Iterator[str]:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bolt") / "world"
     with condgraph.open(folder) as graph:
-        for sample in SAMPLES:
-            graph.load(sample.path, format=sample.format, **sample.options)
+        load_samples(graph)
     return folder
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.samples import SAMPLES
 from tests.support.pages import CHROMIUM
+from tests.support.samples import load_samples
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,5 @@ def samples_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with the samples."""
     folder = tmp_path_factory.mktemp("page") / "world"
     with condgraph.open(folder) as graph:
-        for sample in SAMPLES:
-            graph.load(sample.path, format=sample.format, **sample.options)
+        load_samples(graph)
     return folder

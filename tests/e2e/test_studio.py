@@ -23,11 +23,11 @@ import pytest
 import condgraph
 from condgraph.engine.facts import Entity, Statement
 from condgraph.engine.values import Quantity
-from condgraph.samples import SAMPLES
 from condgraph.studio.api import STATIC
 from tests.endpoint.test_serve import command
 from tests.support.chat_server import Say, serving
 from tests.support.pages import picture, until, visited
+from tests.support.samples import load_samples
 
 TERMS = (
     "FindAll() FilterNum(height, 4000 m, >) Relate(country, forward) Relate(head of government, forward)"
@@ -526,8 +526,7 @@ def test_names_that_are_scripts(browser: Any, tmp_path: Path) -> None:
 def test_on_neo4j(browser: Any, neo4j_uri: str) -> None:
     name = f"studio{os.getpid()}"
     with condgraph.open(neo4j_uri, graph=name) as graph:
-        for sample in SAMPLES:
-            graph.load(sample.path, format=sample.format, **sample.options)
+        load_samples(graph)
         try:
             with command("-d", neo4j_uri, "--graph", name, "--workers", "2") as (url, _), studio(browser, url) as page:
                 assert "on Neo4j" in page.inner_text("#graph")

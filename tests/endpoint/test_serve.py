@@ -24,7 +24,7 @@ import condgraph
 from condgraph.engine.errors import CancelledError, DeadlineError
 from condgraph.engine.facts import Entity, Statement
 from condgraph.engine.values import Quantity
-from condgraph.samples import SAMPLES
+from tests.support.samples import load_samples
 from tests.support.servers import watched
 from tests.support.serving import ask
 
@@ -74,8 +74,7 @@ def open_generations(pid: int, store: Path) -> set[str]:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served") / "world"
     with condgraph.open(folder) as graph:
-        for sample in SAMPLES:
-            graph.load(sample.path, format=sample.format, **sample.options)
+        load_samples(graph)
     return folder
 
 
@@ -227,8 +226,7 @@ def test_wrong_usage(world: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["memory:", "disk"])
 def test_programs_on_the_embedded_store_have_deadlines(place: str, tmp_path: Path) -> None:
     with condgraph.open(place if place == "memory:" else tmp_path / "store") as graph:
-        for sample in SAMPLES:
-            graph.load(sample.path, format=sample.format, **sample.options)
+        load_samples(graph)
         program = "FindAll() FilterNum(height, 7000 m, >) QueryName()"
         bounded = graph.kopl(program, engine="sparql", timeout=20)
         assert bounded.texts == graph.kopl(program).texts

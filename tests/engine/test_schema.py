@@ -26,18 +26,17 @@ from condgraph.graph import Graph
 from condgraph.models.chat import estimate
 from condgraph.overview.schema import MOST_PARTS, describe
 from condgraph.overview.survey import NOTE, packed, partial_survey, stored_survey, survey, unpacked
-from condgraph.samples import SAMPLES
 from tests.support import ugly
 from tests.support.graphs import Dice
 from tests.support.odd_names import LINES, LONG, NAMES, SCRIPT, TABLE, odd_names
+from tests.support.samples import load_samples
 from tests.support.world import world
 
 
 @pytest.fixture(scope="module")
 def samples() -> Iterator[Graph]:
     with condgraph.open() as graph:
-        for sample in SAMPLES:
-            graph.load(sample.path, format=sample.format, **sample.options)
+        load_samples(graph)
         yield graph
 
 

@@ -17,15 +17,14 @@ from condgraph import Graph
 from condgraph.cli.app import app
 from condgraph.engine.errors import LoadError, OptionError, TranscriptError
 from condgraph.evaluate import Case, Control, Right, evaluate_ask, judge, normalised, read_cases
-from condgraph.samples import SAMPLES
 from condgraph.samples.recording import ASKING, CALLS, OPTIONS, QUESTIONS, ask_recorded
+from tests.support.samples import load_samples
 
 
 @pytest.fixture
 def graph() -> Iterator[Graph]:
     with condgraph.open("memory:") as found:
-        for sample in SAMPLES:
-            found.load(sample.path, format=sample.format, **sample.options)
+        load_samples(found)
         yield found
 
 
@@ -183,8 +182,7 @@ def test_the_control_swaps_things_and_needs_no_model(graph: Graph) -> None:
 
 def test_the_command(graph: Graph, tmp_path: Path) -> None:
     with condgraph.open(tmp_path / "store") as kept:
-        for sample in SAMPLES:
-            kept.load(sample.path, format=sample.format, **sample.options)
+        load_samples(kept)
     words = ["evaluate", "ask", QUESTIONS, "-d", tmp_path / "store", "--llm", f"replay:{CALLS}", "--prompts", ASKING]
     words += [
         "--demos",

@@ -13,7 +13,7 @@ from condgraph.cli.app import app
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
-from condgraph.samples import SAMPLES
+from tests.support.samples import load_samples
 
 PATTERN = re.compile(r"// (\(:[^()|]+\)-\[:(?:`(?:[^`]|``)+`|\w+))[^\]]*(\]->\(:[^()|]+\)) ([\d,]+) relationships?")
 
@@ -33,10 +33,7 @@ def ugly() -> list[Any]:
 
 @pytest.fixture(scope="module")
 def world() -> Graph:
-    graph = condgraph.open()
-    for sample in SAMPLES:
-        graph.load(sample.path, format=sample.format, **sample.options)
-    return graph
+    return load_samples(condgraph.open())
 
 
 def counted(value: Any) -> int:

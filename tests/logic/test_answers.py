@@ -34,9 +34,9 @@ from condgraph.languages.logic.text import read
 from condgraph.logic.ask import ranked
 from condgraph.logic.predicted import Predicted
 from condgraph.logic.propagation import Forward, Vector, adjacency, either
-from condgraph.samples import SAMPLES
 from tests.support import logic as judge
 from tests.support.lanes import by_lane
+from tests.support.samples import load_samples
 
 N = 6
 
@@ -56,10 +56,7 @@ def model_of(scores: dict[tuple[int, int, int], float], relations: int = 2, n: i
 
 @pytest.fixture(scope="module")
 def world() -> Graph:
-    graph = condgraph.open()
-    for sample in SAMPLES:
-        graph.load(sample.path, format=sample.format, **sample.options)
-    return graph
+    return load_samples(condgraph.open())
 
 
 def test_a_union_of_near_certain_predictions_is_not_certain() -> None:
@@ -308,8 +305,7 @@ def test_a_deadline_holds() -> None:
 def test_the_command_line(tmp_path: Path, world: Graph) -> None:
     place = str(tmp_path / "store")
     with condgraph.open(place) as graph:
-        for sample in SAMPLES:
-            graph.load(sample.path, format=sample.format, **sample.options)
+        load_samples(graph)
     run = CliRunner().invoke
     said = run(app, ["logic", "-d", place, '?x : capital("France", ?x)', "--explain"])
     assert said.exit_code == 0

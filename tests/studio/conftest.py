@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 import pytest
 
 import condgraph
-from condgraph.samples import SAMPLES
 from tests.endpoint.test_serve import command
+from tests.support.samples import load_samples
 from tests.support.serving import Reply, ask
 
 
@@ -47,8 +47,7 @@ class Client:
 def samples_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("studio") / "world"
     with condgraph.open(folder) as graph:
-        for sample in SAMPLES:
-            graph.load(sample.path, format=sample.format, **sample.options)
+        load_samples(graph)
     return folder
 
 

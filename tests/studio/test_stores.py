@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.samples import SAMPLES
 from tests.endpoint.test_serve import command
 from tests.studio.conftest import Client
 from tests.studio.test_api import HIGH, PROGRAMS, Judge
+from tests.support.samples import load_samples
 
 pytestmark = pytest.mark.service
 
@@ -22,8 +22,7 @@ pytestmark = pytest.mark.service
 @contextmanager
 def on_server(place: str, graph: str, **options: Any) -> Iterator[None]:
     with condgraph.open(place, graph=graph, **options) as opened:
-        for sample in SAMPLES:
-            opened.load(sample.path, format=sample.format, **sample.options)
+        load_samples(opened)
         try:
             yield
         finally:
