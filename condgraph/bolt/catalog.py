@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import condgraph
 from condgraph.bolt.packstream import Structure
+from condgraph.bolt.remote import PATTERNS
 from condgraph.bolt.terms import NODE, RELATIONSHIP
 from condgraph.languages.cypher.procedures import NAMES, ProcedureRows
 
@@ -124,7 +125,7 @@ def _node_properties(graph: Graph) -> list[list[Any]]:
     rows = []
     for predicate in graph.schema().predicates:
         types = sorted({_TYPES[value.type] for value in predicate.values if value.type in _TYPES})
-        labels = [kind.name.rpartition("/")[2] for kind in predicate.subjects if kind.sort in ("concept", "table")]
+        labels = _labels_of(predicate.subjects)
         if predicate.attributes:
             rows += [[f":`{label}`", [label], predicate.name, types, False] for label in labels]
     return sorted(rows)
@@ -149,9 +150,7 @@ def visualization(text: str, graph: Graph, element_ids: bool) -> tuple[list[Stru
     """
     if not _VISUALIZATION.match(text):
         return None
-    from condgraph.overview.survey import patterns
-
-    found = patterns(graph.current)
+    found = _patterns(graph)
     labels = sorted({label for subject, _, target in found for label in (subject, target)})
     places = {label: -1 - at for at, label in enumerate(labels)}
     nodes = []
@@ -164,3 +163,24 @@ def visualization(text: str, graph: Graph, element_ids: bool) -> tuple[list[Stru
         fields = (-1 - at, *ends, predicate, {"name": predicate})
         relationships.append(Structure(RELATIONSHIP, (*fields, str(-1 - at), *map(str, ends)) if element_ids else fields))
     return nodes, relationships
+
+
+def _patterns(graph: Graph) -> Iterable[tuple[str, str, str]]:
+    """Subject, predicate and object of the relations by labels: counted from the columns of a graph in a folder; on
+    servers read with a query, whose labels are also those of concepts above, which the schema tells apart.
+    """
+    if "://" not in graph.place:
+        from condgraph.overview.survey import patterns
+
+        return patterns(graph.current)
+    ends = {one.name: (_labels_of(one.subjects), _labels_of(one.objects)) for one in graph.schema().predicates}
+    triples = graph.query(PATTERNS, language="cypher").values
+    return [
+        (subject, predicate, thing)
+        for subject, predicate, thing in triples
+        if subject in ends[predicate][0] and thing in ends[predicate][1]
+    ]
+
+
+def _labels_of(kinds: Iterable[Any]) -> set[str]:
+    return {kind.name.rpartition("/")[2] for kind in kinds if kind.sort in ("concept", "table")}

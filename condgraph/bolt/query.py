@@ -10,15 +10,17 @@ import base64
 import json
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.bolt.catalog import procedures, shown, visualization
 from condgraph.bolt.packstream import packed, unpacked
-from condgraph.bolt.terms import Terms, parameter
+from condgraph.bolt.remote import RemoteValues
+from condgraph.bolt.terms import Terms, Values, parameter
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import OptionError, ParseError
+from condgraph.engine.errors import OptionError, ParseError, StoreBusyError
 from condgraph.engine.execute.rowset import RowSet, python_terms
 from condgraph.languages.cypher.procedures import CallingQuery
 from condgraph.languages.cypher.tokens import WRITES
@@ -31,18 +33,44 @@ _LENGTH: Final = struct.Struct(">I")
 _COMMENT: Final = r"(?:\s++|//[^\n]*+(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*+\*/)*+"
 _EXPLAIN: Final = re.compile(rf"{_COMMENT}EXPLAIN\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W\d]\w*")
+#: How often a query is run again where the graph was loaded between its parts.
+_REPEATS: Final = 3
 #: Rows that become bytes between two looks at the clock.
 _PIECE: Final = 256
 
 
 def answered(graph: Graph, arguments: dict[str, Any]) -> bytes:
+    """The reply to a query (`_answered`). Rows of graphs on servers are read in several queries: they are read again
+    where the graph was loaded in between, and `StoreBusyError` is raised where that happens each time.
+    """
+    if "://" not in graph.place:
+        snapshot = graph.current
+        terms = Terms(snapshot, element_ids=arguments["element_ids"], utc=arguments["utc"])
+        return _answered(graph, arguments, terms, str(snapshot.folder or ""))
+    for _ in range(_REPEATS):
+        generation = _generation(graph)
+        reply = _answered(
+            graph, arguments, RemoteValues(graph, element_ids=arguments["element_ids"], utc=arguments["utc"]), generation
+        )
+        if _generation(graph) == generation:
+            return reply
+    raise StoreBusyError("the graph was loaded while the query was read", hint="ask again")
+
+
+def _generation(graph: Graph) -> str:
+    """A name for the content of a graph on a server."""
+    status = graph.status()
+    about = repr([sorted(status.counts.items()), [(source.name, source.content) for source in status.sources]])
+    return blake2b(about.encode(), digest_size=12).hexdigest()
+
+
+def _answered(graph: Graph, arguments: dict[str, Any], terms: Terms | RemoteValues, generation: str) -> bytes:
     """The reply to a query. `arguments` has its `program` and `parameters` (PackStream in base 64), the most rows
     (`limit`) and bytes (`bytes`), `element_ids` and `utc` (`terms.Terms`), and what procedures report of the
     connection (`client`).
     """
     text: str = arguments["program"]
-    terms = Terms(graph.current, element_ids=arguments["element_ids"], utc=arguments["utc"])
-    meta: dict[str, Any] = {"generation": str(graph.current.folder or ""), "warnings": []}
+    meta: dict[str, Any] = {"generation": generation, "warnings": []}
     if (drawn := visualization(text, graph, arguments["element_ids"])) is not None:
         return _framed(meta | {"fields": ["nodes", "relationships"]}, [packed(list(drawn))])
     given = {name: parameter(value) for name, value in unpacked(base64.b64decode(arguments["parameters"])).items()}
@@ -63,7 +91,12 @@ def answered(graph: Graph, arguments: dict[str, Any]) -> bytes:
         if error.span is not None and (word := _WORD.match(query.text, error.span[0])) and word[0].lower() in WRITES:
             raise WriteError(error.message, hint=error.hint, span=error.span) from None
         raise
-    return _rows(answer, terms, meta | {"fields": list(answer.columns)}, warnings, arguments["bytes"])
+    if isinstance(terms, RemoteValues):
+        rows: Iterable[Sequence[Any]] = answer.values if answer.columns else ()
+        terms.load(list(rows))
+    else:
+        rows = _terms_of(answer)
+    return _rows(rows, terms, meta | {"fields": list(answer.columns)}, warnings, arguments["bytes"])
 
 
 class WriteError(ParseError):
@@ -72,10 +105,10 @@ class WriteError(ParseError):
     code = "write"
 
 
-def _rows(answer: Answer, terms: Terms, meta: dict[str, Any], warnings: list[str], most: int) -> bytes:
+def _rows(rows: Iterable[Sequence[Any]], terms: Values, meta: dict[str, Any], warnings: list[str], most: int) -> bytes:
     records: list[bytes] = []
     size = 0
-    for row in _terms_of(answer):
+    for row in rows:
         if len(records) % _PIECE == 0:
             check()
         record = packed([terms.value(term) for term in row])

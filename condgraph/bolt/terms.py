@@ -4,7 +4,7 @@ the parameters of a query as values of the language.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -28,18 +28,15 @@ _YEARS: Final = range(1, 10_000)
 _NANOS: Final = temporal.NANOS
 
 
-class Terms:
-    """Terms of rows (`execute.terms`) as values of PackStream. `element_ids` is whether nodes and relationships have
-    ids that are texts (version 5), `utc` whether datetimes are in UTC.
+class Values:
+    """Values of rows as values of PackStream. `element_ids` is whether nodes and relationships have ids that are texts
+    (version 5), `utc` whether datetimes are in UTC.
     """
 
-    def __init__(self, snapshot: Snapshot, *, element_ids: bool, utc: bool) -> None:
-        self._snapshot, self._graph = snapshot, GraphTerms(snapshot)
+    def __init__(self, *, element_ids: bool, utc: bool) -> None:
         self._element_ids, self._utc = element_ids, utc
-        self._named = [
-            (key, read) for key, read in (("name", snapshot.name), ("id", snapshot.ident)) if not snapshot.schema.has_attribute(key)
-        ]
-        self._nodes: dict[int, Packed] = {}
+        #: What makes a structure of a node, a relationship and a path, by their types.
+        self._structures: dict[type, Callable[[Any], Packed | Structure]] = {}
         #: Texts about values that are sent in another form than they have.
         self.warnings: dict[str, None] = {}
 
@@ -48,12 +45,9 @@ class Terms:
         kind = type(term)
         if kind is str or kind is int or kind is float or kind is bool or term is None:
             return term
-        if kind is EntityAt:
-            return self.node(term.number)
-        if kind is StatementAt:
-            return self._relationship(term.number)
-        if kind is PathAt:
-            return self._path(term)
+        made = self._structures.get(kind)
+        if made is not None:
+            return made(term)
         if isinstance(term, list | tuple):
             return [self.value(item) for item in term]
         if isinstance(term, Mapping):
@@ -111,7 +105,31 @@ class Terms:
             self.warnings["dates outside the years 1 to 9999 are sent as texts"] = None
         return text_of(time)
 
-    # -- nodes, relationships, paths ---------------------------------------------------------------
+
+def path_of(nodes: list[Any], relationships: list[Any], steps: list[tuple[int, bool, int]]) -> Structure:
+    """A path: its distinct nodes and relationships, and for each step the place of its relationship, whether that is
+    followed forwards, and the place of the node that it leads to.
+    """
+    # Relationships are counted from 1, negative where they are followed backwards, nodes from 0.
+    flat = [number for place, forward, node in steps for number in (place + 1 if forward else -place - 1, node)]
+    return Structure(PATH, (nodes, relationships, flat))
+
+
+class Terms(Values):
+    """Terms of rows in process (`execute.terms`) as values of PackStream."""
+
+    def __init__(self, snapshot: Snapshot, *, element_ids: bool, utc: bool) -> None:
+        super().__init__(element_ids=element_ids, utc=utc)
+        self._snapshot, self._graph = snapshot, GraphTerms(snapshot)
+        self._named = [
+            (key, read) for key, read in (("name", snapshot.name), ("id", snapshot.ident)) if not snapshot.schema.has_attribute(key)
+        ]
+        self._nodes: dict[int, Packed] = {}
+        self._structures = {
+            EntityAt: lambda term: self.node(term.number),
+            StatementAt: lambda term: self._relationship(term.number),
+            PathAt: self._path,
+        }
 
     def node(self, number: int) -> Packed:
         """An entity as a node."""
@@ -134,23 +152,19 @@ class Terms:
         return Structure(RELATIONSHIP, fields)
 
     def _path(self, path: PathAt) -> Structure:
-        """Distinct nodes and relationships, and the steps as pairs: the relationship (from 1, negative if it is followed
-        backwards) and the node (from 0).
-        """
         nodes, statements = list(dict.fromkeys(path.entities)), list(dict.fromkeys(path.statements))
         relationships = []
         for number in statements:
             term = StatementAt(number)
             fields: tuple[Any, ...] = (number, self._graph.type(term), self.value(self._graph.properties(term)))
             relationships.append(Structure(UNBOUND, (*fields, str(number)) if self._element_ids else fields))
-        steps: list[int] = []
         places = {number: at for at, number in enumerate(nodes)}
-        numbers = {number: at for at, number in enumerate(statements, 1)}
-        for at, number in enumerate(path.statements):
-            forward = int(self._snapshot.relation_subject[number]) == path.entities[at]
-            place = numbers[number]
-            steps += [place if forward else -place, places[path.entities[at + 1]]]
-        return Structure(PATH, ([self.node(number) for number in nodes], relationships, steps))
+        numbers = {number: at for at, number in enumerate(statements)}
+        steps = [
+            (numbers[number], int(self._snapshot.relation_subject[number]) == path.entities[at], places[path.entities[at + 1]])
+            for at, number in enumerate(path.statements)
+        ]
+        return path_of([self.node(number) for number in nodes], relationships, steps)
 
 
 # -- parameters --------------------------------------------------------------------------------------

@@ -128,14 +128,19 @@ class BoltOptions:
     def server(
         self, at: Graph, api: Api, host: str, watch: Guard, queries: QueryOptions, largest: int
     ) -> tuple[Bolt, socket] | None:
-        """The server of Bolt and its socket; None where it was not asked for. Raises `OptionError` for graphs on servers."""
+        """The server of Bolt and its socket; None where it was not asked for. Raises `OptionError` for existing
+        databases."""
         from condgraph.bolt.connection import Bolt
         from condgraph.endpoint.server import address, listen
+        from condgraph.remote_native import NativeGraph
 
         if self.bolt is None:
             return None
-        if "://" in at.place:
-            raise OptionError("--bolt serves graphs in folders", hint="Neo4j speaks Bolt itself; over HTTP all graphs are served")
+        if isinstance(at, NativeGraph):
+            raise OptionError(
+                "--bolt serves graphs that condgraph wrote, and this database is not one",
+                hint="the database speaks Bolt itself; over HTTP all graphs are served",
+            )
         sock = listen(host, self.bolt)
         where = address(sock).partition("://")[2]
         return Bolt(api.bolt, watch, at.name, where, queries.timeout, queries.limit or None, largest, self.bolt_idle_timeout), sock

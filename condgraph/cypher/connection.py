@@ -280,6 +280,8 @@ class Connection:
         self.database = database or os.environ.get("NEO4J_DATABASE")
         self._workers = Workers("condgraph-neo4j", linger=_LINGER)
         self._version: tuple[int, ...] | None = None
+        #: What the server calls itself, once it has been asked something.
+        self.agent = ""
         try:
             import neo4j
         except ImportError:
@@ -502,7 +504,7 @@ class Connection:
     def _check_version(self) -> None:
         if self._version is not None:
             return
-        agent = self.driver.get_server_info().agent
+        agent = self.agent = self.driver.get_server_info().agent
         match = re.search(r"(\d+)\.(\d+)", agent)
         version = tuple(map(int, match.groups())) if match else (0, 0)
         if version < _OLDEST:

@@ -40,7 +40,15 @@ from condgraph.cypher.load.lock import EDGES, ChangedError, Loading, busy_error,
 from condgraph.cypher.load.write import OnProgress, content_id, earlier_content_id, write_snapshot
 from condgraph.engine.bounds import LEAST, waiting
 from condgraph.engine.changes import Change
-from condgraph.engine.errors import LoadError, OptionError, StoreBusyError, StoreDamagedError, StoreError, StoreVersionError
+from condgraph.engine.errors import (
+    LoadError,
+    OptionError,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreError,
+    StoreVersionError,
+    UnsupportedError,
+)
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.declared import read_entity
@@ -82,8 +90,18 @@ def check_graph(name: str) -> str:
     return name
 
 
+def check_engine(agent: str) -> None:
+    """Raise `UnsupportedError` where a server, by what it calls itself, is another engine that cannot run the texts of a
+    load: they would fail after a part of the graph is written.
+    """
+    if "arcadedb" in agent.lower():
+        raise UnsupportedError(
+            agent, ["relationships of a computed type, `CREATE ()-[:$(type)]->()`"], hint="load into Neo4j 5.26 or later"
+        )
+
+
 def check_loadable(snapshot: Snapshot, connection: Connection) -> None:
-    """Raise `LoadError` where a server would refuse a part of the snapshot."""
+    """Raise `LoadError` where a server would refuse a part of the snapshot, `UnsupportedError` where all of it."""
     get = snapshot.arrays.get
     _check(
         "source", (snapshot.source_of(i).name for i in range(len(get("src.name")))), LONGEST_SOURCE, "name= gives it another name"
@@ -95,6 +113,7 @@ def check_loadable(snapshot: Snapshot, connection: Connection) -> None:
         if "\0" in name:
             raise LoadError(f"the predicate {_short(name)} holds the character NUL, which Neo4j takes in no relationship type")
     _check_types({type_of(name) for name in predicates}, connection)
+    check_engine(connection.agent)
 
 
 def _check(what: str, names: Iterable[str], longest: int, hint: str) -> None:
