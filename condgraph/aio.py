@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from condgraph.engine.period import TimeLike
     from condgraph.questions.generate import Questions
     from condgraph.questions.record import Question
+    from condgraph.versions import AsOf
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -147,6 +148,8 @@ class AsyncGraph:
 
     load = completed(Graph.load)
     unload = completed(Graph.unload)
+    declare = completed(Graph.declare)
+    keep_versions = completed(Graph.keep_versions)
     add = completed(Graph.add)
     delete = completed(Graph.delete)
     abandon = completed(Graph.abandon)
@@ -164,6 +167,7 @@ class AsyncGraph:
     ask = awaited(Graph.ask)
     asking = stepwise(Graph.ask)
     chain = awaited(Graph.chain)
+    conflicts = awaited(Graph.conflicts)
     difference = awaited(Graph.difference)
     evaluate_logic = awaited(Graph.evaluate_logic)
     excerpt = awaited(Graph.excerpt)
@@ -179,6 +183,7 @@ class AsyncGraph:
     status = awaited(Graph.status)
     train_links = awaited(Graph.train_links)
     verify = awaited(Graph.verify)
+    versions = awaited(Graph.versions)
     verify_chain = awaited(Graph.verify_chain)
 
     @property
@@ -193,6 +198,10 @@ class AsyncGraph:
     def at(self, at: TimeLike | None = None, *, between: Sequence[TimeLike | None] | None = None, certain: bool = False) -> Self:
         """`Graph.at`: a view to await as well, which is there without waiting."""
         return type(self)(self.graph.at(at, between=between, certain=certain))
+
+    async def as_of(self, as_of: AsOf) -> Self:
+        """`Graph.as_of`: an earlier version, to await as well."""
+        return type(self)(await in_thread(self.graph.as_of, as_of))
 
     def table(self, program: Any = "FindAll()") -> AsyncTableQuery:
         """`Graph.table`: a table put together without waiting; its `ask` and `explain` are awaited."""

@@ -36,13 +36,14 @@ from condgraph.prepared import PreparedProgram, explained, prepare
 from condgraph.query_options import QueryOptions
 from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, UnloadReport
 from condgraph.snapshot_store import SnapshotStore, cut
-from condgraph.storage import LocalStorage, Storage
+from condgraph.storage import LocalStorage, Storage, no_versions
 
 if TYPE_CHECKING:
     from condgraph.ask.demos import LearningDemos
     from condgraph.difference import Difference
     from condgraph.engine.algebra import Node
     from condgraph.engine.check import KnownIds
+    from condgraph.engine.conflicts import Conflicts, Preference
     from condgraph.engine.period import Period, TimeLike
     from condgraph.engine.store import Store
     from condgraph.languages.table.builder import TableQuery
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from condgraph.sparql.text.table import Table
     from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport
+    from condgraph.versions import AsOf, Keep, Version
 
 #: What answers (`storage.ENGINES`).
 Engine = Literal["snapshot", "sparql"]
@@ -71,8 +73,15 @@ class Graph:
 
     _demos: LearningDemos | None = None
 
-    def __init__(self, place: str | os.PathLike[str] = "memory:", *, graph: str = "default", read_only: bool = False) -> None:
-        self._use(LocalStorage(os.fspath(place), graph, read_only))
+    def __init__(
+        self,
+        place: str | os.PathLike[str] = "memory:",
+        *,
+        graph: str = "default",
+        read_only: bool = False,
+        as_of: AsOf | None = None,
+    ) -> None:
+        self._use(LocalStorage(os.fspath(place), graph, read_only, as_of))
 
     def _use(self, storage: Storage) -> None:
         self._storage = storage
@@ -172,6 +181,7 @@ class Graph:
         collapse_to: str | Sequence[str] | None = None,
         array_delimiter: str | None = None,
         edge_ids: bool | None = None,
+        single_valued: str | Sequence[str] | Mapping[str, Any] | None = None,
         **unknown: Never,
     ) -> LoadReport:
         """Load a file, a folder, a zip archive, a glob pattern, an http(s) address, a list of these, or
@@ -190,6 +200,7 @@ class Graph:
         - `wait`: how many seconds to wait for another process that is writing
         - `replace`: put it in the place of the source of its name
         - `append`: add it to the source of its name
+        - `single_valued`: predicates that have one value at a time (`declare`), with their preferences
         - `encoding`: of texts; UTF-8, or what a byte order mark says, or found by its bytes
 
         Of tables (CSV, JSON, Parquet, dataframes):
@@ -266,6 +277,40 @@ class Graph:
         """
         return unload(self._storage, sources, lambda: self.demos, wait)
 
+    def declare(
+        self,
+        single_valued: str | Iterable[str] | Mapping[str, Any],
+        *,
+        prefer: str | Sequence[str] | None = None,
+        remove: bool = False,
+        wait: float = 0.0,
+    ) -> Mapping[str, Preference | None]:
+        """Declare predicates as having one value at a time, and return all that are declared. `conflicts`
+        then lists what contradicts each other, and answers warn where they rest on such a statement.
+
+        `prefer` decides which of two statements that certainly contradict each other counts in answers:
+        "rank" (the qualifier `rank`), "latest" or "earliest" (by start or point in time), or a list of
+        sources, best first. Without it both count. A mapping has a preference, or None, for each
+        predicate; `remove` takes declarations back. In a folder they are stored with the graph, on a
+        server they last as long as this object, without preferences. Raises `UnknownNameError` for a
+        predicate that the graph does not have.
+        """
+        from condgraph.conflicts import declare
+
+        return declare(self, single_valued, prefer, remove=remove, wait=wait)
+
+    def keep_versions(self, keep: Keep, *, wait: float = 0.0) -> None:
+        """Store earlier versions of a graph in a folder: a number of them with the current one, or for how long each
+        stays after another took its place ("30 days", a `timedelta`). None stores the current one alone, as by default,
+        and removes the others. Each version is a complete file of columns.
+        """
+        from condgraph.versions import keep_rule
+
+        self._storage.check_writable()
+        if self._storage.directory is None:
+            raise no_versions(self.place)
+        self._storage.configure(wait, keep=keep_rule(keep))
+
     def index(
         self,
         encoder: str | os.PathLike[str] | Encoder = "lexical",
@@ -317,6 +362,8 @@ class Graph:
         at: TimeLike | None = None,
         between: Sequence[TimeLike | None] | None = None,
         certain: bool = False,
+        as_of: AsOf | None = None,
+        prefer: str | Sequence[str] | None = None,
     ) -> Answer:
         """Answer a KoPL program: text, the data set's JSON list, or the serialisation of its
         baselines.
@@ -329,8 +376,24 @@ class Graph:
         With `at="1984"`, or `between=("1980", "1990")`, a statement counts if it may hold then, by its
         start and end; with `certain=True` if both are stated and it holds in all of that time. One
         without times always counts. Raises `OptionError` for what is no time.
+
+        `as_of` asks an earlier version of a graph in a folder, as `Graph.as_of` does. `prefer` resolves
+        the conflicts of all declared predicates ("rank", "latest", "earliest", or sources, best first),
+        in place of the preferences that were declared (`declare`), in process.
         """
-        options = QueryOptions("kopl", engine, timeout, limit, cancelled, on_unknown, at=at, between=between, certain=certain)
+        options = QueryOptions(
+            "kopl",
+            engine,
+            timeout,
+            limit,
+            cancelled,
+            on_unknown,
+            at=at,
+            between=between,
+            certain=certain,
+            as_of=as_of,
+            prefer=prefer,
+        )
         return self._ask(program, options)
 
     def query(
@@ -348,6 +411,8 @@ class Graph:
         at: TimeLike | None = None,
         between: Sequence[TimeLike | None] | None = None,
         certain: bool = False,
+        as_of: AsOf | None = None,
+        prefer: str | Sequence[str] | None = None,
         **options: Any,
     ) -> Answer:
         """Answer a program in any language; it is recognised from the text, `language` overrules.
@@ -358,11 +423,28 @@ class Graph:
             program,
             QueryOptions(
                 language, engine, timeout, limit, cancelled, on_unknown, table,
-                further=options, at=at, between=between, certain=certain,
+                further=options, at=at, between=between, certain=certain, as_of=as_of, prefer=prefer,
             ),
         )  # fmt: skip
 
+    def _view(self, options: QueryOptions) -> Graph:
+        """The graph that options ask: a version of it, or what a preference leaves of it. They are taken out of the
+        options.
+        """
+        as_of, prefer = options.as_of, options.prefer
+        options.as_of = options.prefer = None
+        graph = self if as_of is None else self.as_of(as_of)
+        if prefer is None:
+            return graph
+        from condgraph.conflicts import preferring
+
+        view = Graph.of(preferring(graph._storage, prefer), self.name)
+        view.timeout = self.timeout
+        return view
+
     def _ask(self, program: Any, options: QueryOptions) -> Answer:
+        if options.as_of is not None or options.prefer is not None:
+            return self._view(options)._ask(program, options)
         timeout = self.timeout if options.timeout is None else options.timeout
         with within(timeout, options.cancelled):
             try:
@@ -412,6 +494,8 @@ class Graph:
         at: TimeLike | None = None,
         between: Sequence[TimeLike | None] | None = None,
         certain: bool = False,
+        as_of: AsOf | None = None,
+        prefer: str | Sequence[str] | None = None,
     ) -> Answer:
         """Answer a Cypher query that reads (openCypher 9 and the core of GQL): rows of the columns that it
         returns, with evidence. `docs/reference/cypher.md` says how the graph looks as a property graph.
@@ -424,9 +508,10 @@ class Graph:
         return self._ask(
             text,
             QueryOptions(
-                "cypher", None, timeout, limit, cancelled, on_unknown, further=further, at=at, between=between, certain=certain
+                "cypher", None, timeout, limit, cancelled, on_unknown,
+                further=further, at=at, between=between, certain=certain, as_of=as_of, prefer=prefer,
             ),
-        )
+        )  # fmt: skip
 
     def rdf(self, base: str | None = None) -> EmbeddedStore:
         """The embedded RDF store of the graph as it is now: built on first use, stored next to
@@ -512,6 +597,8 @@ class Graph:
         at: TimeLike | None = None,
         between: Sequence[TimeLike | None] | None = None,
         certain: bool = False,
+        as_of: AsOf | None = None,
+        prefer: str | Sequence[str] | None = None,
         **options: Any,
     ) -> str:
         """The plan of a program as text, without running it; on a server, and with
@@ -522,7 +609,7 @@ class Graph:
             program,
             QueryOptions(
                 language, engine, timeout, on_unknown=on_unknown, table=table,
-                further=options, at=at, between=between, certain=certain,
+                further=options, at=at, between=between, certain=certain, as_of=as_of, prefer=prefer,
             ),
         )  # fmt: skip
 
@@ -578,6 +665,44 @@ class Graph:
 
         return difference(self, first, second, certain, timeout)
 
+    def conflicts(
+        self,
+        *predicates: str,
+        certain: bool = False,
+        by_name: bool = False,
+        propose: bool = False,
+        limit: int | None = 1000,
+        offset: int = 0,
+        timeout: float | None = None,
+    ) -> Conflicts:
+        """The pairs of statements that cannot hold together: one subject, different values of a predicate that has one
+        value at a time, and times that overlap. With `certain` only those of which values and times leave no doubt. With
+        `by_name` subjects of one name are one, such as rows of two tables.
+
+        Looked at are the `predicates` named, or those that were declared (`declare`), or with `propose` those that have
+        one value at a time for nearly all of their subjects. At most `limit` after `offset`, in a fixed order. On a
+        server the statements of the predicates are fetched. Raises `OptionError` where nothing is declared or named.
+        """
+        from condgraph.conflicts import conflicts
+
+        return conflicts(
+            self, predicates, certain=certain, by_name=by_name, propose=propose, limit=limit, offset=offset, timeout=timeout
+        )
+
+    def versions(self) -> list[Version]:
+        """The versions of a graph in a folder that are stored, the current one last (`keep_versions`)."""
+        from condgraph.versions import versions_in
+
+        if self._storage.directory is None:
+            raise no_versions(self.place)
+        return versions_in(self._storage.directory)
+
+    def as_of(self, as_of: AsOf) -> Graph:
+        """The graph as it was known at a time (a date: at its end; UTC), or as the version of an id, read-only. Raises
+        `StoreMissingError`, with the nearest version, where that is not stored.
+        """
+        return Graph(self.place, graph=self.name, as_of=as_of)
+
     def table(self, program: Any = "FindAll()") -> TableQuery:
         """Group, sum up, order and cut the rows that a program gives, as one query with it:
         `graph.table("FindAll() FilterConcept(order)").group("country").show("count()").ask()`.
@@ -597,6 +722,8 @@ class Graph:
         at: TimeLike | None = None,
         between: Sequence[TimeLike | None] | None = None,
         certain: bool = False,
+        as_of: AsOf | None = None,
+        prefer: str | Sequence[str] | None = None,
         **options: Any,
     ) -> PreparedProgram:
         """Read a program with parameters (`$name`), in any language, once, to run it with other values
@@ -616,9 +743,10 @@ class Graph:
             self,
             program,
             QueryOptions(
-                language, engine, on_unknown=on_unknown, table=table, further=options, at=at, between=between, certain=certain
+                language, engine, on_unknown=on_unknown, table=table,
+                further=options, at=at, between=between, certain=certain, as_of=as_of, prefer=prefer,
             ),
-        )
+        )  # fmt: skip
 
     # -- by subject: each is in the package of its subject -----------------------------------------
 
@@ -754,6 +882,13 @@ class GraphAt(Graph):
         """
         return Graph.of(cut(self.graph._storage.whole(), self.period), self.name)
 
+    def as_of(self, as_of: AsOf) -> GraphAt:
+        """The same time in an earlier version of the graph."""
+        return GraphAt(self.graph.as_of(as_of), self.period)
+
+    def _view(self, options: QueryOptions) -> Graph:
+        return GraphAt(self.graph._view(options), self.period)
+
     def _placed(self, options: QueryOptions) -> QueryOptions:
         if options.period is not None:
             raise OptionError(
@@ -817,11 +952,12 @@ def _refused(name: str) -> Callable[..., Any]:
 
 #: What is worked out from the statements of the time in process, and what changes a graph.
 _IN_PROCESS: Final = (
-    "ask", "chain", "evaluate_logic", "excerpt", "export", "generate", "grammar", "logic", "rdf", "reason", "sample_queries",
-    "schema", "sparql", "status", "to_rdflib", "train_links", "verify", "verify_chain",
+    "ask", "chain", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "logic", "rdf", "reason",
+    "sample_queries", "schema", "sparql", "status", "to_rdflib", "train_links", "verify", "verify_chain",
 )  # fmt: skip
 _CHANGES: Final = (
-    "abandon", "add", "delete", "index", "keep_rows", "load", "logic_stored", "remove_predictions", "unload", "write_predictions",
+    "abandon", "add", "declare", "delete", "index", "keep_rows", "keep_versions", "load", "logic_stored", "remove_predictions",
+    "unload", "write_predictions",
 )  # fmt: skip
 for _name in _IN_PROCESS:
     setattr(GraphAt, _name, _through_snapshot(_name))

@@ -62,6 +62,8 @@ def load(
         raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
     if name == "":
         raise OptionError("the name of a source is empty")
+    options = dict(options)
+    declared = _declared(options.pop("single_valued", None))
     recognised = recognise(source, format, name=name, encoding=options.get("encoding"), options=options)
     for one in recognised:
         one.format.check_options(options)
@@ -87,6 +89,8 @@ def load(
             builder.added_to(changed.more)
             builder.begin(one.source)
             builder.add(one.format.read(one.data, reading, options))
+            builder.single_valued |= _declared(reading.single_valued or None)
+        builder.single_valued |= declared
 
     if replace or append:
         check_kind(replace, append)
@@ -96,6 +100,15 @@ def load(
         built = storage.build(read, wait, progress=progress)
     names, formats = tuple(one.source.name for one in given), tuple(one.format.name for one in given)
     return report(names, formats, built, readings, begin)
+
+
+def _declared(value: Any) -> dict[str, Any]:
+    """Predicates with one value at a time, as they are stored; raises `OptionError`."""
+    if value is None:
+        return {}
+    from condgraph.engine.conflicts import single_valued
+
+    return {name: None if prefer is None else prefer.stored for name, prefer in single_valued(value).items()}
 
 
 def add(storage: Storage, items: Iterable[Item], source: str, wait: float, replace: bool) -> LoadReport:

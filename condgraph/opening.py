@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Final, Never
+from typing import TYPE_CHECKING, Any, Final, Never
 
 from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES, SQL_SCHEMES, check_scheme, is_misplaced_login, shown
 from condgraph.engine.errors import OptionError, nearest
 from condgraph.graph import Graph
+from condgraph.storage import no_versions
+
+if TYPE_CHECKING:
+    from condgraph.versions import AsOf
 
 _EXAMPLE: Final = (
     "neo4j://localhost:7687 for Neo4j, sparql+http://localhost:8890/sparql for an RDF store, "
@@ -24,6 +28,7 @@ def open(
     *,
     graph: str = "default",
     read_only: bool = False,
+    as_of: AsOf | None = None,
     layout: str | None = None,
     mapping: str | os.PathLike[str] | None = None,
     labels: bool | None = None,
@@ -49,6 +54,8 @@ def open(
 
     - `graph`: the name of the graph in its store
     - `read_only`: whether loads are refused
+    - `as_of`: of a folder, the version that is opened, by its id or by a time at which it was the
+      current one; read-only
     - `user`, `password`: the login of a server, by default from the address or the environment
       (`NEO4J_USERNAME`, `NEO4J_PASSWORD`, `SPARQL_USERNAME`, `SPARQL_PASSWORD`)
     - `timeout`: the deadline, in seconds, of calls to a server that are given none
@@ -83,6 +90,8 @@ def open(
         about = next((name for name, value in of_neo4j.items() if value is not None), None)
         if about is not None and not (mark and scheme in NEO4J_SCHEMES):
             raise OptionError(f"{about} is about a Neo4j database", hint=f"such as {_EXAMPLE}")
+        if mark and as_of is not None:
+            raise no_versions(os.fspath(place))
         if scheme in SPARQL_SCHEMES and mark:
             from condgraph.remote_sparql import SparqlGraph
 
@@ -96,8 +105,10 @@ def open(
                 raise OptionError(f"{shown(os.fspath(place))!r} is an address without its scheme", hint=f"such as {_EXAMPLE}")
             if options:
                 raise OptionError(f"a folder takes no option {next(iter(options))!r}", hint="options are for servers")
-            return Graph(place, graph=graph, read_only=read_only)
+            return Graph(place, graph=graph, read_only=read_only, as_of=as_of)
         check_scheme(os.fspath(place), (*NEO4J_SCHEMES, *SPARQL_SCHEMES, *SQL_SCHEMES), example=_EXAMPLE)
+    if as_of is not None:
+        raise no_versions("a graph on Neo4j")
     wrong = next((name for name in options if name not in LOGIN), None)
     if wrong is not None:
         raise OptionError(

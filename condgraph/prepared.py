@@ -36,6 +36,7 @@ _TEXTS: Final = {str}
 
 def prepare(graph: Any, program: Any, options: QueryOptions) -> PreparedProgram:
     """`Graph.prepare`."""
+    graph = graph._view(options)
     graph._store_of(options.engine)
     read, of_language = template(program, options.language), options.of_language()
     check_options(read.language, of_language)
@@ -60,6 +61,7 @@ def explained(graph: Any, program: Any, options: QueryOptions) -> str:
     with within(graph.timeout if options.timeout is None else options.timeout):
         if options.parameters:
             return prepare(graph, program, options).explain(**options.parameters)
+        graph = graph._view(options)
         return explain(graph._store_of(options.engine), program, options.language, options.of_language())
 
 

@@ -13,6 +13,7 @@ from condgraph.names.forms import OnUnknown
 
 if TYPE_CHECKING:
     from condgraph.engine.period import Period, TimeLike
+    from condgraph.versions import AsOf
 
 
 # Not frozen, as that costs a short query 5 % of its time; nobody changes one.
@@ -23,7 +24,8 @@ class QueryOptions:
 
     `timeout` is in seconds, `limit` the most values to give, `parameters` the values of `$name` in
     the program, `table` a clause over its rows, `further` what only its language takes. `at` is the
-    time, or `between` the two times, at which statements have to hold, with `certain` for certain.
+    time, or `between` the two times, at which statements have to hold, with `certain` for certain. `as_of` names
+    the version of the graph that is asked, `prefer` what resolves conflicts of declared predicates.
     """
 
     language: str | None = None
@@ -38,6 +40,8 @@ class QueryOptions:
     at: TimeLike | Period | None = None
     between: Sequence[TimeLike | None] | None = None
     certain: bool = False
+    as_of: AsOf | None = None
+    prefer: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if self.timeout is not None or self.limit is not None:

@@ -43,7 +43,7 @@ def cut(snapshot: Snapshot, period: Period) -> Snapshot:
     if result is None:
         every = np.arange(snapshot.statements, dtype=np.int32)
         stays = holds_at(snapshot, period.relation, period.interval, every)
-        result = Snapshot.of(*lay_out(Builder(snapshot, stays=stays)))
+        result = Snapshot.of(*lay_out(Builder(snapshot, stays=stays)), snapshot.further)
         if len(cuts) >= _MOST_CUTS:
             cuts.pop(next(iter(cuts)), None)
         cuts[period] = result

@@ -5,8 +5,9 @@ it through these objects.
 from __future__ import annotations
 
 import os
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -14,7 +15,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from condgraph.engine.addresses import shown
 from condgraph.engine.changes import Change
-from condgraph.engine.errors import LoadError, OptionError, ReadOnlyError, StoreMissingError, nearest, numbered
+from condgraph.engine.errors import (
+    LoadError,
+    OptionError,
+    ReadOnlyError,
+    StoreDamagedError,
+    StoreMissingError,
+    UnsupportedError,
+    nearest,
+    numbered,
+)
 from condgraph.engine.facts import Source
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.declared import rows_of_several
@@ -24,6 +34,7 @@ from condgraph.engine.snapshot.directory import (
     is_current,
     remove_graph,
     write_generation,
+    write_settings,
     writing,
 )
 from condgraph.engine.snapshot.layout import lay_out
@@ -41,6 +52,7 @@ if TYPE_CHECKING:
     from condgraph.sparql.text.table import Table
     from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport
+    from condgraph.versions import AsOf, Version
 
 #: What answers: the snapshot in process, or SPARQL on an RDF store; by default the first, and for a
 #: graph on a server that server.
@@ -66,6 +78,19 @@ class Storage(ABC):
         self.place, self.graph, self.read_only = place, graph, read_only
         self._lock, self._rdf_lock = Lock(), Lock()
         self._rdf: tuple[Snapshot, Once[EmbeddedStore]] | None = None
+        #: Settings of a graph that nothing was loaded into yet, or that is on a server.
+        self._settings: dict[str, Any] = {}
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What a user decided about the graph: predicates with one value at a time (`single_valued`), the versions that
+        stay (`keep`).
+        """
+        return self._settings
+
+    def configure(self, wait: float = 0.0, **changes: Any) -> None:
+        """Change settings; those of a graph on a server last as long as this object."""
+        self._settings = {**self._settings, **changes}
 
     def check_writable(self) -> None:
         """Raise `ReadOnlyError` where the graph is not to be changed."""
@@ -119,12 +144,14 @@ class Storage(ABC):
         from condgraph.sparql.embedded import BUILDERS, EmbeddedStore
         from condgraph.sparql.layout import checked_base
 
-        snapshot = self.current
+        snapshot = preferred(self.current)
         if base is not None:
             return EmbeddedStore(snapshot, self.graph, base=checked_base(base))
+        # What preferences leave is not stored.
+        directory = self.directory if snapshot is self.snapshot else None
         with self._rdf_lock:
             if self._rdf is None or self._rdf[0] is not snapshot:
-                self._rdf = snapshot, Once(BUILDERS, lambda: EmbeddedStore(snapshot, self.graph, self.directory))
+                self._rdf = snapshot, Once(BUILDERS, lambda: EmbeddedStore(snapshot, self.graph, directory))
             store = self._rdf[1]
         return store.get()
 
@@ -170,14 +197,60 @@ class Storage(ABC):
 class LocalStorage(Storage):
     """A graph in a folder, memory-mapped, or in memory."""
 
-    def __init__(self, place: str, graph: str, read_only: bool) -> None:
+    def __init__(self, place: str, graph: str, read_only: bool, as_of: AsOf | None = None) -> None:
         super().__init__(place, graph, read_only)
         self._closed = False
+        #: The earlier version that is open, which stays as it is.
+        self.version: Version | None = None
+        if as_of is not None:
+            self._open_version(as_of)
+            return
         if place != "memory:":
             if "://" in place:
                 raise OptionError(f"{shown(place)!r} is no directory", hint="condgraph.open takes addresses of servers")
             self.directory = graph_directory(Path(place), graph)
             self.snapshot = Snapshot.open(self.directory)
+
+    def _open_version(self, as_of: AsOf) -> None:
+        from condgraph.versions import version_as_of
+
+        if self.place == "memory:" or "://" in self.place:
+            raise no_versions(self.place)
+        self.read_only = True
+        directory = graph_directory(Path(self.place), self.graph)
+        self.version = version_as_of(directory, as_of)
+        try:
+            self.snapshot = Snapshot.open(directory, None if self.version.current else self.version.id)
+        except StoreDamagedError:
+            # A writer may have removed it in between: then this says so.
+            version_as_of(directory, self.version.id)
+            raise
+        if self.version.current:
+            self.directory = directory
+
+    def check_writable(self) -> None:
+        """Raise `ReadOnlyError` where the graph is not to be changed."""
+        if self.version is not None:
+            raise ReadOnlyError(f"version {self.version.id} of {self.place} is not changed", hint="open the graph without as_of")
+        super().check_writable()
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Those of the open generation."""
+        return self._settings if self.snapshot is None else self.snapshot.about.get("settings", {})
+
+    def configure(self, wait: float = 0.0, **changes: Any) -> None:
+        """Change settings, which are stored with the graph; before the first load, with that."""
+        self.check_writable()
+        with self._lock:
+            if self.snapshot is None:
+                self._settings = {**self._settings, **changes}
+                return
+            with self._writing(wait):
+                settings = {name: value for name, value in {**self.settings, **changes}.items() if value}
+                if self.directory is not None:
+                    write_settings(self.directory, settings)
+                self.snapshot = carry_over(self.snapshot, self.snapshot.with_settings(settings))
 
     @property
     def current(self) -> Snapshot:
@@ -205,7 +278,11 @@ class LocalStorage(Storage):
 
     def refresh(self) -> None:
         """Turn to the current generation."""
-        if self.directory is None or (self.snapshot is not None and is_current(self.directory, self.snapshot.about)):
+        if (
+            self.directory is None
+            or self.version is not None
+            or (self.snapshot is not None and is_current(self.directory, self.snapshot.about))
+        ):
             return
         self.snapshot = Snapshot.open(self.directory)
 
@@ -254,14 +331,41 @@ class LocalStorage(Storage):
                 columns, counts = lay_out(builder)
             warnings = [*changed.warnings, *replaced_by_nothing(gone), *self._undeclared(changed), *builder.warnings]
             fresh = frozenset(builder.declared)
+            further = self._further(builder)
+            single_valued = list(builder.single_valued)
             del builder
             if self.directory is None:
-                self.snapshot = carry_over(self.snapshot, Snapshot.of(columns, counts))
+                self.snapshot = carry_over(self.snapshot, Snapshot.of(columns, counts, further))
             else:
-                write_generation(self.directory, columns, {"graph": self.graph, "counts": counts})
+                write_generation(self.directory, columns, {"graph": self.graph, "counts": counts, **further})
                 self.snapshot = Snapshot.open(self.directory)
+            self._settings = {}
             warnings += rows_of_several(self.current, fresh)
+            warnings += [
+                f"no statement has the predicate {name!r}, which is declared as having one value at a time"
+                for name in single_valued
+                if self.current.predicate(name) < 0
+            ]
         return Built(before, counts, read_statements, warnings)
+
+    def _further(self, builder: Builder) -> dict[str, Any]:
+        """What is stored with a generation next to its columns: settings, when each source was last loaded, and what this
+        load changed.
+        """
+        now = time.time()
+        settings = dict(self._settings if self.snapshot is None else self.settings)
+        if builder.single_valued:
+            settings["single_valued"] = {**settings.get("single_valued", {}), **builder.single_valued}
+        before: Mapping[str, float] = {} if self.snapshot is None else self.snapshot.about.get("loads", {})
+        known = {source.name for source in self.sources()}
+        names = [source.name for source in builder.sources]
+        # Tables of a folder are sources of their own, and an export brings its own.
+        begun = tuple(f"{name}/" for name in builder.begun)
+        loaded = [name for name in names if name not in known or name in builder.begun or name.startswith(begun)]
+        loads = {name: now if name in loaded else before[name] for name in names if name in loaded or name in before}
+        removed = sorted(known - set(names))
+        further = {"loads": loads, "change": {"loaded": loaded, "removed": removed}, "written": now}
+        return further | ({"settings": settings} if settings else {})
 
     def change(
         self, plan: Planned, read: Read | None, wait: float, names: Sequence[str], progress: Progress | None = None
@@ -322,7 +426,26 @@ def local_store(storage: Storage, engine: str | None) -> Store:
     """What answers in process."""
     if engine is not None and engine not in ENGINES:
         raise OptionError(f"engine is 'snapshot' or 'sparql', not {engine!r}", candidates=nearest(engine, ENGINES))
-    return storage.rdf(None) if engine == "sparql" else SnapshotStore(storage.current)
+    return storage.rdf(None) if engine == "sparql" else SnapshotStore(preferred(storage.current))
+
+
+def no_versions(place: str) -> UnsupportedError:
+    """The error of a graph that has no earlier versions."""
+    return UnsupportedError(
+        shown(place), ["as_of"],
+        hint="versions are stored with graphs in folders: load the sources into one, with graph.keep_versions(10), or "
+        "graph.export(...) the graph before each load",
+    )  # fmt: skip
+
+
+def preferred(snapshot: Snapshot) -> Snapshot:
+    """What programs are asked on: a snapshot without the statements that declared preferences decide against."""
+    if not snapshot.about.get("settings", {}).get("single_valued"):
+        return snapshot
+    from condgraph.engine.conflicts import declared_in, resolved
+
+    declared = declared_in(snapshot.about)
+    return resolved(snapshot, declared).snapshot if any(declared.values()) else snapshot
 
 
 def replaced_by_nothing(names: Sequence[str]) -> list[str]:

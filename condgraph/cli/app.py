@@ -19,7 +19,7 @@ from condgraph.cli.load import abandon, delete, formats, guess, index, load, unl
 from condgraph.cli.mcp import mcp
 from condgraph.cli.query import cypher, explain, logic, match, query, sparql
 from condgraph.cli.serve import serve
-from condgraph.cli.status import browser, export, map_database, schema, status
+from condgraph.cli.status import browser, conflicts, export, map_database, schema, status, versions
 
 app = typer.Typer(
     name="condgraph",
@@ -74,6 +74,8 @@ for command in (
     explain,
     status,
     schema,
+    conflicts,
+    versions,
     export,
     ask,
     delete,

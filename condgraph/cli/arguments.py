@@ -138,6 +138,15 @@ def parameters(texts: Sequence[str]) -> dict[str, str]:
     return result
 
 
+def preference(texts: Sequence[str] | None) -> str | list[str] | None:
+    """Values of `--prefer` as the library takes them: one of its words, or sources."""
+    from condgraph.engine.conflicts import CRITERIA
+
+    if not texts:
+        return None
+    return texts[0] if len(texts) == 1 and texts[0] in CRITERIA else list(texts)
+
+
 def program_text(text: str | None, file: Path | None) -> str:
     """The program: TEXT, or the content of the file, or standard input where TEXT is `-` or neither
     is given.
@@ -203,6 +212,14 @@ TableOption = Annotated[
 ParamOption = Annotated[
     list[str] | None,
     typer.Option("--param", metavar="NAME=VALUE", help="The value of a parameter ($NAME) of the program, without quotes."),
+]
+PreferOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prefer",
+        metavar="PREFERENCE",
+        help="What counts of two statements that contradict each other: rank, latest, earliest, or a source; may be repeated.",
+    ),
 ]
 TimeoutOption = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")]
 LanguageOption = Annotated[

@@ -20,6 +20,7 @@ from condgraph.cli.arguments import (
     LoginOptions,
     ParamOption,
     PasswordOption,
+    PreferOption,
     StoreOption,
     TableOption,
     TextArgument,
@@ -28,6 +29,7 @@ from condgraph.cli.arguments import (
     grouped,
     opened,
     parameters,
+    preference,
     program_text,
 )
 from condgraph.cli.exits import Exit, complain, guard
@@ -83,12 +85,17 @@ class ProgramOptions:
         typer.Option("--between", metavar="FROM TO", help="Only statements that may hold between two times."),
     ] = None
     certain: Annotated[bool, typer.Option("--certain", help="Of these only what holds in all of that time for certain.")] = False
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", metavar="VERSION", help="Ask an earlier version, by its id or a time: g000003, 2026-11-27."),
+    ] = None
+    prefer: PreferOption = None
 
     def options(self, **further: Any) -> QueryOptions:
         """These and further ones, as the options of a query."""
         return QueryOptions(
             self.language, table=self.table, parameters=parameters(self.param or []),
-            at=self.at, between=self.between, certain=self.certain, **further,
+            at=self.at, between=self.between, certain=self.certain, as_of=self.as_of, prefer=preference(self.prefer), **further,
         )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import PurePath
@@ -139,6 +140,8 @@ def json_value(value: Any) -> Any:
     if isinstance(value, Decimal):
         # A JSON number would lose digits in most readers.
         return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(f"a value of type {type(value).__name__} has no form in JSON")

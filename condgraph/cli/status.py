@@ -20,6 +20,7 @@ from condgraph.cli.arguments import (
     DatabaseOption,
     LoginOptions,
     PasswordOption,
+    PreferOption,
     StoreOption,
     TimeoutOption,
     UserOption,
@@ -27,6 +28,7 @@ from condgraph.cli.arguments import (
     grouped,
     is_neo4j,
     opened,
+    preference,
 )
 from condgraph.cli.exits import complain, guard
 from condgraph.cli.render import json_value, printable, write_table
@@ -72,6 +74,79 @@ def status(
                 typer.echo("")
                 rows = [(source.name, source.format, source.location) for source in status.sources]
                 write_table(("source", "format", "read from"), rows)
+
+
+# -- conflicts and versions --------------------------------------------------------------------------
+
+
+@grouped
+def conflicts(
+    *,
+    store: StoreOption,
+    predicates: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PREDICATES...]", help="The predicates to look at; those that are declared by default."),
+    ] = None,
+    login: LoginOptions,
+    certain: Annotated[bool, typer.Option("--certain", help="Only those of which values and times leave no doubt.")] = False,
+    by_name: Annotated[bool, typer.Option("--by-name", help="Subjects of one name are one, such as rows of two tables.")] = False,
+    propose: Annotated[
+        bool, typer.Option("--propose", help="Look for predicates that have one value at a time for nearly all subjects.")
+    ] = False,
+    declare: Annotated[bool, typer.Option("--declare", help="Declare the predicates as having one value at a time.")] = False,
+    prefer: PreferOption = None,
+    form: Annotated[StatusFormat, typer.Option("--format", help="How the conflicts are written.")] = StatusFormat.TABLE,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most conflicts; 0 is all of them.")] = 100,
+    offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="How many conflicts to leave out first.")] = 0,
+    timeout: TimeoutOption = None,
+) -> None:
+    """Show statements that cannot hold together: different values, at one time, of a predicate that
+    has one.
+    """
+    with guard(), opened(store, login, read_only=not declare) as at:
+        if declare:
+            if not predicates:
+                raise OptionError("--declare needs the names of predicates")
+            at.declare(predicates, prefer=preference(prefer))
+        elif prefer:
+            raise OptionError("--prefer is for --declare", hint="`condgraph query --prefer` asks with a preference")
+        found = at.conflicts(
+            *(predicates or ()),
+            certain=certain,
+            by_name=by_name,
+            propose=propose,
+            limit=limit or None,
+            offset=offset,
+            timeout=timeout,
+        )
+        if form is StatusFormat.JSON:
+            typer.echo(json.dumps(found.data(), ensure_ascii=False, indent=2, default=json_value))
+        else:
+            typer.echo("\n".join(map(printable, found.lines())))
+        for warning in found.warnings:
+            complain(f"warning: {printable(warning)}")
+
+
+@grouped
+def versions(
+    *,
+    store: StoreOption,
+    login: LoginOptions,
+    keep: Annotated[
+        str | None,
+        typer.Option("--keep", metavar="RULE", help="Store so many versions from now on, or each for so long: 10, '30 days'."),
+    ] = None,
+    form: Annotated[StatusFormat, typer.Option("--format", help="How the versions are written.")] = StatusFormat.TABLE,
+) -> None:
+    """Show the versions of a graph that are stored, or change how many are; `query --as-of` asks one."""
+    with guard(), opened(store, login, read_only=keep is None) as at:
+        if keep is not None:
+            at.keep_versions(keep)
+        listed = at.versions()
+        if form is StatusFormat.JSON:
+            typer.echo(json.dumps([version.data() for version in listed], ensure_ascii=False, indent=2))
+        else:
+            typer.echo("\n".join(printable(str(version)) for version in listed))
 
 
 @grouped

@@ -400,7 +400,7 @@ class Answer(AnswerValues):
         values, _ = self._outcome()
         if self._cut:
             found.append(f"{numbered(self._cut, 'more value is', 'more values are')} not shown (limit {self._limit})")
-        return [shortened(one) for one in [*found, *self._emptied(values)]]
+        return [shortened(one) for one in [*found, *self._emptied(values), *self._contradicted()]]
 
     @property
     def substitutions(self) -> list[Substitution]:
@@ -415,6 +415,18 @@ class Answer(AnswerValues):
         question.
         """
         return bool(self.substitutions)
+
+    def _contradicted(self) -> list[str]:
+        """What contradicts the statements that the answer rests on, of predicates that are declared as having one value
+        at a time.
+        """
+        # Servers store no declarations.
+        run: Run | None = self.run
+        if run is None or not run.snapshot.about.get("settings", {}).get("single_valued"):
+            return []
+        from condgraph.engine.conflicts import notices
+
+        return notices(run.snapshot, self.evidence.trail.statements, empty=not self.values)
 
     def _emptied(self, values: list[Any]) -> list[str]:
         """Why the answer is empty, or what is counted and summed up in it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -191,6 +192,14 @@ class EvidenceList(Sequence[Evidence]):
         `condgraph.open().add(answer.evidence.items())`.
         """
         return items(self, (*self.entities, *self.rows), self.sources)
+
+    @property
+    def confirmed(self) -> dict[str, datetime | None]:
+        """When each source of the statements was last loaded, by its name, sorted: what they state was confirmed then. None
+        where that is not known, as on servers.
+        """
+        known = {source.name: source.loaded for record in self for source, _ in record.sources}
+        return {name: known[name] for name in sorted(known)}
 
     @property
     def sources(self) -> list[str]:

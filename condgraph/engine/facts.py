@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, TypeAlias, overload
 
@@ -42,7 +43,8 @@ class Source:
 
     `content` is a fingerprint of what was read and with which options, by which a source that is
     loaded again is known (empty where nothing is known of it). `terms` is what RDF calls what was
-    read, as JSON (`engine.terms`); empty where it was no RDF.
+    read, as JSON (`engine.terms`); empty where it was no RDF. `loaded` is when it was last loaded, in
+    UTC; None where that is not known, as on servers.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Source:
     format: str = ""
     content: str = field(default="", repr=False, compare=False)
     terms: str = field(default="", repr=False, compare=False)
+    loaded: datetime | None = field(default=None, repr=False, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

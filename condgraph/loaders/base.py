@@ -154,6 +154,8 @@ class Reading:
     scope: str = ""
     #: The table of a workbook or a database that is read.
     table: str | None = None
+    #: Predicates that the source itself declares as having one value at a time, with their preferences.
+    single_valued: dict[str, Any] = field(default_factory=dict)
 
     @property
     def within(self) -> str:

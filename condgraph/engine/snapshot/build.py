@@ -311,6 +311,9 @@ class Builder(Chunks):
         self.subclasses: list[tuple[int, int, int, int]] = []
         #: Sources whose content was taken away, and to which nothing was added since.
         self.emptied: set[int] = set()
+        #: The names of the sources that were begun, and the declarations that were read with them.
+        self.begun: set[str] = set()
+        self.single_valued: dict[str, Any] = {}
         self._source = Source("")
         self._source_at, self._nobody = -1, True
         self._more_of: set[str] = set()
@@ -335,6 +338,7 @@ class Builder(Chunks):
         It becomes a source of the graph with the first item that it gives.
         """
         self._source, self._source_at, self._nobody = source, -1, not source.name
+        self.begun.add(source.name)
 
     def _current(self) -> int:
         if self._source_at < 0:

@@ -9,6 +9,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -30,9 +31,9 @@ from condgraph.engine.snapshot.container import LOST, ArrayFile, PackedFile, pac
 # stays, and so do its folders.
 
 
-#: What a generation holds: its arrays, the index of names, the RDF store and what an unfinished run
-#: left of either.
-_GENERATION: Final = re.compile(r"columns|\.?names-lexical-\d+\.npz(\.\d+)?")
+#: What a generation holds: its arrays, its manifest where it is an earlier version, the index of names,
+#: the RDF store and what an unfinished run left of either.
+_GENERATION: Final = re.compile(r"columns|manifest\.json|\.?names-lexical-\d+\.npz(\.\d+)?")
 _RDF: Final = re.compile(r"rdf\d*(\.\d+)?")
 #: The files of an RDF store, which is RocksDB's.
 _ROCKS: Final = re.compile(r"\d{6,}\.(sst|log|blob)|\d+\.dbtmp|CURRENT|IDENTITY|LOCK|LOG(\.old\.\d+)?|(MANIFEST|OPTIONS)-\d+")
@@ -64,6 +65,7 @@ def remove_files(folder: Path, names: re.Pattern[str]) -> None:
 # -- generations -----------------------------------------------------------------------------------
 # STORE/GRAPH/manifest.json      the current generation: array table, counts, sources; its own checksum
 #     STORE/GRAPH/g000007/columns    the arrays
+#     STORE/GRAPH/g000006/manifest.json  the manifest of an earlier version, where the settings say that it stays
 #     STORE/GRAPH/lock               held by whoever writes
 #
 # A generation is written beside the current one, fsynced, and made current by renaming its manifest
@@ -110,16 +112,19 @@ def graph_names(store: Path) -> list[str]:
     return sorted(unquote(path.parent.name) for path in store.glob(f"*/{_MANIFEST}"))
 
 
-def read_generation(directory: Path) -> tuple[dict[str, Any], ArrayFile] | None:
-    """The manifest and the mapped arrays of the current generation, or None where there is none."""
+def read_generation(directory: Path, version: str | None = None) -> tuple[dict[str, Any], ArrayFile] | None:
+    """The manifest and the mapped arrays of the current generation, or of an earlier version by its name; None where there
+    is none.
+    """
+    if version is not None:
+        manifest = _read_manifest(directory / version)
+        return None if manifest is None else (manifest, _arrays(directory, manifest))
     for attempt in range(_TRIES):
         manifest = _read_manifest(directory)
         if manifest is None or not manifest["generation"]:
             return None
         try:
-            return manifest, PackedFile(
-                directory / manifest["generation"] / _COLUMNS, manifest["arrays"], manifest.get("packed", {})
-            )
+            return manifest, _arrays(directory, manifest)
         except StoreDamagedError:
             # A writer may have switched and cleaned up between the two reads: then the manifest has
             # changed.
@@ -129,12 +134,16 @@ def read_generation(directory: Path) -> tuple[dict[str, Any], ArrayFile] | None:
     raise AssertionError("unreachable")  # pragma: no cover
 
 
+def _arrays(directory: Path, manifest: Mapping[str, Any]) -> ArrayFile:
+    return PackedFile(directory / manifest["generation"] / _COLUMNS, manifest["arrays"], manifest.get("packed", {}))
+
+
 def is_current(directory: Path, about: Mapping[str, Any]) -> bool:
     """Whether the manifest of a generation is the one that is there now. A graph that was removed and
     loaded again has generations of the same names.
     """
     now = _read_manifest(directory)
-    return now is not None and all(now.get(key) == about.get(key) for key in ("generation", "written"))
+    return now is not None and all(now.get(key) == about.get(key) for key in ("generation", "written", "settings"))
 
 
 def _read_manifest(directory: Path) -> dict[str, Any] | None:
@@ -175,10 +184,84 @@ def write_generation(directory: Path, arrays: Mapping[str, NDArray[Any]], about:
         parts, forms = packed(arrays)
         table = write_arrays(folder / _COLUMNS, parts)
         _fsync_directory(folder)
-        _write_manifest(directory, {"generation": name, "written": time.time(), "arrays": table, "packed": forms, **about})
+        manifest = {"generation": name, "written": time.time(), "arrays": table, "packed": forms, **about}
+        if _keeps_versions(manifest):
+            # A clock that was set back changes no order.
+            manifest["written"] = max(manifest["written"], _store_version(directory))
+        _write_manifest(directory, manifest)
     except OSError as error:
         raise StoreError(f"{directory} cannot be written: {error.strerror}") from error
-    _clean(directory, keep=name)
+    _clean(directory, manifest)
+
+
+def write_settings(directory: Path, settings: Mapping[str, Any]) -> None:
+    """Change the settings of the current generation. The caller holds `writing(directory)`."""
+    manifest = _read_manifest(directory)
+    if manifest is None:
+        raise StoreMissingError(f"there is no graph in {directory}")
+    manifest["settings"] = dict(settings)
+    try:
+        _write_manifest(directory, manifest)
+    except OSError as error:
+        raise StoreError(f"{directory} cannot be written: {error.strerror}") from error
+    _clean(directory, manifest)
+
+
+# -- earlier versions --------------------------------------------------------------------------------
+
+
+def _keeps_versions(manifest: Mapping[str, Any]) -> bool:
+    return bool(manifest.get("settings", {}).get("keep"))
+
+
+def _store_version(directory: Path) -> float:
+    """Leave the manifest of the current generation in its folder, before another takes its place; the first moment, in
+    seconds of Unix time, that is after it.
+    """
+    manifest = _read_manifest(directory)
+    if manifest is None or not manifest["generation"]:
+        return 0.0
+    place = directory / manifest["generation"] / _MANIFEST
+    place.unlink(missing_ok=True)
+    try:
+        # The manifest is replaced by a rename, which leaves the linked file as it is.
+        os.link(directory / _MANIFEST, place)
+    except OSError:
+        place.write_bytes((directory / _MANIFEST).read_bytes())
+    _fsync_directory(place.parent)
+    written: float = manifest["written"]
+    return written + 1e-3
+
+
+def versions(directory: Path) -> list[dict[str, Any]]:
+    """The manifests of all versions that are stored, the current one last."""
+    current = _read_manifest(directory)
+    if current is None or not current["generation"]:
+        return []
+    earlier = [_read_version(path) for _, path in sorted(_generations(directory)) if path.name != current["generation"]]
+    return [*(manifest for manifest in earlier if manifest is not None), current]
+
+
+def _read_version(folder: Path) -> dict[str, Any] | None:
+    """The manifest of an earlier version; None of what a killed writer left."""
+    try:
+        return _read_manifest(folder) if (folder / _MANIFEST).exists() else None
+    except StoreError:
+        return None
+
+
+def _stored_versions(directory: Path, current: Mapping[str, Any], now: float) -> set[str]:
+    """The generations that stay: the current one, and the earlier ones that the settings keep: the last `number`, or those
+    that were current in the last `seconds`.
+    """
+    rule = current.get("settings", {}).get("keep") or {}
+    stay = {str(current["generation"])}
+    if not rule or not current["generation"]:
+        return stay
+    stored = versions(directory)
+    if "number" in rule:
+        return stay | {manifest["generation"] for manifest in stored[-int(rule["number"]) :]}
+    return stay | {earlier["generation"] for earlier, later in pairwise(stored) if later["written"] >= now - rule["seconds"]}
 
 
 def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
@@ -205,7 +288,7 @@ def writing(directory: Path, *, wait: float = 0.0) -> Iterator[None]:
         manifest = _read_manifest(directory)
         if manifest is None:
             _write_manifest(directory, {"generation": "", "arrays": {}})
-        _clean(directory, keep=manifest["generation"] if manifest else "")
+        _clean(directory, manifest or {"generation": ""})
         yield
     finally:
         os.close(handle)
@@ -264,10 +347,11 @@ def _generations(directory: Path) -> Iterator[tuple[int, Path]]:
                 yield int(match[1]), path
 
 
-def _clean(directory: Path, *, keep: str) -> None:
-    """Remove generations that are not current, and a manifest that never became one."""
+def _clean(directory: Path, manifest: Mapping[str, Any]) -> None:
+    """Remove generations that are neither current nor stored as versions, and a manifest that never became one."""
+    stay = _stored_versions(directory, manifest, time.time())
     for _, path in _generations(directory):
-        if path.name != keep:
+        if path.name not in stay:
             remove_generation(path)
     (directory / f"{_MANIFEST}.new").unlink(missing_ok=True)
 
@@ -285,8 +369,9 @@ def remove_graph(directory: Path, *, wait: float = 0.0) -> bool:
         with writing(directory, wait=wait):
             manifest = _read_manifest(directory)
             # From here on there is no graph, and what is left are files that nobody needs.
-            _write_manifest(directory, {"generation": "", "arrays": {}})
-            _clean(directory, keep="")
+            nothing = {"generation": "", "arrays": {}}
+            _write_manifest(directory, nothing)
+            _clean(directory, nothing)
             remove_files(directory / _VECTORS, VECTORS)
             (directory / DEMONSTRATIONS).unlink(missing_ok=True)
             (directory / _MANIFEST).unlink(missing_ok=True)

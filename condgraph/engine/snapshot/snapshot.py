@@ -8,7 +8,8 @@ Everything is a number: entities 0..E-1 in the order of answers (name, then id),
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -223,18 +224,31 @@ class Snapshot:
         """A source by its number."""
         columns = (self.arrays.get(f"src.{part}") for part in ("name", "location", "format", "content", "terms"))
         # Stores of earlier versions say nothing of the content, or of the terms.
-        return Source(*(self.texts[int(column[number])] if len(column) else "" for column in columns))
+        parts = [self.texts[int(column[number])] if len(column) else "" for column in columns]
+        loaded = self.about.get("loads", {}).get(parts[0])
+        return Source(*parts, loaded=None if loaded is None else datetime.fromtimestamp(loaded, UTC))
 
     @classmethod
-    def open(cls, directory: Path) -> Snapshot | None:
-        """Map the current generation of a graph's directory; None where there is none."""
-        generation = read_generation(directory)
+    def open(cls, directory: Path, version: str | None = None) -> Snapshot | None:
+        """Map the current generation of a graph's directory, or an earlier one that is stored; None where there is none."""
+        generation = read_generation(directory, version)
         return None if generation is None else cls(generation[1], generation[0])
 
     @classmethod
-    def of(cls, columns: dict[str, NDArray[Any]], counts: dict[str, int]) -> Snapshot:
-        """A snapshot in memory."""
-        return cls(MemoryArrays(columns), {"counts": counts, "generation": "memory"})
+    def of(cls, columns: dict[str, NDArray[Any]], counts: dict[str, int], further: Mapping[str, Any] | None = None) -> Snapshot:
+        """A snapshot in memory; `further` is stored in `about`."""
+        return cls(MemoryArrays(columns), {"counts": counts, "generation": "memory", **(further or {})})
+
+    @property
+    def further(self) -> dict[str, Any]:
+        """What is stored with a generation next to its columns: `settings` of the graph, `loads` with the time of the last
+        load of each source, in seconds of Unix time.
+        """
+        return {part: self.about[part] for part in ("settings", "loads") if part in self.about}
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Snapshot:
+        """The same with other settings of the graph."""
+        return Snapshot(self.arrays, {**self.about, "settings": dict(settings)})
 
     # What has to be worked out from the file waits until it is asked for.
 

@@ -18,6 +18,9 @@ Options of a load say it, and a declaration file: `condgraph.toml` in a folder, 
     "orders.shipVia" = "shippers.shipperID"         # or a list of several tables
     "parcels.(order, line)" = "lines.(order, line)"
 
+    [single_valued]                                 # predicates with one value at a time, or a list of them
+    capital = true                                  # or what is preferred: "latest", ["atlas", "notes"]
+
 What a folder says itself of its tables: a Frictionless data package (`datapackage.json`), CSVW
 metadata, or the files of a GTFS feed (`gtfs`).
 
@@ -43,6 +46,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeAlias
 
+from condgraph.engine.conflicts import single_valued
 from condgraph.engine.errors import CondgraphError, LoadError, OptionError, nearest, shortened
 from condgraph.engine.toml import read_toml
 from condgraph.engine.values import collapse
@@ -76,7 +80,7 @@ JOIN_OPTIONS: Final[Mapping[str, str]] = {
     "seasons": TABLE_OPTIONS["seasons"],
 }
 _TABLE_KEYS: Final = ("key", "name", "types", "relation", "type")
-_TOP_KEYS: Final = ("guess", "tables", "joins")
+_TOP_KEYS: Final = ("guess", "tables", "joins", "single_valued")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,8 @@ class Declared:
     cells: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: What stands between the values of a cell that is a list, by table and column.
     separators: dict[str, dict[str, str]] = field(default_factory=dict)
+    #: Predicates with one value at a time, with their preferences.
+    single_valued: dict[str, Any] = field(default_factory=dict)
     #: Tables whose keys their own source declares: a key that is none is no key, with a warning.
     of_source: frozenset[str] = frozenset()
 
@@ -145,6 +151,7 @@ class Declared:
             below.missing | self.missing,
             below.cells | self.cells,
             below.separators | self.separators,
+            below.single_valued | self.single_valued,
             below.of_source - self.keys.keys(),
         )
 
@@ -214,6 +221,11 @@ def of_file(path: Path, tables: Headers) -> Declared:
             column(f"{table}.{name}", "types", tables, said)
             said.types.setdefault(table, {})[name] = _type(kind, f"{table}.{name}", said)
     said.joins = [_join(item, targets, "[joins]", tables, said) for item, targets in _section(content, "joins", said).items()]
+    if content.get("single_valued"):
+        try:
+            said.single_valued = single_valued(content["single_valued"])
+        except OptionError as error:
+            raise said.wrong(error.message, candidates=error.candidates, hint=error.hint) from None
     return said
 
 

@@ -470,6 +470,7 @@ def _guess(tabs: Tabs, declared: Declared) -> None:
 
 def read_tables(tabs: Tabs, declared: Declared, reading: Reading, options: Options) -> Iterator[Item]:
     """All tables as items, each as a source of its own (`source/table`)."""
+    reading.single_valued |= declared.single_valued
     surveyed(tabs, declared, reading, options)
     meet(tabs, reading)
     for done, tab in enumerate(tabs.values()):

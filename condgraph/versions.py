@@ -1,0 +1,137 @@
+"""Versions of a graph in a folder: what was known at an earlier time, and for how long that is stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from condgraph.engine.errors import OptionError, StoreMissingError
+from condgraph.engine.period import time_of
+from condgraph.engine.snapshot.directory import versions as manifests
+
+#: A version is named by its id, or by a time at which it was the current one.
+AsOf: TypeAlias = str | date | int
+#: How many versions are stored, or for how long each stays after another took its place; None: the current one alone.
+Keep: TypeAlias = int | str | timedelta | None
+
+_ID: Final = re.compile(r"g(\d{6,})")
+_AGE: Final = re.compile(r"(\d{1,6})\s*(second|minute|hour|day|week|month|year)s?")
+_SECONDS: Final = {
+    "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400, "month": 31 * 86_400, "year": 366 * 86_400
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One state of a graph: its id, when it was written (UTC), the sources that were loaded, and those that were removed,
+    by that change, and what the graph held.
+    """
+
+    id: str
+    written: datetime
+    loaded: tuple[str, ...]
+    removed: tuple[str, ...]
+    counts: Mapping[str, int]
+    current: bool
+
+    @property
+    def statements(self) -> int:
+        """Relations and attributes together."""
+        return self.counts.get("relations", 0) + self.counts.get("attributes", 0)
+
+    def data(self) -> dict[str, Any]:
+        """The same for JSON."""
+        return {
+            "id": self.id, "written": self.written.isoformat(), "loaded": list(self.loaded), "removed": list(self.removed),
+            "counts": dict(self.counts), "current": self.current,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        changes = [f"{verb} {', '.join(names)}" for verb, names in (("loaded", self.loaded), ("removed", self.removed)) if names]
+        text = f"{self.id}  {shown(self.written)}  {self.statements:,} statements"
+        return "; ".join([text, *changes]) + ("  (current)" if self.current else "")
+
+
+def shown(moment: datetime) -> str:
+    """A moment in UTC as text, to the second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def versions_in(directory: Path) -> list[Version]:
+    """The versions of a graph that are stored, the current one last."""
+    stored = manifests(directory)
+    return [_version(manifest, current=manifest is stored[-1]) for manifest in stored]
+
+
+def _version(manifest: Mapping[str, Any], *, current: bool) -> Version:
+    change = manifest.get("change", {})
+    return Version(
+        manifest["generation"], datetime.fromtimestamp(manifest["written"], UTC), tuple(change.get("loaded", ())),
+        tuple(change.get("removed", ())), dict(manifest["counts"]), current,
+    )  # fmt: skip
+
+
+def version_as_of(directory: Path, as_of: AsOf) -> Version:
+    """The version of an id, or the one that was current at a time: of a date, at its end. Times without a zone are UTC.
+
+    Raises `StoreMissingError`, with the nearest version, where it is not stored any more, or nothing was loaded by then;
+    `OptionError` for what is neither an id nor a time.
+    """
+    stored = versions_in(directory)
+    if not stored:
+        raise StoreMissingError(f"there is no graph in {directory.parent}", hint="load something first")
+    match = _ID.fullmatch(as_of) if isinstance(as_of, str) else None
+    if match is not None:
+        version = next((one for one in stored if one.id == as_of), None)
+        if version is not None:
+            return version
+        near = min(stored, key=lambda one: (abs(int(one.id[1:]) - int(match[1])), one.id))
+        verb = "is not there yet" if int(match[1]) > int(stored[-1].id[1:]) else "was removed"
+        raise StoreMissingError(
+            f"version {as_of} {verb}", candidates=[near.id],
+            hint=f"{near.id} is of {shown(near.written)}; graph.versions() lists those that are stored",
+        )  # fmt: skip
+    moment = _moment(as_of)
+    version = next((one for one in reversed(stored) if one.written.timestamp() <= moment), None)
+    if version is not None:
+        return version
+    first = stored[0]
+    if int(first.id[1:]) > 1:
+        message = f"the versions from before {shown(first.written)} were removed"
+        hint = f"the oldest is {first.id}; graph.keep_versions(...) says how many, or how long, versions are stored"
+    else:
+        message = f"nothing was loaded by then: the first version, {first.id}, is of {shown(first.written)}"
+        hint = "name a later time"
+    raise StoreMissingError(message, candidates=[first.id], hint=hint)
+
+
+def _moment(as_of: Any) -> float:
+    """The last moment, in seconds of Unix time, of what names a time."""
+    if isinstance(as_of, datetime):
+        return (as_of if as_of.tzinfo is not None else as_of.replace(tzinfo=UTC)).timestamp()
+    time = time_of(as_of, "as_of")
+    # The end is the first moment that is not part of it.
+    return float(time.end) - 1e-6
+
+
+def keep_rule(keep: Keep) -> dict[str, float]:
+    """The rule by which versions stay, as it is stored; raises `OptionError` for what is none."""
+    if keep is None:
+        return {}
+    if isinstance(keep, timedelta) and keep > timedelta():
+        return {"seconds": keep.total_seconds()}
+    if isinstance(keep, int) and not isinstance(keep, bool) and keep >= 1:
+        return {"number": keep} if keep > 1 else {}
+    if isinstance(keep, str):
+        text = keep.strip().casefold()
+        if text.isascii() and text.isdigit() and len(text) <= 6 and int(text) >= 1:
+            return keep_rule(int(text))
+        if (match := _AGE.fullmatch(text)) is not None and int(match[1]):
+            return {"seconds": int(match[1]) * _SECONDS[match[2]]}
+    raise OptionError(
+        f"{keep!r} is neither a number of versions nor an age", hint="as 10, '30 days', or None for the current version alone"
+    )

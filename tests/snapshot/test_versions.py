@@ -1,0 +1,138 @@
+"""Earlier versions of a graph in a folder: which stay, and what was known then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import condgraph
+from condgraph.cli.app import app
+from condgraph.engine.errors import OptionError, ReadOnlyError, StoreMissingError, UnsupportedError
+from condgraph.engine.facts import Statement
+from condgraph.engine.values import Quantity
+
+SIZE = "Find(town) QueryAttr(size)"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[datetime], None]:
+    """Sets the time that loads are given."""
+    moments = [datetime(2020, 1, 1, tzinfo=UTC).timestamp()]
+    monkeypatch.setattr("condgraph.storage.time.time", lambda: moments[0])
+
+    def to(moment: datetime) -> None:
+        moments[0] = moment.replace(tzinfo=UTC).timestamp()
+
+    return to
+
+
+@pytest.fixture
+def graph(tmp_path: Path, clock: Callable[[datetime], None]) -> condgraph.Graph:
+    """Four loads, a year apart, each of another size of the town."""
+    result = condgraph.open(tmp_path / "store")
+    result.keep_versions(3)
+    for year in range(2020, 2024):
+        clock(datetime(year, 6, 1))
+        result.add([Statement("town", "size", Quantity(year))], source="census", replace=year > 2020)
+    return result
+
+
+def test_versions_are_listed_and_asked(graph: condgraph.Graph) -> None:
+    assert [(one.id, one.written.year, one.current) for one in graph.versions()] == [
+        ("g000002", 2021, False), ("g000003", 2022, False), ("g000004", 2023, True),
+    ]  # fmt: skip
+    assert graph.versions()[0].loaded == ("census",)
+    expected: list[tuple[Any, str]] = [
+        ("g000002", "2021"), ("2021-06-01", "2021"), ("2022-05-31", "2021"), ("2022", "2022"), (2030, "2023"),
+        (datetime(2022, 6, 1, tzinfo=UTC), "2022"), (datetime(2022, 6, 1, tzinfo=UTC) - timedelta(seconds=1), "2021"),
+    ]  # fmt: skip
+    for as_of, size in expected:
+        assert graph.query(SIZE, as_of=as_of).texts == graph.as_of(as_of).query(SIZE).texts == [size]
+        assert condgraph.open(graph.place, as_of=as_of).prepare("Find($x) QueryAttr(size)")(x="town").texts == [size]
+        assert graph.prepare("Find($x) QueryAttr(size)", as_of=as_of)(x="town").texts == [size]
+    assert graph.query(SIZE).texts == ["2023"]
+
+
+def test_a_version_stays_open_and_is_not_changed(graph: condgraph.Graph) -> None:
+    old = graph.as_of("g000002")
+    with pytest.raises(ReadOnlyError, match="g000002"):
+        old.add([Statement("town", "size", Quantity(1))])
+    graph.keep_versions(None)
+    assert [one.id for one in graph.versions()] == ["g000004"]
+    old.refresh()
+    assert old.query(SIZE).texts == ["2021"]
+
+
+@pytest.mark.parametrize(
+    ("as_of", "error", "nearest"),
+    [
+        ("g000001", "was removed", "g000002"),
+        ("g000009", "is not there yet", "g000004"),
+        ("2020-07", "were removed", "g000002"),
+        ("soon", "is not a time", None),
+    ],
+)
+def test_a_version_that_is_not_there(graph: condgraph.Graph, as_of: str, error: str, nearest: str | None) -> None:
+    with pytest.raises((StoreMissingError, OptionError), match=error) as raised:
+        graph.query(SIZE, as_of=as_of)
+    assert raised.value.candidates == (() if nearest is None else (nearest,))
+
+
+def test_versions_stay_by_their_age(tmp_path: Path, clock: Callable[[datetime], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = condgraph.open(tmp_path / "store")
+    graph.keep_versions("30 days")
+    for day in (1, 3, 20, 40):
+        moment = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=day)
+        clock(moment)
+        monkeypatch.setattr("condgraph.engine.snapshot.directory.time.time", moment.timestamp)
+        graph.add([Statement("town", "size", Quantity(day))], source=f"s{day}")
+    # The first was replaced on the third day, more than thirty days before the last load.
+    assert [one.id for one in graph.versions()] == ["g000002", "g000003", "g000004"]
+
+
+def test_what_a_killed_writer_left_is_no_version(graph: condgraph.Graph) -> None:
+    folder = Path(graph.place) / "default" / "g000005"
+    folder.mkdir()
+    (folder / "columns").write_bytes(b"half")
+    assert len(graph.versions()) == 3
+    graph.add([Statement("town", "size", Quantity(1))], source="more")
+    assert graph.status(verify=True).generation == "g000005"
+    assert [one.id for one in graph.versions()] == ["g000003", "g000004", "g000005"]
+    assert graph.delete()
+    assert not (Path(graph.place) / "default").exists()
+
+
+def test_evidence_says_when_its_sources_were_loaded(graph: condgraph.Graph, clock: Callable[[datetime], None]) -> None:
+    clock(datetime(2024, 1, 1))
+    graph.add([Statement("town", "mayor", "Ann")], source="other")
+    assert graph.query(SIZE).evidence.confirmed == {"census": datetime(2023, 6, 1, tzinfo=UTC)}
+    assert graph.query("Find(town) QueryAttr(mayor)").evidence.confirmed == {"other": datetime(2024, 1, 1, tzinfo=UTC)}
+    assert graph.unload("other")
+    assert graph.versions()[-1].removed == ("other",)
+
+
+def test_rules_and_places_without_versions(tmp_path: Path) -> None:
+    graph = condgraph.open(tmp_path / "store")
+    for keep in (0, -1, "soon", "0 days", "", 1.5, timedelta(0)):
+        with pytest.raises(OptionError):
+            graph.keep_versions(keep)  # type: ignore[arg-type]
+    with pytest.raises(StoreMissingError):
+        graph.as_of("2020")
+    for call in (condgraph.Graph().versions, lambda: condgraph.Graph().keep_versions(3), lambda: condgraph.Graph().as_of("2020")):
+        with pytest.raises(UnsupportedError, match="folders"):
+            call()
+
+
+def test_commands_show_and_ask_versions(graph: condgraph.Graph) -> None:
+    run = CliRunner().invoke(app, ["versions", "-d", graph.place])
+    assert run.stdout.splitlines()[0] == "g000002  2021-06-01T00:00:00Z  1 statements; loaded census"
+    run = CliRunner().invoke(app, ["query", "-d", graph.place, SIZE, "--as-of", "2022"])
+    assert run.stdout == "2022\n"
+    run = CliRunner().invoke(app, ["versions", "-d", graph.place, "--keep", "2", "--format", "json"])
+    assert [one["id"] for one in json.loads(run.stdout)] == ["g000003", "g000004"]

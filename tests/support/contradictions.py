@@ -1,0 +1,152 @@
+"""Conflicts by a loop over all pairs of statements: what `docs/how-to/find-contradictions.md` says, written down once more."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import defaultdict
+from fractions import Fraction
+from typing import Any
+
+import condgraph
+from condgraph.engine.facts import Ref, Statement
+from condgraph.engine.snapshot.readback import items
+from condgraph.engine.values import UNKNOWN, Quantity, Time
+
+#: Metres of each unit of the tests.
+METRES = {"metre": 1, "kilometre": 1000}
+
+
+def differ(a: Any, b: Any) -> str:
+    """Whether two values differ: "yes", "no" or "unclear"; entities are given by their names."""
+    if a is UNKNOWN or b is UNKNOWN or a == b:
+        return "no"
+    if isinstance(a, Time) and isinstance(b, Time):
+        common = min(a.end, b.end) - max(a.start, b.start)
+        if common <= 0:
+            return "yes"
+        return "no" if common == min(a.end - a.start, b.end - b.start) else "unclear"
+    if isinstance(a, Quantity) and isinstance(b, Quantity):
+        if a.unit == b.unit:
+            return "yes" if a.number != b.number else "no"
+        if a.unit in METRES and b.unit in METRES:
+            sizes = [Fraction(str(one.number)) * METRES[one.unit] for one in (a, b)]
+            return "yes" if sizes[0] != sizes[1] else "no"
+        return "unclear"
+    return "yes" if isinstance(a, str) and isinstance(b, str) else "unclear"
+
+
+def moments(statement: Statement) -> tuple[Any, ...]:
+    """Earliest and latest start, earliest and latest end of a statement, each None where it is not stated; whether it has
+    times at all.
+    """
+
+    def stated(name: str) -> list[Time]:
+        return [value for key, value in statement.qualifiers if key == name and isinstance(value, Time)]
+
+    starts, ends = stated("start time"), stated("end time")
+    keys = [key for key, _ in statement.qualifiers]
+    unknown = {name for name in ("start time", "end time") if any(k == name and v is UNKNOWN for k, v in statement.qualifiers)}
+    if "start time" not in keys and "end time" not in keys:
+        points = stated("point in time")
+        if not points or any(key == "point in time" and value is UNKNOWN for key, value in statement.qualifiers):
+            return None, None, None, None, "point in time" in keys
+        first, last = min(p.start for p in points), max(p.end for p in points) - 1
+        return first, first, last, last, True
+    start = (min(t.start for t in starts), min(t.end for t in starts) - 1) if starts else (None, None)
+    end = (max(t.start for t in ends), max(t.end for t in ends) - 1) if ends else (None, None)
+    if "start time" in unknown:
+        start = None, start[1]
+    if "end time" in unknown:
+        end = end[0], None
+    return start[0], start[1], end[0], end[1], True
+
+
+def together(a: Statement, b: Statement) -> str:
+    """Whether two statements hold at one time: "yes", "no" or "maybe"."""
+    one, other = moments(a), moments(b)
+    if not one[4] or not other[4]:
+        return "yes" if one[4] == other[4] else "maybe"
+
+    if one[0] == other[0] and one[3] == other[3] and (one[0], one[3]) != (None, None):
+        return "yes"
+
+    def before(x: Any, y: Any) -> str:
+        """Whether x ends before y starts."""
+        starts_at_latest = y[1] if y[1] is not None else y[3]
+        ends_at_earliest = x[2] if x[2] is not None else x[0]
+        if x[3] is not None and y[0] is not None and x[3] < y[0]:
+            return "yes"
+        if starts_at_latest is not None and ends_at_earliest is not None and starts_at_latest <= ends_at_earliest:
+            return "no"
+        return "follows" if x[2] is not None and y[1] is not None else "maybe"
+
+    answers = before(one, other), before(other, one)
+    if answers == ("no", "no"):
+        return "yes"
+    return "no" if "yes" in answers or "follows" in answers else "maybe"
+
+
+def by_hand(graph: condgraph.Graph, predicates: set[str]) -> set[tuple[Any, bool]]:
+    """The conflicts of a graph, each with whether it is certain."""
+    names = {graph.current.ident(n): graph.current.name(n) for n in range(graph.current.entities)}
+    statements = defaultdict(list)
+    for item in items(graph.current):
+        inner = getattr(item, "item", item)
+        if isinstance(inner, Statement) and inner.predicate in predicates:
+            statements[inner.subject, inner.predicate].append(inner)
+    found = set()
+    for group in statements.values():
+        for a, b in itertools.combinations(group, 2):
+            values = [names[one.object.id] if isinstance(one.object, Ref) else one.object for one in (a, b)]
+            difference, time = differ(*values), together(a, b)
+            if difference != "no" and time != "no":
+                found.add((frozenset((key_of(a), key_of(b))), difference == "yes" and time == "yes"))
+    return found
+
+
+def key_of(statement: Statement) -> Any:
+    thing = ("entity", statement.object.id) if isinstance(statement.object, Ref) else statement.object
+    qualifiers = frozenset((key, getattr(value, "id", value)) for key, value in statement.qualifiers)
+    return statement.subject, statement.predicate, thing, qualifiers
+
+
+def listed(graph: condgraph.Graph, *predicates: str, **options: Any) -> set[tuple[Any, bool]]:
+    """The conflicts that a graph lists, in the same form."""
+
+    def key(one: condgraph.Evidence) -> Any:
+        thing = ("entity", one.object.id) if isinstance(one.object, condgraph.Entity) else one.object
+        return one.subject.id, one.predicate, thing, frozenset((k, getattr(v, "id", v)) for k, v in one.qualifiers)
+
+    found = graph.conflicts(*predicates, limit=None, **options)
+    result = {(frozenset(map(key, one.statements)), one.certain) for one in found}
+    assert len(result) == len(found)
+    return result
+
+
+def random_statements(count: int, seed: int) -> list[Statement]:
+    """Statements about few subjects, with values and times of every form."""
+    chosen = random.Random(seed)
+    values = [
+        Ref("A"), Ref("B"), "A", "text", UNKNOWN, Quantity(1), Quantity(1000, "metre"), Quantity(1, "kilometre"),
+        Quantity(2, "kilometre"), Time.year(1984), Time.month(1984, 5), Time.day(1984, 5, 3), Time.year(1990),
+        Time.span(Time.month(1983, 6), Time.month(1984, 6)),
+    ]  # fmt: skip
+
+    def time() -> Any:
+        year = chosen.randrange(1980, 1990)
+        return chosen.choice(
+            [Time.year(year), Time.month(year, chosen.randrange(1, 13)), Time.day(year, chosen.randrange(1, 13), 5), UNKNOWN]
+        )
+
+    def qualifiers() -> list[tuple[str, Any]]:
+        form = chosen.randrange(6)
+        if form == 0:
+            return []
+        if form == 1:
+            return [("point in time", time()) for _ in range(chosen.randrange(1, 3))]
+        bounds = sorted((time() for _ in range(2)), key=lambda one: one.start if isinstance(one, Time) else 0)
+        names = {2: ("start time",), 3: ("end time",)}.get(form, ("start time", "end time"))
+        return list(zip(names, bounds, strict=False))
+
+    return [Statement(f"s{chosen.randrange(count // 8)}", "p", chosen.choice(values), tuple(qualifiers())) for _ in range(count)]
