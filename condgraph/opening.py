@@ -62,8 +62,9 @@ def open(
     - `patience`: for how many seconds (30) a server may be silent where it has little to do: accept a
       connection, give the state of a graph or the plan of a query
     - `database`: of Neo4j, by default `NEO4J_DATABASE`, or the user's home database
-    - `layout`: of Neo4j, "native" for the database as it is, "condgraph" for a graph of condgraph's
-    - `mapping`: of Neo4j, the place of a mapping file, which says how to read a database as it is
+    - `layout`: "native" for a Neo4j database, or the triples of an endpoint, as they are, "condgraph"
+      for a graph of condgraph's
+    - `mapping`: the place of a mapping file, which says how to read what is there as it is
     - `labels`: of a graph of condgraph's on Neo4j, whether its entities carry their direct concepts as
       labels after the next load; by default they do where nothing else was in the database when the
       graph was first loaded
@@ -86,7 +87,9 @@ def open(
             raise OptionError("the place of a graph is empty", hint='a folder, an address, or "memory:"; "." is this folder')
         scheme, mark, _ = os.fspath(place).partition("://")
         scheme = scheme.lower()
-        of_neo4j = {"layout": layout, "mapping": mapping, "labels": labels, "warm": warm or None}
+        of_neo4j = {"labels": labels, "warm": warm or None}
+        if not (mark and scheme in SPARQL_SCHEMES):
+            of_neo4j |= {"layout": layout, "mapping": mapping}  # type: ignore[dict-item]
         about = next((name for name, value in of_neo4j.items() if value is not None), None)
         if about is not None and not (mark and scheme in NEO4J_SCHEMES):
             raise OptionError(f"{about} is about a Neo4j database", hint=f"such as {_EXAMPLE}")
@@ -95,6 +98,11 @@ def open(
         if scheme in SPARQL_SCHEMES and mark:
             from condgraph.remote_sparql import SparqlGraph
 
+            _check_native(layout, mapping, graph)
+            if layout == "native" or mapping is not None:
+                from condgraph.remote_triples import triples
+
+                return triples(os.fspath(place), mapping=mapping, **options)
             return SparqlGraph(os.fspath(place), graph=graph, read_only=read_only, **options)
         if scheme in SQL_SCHEMES and mark:
             from condgraph.remote_sql import SqlGraph
@@ -114,10 +122,7 @@ def open(
         raise OptionError(
             f"Neo4j takes no option {wrong!r}", candidates=nearest(wrong, LOGIN), hint=f"it takes: {', '.join(LOGIN)}"
         )
-    if (layout == "native" or mapping is not None) and graph != "default":
-        raise OptionError("a database that condgraph did not write is one graph", hint="leave `graph` out")
-    if layout == "condgraph" and mapping is not None:
-        raise OptionError("mapping is for a database that condgraph did not write", hint="leave `layout` out")
+    _check_native(layout, mapping, graph)
     if labels is not None:
         if layout == "native" or mapping is not None:
             raise OptionError("labels is for a graph of condgraph's own", hint="leave `labels` out")
@@ -142,3 +147,10 @@ def open(
     if warm:
         opened.store.warm_behind()
     return opened
+
+
+def _check_native(layout: str | None, mapping: Any, graph: str) -> None:
+    if (layout == "native" or mapping is not None) and graph != "default":
+        raise OptionError("a database that condgraph did not write is one graph", hint="leave `graph` out")
+    if layout == "condgraph" and mapping is not None:
+        raise OptionError("mapping is for a database that condgraph did not write", hint="leave `layout` out")

@@ -316,7 +316,11 @@ def _write(folder: Path, files: dict[str, bytes], *, force: bool) -> None:
 def map_database(
     address: Annotated[
         str,
-        typer.Argument(metavar="ADDRESS", envvar=complete.STORE_VARIABLES, help="The address of a Neo4j server: bolt://HOST:PORT."),
+        typer.Argument(
+            metavar="ADDRESS",
+            envvar=complete.STORE_VARIABLES,
+            help="The address of a server: bolt://HOST:PORT, sparql+http://HOST/PATH.",
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file; standard output by default.")
@@ -331,19 +335,21 @@ def map_database(
     timeout: TimeoutOption = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
-    """Write what a Neo4j database that condgraph did not write is taken for, with the reason of each
-    choice, as a mapping file. Nothing is written to the database.
+    """Write what a Neo4j database, or the triples of an endpoint, that condgraph did not write is taken
+    for as a mapping file. Nothing is written to the server.
     """
     from condgraph.remote_native import NativeGraph
+    from condgraph.remote_triples import TriplesGraph
 
     output = file_of(output)
     given = {"user": user, "password": password, "database": database, "mapping": mapping, "timeout": timeout}
     with guard():
-        if not is_neo4j(address):
-            raise OptionError(f"{address!r} is no address of a Neo4j server", hint="such as bolt://localhost:7687")
+        if not is_neo4j(address) and not address.lower().startswith("sparql+"):
+            hint = "such as bolt://localhost:7687, or sparql+http://localhost:7878/query"
+            raise OptionError(f"{address!r} is no address of a Neo4j server", hint=hint)
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         with condgraph.open(address, layout="native", **options) as graph:
-            assert isinstance(graph, NativeGraph)
+            assert isinstance(graph, NativeGraph | TriplesGraph)
             text = graph.mapping_file(timeout=timeout)
         if output is None:
             typer.echo(text, nl=False)

@@ -7,9 +7,15 @@ gives plain errors for numbers of thousands of digits and for brackets without e
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from typing import Any, Final
+
+from condgraph.engine.errors import OptionError, SourceError
+
+#: The largest mapping file that is read, in bytes.
+LARGEST: Final = 4 * 2**20
 
 #: Parts that a key may have.
 MOST_PARTS: Final = 64
@@ -40,3 +46,23 @@ def read_toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError:
         raise ValueError("its brackets are nested too deep") from None
+
+
+def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a mapping file says. Raises `SourceError` for one that cannot be read, `OptionError` for
+    one that is no TOML.
+    """
+    place = os.fspath(path)
+    try:
+        with open(place, "rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise SourceError(f"the mapping file {place} cannot be read: {error.strerror}") from None
+    if len(data) > LARGEST:
+        raise OptionError(f"the mapping file {place} has more than {LARGEST:,} bytes")
+    try:
+        return read_toml(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise OptionError(f"the mapping file {place} is not UTF-8") from None
+    except ValueError as error:
+        raise OptionError(f"the mapping file {place} is no TOML: {error}") from None

@@ -5,14 +5,16 @@ from __future__ import annotations
 import http.client
 import os
 import re
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from email.utils import parsedate_to_datetime
 from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from condgraph.engine.addresses import parse, shown
 from condgraph.engine.bounds import check_bounds, current, within
@@ -150,6 +152,9 @@ Method = Literal["auto", "get", "post"]
 LONGEST_GET: Final = 1_500
 #: Seconds that a server may take for an answer that costs it nothing, unless `patience=` is given.
 PATIENCE: Final = 30.0
+#: How often a busy server is asked, and the longest pause (seconds) that is waited for.
+MOST_TRIES: Final = 4
+LONGEST_PAUSE: Final = 120.0
 #: Factor for requests that read or write a part of a graph.
 _LONG: Final = 10
 _RESULTS: Final = ("application/sparql-results+json", "application/json")
@@ -216,13 +221,16 @@ class Endpoint:
         timeout: float | None = None,
         cancelled: Event | None = None,
         patience: float | None = None,
+        most_bytes: int | None = None,
     ) -> Solutions | pyoxigraph.QueryBoolean:
         """Run a SELECT or an ASK over the default graph that is the union of `graphs` (the
         endpoint's own where none is named).
 
         `patience` is for queries that take the server no time: they have so many seconds in any
-        case. Raises `DeadlineError` at the deadline (its own, or that of the call which asks),
-        `ParseError` for a query that the server cannot read, `StoreError` otherwise.
+        case. A reply of more than `most_bytes` is an error. A server that is busy (429, 503) is asked
+        again when it says, or after some seconds, a few times. Raises `DeadlineError` at the deadline
+        (its own, or that of the call which asks), `ParseError` for a query that the server cannot
+        read, `StoreError` otherwise.
         """
         import pyoxigraph
 
@@ -230,7 +238,7 @@ class Endpoint:
         if timeout is None and current() is None:
             timeout = self.timeout
         with within(timeout, cancelled):
-            body = self._waited(lambda wire: self._results(text, named, wire), patience)
+            body = self._waited(lambda wire: self._results(text, named, wire, most_bytes), patience)
         readable = partial(self._readable, lambda: body)
         with readable():
             found = pyoxigraph.parse_query_results(body, pyoxigraph.QueryResultsFormat.JSON)
@@ -244,20 +252,39 @@ class Endpoint:
         except SyntaxError as error:
             raise broken(self.query_url, error, last()) from None
 
-    def _results(self, text: str, graphs: tuple[str, ...], wire: Wire) -> bytes:
-        for attempt in (1, 2):
+    def _results(self, text: str, graphs: tuple[str, ...], wire: Wire, most_bytes: int | None) -> bytes:
+        dropped = 0
+        for attempt in range(MOST_TRIES):
             try:
                 with self._errors(self.query_url), self._send(text, graphs, wire, _RESULTS[0], "json") as response:
                     kind = response.headers.get_content_type()
                     if kind not in _RESULTS:
                         raise StoreError(f"{self.query_url} is no SPARQL endpoint: it answers {kind}", hint="is the path right?")
                     self._check_whole(response)
-                    return b"".join(chunks(response))
+                    return self._body(response, most_bytes)
             except _DroppedError:
                 # The server may have restarted; reading is repeated once, writing never.
-                if attempt == 2 or wire.over:
+                dropped += 1
+                if dropped == 2 or wire.over:
                     raise
+            except _BusyError as error:
+                # What a server asks for is waited for, in small steps: the caller may be gone meanwhile.
+                pause = error.seconds if error.seconds is not None else 2.0**attempt
+                if attempt == MOST_TRIES - 1 or pause > LONGEST_PAUSE or wire.over:
+                    raise
+                until = time.monotonic() + pause
+                while (rest := until - time.monotonic()) > 0 and not wire.over:
+                    time.sleep(min(rest, 0.05))
         raise AssertionError("unreachable")
+
+    def _body(self, response: Any, most_bytes: int | None) -> bytes:
+        parts, size = [], 0
+        for part in chunks(response):
+            parts.append(part)
+            size += len(part)
+            if most_bytes is not None and size > most_bytes:
+                raise StoreError(f"{self.query_url} answers more than {most_bytes:,} bytes", hint="ask for less")
+        return b"".join(parts)
 
     def triples(self, text: str, *, graphs: Iterable[str] = (), whole: bool = False) -> Iterator[pyoxigraph.Triple]:
         """Run a CONSTRUCT or a DESCRIBE; its triples as they arrive. A server begins to send a
@@ -350,11 +377,11 @@ class Endpoint:
         # One for each request: urllib counts the failures of a digest in the handler, which threads
         # must not share.
         if not self._user:
-            return urllib.request.build_opener(*wire.handlers())
+            return urllib.request.build_opener(*wire.handlers(), _Redirects())
         known = urllib.request.HTTPPasswordMgrWithDefaultRealm()
         known.add_password(None, url, self._user, self._password)
         who = urllib.request.HTTPBasicAuthHandler(known), urllib.request.HTTPDigestAuthHandler(known)
-        return urllib.request.build_opener(*wire.handlers(), *who)
+        return urllib.request.build_opener(*wire.handlers(), _Redirects(), *who)
 
     def _waited(self, work: Callable[[Wire], T], patience: float | None = None, *, wire: Wire | None = None) -> T:
         """The result of some work; `DeadlineError` at the deadline of the call, `CancelledError`
@@ -390,6 +417,11 @@ class Endpoint:
         except urllib.error.HTTPError as error:
             with error:
                 said = error.read(4_000).decode(errors="replace").strip()
+            if error.code in (429, 503):
+                short = " ".join(said.split())[:200]
+                after = _pause(error.headers.get("Retry-After"))
+                when = "" if after is None else f", and to come back in {after:.0f} s"
+                raise _BusyError(f"{url} says that it is busy ({error.code}){when}: {short}", after) from None
             raise refused(url, error.code, error.headers.get_content_type() if error.headers else "", said) from None
         except urllib.error.URLError as error:
             if isinstance(error.reason, TimeoutError):
@@ -403,6 +435,40 @@ class Endpoint:
             raise self._silent() from None
         except (ConnectionError, http.client.HTTPException) as error:
             raise _DroppedError(f"{url} closed the connection ({type(error).__name__})") from None
+
+
+class _BusyError(StoreError):
+    """The server says that it is asked too often, and maybe for how many seconds not to ask again."""
+
+    def __init__(self, message: str, seconds: float | None) -> None:
+        super().__init__(message, hint="wait, or ask less often")
+        self.seconds = seconds
+
+
+def _pause(text: str | None) -> float | None:
+    """Seconds of a Retry-After header, which is a number or a date; None where it says nothing."""
+    if text is None or not text.strip():
+        return None
+    if text.strip().isdecimal():
+        return float(text.strip()[:9])
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects on the same server alone: to another one a query, or a login, is not handed on."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        """The request to the new address."""
+        there, here = urlsplit(newurl), urlsplit(req.full_url)
+        if there.hostname != here.hostname or (here.scheme == "https" and there.scheme != "https"):
+            raise StoreError(
+                f"{here.scheme}://{here.netloc} redirects to another server, {there.scheme}://{there.hostname}",
+                hint="open that address, if it is to be trusted",
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 class _DroppedError(StoreError):

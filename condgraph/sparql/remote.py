@@ -201,7 +201,8 @@ class SparqlStore(RdfStore):
             other = next((mark for mark in marks(found) if not mark.gone), None)
             raise unfinished(self.name, found) if other is None else busy(self.name, other)
         if "load" not in found or "schema" not in found:
-            raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first")
+            hint = 'load something first; layout="native" asks the triples of others as they are'
+            raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint=hint)
         if found.get("layout") != [str(LAYOUT)]:
             raise StoreVersionError(f"graph {self.name!r} has layout {found.get('layout')}, this version reads {LAYOUT}")
         return found

@@ -26,9 +26,9 @@ from condgraph.ask.programs import program_in
 from condgraph.chains.backends.base import enum_value
 from condgraph.chains.text import triples_in
 from condgraph.cypher.guard import check_text
-from condgraph.cypher.native.file import read_file
 from condgraph.endpoint import protocol
 from condgraph.engine.errors import CondgraphError, nearest
+from condgraph.engine.toml import read_file
 from condgraph.evaluate import FORMATS as QUESTIONS
 from condgraph.evaluate import read_cases
 from condgraph.grammars import kopl as kopl_grammar

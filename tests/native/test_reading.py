@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condgraph.cypher.native.file import applied, read_file, written
+from condgraph.cypher.native.file import applied, written
 from condgraph.cypher.native.introspect import LONGEST, Seen, name_of, read_as
 from condgraph.cypher.native.mapping import Mapping, NodeType, Property, RelationshipType
 from condgraph.cypher.native.schema import counts_of, survey_of
 from condgraph.cypher.native.values import ISO_DATETIME, kinds_of, time_format, values_in
 from condgraph.engine.errors import CondgraphError, OptionError, SourceError
+from condgraph.engine.toml import read_file
 from condgraph.engine.values import UNKNOWN, Kind, Quantity, Time
 from condgraph.overview.schema import describe
 from condgraph.remote_native import typed

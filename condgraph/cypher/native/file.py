@@ -24,7 +24,6 @@ the nearest.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as Map
 from dataclasses import replace
@@ -33,35 +32,12 @@ from typing import Any, Final, TypeVar, cast, get_args
 from condgraph.cypher.native.introspect import Texts, check_reading
 from condgraph.cypher.native.mapping import Mapping, NodeType, Property, Reading, RelationshipType
 from condgraph.cypher.native.values import ISO_DATE, ISO_DATETIME, elements
-from condgraph.engine.errors import OptionError, SourceError, nearest
+from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.facts import END_TIME, START_TIME
-from condgraph.engine.toml import read_toml
 
 T = TypeVar("T")
-#: The largest file that is read, in bytes.
-LARGEST: Final = 4 * 2**20
 _READINGS: Final = get_args(Reading)
 _TIMED: Final = frozenset(("DATE", "LOCAL DATETIME", "ZONED DATETIME"))
-
-
-def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a mapping file says. Raises `SourceError` for one that cannot be read, `OptionError` for
-    one that is no TOML.
-    """
-    place = os.fspath(path)
-    try:
-        with open(place, "rb") as file:
-            data = file.read(LARGEST + 1)
-    except OSError as error:
-        raise SourceError(f"the mapping file {place} cannot be read: {error.strerror}") from None
-    if len(data) > LARGEST:
-        raise OptionError(f"the mapping file {place} has more than {LARGEST:,} bytes")
-    try:
-        return read_toml(data.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise OptionError(f"the mapping file {place} is not UTF-8") from None
-    except ValueError as error:
-        raise OptionError(f"the mapping file {place} is no TOML: {error}") from None
 
 
 def applied(found: Map[str, Any], guess: Mapping, texts: Texts, shared: Callable[[str, str], bool]) -> Mapping:

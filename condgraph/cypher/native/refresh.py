@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.cypher.answer import literal
 from condgraph.cypher.layout.schema import quote
-from condgraph.cypher.native.file import applied, read_file
+from condgraph.cypher.native.file import applied
 from condgraph.cypher.native.identity import within_labels
 from condgraph.cypher.native.introspect import (
     LONGEST,
@@ -35,6 +35,7 @@ from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.bounds import check, left, wait_for, within
 from condgraph.engine.errors import DeadlineError, OptionError
 from condgraph.engine.facts import END_TIME, START_TIME
+from condgraph.engine.toml import read_file
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection

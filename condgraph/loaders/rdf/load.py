@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -510,13 +510,13 @@ class Writer:
     def _membership(self, subject: str, predicate: str, other: Object, row: int) -> Iterator[Item]:
         if predicate == TYPE:
             yield from self._known(subject)
-            yield from self._concept(other.id)
+            yield from self.concept(other.id)
             if other.id in CLASSES:
-                yield from self._concept(subject)
+                yield from self.concept(subject)
             yield Member(subject, other.id, row)
         elif predicate == SUBCLASS:
-            yield from self._concept(subject)
-            yield from self._concept(other.id)
+            yield from self.concept(subject)
+            yield from self.concept(other.id)
             yield Subclass(subject, other.id, row)
 
     def _named(self, subject: str) -> Iterator[Entity]:
@@ -535,7 +535,8 @@ class Writer:
             self._declared.add(node)
             yield Entity(node, self._name(node))
 
-    def _concept(self, node: str) -> Iterator[Entity]:
+    def concept(self, node: str) -> Iterator[Entity]:
+        """Declare a node as a concept."""
         if node not in self._concepts:
             self._concepts.add(node)
             yield Entity(node, self._name(node), EntityKind.CONCEPT)
@@ -602,14 +603,41 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
         reading.warn(f"the source has <{FACT}> and no <{LAYOUT}>: it is no whole export, and read as any other RDF")
     if not survey.predicates and not survey.reified:
         reading.warn("the source has no triples")
+    yield from _second(survey, reading, options, quads(open_stream, path, reading, options, aloud=True))
+
+
+def _second(
+    survey: Survey, reading: Reading, options: Options, again: Iterable[tuple[int, pyoxigraph.Quad]], concepts: Iterable[str] = ()
+) -> Iterator[Item]:
+    """The items of quads that were looked at; `concepts` are nodes that are concepts, whatever the quads say."""
     survey.settle()
     writer = Writer(survey, reading, options)
-    for row, quad in quads(open_stream, path, reading, options, aloud=True):
+    for node in concepts:
+        yield from writer.concept(node)
+    for row, quad in again:
         yield from writer.items(row, quad)
     yield from writer.reified()
     yield from writer.wikibase()
     if survey.predicates:
         yield replace(reading.source, terms=writer.terms().dumps())
+
+
+def items_of(
+    found: Sequence[pyoxigraph.Quad], reading: Reading, options: Options, nodes: Iterable[Any] = (), concepts: Iterable[str] = ()
+) -> Iterator[Item]:
+    """The items of quads in memory, a part of a larger source, all of row 0. `nodes` are entities
+    even where no quad says more of them than a label, `concepts` those that are concepts. The
+    terms of the source say what its predicates are called.
+    """
+    survey = Survey(reading, options)
+    for quad in found:
+        survey.see(0, quad)
+    local = option_choice(options, "names", ("iri", "local")) == "local"
+    yield from _second(survey, reading, options, ((0, quad) for quad in found), concepts)
+    # After the rest, which says what is a concept.
+    for node in map(Nodes(reading.within).id, nodes):
+        label = survey.labels.get(node)
+        yield Entity(node, collapse(label.text) if label is not None else local_name(node) if local else node)
 
 
 class _OtherwiseError(Exception):

@@ -1,0 +1,622 @@
+"""What a plan rests on, as one SPARQL 1.1 query for the triples themselves.
+
+A query may give more triples than the plan needs, never fewer: a test that SPARQL decides otherwise
+than the engine (a comparison of texts, a difference, times) is left to the engine, which runs the
+plan on what was fetched. So an operator becomes patterns that hold for all of its results.
+
+`Plain` and `WikibaseShape` are where a statement becomes triples; the rest is the same for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Any, Final, NamedTuple, Protocol
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, Solutions, postorder
+from condgraph.engine.errors import UnsupportedError
+from condgraph.engine.execute.witness_plan import Unit, units
+from condgraph.engine.facts import EntityKind, Ref
+from condgraph.engine.row_shapes import shapes_of
+from condgraph.engine.terms import is_iri
+from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Kind, Quantity, Time, civil, format_number
+from condgraph.sparql.compile.conditions import NOTHING, TARGET
+from condgraph.sparql.layout import RDF, XSD, string
+from condgraph.sparql.native.mapping import LABEL, SUBCLASS, TYPE, Mapping
+
+#: The predicate of a row that says that a node is there; it is no triple of the endpoint.
+THERE: Final = "urn:condgraph:there"
+#: Triples of one program; more are an error.
+MOST: Final = 1_000_000
+ONTOLOGY: Final = "http://wikiba.se/ontology#"
+_DERIVED: Final = "http://www.w3.org/ns/prov#wasDerivedFrom"
+_PARTS: Final = ("timeValue", "timePrecision", "quantityAmount", "quantityUnit", "quantityUpperBound", "quantityLowerBound")
+
+
+class Fact(NamedTuple):
+    """The terms of a statement: variables, or IRIs in brackets. `statement` is its node."""
+
+    subject: str
+    predicate: str
+    object: str
+    statement: str = ""
+
+
+class Triple(NamedTuple):
+    """Terms to return, and the patterns that bind them besides those of the statement."""
+
+    patterns: str
+    subject: str
+    predicate: str
+    object: str
+
+
+Fresh = Callable[[str], str]
+
+
+def _listed(iris: Iterable[str]) -> str:
+    return " ".join(f"<{iri}>" for iri in iris)
+
+
+# -- layouts -----------------------------------------------------------------------------------------
+
+
+class Layout(Protocol):
+    """How statements and memberships are written as triples."""
+
+    def statement(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> tuple[str, Fact]:
+        """Patterns of the statements of some predicates, by IRI (None: of any), and their terms."""
+        ...
+
+    def qualified(self, fact: Fact, key: str, value: str) -> str:
+        """Patterns of a qualifier of a statement, by the IRI of its key."""
+        ...
+
+    def triples(self, fact: Fact, fresh: Fresh) -> list[Triple]:
+        """The triples that a statement and its qualifiers are."""
+        ...
+
+    def nodes(self, fact: Fact, fresh: Fresh) -> list[tuple[str, str]]:
+        """The nodes in a statement whose names are needed: variables with the patterns that bind them."""
+        ...
+
+    def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
+        """Patterns of a membership as it is stated."""
+        ...
+
+    def above(self, concept: str, other: str) -> str:
+        """Patterns of a concept and each concept above it, itself included."""
+        ...
+
+    def subclass(self, concept: str, parent: str, fresh: Fresh) -> tuple[str, Fact]:
+        """Patterns of a subclass as it is stated."""
+        ...
+
+
+class Plain:
+    """A statement is one triple; what is said about it hangs on a node of `rdf:Statement`, where the
+    mapping says that there are such.
+    """
+
+    def __init__(self, mapping: Mapping) -> None:
+        self._reified = mapping.reified
+
+    def statement(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> tuple[str, Fact]:
+        """As of `Layout`."""
+        values = ""
+        if predicates is not None and len(predicates) == 1:
+            p = f"<{predicates[0]}>"
+        else:
+            p = fresh("p")
+            values = (
+                f" FILTER({p} NOT IN (<{TYPE}>, <{SUBCLASS}>))"
+                if predicates is None
+                else f" VALUES {p} {{ {_listed(predicates)} }}"
+            )
+        plain = f"{subject} {p} {thing} .{values}"
+        if not self._reified:
+            return plain, Fact(subject, p, thing)
+        node = fresh("f")
+        spoken = f"{node} <{RDF}subject> {subject} ; <{RDF}predicate> {p} ; <{RDF}object> {thing} .{values}"
+        return f"{{ {plain} }} UNION {{ {spoken} }}", Fact(subject, p, thing)
+
+    def qualified(self, fact: Fact, key: str, value: str) -> str:
+        """As of `Layout`; the language and the datatype of a value are no triples."""
+        return ""
+
+    def triples(self, fact: Fact, fresh: Fresh) -> list[Triple]:
+        """As of `Layout`."""
+        found = [Triple("", fact.subject, fact.predicate, fact.object)]
+        if self._reified:
+            node, b, c = fresh("f"), fresh("b"), fresh("c")
+            found.append(Triple(f"{self._spoken(fact, node)} {node} {b} {c} .", node, b, c))
+        return found
+
+    def _spoken(self, fact: Fact, node: str) -> str:
+        return f"{node} <{RDF}subject> {fact.subject} ; <{RDF}predicate> {fact.predicate} ; <{RDF}object> {fact.object} ."
+
+    def nodes(self, fact: Fact, fresh: Fresh) -> list[tuple[str, str]]:
+        """As of `Layout`."""
+        found = [(fact.subject, ""), (fact.object, "")]
+        if self._reified:
+            node, b, c = fresh("f"), fresh("b"), fresh("c")
+            found.append((c, f"{self._spoken(fact, node)} {node} {b} {c} ."))
+        return found
+
+    def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
+        """As of `Layout`."""
+        return f"{entity} <{TYPE}> {concept} .", Fact(entity, f"<{TYPE}>", concept)
+
+    def above(self, concept: str, other: str) -> str:
+        """As of `Layout`."""
+        return f"{concept} <{SUBCLASS}>* {other} ."
+
+    def subclass(self, concept: str, parent: str, fresh: Fresh) -> tuple[str, Fact]:
+        """As of `Layout`."""
+        return f"{concept} <{SUBCLASS}> {parent} .", Fact(concept, f"<{SUBCLASS}>", parent)
+
+
+class WikibaseShape:
+    """A statement is a node between `p:` and `ps:`, with `pq:` for its qualifiers and nodes of values
+    behind `psv:` and `pqv:` (https://www.mediawiki.org/wiki/Wikibase/Indexing/RDF_Dump_Format).
+    """
+
+    def __init__(self, mapping: Mapping) -> None:
+        self._claim = f"{mapping.base}/prop/"
+
+    def _form(self, iri: str, form: str) -> str:
+        return f"<{self._claim}{form}/{iri.removeprefix(self._claim)}>"
+
+    def statement(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> tuple[str, Fact]:
+        """As of `Layout`."""
+        f = fresh("f")
+        if predicates is not None and len(predicates) == 1:
+            p = f"<{predicates[0]}>"
+            return f"{subject} {p} {f} . {f} {self._form(predicates[0], 'statement')} {thing} .", Fact(subject, p, thing, f)
+        p, v = fresh("p"), fresh("v")
+        if predicates is None:
+            limits = f'FILTER(STRSTARTS(STR({p}), "{self._claim}P") && STRSTARTS(STR({v}), "{self._claim}statement/P"))'
+            return f"{subject} {p} {f} . {f} {v} {thing} . {limits}", Fact(subject, p, thing, f)
+        pairs = " ".join(f"(<{iri}> {self._form(iri, 'statement')})" for iri in predicates)
+        return f"VALUES ({p} {v}) {{ {pairs} }} {subject} {p} {f} . {f} {v} {thing} .", Fact(subject, p, thing, f)
+
+    def qualified(self, fact: Fact, key: str, value: str) -> str:
+        """As of `Layout`."""
+        return f"{fact.statement} {self._form(key, 'qualifier')} {value} ."
+
+    def triples(self, fact: Fact, fresh: Fresh) -> list[Triple]:
+        """As of `Layout`."""
+        b, c, k, v, b2, c2 = (fresh(name) for name in ("b", "c", "k", "v", "b", "c"))
+        parts = _listed(ONTOLOGY + part for part in _PARTS)
+        return [
+            Triple("", fact.subject, fact.predicate, fact.statement),
+            Triple(f"{fact.statement} {b} {c} . FILTER({b} != <{_DERIVED}>)", fact.statement, b, c),
+            Triple(f"{fact.statement} {k} {v} . VALUES {b2} {{ {parts} }} {v} {b2} {c2} .", v, b2, c2),
+        ]
+
+    def nodes(self, fact: Fact, fresh: Fresh) -> list[tuple[str, str]]:
+        """As of `Layout`: the subject, the nodes of the object and the qualifiers, and the units."""
+        k, q, k2, v, u = (fresh(name) for name in ("k", "q", "k", "v", "u"))
+        unit = f"{fact.statement} {k2} {v} . {v} <{ONTOLOGY}quantityUnit> {u} ."
+        return [(fact.subject, ""), (q, f"{fact.statement} {k} {q} . FILTER(isIRI({q}))"), (u, unit)]
+
+    def _property(self, number: str, subject: str, thing: str, fresh: Fresh) -> tuple[str, Fact]:
+        return self.statement(subject, [self._claim + number], thing, fresh)
+
+    def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
+        """As of `Layout`."""
+        return self._property("P31", entity, concept, fresh)
+
+    def above(self, concept: str, other: str) -> str:
+        """As of `Layout`."""
+        return f"{concept} (<{self._claim}P279>/{self._form(self._claim + 'P279', 'statement')})* {other} ."
+
+    def subclass(self, concept: str, parent: str, fresh: Fresh) -> tuple[str, Fact]:
+        """As of `Layout`."""
+        return self._property("P279", concept, parent, fresh)
+
+
+# -- plans -------------------------------------------------------------------------------------------
+
+
+class Fetcher:
+    """Writes the query for the units of a plan."""
+
+    def __init__(self, mapping: Mapping) -> None:
+        self.mapping = mapping
+        self.layout: Layout = WikibaseShape(mapping) if mapping.shape == "wikibase" else Plain(mapping)
+        self._predicates = {one.name: one for one in mapping.predicates}
+        self._keys = {one.name: one.iri for one in mapping.qualifiers}
+        known = {one.iri for one in mapping.predicates}
+        named = mapping.labels[:1] if mapping.shape == "wikibase" else mapping.labels
+        #: Predicates of names that are in use.
+        self.labels = [iri for iri in named if iri in known] or list(named[:1])
+        self._variables = 0
+
+    def fresh(self, prefix: str) -> str:
+        """A fresh variable."""
+        self._variables += 1
+        return f"?{prefix}{self._variables}"
+
+    # -- the query ---------------------------------------------------------------------------------
+
+    def query(self, fetched: Sequence[Unit]) -> str:
+        """The query of the triples (?a ?b ?c) of some units; a row of `THERE` is a node without one."""
+        branches: dict[str, None] = {}
+        for unit in fetched:
+            self._variables = 0
+            for branch in self._unit(unit):
+                branches[branch] = None
+        if not branches:
+            return f"SELECT ?a ?b ?c WHERE {{ ?a ?b ?c . {NOTHING} }}"
+        union = " UNION ".join(f"{{ {branch} }}" for branch in branches)
+        return f"SELECT DISTINCT ?a ?b ?c WHERE {{ {union} }} LIMIT {MOST + 1}"
+
+    def _unit(self, unit: Unit) -> Iterable[str]:
+        node = unit.compiled
+        if isinstance(node, alg.Facts):
+            flips = _undirected(node)
+            for flipped in (False, True) if flips else (False,):
+                patterns, fact = self.facts(node, flipped=flipped)
+                yield from self._of_fact(patterns, fact)
+            return
+        e = self.fresh("e")
+        patterns = self.entities(node, e)  # type: ignore[arg-type]
+        yield from self._of_node(patterns, e)
+        if unit.concepts is not None:
+            yield from self._memberships(patterns, e, unit.concepts)
+
+    def _of_fact(self, patterns: list[str], fact: Fact) -> Iterable[str]:
+        for triple in self.layout.triples(fact, self.fresh):
+            yield _select([*patterns, triple.patterns], triple.subject, triple.predicate, triple.object)
+        for node, more in self.layout.nodes(fact, self.fresh):
+            yield from self._names([*patterns, more], node)
+
+    def _names(self, patterns: list[str], node: str) -> Iterable[str]:
+        text = self.fresh("l")
+        said = ", ".join(string(tag) for tag in ("", *self.mapping.languages))
+        spoken = f"FILTER(LCASE(LANG({text})) IN ({said}))"
+        for label in self.labels:
+            yield _select([*patterns, f"{node} <{label}> {text} . {spoken}"], node, f"<{label}>", text)
+
+    def _of_node(self, patterns: list[str], e: str) -> Iterable[str]:
+        yield _select([*patterns, f"FILTER(!isLiteral({e}))"], e, f"<{THERE}>", '""')
+        yield from self._names(patterns, e)
+
+    def _memberships(self, patterns: list[str], e: str, concepts: Node) -> Iterable[str]:
+        first, top = self.fresh("c"), self.fresh("c")
+        member, fact = self.layout.member(e, first, self.fresh)
+        wanted = self.entities(concepts, top)  # type: ignore[arg-type]
+        yield from self._of_fact([*patterns, *wanted, member, self.layout.above(first, top)], fact)
+        low, high = self.fresh("c"), self.fresh("c")
+        subclass, edge = self.layout.subclass(low, high, self.fresh)
+        yield from self._of_fact([*wanted, self.layout.above(high, top), subclass], edge)
+
+    # -- entities ----------------------------------------------------------------------------------
+
+    def entities(self, node: alg.Entities, e: str) -> list[str]:
+        """Patterns that hold for each entity of a set, and maybe for others."""
+        if isinstance(node, alg.AllEntities):
+            return self._all(node, e)
+        if isinstance(node, alg.ById):
+            iris = [ident for ident in node.ids if is_iri(ident)]
+            s, p, o, q = (self.fresh(name) for name in ("s", "p", "o", "p"))
+            there = f"FILTER(EXISTS {{ {e} {p} {o} }} || EXISTS {{ {s} {q} {e} }})"
+            return [f"VALUES {e} {{ {_listed(iris)} }} {there}" if iris else f"{e} {p} {o} . {NOTHING}"]
+        if isinstance(node, alg.ByName):
+            return [self._by_name(node.names, e)]
+        if isinstance(node, alg.Members):
+            first, top = self.fresh("c"), self.fresh("c")
+            concepts = self.entities(node.concepts, top)
+            return [*concepts, self.layout.above(first, top), self.layout.member(e, first, self.fresh)[0]]
+        if isinstance(node, alg.Union):
+            parts = [" ".join(self.entities(part, e)) for part in node.parts]
+            return [" UNION ".join(f"{{ {part} }}" for part in parts) or NOTHING]
+        if isinstance(node, alg.Intersect):
+            narrow = [part for part in node.parts if not isinstance(part, alg.AllEntities)] or list(node.parts)
+            return [pattern for part in narrow for pattern in self.entities(part, e)]
+        if isinstance(node, alg.Minus):
+            return self.entities(node.left, e)
+        if isinstance(node, alg.Reached):
+            return self._reached(node.facts, e)
+        if isinstance(node, alg.ArgExtreme):
+            return self._reached(alg.Scan(node.of, (node.key,), family="attribute"), e)
+        if isinstance(node, alg.EntitiesOf):
+            scope = _Scope()
+            patterns = self._rows(node.of, scope)
+            return [_chosen(patterns, scope.variables[node.variable], e)] if node.variable in scope.variables else [NOTHING]
+        raise UnsupportedError(TARGET, [type(node).__name__])
+
+    def _reached(self, facts: alg.Facts, e: str) -> list[str]:
+        subject = reach_of(facts) == "subject"
+        if any(isinstance(node, alg.FactsOf) for node in postorder(facts)):
+            patterns, fact = self.facts(facts)
+            return [_chosen(patterns, fact.subject if subject else fact.object, e)]
+        return self.facts(facts, subject=e if subject else None, thing=None if subject else e)[0]
+
+    def _all(self, node: alg.AllEntities, e: str) -> list[str]:
+        wanted = set(node.kinds)
+        if not wanted & {EntityKind.ENTITY, EntityKind.CONCEPT}:
+            return [f"{e} {self.fresh('p')} {self.fresh('o')} . {NOTHING}"]
+        other = self.fresh("o")
+        out, fact = self.layout.statement(e, None, other, self.fresh)
+        if self.mapping.shape == "plain":
+            # A predicate of which nothing but a label is stated is no entity.
+            out += f" FILTER({fact.predicate} != <{LABEL}> || NOT EXISTS {{ {self.fresh('s')} {e} {self.fresh('o')} }})"
+        back, _ = self.layout.statement(self.fresh("s"), None, e, self.fresh)
+        member, _ = self.layout.member(e, self.fresh("c"), self.fresh)
+        parts = [out, back, member]
+        if self.mapping.shape == "wikibase":
+            # Units and properties are entities by their labels alone.
+            parts += [f"{e} <{label}> {self.fresh('l')} ." for label in self.labels]
+        if EntityKind.CONCEPT in wanted:
+            parts.append(self.layout.member(self.fresh("s"), e, self.fresh)[0])
+            parts += [self.layout.subclass(*pair, self.fresh)[0] for pair in ((e, self.fresh("c")), (self.fresh("c"), e))]
+        return [f"{' UNION '.join(f'{{ {part} }}' for part in parts)} FILTER(!isLiteral({e}))"]
+
+    def _by_name(self, names: Sequence[str], e: str) -> str:
+        n = self.fresh("n")
+        terms = [term for name in names for term in (string(name), *(f"{string(name)}@{tag}" for tag in self.mapping.languages))]
+        parts = [f"VALUES {n} {{ {' '.join(terms)} }} {e} <{label}> {n} ." for label in self.labels]
+        if self.mapping.shape == "plain" and any(name in self._predicates for name in names):
+            # A predicate of which nothing but a label is stated is no entity.
+            s, p, p2, o, o2 = (self.fresh(name) for name in "sppoo")
+            used = f"EXISTS {{ {self.fresh('s')} {e} {o2} }}"
+            more = f"EXISTS {{ {e} {p} {o} . FILTER({p} != <{LABEL}>) }} || EXISTS {{ {s} {p2} {e} }}"
+            parts = [f"{part} FILTER(!{used} || {more})" for part in parts]
+        iris = [name for name in names if is_iri(name)]
+        if self.mapping.names == "local":
+            iris += [iri for name in names for space in self.mapping.namespaces if is_iri(iri := space + name)]
+        if iris:
+            parts += self.entities(alg.ById(tuple(dict.fromkeys(iris))), e)
+        return parts[0] if len(parts) == 1 else " UNION ".join(f"{{ {part} }}" for part in parts)
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def facts(
+        self, node: Node, *, subject: str | None = None, thing: str | None = None, flipped: bool = False
+    ) -> tuple[list[str], Fact]:
+        """Patterns that hold for each statement of some facts, and their terms."""
+        if isinstance(node, alg.Scan):
+            return self._scan(node, subject or self.fresh("e"), thing or self.fresh("o"))
+        if isinstance(node, alg.FactsOf):
+            scope = _Scope(node.variable, flipped=flipped)
+            patterns = self._rows(node.of, scope)
+            fact = scope.facts.get(node.variable)
+            if fact is None:
+                raise UnsupportedError(TARGET, ["statements of alternatives"], hint="ask for each of them by itself")
+            return patterns, fact
+        if isinstance(node, alg.Where):
+            patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped)
+            return [*patterns, *self._test(node.condition, fact.object, self._values(node.facts))], fact
+        if isinstance(node, alg.WhereQualifier):
+            patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped)
+            q, key = self.fresh("q"), self._keys.get(node.key)
+            more = self.layout.qualified(fact, key, q) if key is not None else ""
+            if more and isinstance(node.condition, alg.Among):
+                return [*patterns, *self.entities(node.condition.entities, q), more], fact
+            return [*patterns, more] if more else patterns, fact
+        if isinstance(node, (alg.During, alg.WhereValidity, alg.OtherEnd, alg.DuringAny)):
+            return self.facts(node.facts, subject=subject, thing=thing, flipped=flipped)
+        raise UnsupportedError(TARGET, [type(node).__name__])
+
+    def iris(self, names: tuple[str, ...] | None) -> list[str] | None:
+        """Predicates by their names; those of a name that is not known are none."""
+        return None if names is None else [self._predicates[name].iri for name in names if name in self._predicates]
+
+    def _scan(self, node: alg.Scan, s: str, o: str) -> tuple[list[str], Fact]:
+        predicates = self.iris(node.predicates)
+        patterns = []
+        if node.of is not None and not isinstance(node.of, alg.AllEntities):
+            patterns = self.entities(node.of, s if node.anchor == "subject" else o)
+        if predicates == []:
+            return [*patterns, NOTHING], Fact(s, self.fresh("p"), o, self.fresh("f"))
+        pattern, fact = self.layout.statement(s, predicates, o, self.fresh)
+        relation = node.family == "relation" or node.anchor == "object" or node.reach == "object"
+        mixed = predicates is None or any(one.values for one in map(self._predicates.__getitem__, node.predicates or ()))
+        limit = [f"FILTER(!isLiteral({o}))"] if relation and mixed and node.reach != "subject" else []
+        return [*patterns, pattern, *limit], fact
+
+    def _values(self, facts: Node) -> set[Kind] | None:
+        """The kinds that the objects of facts have; None where that is not known."""
+        while isinstance(facts, alg.Facts) and (inner := alg.passed(facts)) is not None:
+            facts = inner
+        if not isinstance(facts, alg.Scan) or facts.predicates is None or not self.mapping.whole:
+            return None
+        found = [self._predicates[name] for name in facts.predicates if name in self._predicates]
+        return {kind for one in found for kind, _ in one.values} | {Kind.ENTITY for one in found if one.relations}
+
+    def _test(self, test: alg.Condition, o: str, kinds: set[Kind] | None) -> list[str]:
+        """What an endpoint can tell of a test: a filter that everything passes which satisfies it, or cannot be compared."""
+        if isinstance(test, alg.Among):
+            return self.entities(test.entities, o)
+        if isinstance(test, alg.AllOf):
+            return [line for part in test.conditions for line in self._test(part, o, kinds)]
+        if not isinstance(test, alg.Compare) or test.operator == "!=":
+            return []
+        value = test.value
+        if isinstance(value, Quantity) and self.mapping.shape == "plain":
+            return _number(test.operator, Decimal(format_number(value.number)), o)
+        if isinstance(value, Time):
+            return _year(test.operator, value, o)
+        if isinstance(value, str) and test.operator == "=" and kinds == {Kind.TEXT}:
+            word = max(value.split(), key=len, default="")
+            return [f"FILTER(CONTAINS(STR({o}), {string(word)}))"] if word else []
+        return []
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _rows(self, node: Solutions, scope: _Scope) -> list[str]:
+        if isinstance(node, alg.Pattern):
+            return self._pattern(node, scope)
+        if isinstance(node, alg.Join):
+            return [*self._rows(node.left, scope), *self._rows(node.right, scope)]
+        if isinstance(node, alg.EntityRows):
+            return self.entities(node.entities, scope.variable(node.variable, self.fresh))
+        if isinstance(node, alg.Rows):
+            return self._given(node, scope)
+        if isinstance(node, alg.Project):
+            inner = _Scope(scope.wanted, flipped=scope.flipped)
+            inner.variables = {old: scope.variable(new, self.fresh) for new, old in node.names}
+            inner.facts = scope.facts
+            return self._rows(node.of, inner)
+        if isinstance(node, alg.DistinctRows):
+            return self._rows(node.of, scope)
+        if isinstance(node, alg.UnionAll):
+            for name in node.variables:
+                scope.variable(name, self.fresh)
+            parts = []
+            for part in node.parts:
+                inner = _Scope(scope.wanted, flipped=scope.flipped)
+                inner.variables = scope.variables
+                parts.append(" ".join(self._rows(part, inner)))
+            return [" UNION ".join(f"{{ {part} }}" for part in parts)]
+        raise UnsupportedError(TARGET, [type(node).__name__])
+
+    def _given(self, node: alg.Rows, scope: _Scope) -> list[str]:
+        found = []
+        for at, name in enumerate(node.names):
+            column = [row[at] for row in node.rows]
+            if column and all(isinstance(term, Ref) and is_iri(term.id) for term in column):
+                found.append(f"VALUES {scope.variable(name, self.fresh)} {{ {_listed(term.id for term in column)} }}")  # type: ignore[union-attr]
+        return found
+
+    def _pattern(self, node: alg.Pattern, scope: _Scope) -> list[str]:
+        shape, found = shapes_of(node)[id(node)], list[str]()
+
+        def place(of: Any, *, entity: bool) -> str:
+            if isinstance(of, alg.Variable):
+                # Equal values may be written otherwise: only nodes join.
+                if entity or shape[of.name].sort == "entity":
+                    return scope.variable(of.name, self.fresh)
+                own = self.fresh("o")
+                return scope.variables.setdefault(of.name, own) if of.name not in scope.variables else own
+            own = self.fresh("e")
+            if isinstance(of, alg.Entities):
+                found.extend(self.entities(of, own))
+            return own
+
+        for part in node.statements:
+            s, o = place(part.subject, entity=True), place(part.object, entity=part.undirected)
+            predicates = self.iris(part.predicate) if isinstance(part.predicate, tuple) else None
+            name = part.statement.name if part.statement is not None else ""
+            if predicates == []:
+                found.append(NOTHING)
+                scope.facts[name] = Fact(s, self.fresh("p"), o, self.fresh("f"))
+                continue
+            if part.undirected and scope.flipped and scope.wanted == name:
+                s, o = o, s
+            pattern, fact = self.layout.statement(s, predicates, o, self.fresh)
+            if part.undirected and scope.wanted != name:
+                back, _ = self.layout.statement(o, predicates, s, self.fresh)
+                pattern = f"{{ {pattern} }} UNION {{ {back} }}"
+            found.append(pattern)
+            if part.condition is not None and not part.undirected:
+                found += self._test(part.condition, o, None)
+            if part.family == "relation" and not part.undirected:
+                found.append(f"FILTER(!isLiteral({o}))")
+            for item in part.qualifiers:
+                key = self._keys.get(item.key) if isinstance(item.key, str) else None
+                value = place(item.value, entity=False) if isinstance(item.value, alg.Variable) else self.fresh("q")
+                if key is not None:
+                    found.append(self.layout.qualified(fact, key, value))
+            scope.facts[name] = fact
+        for member in node.memberships:
+            e, c = place(member.member, entity=True), place(member.concept, entity=True)
+            first = self.fresh("c")
+            found += [self.layout.member(e, first, self.fresh)[0], self.layout.above(first, c)]
+        return found
+
+
+class _Scope:
+    """The variables of rows and the terms of their statements, by the names that the plan has for them. `wanted` is
+    the statement whose terms are asked for; where it may be matched either way, `flipped` says which.
+    """
+
+    def __init__(self, wanted: str = "", *, flipped: bool = False) -> None:
+        self.variables: dict[str, str] = {}
+        self.facts: dict[str, Fact] = {}
+        self.wanted, self.flipped = wanted, flipped
+
+    def variable(self, name: str, fresh: Fresh) -> str:
+        """The variable of a name."""
+        if name not in self.variables:
+            self.variables[name] = fresh("r")
+        return self.variables[name]
+
+
+def _undirected(node: Node) -> bool:
+    """Whether some statement of a pattern may be matched either way."""
+    return any(isinstance(one, alg.Pattern) and any(part.undirected for part in one.statements) for one in postorder(node))
+
+
+def reach_of(node: Node) -> alg.End:
+    """The end that facts reach."""
+    while not isinstance(node, (alg.Scan, alg.OtherEnd, alg.FactsOf)):
+        node = node.inputs()[0]
+    return node.reach
+
+
+def _select(patterns: Iterable[str], a: str, b: str, c: str) -> str:
+    chosen = " ".join(f"({term} AS {name})" for term, name in ((a, "?a"), (b, "?b"), (c, "?c")))
+    return f"SELECT DISTINCT {chosen} WHERE {{ {' '.join(filter(None, patterns))} }}"
+
+
+def _chosen(patterns: Iterable[str], v: str, e: str) -> str:
+    """The bindings of a variable, by another name."""
+    return f"{{ SELECT DISTINCT ({v} AS {e}) WHERE {{ {' '.join(filter(None, patterns))} FILTER(!isLiteral({v})) }} }}"
+
+
+def _number(operator: str, number: Decimal, o: str) -> list[str]:
+    """Numbers on one side, with a margin for stores that compare doubles; and all that is no number."""
+    margin = abs(number) * Decimal("1e-9") + Decimal("1e-9")
+    low, high = (f'"{format_number(bound)}"^^<{XSD}decimal>' for bound in (number - margin, number + margin))
+    test = {
+        "=": f"{o} >= {low} && {o} <= {high}",
+        "<": f"{o} <= {high}",
+        "<=": f"{o} <= {high}",
+        ">": f"{o} >= {low}",
+        ">=": f"{o} >= {low}",
+    }[operator]
+    return [f"FILTER(COALESCE(!isNumeric({o}) || ({test}), true))"]
+
+
+def _year(operator: str, value: Time, o: str) -> list[str]:
+    """Moments up to, or from, a year; and all of which a store cannot tell the year."""
+    if value.start <= OPEN_START or value.end >= OPEN_END:
+        return []
+    first, last = civil(value.start // DAY_SECONDS)[0] - 1, civil((value.end - 1) // DAY_SECONDS)[0] + 1
+    test = {
+        "=": f"YEAR({o}) >= {first} && YEAR({o}) <= {last}",
+        "<": f"YEAR({o}) <= {last}",
+        "<=": f"YEAR({o}) <= {last}",
+        ">": f"YEAR({o}) >= {first}",
+        ">=": f"YEAR({o}) >= {first}",
+    }[operator]
+    return [f"FILTER(COALESCE(!isLiteral({o}) || ({test}), true))"]
+
+
+_MINE: Final = (
+    *(alg.AllEntities, alg.ById, alg.ByName, alg.Members, alg.Union, alg.Intersect, alg.Minus, alg.Reached, alg.ArgExtreme),
+    *(alg.EntitiesOf, alg.Scan, alg.Where, alg.WhereQualifier, alg.During, alg.WhereValidity, alg.OtherEnd, alg.FactsOf),
+    *(alg.Pattern, alg.Join, alg.EntityRows, alg.Rows, alg.Project, alg.DistinctRows, alg.UnionAll),
+)
+
+
+def beyond(order: Iterable[Node]) -> set[int]:
+    """The operators of a plan (by identity), inputs first, that are no patterns, or take one that is none."""
+    found: set[int] = set()
+    for node in order:
+        if (
+            not isinstance(node, _MINE)
+            or any(id(child) in found for child in node.inputs())
+            or (isinstance(node, Solutions) and id(node) not in shapes_of(node))
+        ):
+            found.add(id(node))
+    return found
+
+
+def fetched(plan: Node) -> list[Unit]:
+    """What has to be fetched for a plan."""
+    return units(plan, beyond(postorder(plan)))

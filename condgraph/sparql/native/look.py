@@ -1,0 +1,372 @@
+"""Looks at an endpoint and chooses its mapping: a few bounded queries, with nothing written. What was
+found is cached on this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.engine.bounds import within
+from condgraph.engine.errors import DeadlineError, OptionError, ParseError, StoreError, StoreMissingError
+from condgraph.engine.terms import number_type
+from condgraph.engine.values import NO_UNIT, Kind, collapse
+from condgraph.sparql.dialect import cut
+from condgraph.sparql.layout import RDF, XSD
+from condgraph.sparql.native.fetch import ONTOLOGY
+from condgraph.sparql.native.mapping import LABEL, NAMING, OWN, SUBCLASS, TYPE, Counts, Mapping, Predicate, loads, renamed, stated
+from condgraph.vectors.stored import cache_folder
+
+if TYPE_CHECKING:
+    from condgraph.sparql.client import Endpoint
+
+#: Seconds of the one query that counts all predicates, and of each of the others.
+SCAN, STEP = 12.0, 5.0
+#: Queries of a look, triples of the sample where counting all takes too long, classes that are listed.
+MOST_QUERIES: Final = 60
+SAMPLE: Final = 200_000
+MOST_CLASSES: Final = 10_000
+#: Seconds for which what was found is taken for what is there.
+FRESH: Final = 24 * 3600.0
+_LANGUAGES: Final = 12
+_TOGETHER: Final = 200
+_LOCAL: Final = re.compile(r"[^/#:]+$").search
+_CLAIM: Final = re.compile(r"(.+)/prop/P\d+").fullmatch
+_FORM: Final = re.compile(r"(.+/prop)/(statement|qualifier)/(P\d+)").fullmatch
+_LANG: Final = RDF + "langString"
+_NUMBERS: Final = frozenset(
+    XSD + name
+    for name in (
+        *("integer", "decimal", "double", "float", "long", "int", "short", "byte", "unsignedLong", "unsignedInt", "unsignedShort"),
+        *("unsignedByte", "nonNegativeInteger", "nonPositiveInteger", "positiveInteger", "negativeInteger"),
+    )
+)
+_DURATIONS: Final = frozenset(XSD + name for name in ("duration", "dayTimeDuration", "yearMonthDuration"))
+_TIMES: Final = frozenset(XSD + name for name in ("date", "gYear", "gYearMonth", "dateTime", "dateTimeStamp"))
+#: Types of Wikibase's properties.
+_TYPES: Final = {
+    "WikibaseItem": Kind.ENTITY, "WikibaseProperty": Kind.ENTITY, "Quantity": Kind.QUANTITY, "Time": Kind.TIME,
+}  # fmt: skip
+
+
+class Look:
+    """One look at an endpoint. `said` is what a mapping file states."""
+
+    def __init__(self, endpoint: Endpoint, said: dict[str, Any]) -> None:
+        self._endpoint, self._said = endpoint, said
+        self._graphs: tuple[str, ...] = tuple(said.get("graphs", ()))
+        self._language = said.get("languages", ["en"])[0].lower()
+        self.queries = 0
+        self._notes: list[str] = []
+        self._types: dict[str, dict[str, str]] = {}
+
+    def _ask(self, text: str, seconds: float = STEP) -> list[Any] | None:
+        """The rows of a query; None where it does not end in time, or the endpoint cannot run it."""
+        self.queries += 1
+        try:
+            with within(seconds):
+                return list(self._endpoint.query(text, graphs=self._graphs))  # type: ignore[arg-type]
+        except (DeadlineError, ParseError):
+            return None
+
+    def mapping(self) -> Mapping:
+        """What the endpoint is taken for. Raises `StoreMissingError` where it has no triples."""
+        base = self._base()
+        shape = self._said.get("shape", "wikibase" if base else "plain")
+        if shape == "wikibase" and not base:
+            raise OptionError("no statement of Wikibase is there", hint='shape = "plain"')
+        rows, whole = self._counted()
+        if not rows:
+            raise StoreMissingError(f"there is nothing at {self._endpoint.query_url}", hint="load something first, or name graphs")
+        counted, self._types = _tally(rows), _datatypes(rows)
+        naming = tuple(self._said.get("labels", NAMING))
+        used = [iri for iri in naming if iri in counted or not whole][: 1 if shape == "wikibase" else None]
+        languages = tuple(tag.lower() for tag in self._said.get("languages", ())) or self._languages(used[:1] or [LABEL])
+        found = Mapping(
+            shape=shape, languages=languages, labels=naming, names=self._said.get("names", "iri"), graphs=self._graphs,
+            base=base if shape == "wikibase" else "", reified=RDF + "subject" in counted and shape == "plain", whole=whole,
+            triples=sum(row["n"] for row in rows), at=time.time(),
+        )  # fmt: skip
+        found = self._wikibase(found, counted) if shape == "wikibase" else self._plain(found, counted)
+        if found.names == "local":
+            found = replace(found, namespaces=self._namespaces())
+        if not whole:
+            self._notes.append("numbers are those of a sample: counting all triples takes the endpoint too long")
+        if RDF + "first" in counted:
+            self._notes.append("members of lists are not read: a list is its nodes")
+        return replace(found, notes=tuple(self._notes))
+
+    # -- what there is -----------------------------------------------------------------------------
+
+    def _base(self) -> str:
+        rows = self._ask(f"SELECT ?p WHERE {{ ?f <{ONTOLOGY}rank> ?r . ?s ?p ?f }} LIMIT 20")
+        for row in rows or ():
+            if (match := _CLAIM(row["p"].value)) is not None:
+                return match[1]
+        return ""
+
+    def _counted(self) -> tuple[list[dict[str, Any]], bool]:
+        """How often each predicate has nodes and literals of each datatype, with an example of
+        how numbers are written; whether all triples were counted.
+        """
+        # How a number is written tells its datatype, or another one.
+        mark = 'IF(!isNumeric(?o), "", IF(CONTAINS(UCASE(STR(?o)), "E"), "1e0", IF(CONTAINS(STR(?o), "."), "1.0", "1")))'
+        sort = f'BIND(IF(isLiteral(?o), CONCAT(STR(DATATYPE(?o)), " ", {mark}), IF(isBlank(?o), "_", "")) AS ?t)'
+        head = "SELECT ?p ?t (COUNT(*) AS ?n) WHERE "
+        for inner, seconds in (("?s ?p ?o", SCAN), (f"{{ SELECT ?p ?o WHERE {{ ?s ?p ?o }} LIMIT {SAMPLE} }}", 2 * STEP)):
+            rows = self._ask(f"{head}{{ {inner} {'' if inner.startswith('{') else '.'} {sort} }} GROUP BY ?p ?t", seconds)
+            if rows is not None:
+                found = [
+                    {"p": row["p"].value, "t": datatype, "n": int(row["n"].value), "x": written}
+                    for row in rows
+                    for datatype, _, written in [("" if row["t"] is None else row["t"].value).partition(" ")]
+                    if row["p"] is not None and row["t"] is not None
+                ]
+                return found, inner == "?s ?p ?o"
+        raise StoreError(
+            f"{self._endpoint.query_url} gives no sample of its triples in time", hint="a mapping file may name graphs"
+        )
+
+    def _languages(self, labels: list[str]) -> tuple[str, ...]:
+        some = f"SELECT ?l WHERE {{ ?s <{labels[0]}> ?l }} LIMIT 20000"
+        text = f"SELECT ?t (COUNT(*) AS ?n) WHERE {{ {{ {some} }} BIND(LANG(?l) AS ?t) }} GROUP BY ?t"
+        counts: Counter[str] = Counter()
+        for row in self._ask(text) or ():
+            if row["t"] is not None and row["t"].value:
+                counts[row["t"].value.lower()] += int(row["n"].value)
+        own = [tag for tag in counts if tag.partition("-")[0] == self._language.partition("-")[0]]
+        best = sorted({self._language, *own}, key=lambda tag: (tag != self._language, tag))
+        others = [tag for tag, _ in counts.most_common() if tag not in best]
+        if len(others) > _LANGUAGES:
+            self._notes.append(f"names are looked for in {', '.join(best)} and mul; {len(others)} other languages are left out")
+            return (*best, "mul")
+        return (*best, *others)
+
+    def _labels(self, iris: Iterable[str], labels: Iterable[str], languages: tuple[str, ...]) -> dict[str, str]:
+        """The names of some nodes."""
+        ranks = {iri: rank for rank, iri in enumerate(labels)}
+        order = {tag: rank for rank, tag in enumerate((languages[0], *languages[1:]))}
+        best: dict[str, tuple[tuple[int, int], str]] = {}
+        for some in cut(iris, _TOGETHER):
+            if self.queries >= MOST_QUERIES - 8:
+                self._notes.append("some predicates and classes are called by their IRIs: there are too many")
+                break
+            given = " ".join(f"<{iri}>" for iri in some)
+            keys = " ".join(f"<{iri}>" for iri in ranks)
+            text = f"SELECT ?s ?k ?l WHERE {{ VALUES ?s {{ {given} }} VALUES ?k {{ {keys} }} ?s ?k ?l }}"
+            for row in self._ask(text) or ():
+                literal = row["l"]
+                language = (getattr(literal, "language", None) or "").lower()
+                if not hasattr(literal, "datatype") or not collapse(literal.value) or (language and language not in order):
+                    continue
+                variant = language.partition("-")[0] == languages[0].partition("-")[0]
+                own = 0 if language == languages[0] else 2 if not language else 1 if variant else 3 + order[language]
+                rank = ranks[row["k"].value], own
+                if row["s"].value not in best or rank < best[row["s"].value][0]:
+                    best[row["s"].value] = rank, collapse(literal.value)
+        return {iri: name for iri, (_, name) in best.items()}
+
+    def _namespaces(self) -> tuple[str, ...]:
+        rows = self._ask("SELECT DISTINCT ?s WHERE { ?s ?p ?o } LIMIT 20000") or ()
+        counts = Counter(iri[: match.start()] for row in rows if (match := _LOCAL(iri := row["s"].value)) and "://" in iri)
+        return tuple(space for space, _ in counts.most_common(50))
+
+    # -- plain -------------------------------------------------------------------------------------
+
+    def _plain(self, found: Mapping, counted: dict[str, Counts]) -> Mapping:
+        skipped = {TYPE, SUBCLASS} | ({RDF + part for part in ("subject", "predicate", "object")} if found.reified else set())
+        classes = self._classes()
+        iris = [iri for iri in sorted(counted, key=lambda iri: (-sum(counted[iri].values()), iri)) if iri not in skipped]
+        used = [iri for iri in found.labels if iri in counted]
+        names = self._labels(dict.fromkeys((*iris, *classes)), used, found.languages) if used else {}
+        taken = {"type": TYPE, "label": LABEL}
+        predicates = []
+        for iri in iris:
+            name = "label" if iri == LABEL else names.get(iri) or _local(iri)
+            name = iri if taken.setdefault(name, iri) != iri else name
+            values = {key: count for key, count in counted[iri].items() if key[0] is not Kind.ENTITY}
+            relations = counted[iri].get((Kind.ENTITY, NO_UNIT), 0)
+            predicates.append(Predicate(iri, name, relations, values, dict(self._types.get(iri, {}))))
+        text: Counts = {(Kind.TEXT, NO_UNIT): 1}
+        qualifiers = [Predicate(f"{OWN}{name}", name, 0, text) for name in ("language", "datatype")]
+        if found.reified:
+            qualifiers += predicates
+        local = found.names == "local"
+        concepts = {iri: (names.get(iri) or (_local(iri) if local else iri), count) for iri, count in classes.items()}
+        return replace(found, predicates=tuple(predicates), qualifiers=tuple(qualifiers), concepts=concepts)
+
+    def _classes(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        text = f"SELECT ?c (COUNT(*) AS ?n) WHERE {{ ?s <{TYPE}> ?c }} GROUP BY ?c LIMIT {MOST_CLASSES + 1}"
+        for row in self._ask(text, SCAN) or ():
+            if row["c"] is not None:
+                found[row["c"].value] = int(row["n"].value)
+        for row in self._ask(f"SELECT ?c ?d WHERE {{ ?c <{SUBCLASS}> ?d }} LIMIT {2 * MOST_CLASSES}", SCAN) or ():
+            found.setdefault(row["c"].value, 0)
+            found.setdefault(row["d"].value, 0)
+        kinds = " ".join(f"<{iri}>" for iri in (RDF.replace("1999/02/22-rdf-syntax-ns#", "2000/01/rdf-schema#Class"), _OWL_CLASS))
+        for row in self._ask(f"SELECT ?c WHERE {{ VALUES ?k {{ {kinds} }} ?c <{TYPE}> ?k }} LIMIT {MOST_CLASSES}") or ():
+            found.setdefault(row["c"].value, 0)
+        if len(found) > MOST_CLASSES:
+            self._notes.append(f"there are more than {MOST_CLASSES:,} classes; which of the others is a concept is not known")
+        return found
+
+    # -- Wikibase ----------------------------------------------------------------------------------
+
+    def _wikibase(self, found: Mapping, counted: dict[str, Counts]) -> Mapping:
+        claim = f"{found.base}/prop/"
+        forms: dict[str, dict[str, Counts]] = {"statement": {}, "qualifier": {}}
+        for iri, kinds in counted.items():
+            match = _FORM(iri)
+            if match is not None and match[1] + "/" == claim:
+                forms[match[2]][claim + match[3]] = dict(kinds)
+        if not found.whole:
+            text = f"SELECT ?c ?t WHERE {{ ?e <{ONTOLOGY}claim> ?c ; <{ONTOLOGY}propertyType> ?t }}"
+            for row in self._ask(text, SCAN) or ():
+                kind = _TYPES.get(row["t"].value.removeprefix(ONTOLOGY), Kind.TEXT)
+                for of in forms.values():
+                    of.setdefault(row["c"].value, {(kind, NO_UNIT): 1})
+        iris = list(dict.fromkeys([*forms["statement"], *forms["qualifier"]]))
+        entity = {iri: f"{found.base}/entity/{iri.removeprefix(claim)}" for iri in iris}
+        names = self._labels(entity.values(), (LABEL,), found.languages)
+        taken: dict[str, str] = {}
+        for iri in iris:
+            name = names.get(entity[iri]) or iri.removeprefix(claim)
+            taken[iri] = iri if name in taken.values() else name
+        units = self._units(claim, found.languages)
+        for form, of in forms.items():
+            for iri, kinds in of.items():
+                count = kinds.pop((Kind.QUANTITY, NO_UNIT), 0)
+                told: Counts = units.get((form, iri), {})
+                for key, times in told.items():
+                    kinds[key] = times
+                if count and count > sum(told.values()):
+                    kinds[Kind.QUANTITY, NO_UNIT] = kinds.get((Kind.QUANTITY, NO_UNIT), 0) + count - sum(told.values())
+
+        def made(of: dict[str, Counts]) -> tuple[Predicate, ...]:
+            return tuple(
+                Predicate(
+                    *(iri, taken[iri], kinds.get((Kind.ENTITY, NO_UNIT), 0)),
+                    {key: number for key, number in kinds.items() if key[0] is not Kind.ENTITY},
+                )
+                for iri, kinds in sorted(of.items())
+            )
+
+        return replace(
+            found,
+            predicates=made(forms["statement"]),
+            qualifiers=made(forms["qualifier"]),
+            concepts=self._items(claim, found.languages),
+        )
+
+    def _units(self, claim: str, languages: tuple[str, ...]) -> dict[tuple[str, str], Counts]:
+        text = f"SELECT ?k ?u (COUNT(*) AS ?n) WHERE {{ ?f ?k ?v . ?v <{ONTOLOGY}quantityUnit> ?u }} GROUP BY ?k ?u"
+        rows = self._ask(text, SCAN) or []
+        names = self._labels({row["u"].value for row in rows}, (LABEL,), languages)
+        found: dict[tuple[str, str], Counts] = {}
+        for row in rows:
+            form, mark, number = row["k"].value.removeprefix(claim).partition("/value/")
+            unit = row["u"].value
+            if mark and form in ("statement", "qualifier"):
+                name = NO_UNIT if unit.endswith("/Q199") else names.get(unit) or unit.rpartition("/")[2]
+                counts = found.setdefault((form, claim + number), {})
+                counts[Kind.QUANTITY, name] = counts.get((Kind.QUANTITY, name), 0) + int(row["n"].value)
+        return found
+
+    def _items(self, claim: str, languages: tuple[str, ...]) -> dict[str, tuple[str, int]]:
+        """The classes of a Wikibase with their names, the commonest of a sample."""
+        inner = f"SELECT ?s ?c WHERE {{ ?s <{claim}P31> ?f . ?f <{claim}statement/P31> ?c }} LIMIT {SAMPLE}"
+        rows = self._ask(f"SELECT ?c (COUNT(*) AS ?n) WHERE {{ {{ {inner} }} }} GROUP BY ?c", SCAN) or []
+        counts = {row["c"].value: int(row["n"].value) for row in rows}
+        inner = f"SELECT ?c ?d WHERE {{ ?c <{claim}P279> ?f . ?f <{claim}statement/P279> ?d }} LIMIT {SAMPLE}"
+        for row in self._ask(inner, SCAN) or ():
+            counts.setdefault(row["c"].value, 0)
+            counts.setdefault(row["d"].value, 0)
+        most = sorted(counts, key=lambda iri: (-counts[iri], iri))[:MOST_CLASSES]
+        names = self._labels(most[: 20 * _TOGETHER], (LABEL,), languages)
+        if len(most) < len(counts):
+            self._notes.append(f"there are more than {MOST_CLASSES:,} classes; the others count as entities")
+        return {iri: (names.get(iri, iri), counts[iri]) for iri in most}
+
+
+_OWL_CLASS: Final = "http://www.w3.org/2002/07/owl#Class"
+
+
+def _tally(rows: list[dict[str, Any]]) -> dict[str, Counts]:
+    """How many objects each predicate has of each kind."""
+    found: dict[str, Counts] = {}
+    for row in rows:
+        key = kind_of(row["t"]), NO_UNIT
+        if row["t"] in _DURATIONS:
+            # By what they are read in: one that has months alone is in months.
+            key = Kind.QUANTITY, "second"
+        counts = found.setdefault(row["p"], {})
+        counts[key] = counts.get(key, 0) + row["n"]
+    return found
+
+
+def _datatypes(rows: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
+    """The commonest datatype of the literals of each predicate whose texts tell another one; by how they are written."""
+    most: dict[tuple[str, str], tuple[int, str]] = {}
+    for row in rows:
+        kind, datatype = kind_of(row["t"]), row["t"]
+        if kind is Kind.ENTITY or datatype == _LANG:
+            continue
+        told = number_type(row["x"]) if datatype in _NUMBERS else datatype if kind is Kind.TIME else XSD + "string"
+        most[row["p"], told] = max(most.get((row["p"], told), (0, "")), (row["n"], datatype))
+    found: dict[str, dict[str, str]] = {}
+    for (predicate, told), (_, datatype) in most.items():
+        if told != datatype:
+            found.setdefault(predicate, {})[told] = datatype
+    return found
+
+
+def kind_of(datatype: str) -> Kind:
+    """The kind of values of a datatype; of an empty one nodes, of `_` blank ones."""
+    if datatype in ("", "_"):
+        return Kind.ENTITY
+    return Kind.QUANTITY if datatype in _NUMBERS or datatype in _DURATIONS else Kind.TIME if datatype in _TIMES else Kind.TEXT
+
+
+def _local(iri: str) -> str:
+    match = _LOCAL(iri)
+    return match.group() if match else iri
+
+
+# -- cache -------------------------------------------------------------------------------------------
+
+
+def looked(endpoint: Endpoint, file: str | os.PathLike[str] | None, *, fresh: bool = False) -> Mapping:
+    """The mapping of an endpoint: from the cache of this machine where it is at most a day old, else
+    looked for now. `file` is the place of a mapping file.
+    """
+    said = {} if file is None else stated(file)
+    settings = {key: value for key, value in said.items() if key not in ("predicate", "hide")}
+    place = _place(endpoint.query_url, settings)
+    if not fresh:
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            found = loads(place.read_text("utf-8"))
+            if 0 <= time.time() - found.at <= FRESH:
+                return renamed(found, said)
+    found = Look(endpoint, said).mapping()
+    with suppress(OSError):
+        # A folder that cannot be written to costs time, and nothing else.
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_suffix(f".{os.getpid()}")
+        part.write_text(found.dumps(), "utf-8")
+        part.replace(place)
+    return renamed(found, said)
+
+
+def _place(url: str, settings: dict[str, Any]) -> Path:
+    text = f"{url}\n{json.dumps(settings, sort_keys=True)}"
+    return cache_folder() / "endpoints" / f"{blake2b(text.encode(), digest_size=12).hexdigest()}.json"

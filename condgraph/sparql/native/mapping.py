@@ -1,0 +1,206 @@
+"""What the triples of an endpoint are taken for: their shape, names and predicates; and the mapping
+file, which a person can edit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Literal, TypeAlias
+
+from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.terms import Property, Terms, is_iri, is_tag
+from condgraph.engine.toml import read_file
+from condgraph.engine.values import NO_UNIT, Kind
+from condgraph.sparql.layout import RDF, RDFS
+
+#: How statements are written: as single triples, or as the statement nodes of Wikibase.
+Shape: TypeAlias = Literal["plain", "wikibase"]
+
+LABEL: Final = RDFS + "label"
+SKOS: Final = "http://www.w3.org/2004/02/skos/core#"
+#: Predicates of names, best first, as the loader of RDF has them.
+NAMING: Final = (
+    LABEL,
+    SKOS + "prefLabel",
+    "http://schema.org/name",
+    "https://schema.org/name",
+    "http://xmlns.com/foaf/0.1/name",
+    "http://purl.org/dc/terms/title",
+)
+TYPE: Final = RDF + "type"
+#: What qualifiers that no predicate gives (the language of a text) begin with.
+OWN: Final = "urn:condgraph:"
+SUBCLASS: Final = RDFS + "subClassOf"
+#: Counts of values by kind and unit.
+Counts: TypeAlias = "dict[tuple[Kind, str], int]"
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A predicate: what programs call it, how often it leads to a node, and to values of each kind.
+    `types` has the commonest datatype of literals whose text tells another.
+    """
+
+    iri: str
+    name: str
+    relations: int = 0
+    values: Counts = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """What an endpoint is taken for.
+
+    `languages` are those of names, best first; a name in another language is not seen. `base`
+    begins the IRIs of a Wikibase (`base/prop/P31`, `base/entity/Q5`). `concepts` are classes by
+    their IRI with their names and direct members; of a Wikibase, only the best known. `whole`:
+    the predicates were counted over all triples.
+    """
+
+    shape: Shape = "plain"
+    languages: tuple[str, ...] = ("en",)
+    labels: tuple[str, ...] = NAMING
+    names: Literal["iri", "local"] = "iri"
+    graphs: tuple[str, ...] = ()
+    base: str = ""
+    reified: bool = False
+    predicates: tuple[Predicate, ...] = ()
+    qualifiers: tuple[Predicate, ...] = ()
+    concepts: dict[str, tuple[str, int]] = field(default_factory=dict)
+    namespaces: tuple[str, ...] = ()
+    triples: int = 0
+    whole: bool = True
+    notes: tuple[str, ...] = ()
+    #: When the endpoint was looked at, in seconds since 1970.
+    at: float = 0.0
+
+    @property
+    def given_labels(self) -> tuple[str, ...] | None:
+        """The predicates of names where they are not the default."""
+        return None if self.labels == NAMING else self.labels
+
+    def terms(self) -> Terms:
+        """The names of predicates, as the loader of RDF takes them for a source that it adds to."""
+        found = Terms()
+        for one in (*self.qualifiers, *self.predicates):
+            if one.iri.startswith(OWN):
+                continue
+            found.predicates[one.name] = Property(one.iri, dict(one.types), wikibase=self.shape == "wikibase")
+        return found
+
+    def dumps(self) -> str:
+        """As JSON, which `loads` reads."""
+        said = asdict(self)
+        for key in ("predicates", "qualifiers"):
+            for one in said[key]:
+                one["values"] = [[int(kind), unit, count] for (kind, unit), count in one["values"].items()]
+        return json.dumps(said, ensure_ascii=False)
+
+
+def loads(text: str) -> Mapping:
+    """The mapping that `dumps` wrote. Raises `ValueError`, `TypeError` or `KeyError` for another text."""
+    said = json.loads(text)
+    for key in ("predicates", "qualifiers"):
+        said[key] = tuple(
+            Predicate(**{**one, "values": {(Kind(kind), unit): count for kind, unit, count in one["values"]}}) for one in said[key]
+        )
+    for key in ("languages", "labels", "graphs", "namespaces", "notes"):
+        said[key] = tuple(said[key])
+    said["concepts"] = {iri: (name, count) for iri, (name, count) in said["concepts"].items()}
+    return Mapping(**said)
+
+
+# -- the mapping file --------------------------------------------------------------------------------
+
+_KEYS: Final = ("shape", "languages", "labels", "names", "graphs", "hide", "predicate")
+
+
+def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a mapping file says, checked. Raises `OptionError` or `SourceError`."""
+    place, said = os.fspath(path), read_file(path)
+    for key, value in said.items():
+        if key not in _KEYS:
+            raise OptionError(f"the mapping file {place} has no use for {key!r}", candidates=nearest(key, _KEYS))
+        good = {
+            "shape": lambda one: one in ("plain", "wikibase"),
+            "names": lambda one: one in ("iri", "local"),
+            "languages": lambda one: _all(one, is_tag),
+            "predicate": lambda one: isinstance(one, dict) and all(map(is_iri, one)) and _all(list(one.values()), _is_name),
+        }.get(key, lambda one: _all(one, is_iri))
+        right: bool = good(value)  # type: ignore[no-untyped-call]
+        if not right:
+            what = {
+                "shape": '"plain" or "wikibase"',
+                "names": '"iri" or "local"',
+                "languages": "a list of language tags",
+                "predicate": "a table of names by IRI",
+            }.get(key, "a list of IRIs")
+            raise OptionError(f"{key} in the mapping file {place} is {what}, not {value!r}")
+    return said
+
+
+def _all(value: Any, test: Any) -> bool:
+    return isinstance(value, list) and all(map(test, value))
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def renamed(guess: Mapping, said: dict[str, Any]) -> Mapping:
+    """A guess with the names of predicates that a file states, without those it hides. Raises
+    `OptionError` for a predicate that the endpoint does not have, and for a name of two.
+    """
+    known = {one.iri for one in (*guess.predicates, *guess.qualifiers)}
+    hidden, called = set(said.get("hide", ())), said.get("predicate", {})
+    for iri in (*called, *hidden):
+        if iri not in known and guess.whole:
+            raise OptionError(f"no triple has the predicate {iri!r} of the mapping file", candidates=nearest(iri, known))
+
+    def over(found: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
+        return tuple(replace(one, name=called.get(one.iri, one.name)) for one in found if one.iri not in hidden)
+
+    missing = tuple(Predicate(iri, name, 1, {(Kind.TEXT, NO_UNIT): 1}) for iri, name in called.items() if iri not in known)
+    result = replace(guess, predicates=over(guess.predicates) + missing, qualifiers=over(guess.qualifiers))
+    owners: dict[str, str] = {}
+    for one in (*result.predicates, *result.qualifiers):
+        if owners.setdefault(one.name, one.iri) != one.iri:
+            both = f"{owners[one.name]!r} and {one.iri!r}"
+            raise OptionError(f"the mapping calls {both} both {one.name!r}", hint="name one otherwise")
+    return result
+
+
+def written(mapping: Mapping, place: str) -> str:
+    """A mapping as the text of a mapping file."""
+    lines = [
+        f"# What {place} is taken for. Every key may be left out: it is found out then.",
+        *(f"# {note}" for note in mapping.notes),
+        f"shape = {_text(mapping.shape)}  # or {'plain' if mapping.shape == 'wikibase' else 'wikibase'}",
+        f"languages = {_list(mapping.languages)}  # of names, best first; names in others are not seen",
+        f"labels = {_list(mapping.labels)}  # predicates that give names, best first",
+        f"names = {_text(mapping.names)}  # what nodes without a name are called: the IRI, or its end (local)",
+        f"graphs = {_list(mapping.graphs)}  # named graphs to ask; none is the endpoint's default graph",
+        "hide = []  # predicates that programs do not see",
+        "",
+        "# What programs call the predicates.",
+        "[predicate]",
+    ]
+    seen = {one.iri: one for one in (*mapping.qualifiers, *mapping.predicates) if not one.iri.startswith(OWN)}
+    for one in sorted(seen.values(), key=lambda one: one.name):
+        said = [f"{one.relations:,} relations"] if one.relations else []
+        for (kind, unit), count in one.values.items():
+            said.append(f"{count:,} {kind.name.lower()}" + ("" if unit == NO_UNIT else f" in {unit}"))
+        lines.append(f"{_text(one.iri)} = {_text(one.name)}" + (f"  # {', '.join(said)}" if said else ""))
+    return "\n".join(lines) + "\n"
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _list(texts: Iterable[str]) -> str:
+    return f"[{', '.join(map(_text, texts))}]"

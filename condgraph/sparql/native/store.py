@@ -1,0 +1,374 @@
+"""An endpoint that condgraph did not prepare as a store: what a plan rests on is fetched with one
+query, read by the rules of the loader of RDF, and the plan is run on it in process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.algebra.constructors import around_of
+from condgraph.engine.answer import Answer
+from condgraph.engine.bounds import cached, check, within
+from condgraph.engine.errors import DeadlineError, StoreError, UnsupportedError
+from condgraph.engine.execute import Run
+from condgraph.engine.execute.run import count
+from condgraph.engine.execute.witness_plan import Unit
+from condgraph.engine.facts import Source
+from condgraph.engine.pieces import watched
+from condgraph.engine.schema import offered
+from condgraph.engine.snapshot.readback import statements
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.stored_answer import _StoreLookup
+from condgraph.engine.stored_schema import StoredSchema
+from condgraph.engine.values import NO_UNIT, Kind
+from condgraph.overview.survey import partial_survey
+from condgraph.snapshot_store import SnapshotStore
+from condgraph.sparql.client import Endpoint
+from condgraph.sparql.compile.conditions import TARGET
+from condgraph.sparql.dialect import cut
+from condgraph.sparql.layout import string
+from condgraph.sparql.native.fetch import MOST, THERE, Fetcher, fetched
+from condgraph.sparql.native.mapping import Counts, Mapping, Predicate
+
+if TYPE_CHECKING:
+    import pyoxigraph
+
+    from condgraph.engine.check import KnownIds
+    from condgraph.engine.lowered import Lowered
+    from condgraph.engine.store import Request, Size
+    from condgraph.engine.why_not import Lookup
+    from condgraph.overview.survey import Survey
+    from condgraph.patterns.matches import Matches
+
+#: The source of all statements.
+SOURCE: Final = "sparql"
+#: Triples up to which a pattern is matched on a copy, and rows up to which a result is not counted again.
+MOST_PULLED: Final = 250_000
+UNCAPPED: Final = 1_000
+#: Rows of one page of a copy.
+PAGE: Final = 10_000
+#: Rows of a result in JSON take about this many bytes; more than the bound are refused unread.
+MOST_BYTES: Final = 256 * 2**20
+
+#: Seconds for names that are like one which nothing has.
+_LIKE: Final = 2.0
+
+
+class EndpointSchema(StoredSchema):
+    """What lowering knows of an endpoint. Names of entities are looked up, each once."""
+
+    def __init__(self, mapping: Mapping, store: NativeRdfStore) -> None:
+        super().__init__(_described(mapping))
+        self.mapping, self._store = mapping, store
+        self._names: dict[str, bool] = {}
+
+    def has_entity(self, name: str) -> bool:
+        """Whether some node is called so: one small query for each new name."""
+        if name not in self._names:
+            self._names[name] = self._store.has(alg.ByName((name,)))
+        return self._names[name]
+
+    def has_concept(self, name: str) -> bool:
+        """Whether some class is called so; of a Wikibase the endpoint knows."""
+        return super().has_concept(name) or (self.mapping.shape == "wikibase" and self.has_entity(name))
+
+    def has_id(self, ident: str) -> bool:
+        """Whether some triple has this node."""
+        return self._store.has(alg.ById((ident,)))
+
+    def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
+        """Names like a name, among those that begin with its first word."""
+        return offered(name, [], self._store.names_like(name), most)
+
+
+def _described(mapping: Mapping) -> dict[str, Any]:
+    def listed(counts: Counts) -> list[list[Any]]:
+        return [[int(kind), unit, number] for (kind, unit), number in sorted(counts.items())]
+
+    def attributes(found: Iterable[Predicate]) -> dict[str, list[list[Any]]]:
+        return {one.name: listed(one.values) for one in sorted(found, key=lambda one: one.name) if one.values}
+
+    qualifiers = {
+        one.name: listed({**one.values, **({(Kind.ENTITY, NO_UNIT): one.relations} if one.relations else {})})
+        for one in sorted(mapping.qualifiers, key=lambda one: one.name)
+    }
+    concepts: dict[str, int] = {}
+    for name, number in mapping.concepts.values():
+        concepts[name] = concepts.get(name, 0) + number
+    relations = sorted(one.name for one in mapping.predicates if one.relations)
+    return {
+        "relations": relations,
+        "attributes": attributes(mapping.predicates),
+        "qualifiers": qualifiers,
+        "concepts": sorted(concepts),
+        "sources": [SOURCE],
+        "on": {key: {one.name: kinds for one in mapping.predicates} for key, kinds in qualifiers.items()},
+        "predicates": {one.name: [0] for one in sorted(mapping.predicates, key=lambda one: one.name)},
+        "tables": [],
+        "tabular": [],
+        "temporal": mapping.shape == "wikibase" or mapping.reified,
+        "inexact": True,
+        "raw": True,
+        "sizes": {one.name: one.relations for one in mapping.predicates if one.relations},
+        "members": concepts,
+    }
+
+
+class EndpointAnswer(Answer):
+    """The answer to one program, with the SPARQL that fetched what it rests on."""
+
+    def __init__(self, store: NativeRdfStore, request: Request, lowered: Lowered, run: Run, text: str) -> None:
+        super().__init__(
+            run, lowered.plan, program=request.program, language=request.language, steps=lowered.steps, warnings=lowered.warnings,
+            limit=request.limit,
+        )  # fmt: skip
+        self._store, self.sparql = store, text
+
+    def _lookup(self) -> Lookup:
+        return _StoreLookup(self._store)
+
+
+class NativeRdfStore:
+    """The triples of an endpoint, asked where they are. `build` makes a graph of triples (the loader of RDF)."""
+
+    def __init__(self, endpoint: Endpoint, look: Callable[[bool], Mapping], build: Callable[..., Snapshot]) -> None:
+        self.endpoint, self._look, self._build = endpoint, look, build
+        self.place, self.read_only = endpoint.query_url, True
+        self._mapping: Mapping | None = None
+        self._schema: EndpointSchema | None = None
+
+    def __repr__(self) -> str:
+        return f"<NativeRdfStore at {self.place}>"
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds of a call without a deadline of its own."""
+        return self.endpoint.timeout
+
+    @property
+    def mapping(self) -> Mapping:
+        """What the endpoint is taken for."""
+        if self._mapping is None:
+            self._mapping = self._look(False)
+        return self._mapping
+
+    @property
+    def schema(self) -> EndpointSchema:
+        """What lowering knows."""
+        if self._schema is None:
+            self._schema = EndpointSchema(self.mapping, self)
+        return self._schema
+
+    @property
+    def naming_schema(self) -> EndpointSchema:
+        """The schema, which looks up names."""
+        return self.schema
+
+    def refresh(self) -> None:
+        """Look at the endpoint again."""
+        self._mapping, self._schema = self._look(True), None
+
+    def close(self) -> None:
+        """Do nothing: there is no connection between queries."""
+
+    # -- queries -----------------------------------------------------------------------------------
+
+    def select(self, text: str) -> list[Any]:
+        """The rows of a query. Raises `StoreError` where the endpoint gives fewer than there are."""
+        rows = list(watched(self.endpoint.query(text, graphs=self.mapping.graphs, most_bytes=MOST_BYTES)))  # type: ignore[arg-type]
+        if len(rows) >= UNCAPPED:
+            counting = f"SELECT (COUNT(*) AS ?n) WHERE {{ {{ {text} }} }}"
+            counted = list(self.endpoint.query(counting, graphs=self.mapping.graphs))  # type: ignore[arg-type]
+            there = int(counted[0]["n"].value) if counted and counted[0]["n"] is not None else None
+            if there is None or there > len(rows):
+                of = "more" if there is None else f"{there:,}"
+                raise StoreError(
+                    f"{self.place} gives {len(rows):,} of {of} rows without a word: it has a limit",
+                    hint="ask for less: begin with a name, or filter by a concept",
+                )
+        return rows
+
+    def has(self, node: alg.Entities) -> bool:
+        """Whether some entity is in a set."""
+        fetcher = Fetcher(self.mapping)
+        text = f"ASK {{ {' '.join(fetcher.entities(node, '?e'))} }}"
+        return bool(self.endpoint.query(text, graphs=self.mapping.graphs))
+
+    def names_like(self, name: str) -> list[str]:
+        """Some names that begin as a name does; none where the endpoint takes too long for it."""
+        beginning = name.split(" ")[0][:20] or name
+        label = Fetcher(self.mapping).labels[0]
+        test = f"FILTER(STRSTARTS(LCASE(STR(?l)), {string(beginning.lower())}))"
+        text = f"SELECT DISTINCT ?l WHERE {{ ?s <{label}> ?l {test} }} LIMIT 100"
+        try:
+            with within(_LIKE):
+                rows: Any = self.endpoint.query(text, graphs=self.mapping.graphs)
+                return list(dict.fromkeys(row["l"].value for row in rows))
+        except (StoreError, DeadlineError):
+            check()
+            return []
+
+    def _fetched(self, parts: Sequence[Unit]) -> tuple[Snapshot, str]:
+        text = Fetcher(self.mapping).query(parts)
+        return self._graph_of(self.select(text)), text
+
+    def _graph_of(self, rows: Iterable[Any]) -> Snapshot:
+        import pyoxigraph
+
+        triples: list[pyoxigraph.Quad] = []
+        nodes: list[Any] = []
+        classes: dict[str, None] = {}
+        known = self.mapping.concepts
+        number = 0
+        for row in rows:
+            number += 1
+            a, b, c = row["a"], row["b"], row["c"]
+            if a is None or b is None or c is None:
+                raise StoreError(f"{self.place} leaves out terms of its answer", hint="it may be no SPARQL 1.1 endpoint")
+            if b.value == THERE:
+                nodes.append(a)
+            else:
+                triples.append(pyoxigraph.Quad(a, b, c))
+            for term in (a, c):
+                if isinstance(term, pyoxigraph.NamedNode) and term.value in known:
+                    classes[term.value] = None
+        if number > MOST:
+            raise UnsupportedError(
+                TARGET, [f"a program that rests on more than {MOST:,} triples"], hint="begin with a name, or filter by a concept"
+            )
+        return self._build(self.mapping, self.place, triples, nodes, list(classes))
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def _local(self, plan: Node) -> tuple[Snapshot, str]:
+        """What a plan rests on, as a small graph, and the query that fetched it."""
+        parts = fetched(plan)
+        plain = [part for part in parts if part.named is None]
+        snapshot, text = self._fetched(plain)
+        if len(plain) < len(parts):
+            # Entities by names that the first query brings to light.
+            names = {snapshot.name(number) for number in range(snapshot.entities)}
+            for part in postorder(plan):
+                if isinstance(part, alg.Constants):
+                    names |= {value for value in part.values if isinstance(value, str)}
+            names |= _texts(snapshot)
+            more = [Unit(alg.ByName(tuple(some))) for some in cut(sorted(names), 200)]
+            snapshot, text = self._fetched([*plain, *more])
+        return snapshot, text
+
+    def answer(self, request: Request) -> Answer:
+        """Answer a program with one query."""
+        lowered = request.lowered(self.schema)
+        snapshot, text = self._local(lowered.plan)
+        run = Run(snapshot)
+        run.execute(lowered.plan)
+        run.notes.update(lowered.notes)
+        return EndpointAnswer(self, request, lowered, run, text)
+
+    def explain(self, request: Request) -> str:
+        """The SPARQL of a program, without running it."""
+        parts = fetched(request.lowered(self.schema).plan)
+        return Fetcher(self.mapping).query([part for part in parts if part.named is None])
+
+    def witness(self, plan: Node) -> Run:
+        """A plan run in process on the statements it rests on."""
+        run = Run(self._local(plan)[0])
+        run.execute(plan)
+        return run
+
+    def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
+        """The size of each operator."""
+        return [(self.counted([node], lambda _: [])[0], ()) for node in nodes]
+
+    def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
+        """How many statements, or entities, each operator gives."""
+        return [count(self._local(node)[0], [node])[0] for node in nodes]
+
+    def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
+        """The statements around entities, for chains: one query."""
+        of, scans = around_of(ids, names, values=values)
+        return self._fetched([Unit(of), *map(Unit, scans)])[0]
+
+    def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Matches:
+        """The subgraphs nearest to a pattern, on a copy. Raises `UnsupportedError` for more than
+        `MOST_PULLED` triples.
+        """
+        if not exact:
+            raise UnsupportedError(
+                TARGET, ["an approximate index of triples that condgraph did not write"], hint="leave `exact` out"
+            )
+        if self.mapping.triples > MOST_PULLED or not self.mapping.whole:
+            raise UnsupportedError(
+                TARGET, [f"patterns on more than {MOST_PULLED:,} triples that condgraph did not write"],
+                hint="graph.snapshot() copies any number, once",
+            )  # fmt: skip
+        return SnapshotStore(self._pulled).match(pattern, **options)
+
+    @cached
+    def _pulled(self) -> Snapshot:
+        return self.snapshot()
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """An endpoint that answers is there."""
+        return True
+
+    def left(self) -> Snapshot | None:
+        """Nothing is loaded here."""
+        return None
+
+    def under_way(self) -> tuple[list[str], bool] | None:
+        """Nothing is loaded here."""
+        return None
+
+    def abandon(self) -> bool:
+        """Nothing is loaded here."""
+        return False
+
+    def delete(self) -> bool:
+        """Nothing is written here."""
+        raise UnsupportedError(TARGET, ["removing triples that condgraph did not write"])
+
+    def sources(self) -> tuple[Source, ...]:
+        """The endpoint itself."""
+        return (Source(SOURCE, self.place, "sparql"),)
+
+    def counts(self) -> dict[str, int]:
+        """What the endpoint is taken to hold."""
+        mapping = self.mapping
+        return {
+            "entities": 0,
+            "concepts": len(mapping.concepts),
+            "rows": 0,
+            "relations": sum(one.relations for one in mapping.predicates),
+            "attributes": sum(sum(one.values.values()) for one in mapping.predicates),
+            "qualifiers": sum(one.relations + sum(one.values.values()) for one in mapping.qualifiers),
+            "predicates": len(mapping.predicates),
+            "sources": 1,
+        }
+
+    def survey(self) -> Survey:
+        """What the endpoint is taken to hold."""
+        return partial_survey(self.schema, self.counts())
+
+    def snapshot(self) -> Snapshot:
+        """All triples, copied into process. Raises `StoreError` where the endpoint has a limit."""
+        triples = self.endpoint.triples("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", graphs=self.mapping.graphs, whole=True)
+        rows = [{"a": one.subject, "b": one.predicate, "c": one.object} for one in watched(triples)]
+        counting = "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }"
+        counted = list(self.endpoint.query(counting, graphs=self.mapping.graphs))  # type: ignore[arg-type]
+        there = int(counted[0]["n"].value)
+        if there > len(rows):
+            raise StoreError(f"{self.place} gives {len(rows):,} of {there:,} triples", hint="a limit of the endpoint")
+        return self._graph_of(iter(rows))
+
+
+def _texts(snapshot: Snapshot) -> set[str]:
+    every = np.arange(snapshot.statements, dtype=np.int32)
+    return {item.object for item, _ in statements(snapshot, every) if isinstance(item.object, str)}

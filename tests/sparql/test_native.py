@@ -1,0 +1,330 @@
+"""Triples that condgraph did not write, asked where they are: the answers are those of the same triples in a folder."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pyoxigraph
+import pytest
+
+import condgraph
+from condgraph.engine.errors import CondgraphError, OptionError, ReadOnlyError, StoreError
+from condgraph.graph import Graph
+from condgraph.remote_triples import TriplesGraph
+from tests.support.wikibase_dump import Dump
+
+pytestmark = pytest.mark.service
+
+FILMS = """
+@prefix : <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+:unforgiven a :Film ; rdfs:label "Unforgiven"@en ; :director :clint ; :released "1992"^^xsd:gYear ; :cost 14.4 ; :seen 3 .
+:gran a :Film ; rdfs:label "Gran Torino"@en, "El Gran"@es ; :director :clint ; :released "2008"^^xsd:gYear ; :cost 33 .
+:clint a :Person ; rdfs:label "Clint Eastwood"@en ; :born "1930-05-31"^^xsd:date ;
+    :note "a  b", "café"@fr ; :knows [ rdfs:label "Anon" ] .
+:nobody :knows :clint ; :cost "much" .
+:Film rdfs:label "film"@en ; rdfs:subClassOf :Work . :Work rdfs:label "work"@en .
+:director rdfs:label "directed by"@en .
+"""
+THESAURUS = """
+@prefix : <http://example.org/t/> . @prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+:animals a skos:Concept ; skos:prefLabel "animals"@en, "Tiere"@de ; skos:altLabel "fauna"@en .
+:mammals a skos:Concept ; skos:prefLabel "mammals"@en ; skos:broader :animals ; skos:notation "M1" .
+:cats a skos:Concept ; skos:prefLabel "cats"@en, "Katzen"@de ; skos:broader :mammals ; skos:notation "M2" .
+:dogs a skos:Concept ; skos:prefLabel "dogs"@en ; skos:broader :mammals ; skos:related :cats .
+"""
+PEOPLE = """
+@prefix : <http://example.org/p/> . @prefix foaf: <http://xmlns.com/foaf/0.1/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+:ada a foaf:Person ; foaf:name "Ada" ; foaf:knows :bob, :eve ; foaf:age 36 .
+:bob a foaf:Person ; foaf:name "Bob" ; foaf:knows :ada ; foaf:age 41 ; foaf:mbox <mailto:bob@example.org> .
+:eve a foaf:Agent ; foaf:name "Eve" ; foaf:age "old" .
+"""
+CATALOGUE = """
+@prefix : <http://example.org/c/> . @prefix dcat: <http://www.w3.org/ns/dcat#> . @prefix dct: <http://purl.org/dc/terms/> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> . @prefix schema: <http://schema.org/> .
+:cat a dcat:Catalog ; dct:title "Open data"@en ; dcat:dataset :air, :bus .
+:air a dcat:Dataset ; dct:title "Air quality"@en ; dct:issued "2020-03-01"^^xsd:date ; dcat:distribution :csv .
+:bus a dcat:Dataset, schema:Dataset ; schema:name "Bus stops" ; dct:issued "2021"^^xsd:gYear ; dcat:distribution :csv2 .
+:csv dcat:byteSize "1200"^^xsd:decimal . :csv2 dcat:byteSize 99.5 .
+"""
+DATA = {"films": FILMS, "thesaurus": THESAURUS, "people": PEOPLE, "catalogue": CATALOGUE}
+
+
+class Served(BaseHTTPRequestHandler):
+    """A SPARQL endpoint over an Oxigraph store, which may misbehave: `behave` is called before each reply."""
+
+    store: pyoxigraph.Store
+    behave: Any = None
+    most_rows: int | None = None
+    texts: list[str]
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        """A query in the address."""
+        from urllib.parse import parse_qs, urlsplit
+
+        self._answer(parse_qs(urlsplit(self.path).query)["query"][0])
+
+    def do_POST(self) -> None:
+        """A query in the body."""
+        from urllib.parse import parse_qs
+
+        self._answer(parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())["query"][0])
+
+    def _answer(self, text: str) -> bool:
+        type(self).texts.append(text)
+        if self.behave is not None and self.behave(self, text):
+            return True
+        found: Any = self.store.query(text, use_default_graph_as_union=True)
+        if self.most_rows is not None and not isinstance(found, pyoxigraph.QueryBoolean):
+            # A cap that nobody is told of.
+            import json
+
+            said = json.loads(found.serialize(format=pyoxigraph.QueryResultsFormat.JSON))
+            del said["results"]["bindings"][self.most_rows :]
+            return self.reply(200, json.dumps(said).encode())
+        if isinstance(found, pyoxigraph.QueryTriples):
+            return self.reply(200, found.serialize(format=pyoxigraph.RdfFormat.N_TRIPLES), "application/n-triples")
+        return self.reply(200, found.serialize(format=pyoxigraph.QueryResultsFormat.JSON))
+
+    def reply(self, code: int, body: bytes, kind: str = "application/sparql-results+json", **headers: str) -> bool:
+        """Send a reply."""
+        self.send_response(code)
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+        return True
+
+
+@pytest.fixture
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Serves a text of Turtle: gives the class of its replies, and its address."""
+    monkeypatch.setenv("CONDGRAPH_CACHE", str(tmp_path / "cache"))
+    servers = []
+
+    def begin(text: str) -> tuple[type[Served], str]:
+        kind = type("Replies", (Served,), {"store": pyoxigraph.Store(), "texts": []})
+        kind.store.load(input=text.encode(), format=pyoxigraph.RdfFormat.TURTLE)
+        server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return kind, f"sparql+http://127.0.0.1:{server.server_port}/sparql"
+
+    yield begin
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def loaded(text: str, place: Path) -> Graph:
+    """The same triples, loaded."""
+    place.write_text(text)
+    graph = condgraph.open()
+    graph.load(place)
+    return graph
+
+
+def outcome(graph: Graph, program: str) -> Any:
+    """What a program gives: texts, warnings and evidence, or the kind of its error."""
+    try:
+        answer = graph.kopl(program)
+        evidence = sorted(str(item).partition("  [")[0] for item in answer.evidence)
+        return answer.texts, sorted(answer.warnings), evidence, bool(answer.check())
+    except CondgraphError as error:
+        return type(error).__name__
+
+
+def programs(graph: Graph, number: int, seed: int) -> list[str]:
+    """Random programs over the names of a graph."""
+    chance, snapshot = random.Random(seed), graph.current
+    schema = snapshot.schema
+    names = sorted({snapshot.name(at) for at in range(snapshot.entities)} - {"", "a  b"})
+    names = [name for name in names if not set(name) & set("(),")]
+    found = []
+    for _ in range(number):
+        concept = chance.choice(schema.concepts)
+        begin = chance.choice([f"Find({chance.choice(names)})", "FindAll()", f"FindAll() FilterConcept({concept})"])
+        for _ in range(chance.randint(0, 2)):
+            if schema.relations and chance.random() < 0.6:
+                begin += f" Relate({chance.choice(schema.relations)}, {chance.choice(['forward', 'backward'])})"
+            elif schema.attributes:
+                key, sign = chance.choice(schema.attributes), chance.choice(["=", "!=", "<", ">"])
+                test = chance.choice([f"FilterNum({key}, {chance.choice([3, 33, 36, 1200])}, {sign})", f"FilterStr({key}, M1)"])
+                begin += f" {chance.choice([test, f'FilterYear({key}, {chance.choice([1930, 1992, 2020])}, {sign})'])}"
+        ends = ["QueryName()", "Count()", *(f"QueryAttr({key})" for key in schema.attributes)]
+        ends += [f"SelectAmong({key}, largest)" for key in schema.attributes]
+        found.append(f"{begin} {chance.choice(ends)}")
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(DATA))
+def test_answers_are_those_of_the_folder(name: str, serve: Any, tmp_path: Path) -> None:
+    _, place = serve(DATA[name])
+    here = loaded(DATA[name], tmp_path / "data.ttl")
+    with condgraph.open(place, layout="native") as there:
+        assert isinstance(there, TriplesGraph)
+        for program in programs(here, 25, 1):
+            assert outcome(there, program) == outcome(here, program), program
+
+
+def test_a_program_is_one_query_and_looking_is_few(serve: Any) -> None:
+    kind, place = serve(FILMS)
+    before = sorted(map(str, kind.store))
+    with condgraph.open(place, layout="native") as graph:
+        assert graph.mapping.shape == "plain"
+        assert len(kind.texts) <= 20
+        graph.kopl("Find(Unforgiven) QueryName()")
+        kind.texts.clear()
+        assert graph.kopl("Find(Unforgiven) Relate(directed by, forward) QueryName()").texts == ["Clint Eastwood"]
+        assert len(kind.texts) == 1
+        with pytest.raises(ReadOnlyError):
+            graph.load({"a.csv": "id\n1\n"})
+    assert sorted(map(str, kind.store)) == before
+    kind.texts.clear()
+    with condgraph.open(place, layout="native") as graph:
+        # What was found is cached.
+        assert graph.mapping.shape == "plain"
+        assert not kind.texts
+
+
+def test_a_mapping_file_renames_and_hides(serve: Any, tmp_path: Path) -> None:
+    _, place = serve(FILMS)
+    with condgraph.open(place, layout="native") as graph:
+        text = graph.mapping_file()
+    file = tmp_path / "map.toml"
+    text = text.replace('"http://example.org/director" = "directed by"', '"http://example.org/director" = "maker"')
+    file.write_text(text.replace("hide = []", 'hide = ["http://example.org/note"]'))
+    with condgraph.open(place, mapping=file) as graph:
+        assert graph.kopl("Find(Unforgiven) Relate(maker, forward) QueryName()").texts == ["Clint Eastwood"]
+        with pytest.raises(CondgraphError, match="unknown"):
+            graph.kopl("Find(Clint Eastwood) QueryAttr(note)")
+    file.write_text('[predicate]\n"http://example.org/directr" = "x"\n')
+    with pytest.raises(OptionError, match="no triple has the predicate"):
+        condgraph.open(place, mapping=file)
+
+
+WIKIBASE: Any = {
+    "concepts": {
+        "Q5": {"name": "human", "subclassOf": ["Q6"]},
+        "Q6": {"name": "being", "subclassOf": []},
+        "Q7": {"name": "award", "subclassOf": []},
+    },
+    "entities": {
+        f"Q{100 + at}": {
+            "name": f"person {at}",
+            "instanceOf": ["Q5"],
+            "attributes": [
+                {"key": "height", "value": {"type": "quantity", "value": 150 + at, "unit": "centimetre" if at % 3 else "inch"}},
+                {"key": "born", "value": {"type": "year", "value": 1900 + at}},
+                {"key": "died", "value": {"type": "date", "value": f"19{50 + at}-05-0{1 + at % 9}"}},
+            ],
+            "relations": [
+                {
+                    "predicate": "award received",
+                    "object": f"Q{200 + at % 3}",
+                    "direction": "forward",
+                    "qualifiers": {"point in time": [{"type": "year", "value": 1980 + at}]},
+                }
+            ],
+        }
+        for at in range(20)
+    }
+    | {f"Q{200 + at}": {"name": f"prize {at}", "instanceOf": ["Q7"], "attributes": [], "relations": []} for at in range(3)},
+}
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "Find(person 3) QueryAttr(height)",
+        "Find(prize 1) Relate(award received, backward) QueryName()",
+        "Find(prize 1) Relate(award received, backward) QFilterYear(point in time, 1990, >) QueryName()",
+        "FindAll() FilterConcept(being) FilterNum(height, 160 centimetre, >) Count()",
+        "FindAll() FilterYear(died, 1955, =) FilterConcept(human) QueryName()",
+        "FindAll() FilterConcept(human) SelectAmong(height, largest)",
+        "Find(person 2) Relate(award received, forward) QueryName()",
+        "FindAll() Count()",
+    ],
+)
+def test_statements_of_wikibase_keep_qualifiers_units_and_ranks(program: str, serve: Any, tmp_path: Path) -> None:
+    text = "\n".join(Dump(WIKIBASE).lines()) + "\n"
+    _, place = serve(text)
+    with condgraph.open(place, layout="native") as there:
+        assert isinstance(there, TriplesGraph)
+        assert there.mapping.shape == "wikibase"
+        expected = outcome(loaded(text, tmp_path / "data.nt"), program)
+        assert outcome(there, program) == expected
+        assert expected[0], "a program without an answer shows nothing"
+
+
+PROGRAM = "Find(Unforgiven) Relate(directed by, forward) QueryName()"
+
+
+def misbehaving(serve: Any, behave: Any) -> Graph:
+    """A graph whose endpoint was looked at, and misbehaves now."""
+    kind, place = serve(FILMS)
+    graph = condgraph.open(place, layout="native")
+    assert graph.kopl(PROGRAM).texts == ["Clint Eastwood"]
+    kind.behave = staticmethod(behave)
+    return graph
+
+
+def once(code: int, **headers: str) -> Any:
+    """Refuses the first request."""
+    left = [1]
+
+    def behave(handler: Served, _: str) -> bool:
+        return bool(left and left.pop()) and handler.reply(code, b"slow down", "text/plain", **headers)
+
+    return behave
+
+
+@pytest.mark.parametrize("code", [429, 503])
+@pytest.mark.parametrize("headers", [{"Retry_After": "0"}, {"Retry_After": "Wed, 21 Oct 2015 07:28:00 GMT"}, {}])
+def test_a_busy_endpoint_is_asked_again(code: int, headers: dict[str, str], serve: Any) -> None:
+    assert misbehaving(serve, once(code, **headers)).kopl(PROGRAM).texts == ["Clint Eastwood"]
+
+
+def test_a_pause_of_an_hour_is_an_error(serve: Any) -> None:
+    graph = misbehaving(serve, lambda handler, _: handler.reply(429, b"", "text/plain", Retry_After="3600"))
+    with pytest.raises(StoreError, match=r"busy \(429\), and to come back in 3600 s"):
+        graph.kopl(PROGRAM)
+
+
+@pytest.mark.parametrize(
+    ("behave", "match"),
+    [
+        (lambda handler, _: handler.reply(200, b"<html>hello</html>", "text/html"), "no SPARQL endpoint"),
+        (lambda handler, _: handler.reply(302, b"", Location="http://localhost:1/other"), "redirects to another server"),
+        (lambda handler, _: handler.reply(200, b'{"head": {"vars": ["a"]}, "results": {"bindings": [{"a"'), "no SPARQL result"),
+    ],
+    ids=["HTML", "redirect", "cut"],
+)
+def test_a_reply_that_is_none_is_an_error(behave: Any, match: str, serve: Any) -> None:
+    with pytest.raises(StoreError, match=match):
+        misbehaving(serve, behave).kopl(PROGRAM)
+
+
+def test_a_silent_cap_is_an_error(serve: Any) -> None:
+    text = "@prefix : <http://example.org/> .\n" + "".join(f":a{i} :p {i} .\n" for i in range(3000))
+    kind, place = serve(text)
+    with condgraph.open(place, layout="native") as graph:
+        program = "FindAll() FilterNum(p, 0, >=) Count()"
+        assert graph.kopl(program).texts == ["3000"]
+        kind.most_rows = 1000
+        with pytest.raises(StoreError, match="gives 1,000 of 3,000 rows"):
+            graph.kopl(program)
+
+
+def test_a_reply_beyond_the_bound_is_an_error(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("condgraph.sparql.native.store.MOST_BYTES", 1000)
+    with pytest.raises(StoreError, match="more than 1,000 bytes"):
+        misbehaving(serve, lambda handler, _: handler.reply(200, b" " * 5_000_000)).kopl(PROGRAM)
