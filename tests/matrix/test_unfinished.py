@@ -138,6 +138,8 @@ def test_what_no_graph_can_hold_is_a_typed_error(item: Item) -> None:
 class Full:
     """A connection to a database that has had nearly all the relationship types that it can have."""
 
+    agent = "Neo4j/5.26.0"
+
     def __init__(self, store: str) -> None:
         self.store = store
 
