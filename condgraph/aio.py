@@ -174,6 +174,7 @@ class AsyncGraph:
     explain = awaited(Graph.explain)
     grammar = awaited(Graph.grammar)
     keep_rows = awaited(Graph.keep_rows)
+    learn_rules = awaited(Graph.learn_rules)
     logic = awaited(Graph.logic)
     logic_stored = awaited(Graph.logic_stored)
     reason = awaited(Graph.reason)

@@ -780,6 +780,7 @@ class Graph:
     remove_predictions = logical.remove_predictions
 
     train_links = links.train_links
+    learn_rules = links.learn_rules
     keep_rows = links.keep_rows
     sample_queries = evaluation.sample_queries
     evaluate_logic = evaluation.evaluate_logic
@@ -952,8 +953,8 @@ def _refused(name: str) -> Callable[..., Any]:
 
 #: What is worked out from the statements of the time in process, and what changes a graph.
 _IN_PROCESS: Final = (
-    "ask", "chain", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "logic", "rdf", "reason",
-    "sample_queries", "schema", "sparql", "status", "to_rdflib", "train_links", "verify", "verify_chain",
+    "ask", "chain", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "learn_rules", "logic", "rdf",
+    "reason", "sample_queries", "schema", "sparql", "status", "to_rdflib", "train_links", "verify", "verify_chain",
 )  # fmt: skip
 _CHANGES: Final = (
     "abandon", "add", "declare", "delete", "index", "keep_rows", "keep_versions", "load", "logic_stored", "remove_predictions",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from condgraph.engine.bounds import within
+from condgraph.engine.errors import LinkModelError
 
 if TYPE_CHECKING:
     from threading import Event
 
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.links.model import LinkModel
+    from condgraph.links.rule_model import Rules
     from condgraph.links.store import OnRows, StoredRows, Threshold
     from condgraph.links.train import OnEpoch, Training
 
@@ -93,3 +97,66 @@ def keep_rows(
     with within(graph.timeout if timeout is None else timeout, cancelled):
         edges = Edges.of_snapshot(graph.snapshot().current)
         return keep_rows(model_of(model), edges, folder, keep, relations=relations, heads=heads, on_rows=on_rows)
+
+
+#: Where rules are stored in the folder of a graph, and where with an open snapshot.
+_FILE: Final = "links.rules.npz"
+_KEPT: Final = "links.rules"
+
+
+def learn_rules(
+    graph: Opened,
+    /,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    valid: Iterable[tuple[str, str, str]] | None = None,
+    timeout: float | None = None,
+    cancelled: Event | None = None,
+    **options: Any,
+) -> Rules:
+    """Learn rules on the relations of the graph within `seconds` of processor time (60), as a link
+    prediction model whose predictions have explanations; written to `path`, a `.npz` file, if given.
+
+    `options` are those of `links.rules.Learning`. `valid` are edges that the graph lacks, triples of
+    (id, predicate, id), by which the aggregation of each relation is chosen; without them a share of
+    the graph is held out for this. `warnings` of the result say what the budget left out. Raises
+    `LinkModelError` where nothing can be learned or written, `OptionError` for invalid options.
+    """
+    from condgraph.links.edges import Edges
+    from condgraph.links.rule_model import learn
+    from condgraph.links.rules import learning_of
+    from condgraph.links.train import writable
+
+    if path is not None:
+        writable(path, "the rules")
+    with within(graph.timeout if timeout is None else timeout, cancelled):
+        edges = Edges.of_snapshot(graph.snapshot().current)
+        result = learn(edges, learning_of(options), valid=None if valid is None else edges.numbered(valid))
+        if path is not None:
+            result.save(path)
+        return result
+
+
+def default_rules(snapshot: Snapshot, directory: Path | None) -> Rules:
+    """The rules of a snapshot: those of the graph's folder if they are of this state, else learned
+    within the default budget, and stored in the folder if that can be written.
+    """
+    from condgraph.links.edges import Edges
+    from condgraph.links.rule_model import Rules, learn
+
+    result: Rules | None = snapshot.schema.kept.get(_KEPT)
+    if result is None:
+        edges = Edges.of_snapshot(snapshot)
+        place = None if directory is None else directory / _FILE
+        if place is not None and place.exists():
+            # Rules of an earlier state are learned again.
+            with suppress(LinkModelError):
+                result = Rules.load(place, edges)
+        if result is None:
+            result = learn(edges)
+            if place is not None:
+                # A graph that is only read has its rules in memory.
+                with suppress(OSError):
+                    result.save(place)
+        snapshot.schema.kept[_KEPT] = result
+    return result

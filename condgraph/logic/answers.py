@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow
 
     from condgraph.engine.answer import Answer
+    from condgraph.engine.check import Checked
+    from condgraph.links.rule_model import Rule
 
 
 # -- picture -----------------------------------------------------------------------------------------
@@ -126,6 +128,33 @@ def _score(score: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleEvidence:
+    """A rule that predicts an edge; `answer` is that of its body for the ends of the edge, with the
+    statements as its evidence.
+    """
+
+    rule: Rule
+    answer: Answer
+
+    @property
+    def confidence(self) -> float:
+        """The confidence of the rule."""
+        return self.rule.confidence
+
+    @property
+    def statements(self) -> EvidenceList:
+        """The statements by which the body holds."""
+        return self.answer.evidence
+
+    def check(self) -> Checked:
+        """Run the body again on its statements alone (`Answer.check`)."""
+        return self.answer.check()
+
+    def __str__(self) -> str:
+        return f"{_number(self.confidence)}  {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
 class ScoredEdge:
     """An edge of an explanation. `observed`: the graph has it, as `statements`; otherwise a model
     predicts it with `score`.
@@ -141,6 +170,8 @@ class ScoredEdge:
     observed: bool
     negated: bool
     statements: tuple[Evidence, ...]
+    #: The rules that predict it, the best first, where the model is of rules.
+    rules: tuple[RuleEvidence, ...] = ()
 
     def __str__(self) -> str:
         text = f"{self.subject.name} | {self.relation} | {self.object.name}"
@@ -158,8 +189,11 @@ class LogicAnswer:
     `derivation` is the best assignment, branch by branch.
     """
 
-    def __init__(self, snapshot: Snapshot, node: int, score: float, observed: bool, derive: Callable[[], Derivation]) -> None:
-        self._snapshot, self._derive = snapshot, derive
+    def __init__(
+        self, snapshot: Snapshot, node: int, score: float, observed: bool, derive: Callable[[], Derivation],
+        rules: Callable[[str, str, str], list[Rule]] | None = None,
+    ) -> None:  # fmt: skip
+        self._snapshot, self._derive, self._rules = snapshot, derive, rules
         self.node, self.score, self.observed = node, score, observed
 
     @cached_property
@@ -197,7 +231,18 @@ class LogicAnswer:
             edge.observed,
             edge.negated,
             statements,
+            () if edge.observed or self._rules is None else tuple(self._predicted_by(edge, self._rules)),
         )
+
+    def _predicted_by(self, edge: Edge, rules: Callable[[str, str, str], list[Rule]]) -> Iterator[RuleEvidence]:
+        from condgraph.engine.answer import Answer
+        from condgraph.engine.execute.run import Run
+
+        subject, object_ = self._snapshot.entity(edge.subject).id, self._snapshot.entity(edge.object).id
+        for rule in rules(subject, edge.relation, object_):
+            plan, run = rule.plan(subject, object_), Run(self._snapshot)
+            run.execute(plan)
+            yield RuleEvidence(rule, Answer(run, plan, program=str(rule), language="logic"))
 
     def explain(self) -> str:
         """The derivation as text, one line a node of the tree."""
@@ -216,6 +261,10 @@ class LogicAnswer:
         else:
             text += f"{variable}{name}: {one.kind}" + (f", {one.reason}" if one.reason else "")
         lines.append(text)
+        if one.edge is not None and not one.edge.observed:
+            for match in self._edge(one.edge).rules:
+                lines.append(f"{'  ' * (depth + 1)}rule {match}")
+                lines.extend(f"{'  ' * (depth + 2)}{statement}" for statement in match.statements)
         for part in one.parts:
             self._tell(part, depth + 1, lines)
 
@@ -352,6 +401,10 @@ def _record(edge: ScoredEdge) -> dict[str, Any]:
         "negated": edge.negated,
         "factor": edge.factor,
         "statements": [str(one) for one in edge.statements],
+        "rules": [
+            {"rule": str(match.rule), "confidence": match.confidence, "statements": [str(one) for one in match.statements]}
+            for match in edge.rules
+        ],
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -42,6 +43,10 @@ class Asked(Protocol):
 
     name: str
     timeout: float | None
+
+    @property
+    def _directory(self) -> Path | None:
+        """Its folder, where it has one."""
 
     @property
     def current(self) -> Snapshot:
@@ -243,6 +248,7 @@ def logic(
     branches: Sequence[Any] = (),
     *,
     model: Any = None,
+    predict: bool = False,
     k: int | None = 10,
     alpha: float = 1.0,
     epsilon: float | None = None,
@@ -256,11 +262,12 @@ def logic(
     tree = tree_of(read)
     checked_safe(tree, bound=k is not None)
     warnings: list[str] = []
-    if model is None and (epsilon is not None or cap is not None):
+    predict = predict and model is None
+    if model is None and not predict and (epsilon is not None or cap is not None):
         warnings.append("epsilon= and cap= need a link prediction model, and do nothing without one")
     if not bounded(tree):
         warnings.append("the query says only what its answers are not: they are the first of almost all nodes")
-    if model is None and not isinstance(graph._store_of(None), SnapshotStore):
+    if model is None and not predict and not isinstance(graph._store_of(None), SnapshotStore):
         try:
             return _stored(graph, read, tree, k, warnings).keep_to(timeout)
         except UnsupportedError:
@@ -270,8 +277,13 @@ def logic(
     warnings += written
     tree = tree_of(read)
     checked_names(tree, snapshot)
+    if predict:
+        from condgraph.links.methods import default_rules
+
+        model = default_rules(snapshot, graph._directory)
     matrix = matrix_of(snapshot, model, epsilon, cap)
     warnings.extend(getattr(matrix, "warnings", ()))
+    warnings.extend(getattr(getattr(matrix, "model", None), "warnings", ()))
     found = ranked(tree, snapshot, matrix, k=k, alpha=alpha)
     if not len(found.ids):
         warnings.extend(_nothing(snapshot, read, model, bound=k is not None))
@@ -303,8 +315,9 @@ def _answers(found: Ranked, tree: Tree, snapshot: Snapshot, read: Query, timeout
 
         return derive
 
+    rules = getattr(getattr(found.forward.matrix, "model", None), "explain", None)
     return [
-        LogicAnswer(snapshot, node, score, own, why(node))
+        LogicAnswer(snapshot, node, score, own, why(node), rules)
         for node, score, own in watched(zip(found.ids.tolist(), found.scores.tolist(), found.observed.tolist(), strict=True))
     ]
 

@@ -19,6 +19,7 @@ def logic(
     query: Any,
     *branches: Any,
     model: Any = None,
+    predict: bool = False,
     k: int | None = 10,
     alpha: float = 1.0,
     epsilon: float | None = None,
@@ -33,7 +34,9 @@ def logic(
 
     Without a `model` the answers are those of the graph alone. A link prediction model
     (`links.model.LinkModel`, or a file with embeddings) adds answers by predicted edges of a score of at least `epsilon`
-    (0.001), at most `cap` a row; every answer has its score, and the edges it rests on. `k` is
+    (0.001), at most `cap` a row; every answer has its score, and the edges it rests on. With `predict=True`
+    and no model the edges are predicted by rules, which are learned within 60 s of processor time for
+    each state of the graph, and stored in its folder; each predicted edge has its rules. `k` is
     the most answers (None: all), `alpha` scales what is negated. With `explain=False` an
     explanation is worked out when it is looked at. `timeout` is in seconds.
     """
@@ -42,8 +45,18 @@ def logic(
     timeout = graph.timeout if timeout is None else timeout
     with within(timeout, cancelled):
         return logic(
-            graph, query, branches, model=model, k=k, alpha=alpha, epsilon=epsilon, cap=cap, explain=explain, timeout=timeout
-        )
+            graph,
+            query,
+            branches,
+            model=model,
+            predict=predict,
+            k=k,
+            alpha=alpha,
+            epsilon=epsilon,
+            cap=cap,
+            explain=explain,
+            timeout=timeout,
+        )  # fmt: skip
 
 
 def write_predictions(

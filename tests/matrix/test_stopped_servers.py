@@ -115,6 +115,7 @@ CALLS: dict[str, Call] = {
     "Graph.sample_queries": lambda graph: graph.sample_queries([("ann", "knows", "cy")], 1, timeout=TIMEOUT),
     "Graph.evaluate_logic": lambda graph: graph.evaluate_logic([], held=[("ann", "knows", "cy")], timeout=TIMEOUT),
     "Graph.train_links": lambda graph: graph.train_links(timeout=TIMEOUT),
+    "Graph.learn_rules": lambda graph: graph.learn_rules(timeout=TIMEOUT),
     "Graph.keep_rows": lambda graph: graph.keep_rows(Links(), tempfile.mkdtemp(), timeout=TIMEOUT),
     "AsyncGraph.kopl": lambda graph: _run(_async(graph, "kopl", PROGRAM)),
     "AsyncGraph.query": lambda graph: _run(_async(graph, "query", LLM)),

@@ -1,0 +1,442 @@
+"""Rules as a link prediction model: scores, explanations that can be checked, and its file."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.bounds import cached, check
+from condgraph.engine.errors import LinkModelError
+from condgraph.engine.pieces import changed
+from condgraph.engine.snapshot.snapshot import ranges
+from condgraph.links.edges import Edges, Ends, Ints
+from condgraph.links.embeddings import Floats
+from condgraph.links.ranks import rank_among
+from condgraph.links.rules import (
+    UNSEEN,
+    Constant,
+    Cyclic,
+    Features,
+    Learning,
+    Paths,
+    learn_constant,
+    learn_cyclic,
+    steps_of,
+)  # fmt: skip
+from condgraph.links.train import held_out
+
+if TYPE_CHECKING:
+    from condgraph.engine.algebra import Entities
+
+FORMAT: Final = 1
+#: How many of the best rules of a link are joined by noisy-or: which is chosen for each relation and
+#: direction on held-out edges. 1 is the maximum, where the others decide between equals.
+CHOICES: Final = (1, 2, 4, 8, 16)
+_MOST: Final = CHOICES[-1]
+_DEFAULT: Final = 2
+#: Queries that are scored at once, entries after which they are cut to the best rules of each link,
+#: and held-out queries that a choice is made on.
+_AT_ONCE, _ENTRIES, _LOOKED_AT = 64, 8_000_000, 40
+_ONE: Final = 0x3F800000
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: a body that predicts (subject, relation, object). `path` are the steps of a cyclic rule
+    from the subject, each a relation and whether it is walked from object to subject; else the entity
+    at the `end` ("subject" or "object") that is no constant has `path[0]` to `constant`, or to any
+    entity where that is None. `right` of `predicted` predictions are in the graph.
+    """
+
+    relation: str
+    path: tuple[tuple[str, bool], ...]
+    right: int
+    predicted: int
+    end: str = ""
+    constant: str | None = None
+    target: str | None = None
+
+    @property
+    def confidence(self) -> float:
+        """right / (predicted + 5)."""
+        return self.right / (self.predicted + UNSEEN)
+
+    def __str__(self) -> str:
+        if not self.end:
+            names = ["X", *"AB"[: len(self.path) - 1], "Y"]
+            return f"{self.relation}(X, Y) <- " + ", ".join(
+                _atom(name, inverse, a, b) for (name, inverse), a, b in zip(self.path, names[:-1], names[1:], strict=True)
+            )
+        variable = "X" if self.end == "subject" else "Y"
+        ends = (variable, str(self.target)) if self.end == "subject" else (str(self.target), variable)
+        ((name, inverse),) = self.path
+        return f"{self.relation}({ends[0]}, {ends[1]}) <- {_atom(name, inverse, variable, self.constant or 'A')}"
+
+    def plan(self, subject: str, object_: str) -> Entities:
+        """The body for two entities (ids) as a plan, which any store runs: it gives the object, of a
+        constant rule the entity that the body asks of, if the body holds, and else nothing.
+        """
+        if not self.end:
+            return alg.Intersect((_walked(alg.ById((subject,)), self.path), alg.ById((object_,))))
+        entity = alg.ById((subject if self.end == "subject" else object_,))
+        name, inverse = self.path[0]
+        of = None if self.constant is None else alg.ById((self.constant,))
+        ends = ("subject", "object") if inverse else ("object", "subject")
+        return alg.Intersect((alg.Reached(alg.Scan(of, (name,), *ends)), entity))  # type: ignore[arg-type]
+
+
+def _atom(name: str, inverse: bool, a: str, b: str) -> str:
+    return f"{name}({b}, {a})" if inverse else f"{name}({a}, {b})"
+
+
+def _walked(node: Entities, path: Sequence[tuple[str, bool]]) -> Entities:
+    for name, inverse in path:
+        node = alg.Reached(alg.Scan(node, (name,), *(("object", "subject") if inverse else ("subject", "object"))))
+    return node
+
+
+class Rules:
+    """Rules over the edges of a graph (`LinkModel`, calibrated): a score is the noisy-or of the
+    confidences of the best rules that predict the link.
+    """
+
+    calibrated = True
+
+    def __init__(self, edges: Edges, cyclic: Cyclic, constant: Constant, choice: NDArray[np.int64], about: dict[str, Any]) -> None:
+        self.edges, self.cyclic, self.constant, self.choice, self.about = edges, cyclic, constant, choice, about
+        self.entities, self.relations = edges.entities, edges.relations
+        self.paths = Paths(edges)
+        self.features = Features(self.paths)
+        self.warnings: list[str] = list(about.get("warnings", ()))
+        self._cyclic_at = np.searchsorted(cyclic.relation, np.arange(len(self.relations) + 1))
+        self._confidences = cyclic.confidence
+        step = self.features.step[constant.target] if len(constant.target) else np.empty(0, np.int64)
+        #: Constant rules by step of the target and body, and by target.
+        width = len(self.features.counts)
+        self._body_key = step * width + constant.body
+        self._by_body = np.argsort(self._body_key, kind="stable")
+        self._body_key = self._body_key[self._by_body]
+        self._by_target = np.argsort(constant.target, kind="stable")
+        self._targets = constant.target[self._by_target]
+        self._values = constant.confidence
+        # The feature (step, constant) by number.
+        self._feature_key = (self.features.step ^ 1) * self.paths.n + self.features.constant
+
+    @cached
+    def fingerprint(self) -> str:
+        """A hash of the graph and of how it was learned."""
+        return (
+            f"{self.edges.fingerprint}-{json.dumps(self.about, sort_keys=True)}-{len(self.cyclic.code)}-{len(self.constant.body)}"
+        )
+
+    def __len__(self) -> int:
+        return len(self.cyclic.code) + len(self.constant.body)
+
+    def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
+        """See `LinkModel.score_tails`."""
+        offsets, ids, values = self.rows(heads, relation, inverse=inverse)
+        result = np.zeros((len(heads), len(self.entities)), np.float32)
+        result[np.repeat(np.arange(len(heads)), np.diff(offsets)), ids] = values
+        return result
+
+    def rows(self, heads: Ints, relation: int, *, inverse: bool = False) -> tuple[Ints, Ints, Floats]:
+        """The rows of heads: offsets (heads + 1), entities ascending in each row, scores."""
+        most = int(self.choice[2 * relation + inverse])
+        keys, values = [], []
+        for begin in range(0, len(heads), _AT_ONCE):
+            check()
+            key, best = self._best(np.asarray(heads[begin : begin + _AT_ONCE], np.int64), relation, inverse)
+            keys.append(key + begin * self.paths.n)
+            values.append(_joined(best, most))
+        key = np.concatenate(keys) if keys else np.empty(0, np.int64)
+        counts = np.bincount(key // self.paths.n, minlength=len(heads))
+        offsets = np.append(0, np.cumsum(counts))
+        return offsets, key % self.paths.n, np.concatenate(values) if values else np.empty(0, np.float32)
+
+    def _best(self, heads: Ints, relation: int, inverse: bool) -> tuple[Ints, Floats]:
+        """Of each (place of a head, entity) that rules predict, ascending, the best confidences,
+        falling, shape (links, 16).
+        """
+        parts: list[Ints] = []
+        total = 0
+        for key, confidence in self._entries(heads, relation, inverse):
+            good = key % self.paths.n != heads[key // self.paths.n]
+            # Float bits are in the order of positive numbers.
+            bits = confidence.view(np.int32) if confidence.ndim else np.full(len(key), confidence, np.float32).view(np.int32)
+            parts.append(((key << 30) | (_ONE - bits.astype(np.int64)))[good])
+            total += len(parts[-1])
+            if total > _ENTRIES:
+                parts = [_cut(np.concatenate(parts))]
+                total = len(parts[0])
+        packed = _cut(np.concatenate(parts) if parts else np.empty(0, np.int64))
+        key = packed >> 30
+        first = changed(key) if len(key) else np.zeros(0, bool)
+        link = np.cumsum(first) - 1
+        begin = np.flatnonzero(first)
+        result = np.zeros((len(begin), _MOST), np.float32)
+        result[link, np.arange(len(key)) - begin[link]] = (_ONE - (packed & (2**30 - 1))).astype(np.int32).view(np.float32)
+        return key[begin], result
+
+    def _entries(self, heads: Ints, relation: int, inverse: bool) -> Iterator[tuple[Ints, NDArray[np.float32]]]:
+        """What each rule predicts: keys of (place of a head, entity), and confidences."""
+        n, base = self.paths.n, self.paths.steps + 1
+        walked: dict[tuple[int, ...], tuple[Ints, Ints]] = {(): (np.arange(len(heads)), heads)}
+        for at in range(int(self._cyclic_at[relation]), int(self._cyclic_at[relation + 1])):
+            steps = steps_of(int(self.cyclic.code[at]), base)
+            if inverse:
+                steps = tuple(step ^ 1 for step in reversed(steps))
+            i, node = self._walk(steps, walked)
+            yield i * n + node, np.float32(self._confidences[at])  # type: ignore[misc]
+        place, feature = self.features.having(heads)
+        step = 2 * relation + inverse
+        wanted = step * len(self.features.counts) + feature
+        begin, end = np.searchsorted(self._body_key, wanted), np.searchsorted(self._body_key, wanted, side="right")
+        rule = self._by_body[ranges(begin, end)]
+        yield np.repeat(place, end - begin) * n + self.features.constant[self.constant.target[rule]], self._values[rule]
+        for at, head in enumerate(heads.tolist()):
+            for number in self._targeting(step ^ 1, head).tolist():
+                entities = self.features.entities(int(self.constant.body[number]))
+                yield at * n + entities, np.float32(self._values[number])  # type: ignore[misc]
+
+    def _targeting(self, step: int, constant: int) -> Ints:
+        """The constant rules with a target, by number."""
+        key = (step ^ 1) * self.paths.n + constant
+        feature = int(np.searchsorted(self._feature_key, key))
+        if feature >= len(self._feature_key) or self._feature_key[feature] != key:
+            return np.empty(0, np.int64)
+        return self._by_target[np.searchsorted(self._targets, feature) : np.searchsorted(self._targets, feature, side="right")]
+
+    def _walk(self, steps: tuple[int, ...], walked: dict[tuple[int, ...], tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+        result = walked.get(steps)
+        if result is None:
+            i, node = self._walk(steps[:-1], walked)
+            counts, ends = self.paths.follow(steps[-1], node)
+            key = np.sort(np.repeat(i, counts) * self.paths.n + ends)
+            key = key[changed(key)] if len(key) else key
+            result = key // self.paths.n, key % self.paths.n
+            if len(steps) < 3:
+                walked[steps] = result
+        return result
+
+    def explain(self, subject: str, relation: str, object_: str, most: int = 5) -> list[Rule]:
+        """The rules that predict a link, the best first, at most so many."""
+        numbers = self.edges.entity_numbers
+        x, y, r = numbers.get(subject), numbers.get(object_), self.edges.relation_numbers.get(relation)
+        if x is None or y is None or r is None:
+            return []
+        result: list[Rule] = []
+        base = self.paths.steps + 1
+        walked: dict[tuple[int, ...], tuple[Ints, Ints]] = {(): (np.zeros(1, np.int64), np.array([x]))}
+        for at in range(int(self._cyclic_at[r]), int(self._cyclic_at[r + 1])):
+            # By falling confidence.
+            if len(result) >= most:
+                break
+            if (self._walk(steps_of(int(self.cyclic.code[at]), base), walked)[1] == y).any():
+                result.append(self._cyclic_rule(at))
+        for step, entity, constant in ((2 * r, x, y), (2 * r + 1, y, x)):
+            rules = self._targeting(step, constant)
+            having = self.features.having(np.array([entity]))[1]
+            rules = rules[np.isin(self.constant.body[rules], having)]
+            result += [self._constant_rule(int(number)) for number in rules[np.argsort(-self._values[rules], kind="stable")][:most]]
+        return sorted(result, key=lambda rule: -rule.confidence)[:most]
+
+    def _cyclic_rule(self, at: int) -> Rule:
+        steps = steps_of(int(self.cyclic.code[at]), self.paths.steps + 1)
+        path = tuple((self.relations[step >> 1], bool(step & 1)) for step in steps)
+        return Rule(self.relations[self.cyclic.relation[at]], path, int(self.cyclic.right[at]), int(self.cyclic.predicted[at]))
+
+    def _constant_rule(self, number: int) -> Rule:
+        target, body = int(self.constant.target[number]), int(self.constant.body[number])
+        step = int(self.features.step[target])
+        of_any = body >= self.features.size
+        other = body - self.features.size if of_any else int(self.features.step[body])
+        return Rule(
+            self.relations[step >> 1], ((self.relations[other >> 1], bool(other & 1)),),
+            int(self.constant.right[number]), int(self.constant.predicted[number]), "object" if step & 1 else "subject",
+            None if of_any else self.entities[self.features.constant[body]], self.entities[self.features.constant[target]],
+        )  # fmt: skip
+
+    def every(self) -> Iterator[Rule]:
+        """All rules: the cyclic ones by relation and confidence, then those with constants."""
+        yield from (self._cyclic_rule(at) for at in range(len(self.cyclic.code)))
+        yield from (self._constant_rule(at) for at in range(len(self.constant.body)))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the rules to a `.npz` file, completely or not at all; they are read with their graph."""
+        place = Path(path)
+        about = {**self.about, "format": FORMAT, "edges": self.edges.fingerprint}
+        fresh = place.with_name(f".{place.name}.{os.getpid()}")
+        columns: dict[str, Any] = {f"cyclic_{name}": value for name, value in zip(_COLUMNS, _columns(self.cyclic), strict=True)}
+        columns |= {f"constant_{name}": value for name, value in zip(_COLUMNS, _columns(self.constant), strict=True)}
+        try:
+            with fresh.open("wb") as file:
+                np.savez(file, rules=np.frombuffer(json.dumps(about).encode(), np.uint8), choice=self.choice, **columns)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(fresh, place)
+        finally:
+            fresh.unlink(missing_ok=True)
+        return place
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], edges: Edges) -> Rules:
+        """The rules of a graph; raises `LinkModelError` for another file, and for rules of another
+        graph or of an earlier state of it.
+        """
+        place = os.fspath(path)
+        try:
+            with np.load(place, allow_pickle=False) as arrays:
+                about = json.loads(arrays["rules"].tobytes())
+                choice = arrays["choice"]
+                cyclic = Cyclic(*(arrays[f"cyclic_{name}"] for name in _COLUMNS))
+                constant = Constant(*(arrays[f"constant_{name}"] for name in _COLUMNS))
+            if about["format"] != FORMAT:
+                raise LinkModelError(f"{place} is of format {about['format']}, not {FORMAT}", hint=_AGAIN)
+        except LinkModelError:
+            raise
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+            raise LinkModelError(f"{place} cannot be read as rules: {error}", hint=_AGAIN) from None
+        if about.pop("edges", None) != edges.fingerprint:
+            raise LinkModelError(f"the rules in {place} are of another graph, or the graph has changed", hint=_AGAIN)
+        about.pop("format")
+        return cls(edges, cyclic, constant, choice, about)
+
+
+_COLUMNS: Final = ("first", "second", "right", "predicted")
+_AGAIN: Final = "learn them with `graph.learn_rules(...)`"
+
+
+def _columns(rules: Cyclic | Constant) -> tuple[Ints, ...]:
+    if isinstance(rules, Cyclic):
+        return rules.relation, rules.code, rules.right, rules.predicted
+    return rules.target, rules.body, rules.right, rules.predicted
+
+
+def _cut(packed: Ints) -> Ints:
+    """The best 16 of each link, in order."""
+    packed = np.sort(packed)
+    if not len(packed):
+        return packed
+    first = changed(packed >> 30)
+    begin = np.flatnonzero(first)
+    result: Ints = packed[np.arange(len(packed)) - begin[np.cumsum(first) - 1] < _MOST]
+    return result
+
+
+def _joined(best: Floats, most: int) -> Floats:
+    """The noisy-or of the best so many confidences of each link; with one the maximum, raised by less
+    than 0.0001 by the others.
+    """
+    if most > 1:
+        result = 1.0 - np.prod(1.0 - best[:, :most].astype(np.float64), axis=1)
+    else:
+        others = 1.0 - np.prod(1.0 - best[:, 1:].astype(np.float64), axis=1)
+        result = best[:, 0] + 9e-5 * others * (1.0 - best[:, 0])
+    scores: Floats = np.minimum(result, 1.0 - 1e-6).astype(np.float32)
+    return scores
+
+
+def learn(edges: Edges, options: Learning | None = None, *, valid: Edges | None = None) -> Rules:
+    """Learn rules on the edges of a graph, within a budget of processor time. `valid` are edges that are
+    not among them, by which the number of rules that are joined is chosen; without them a share of the
+    edges is held out for the choice, and the rules are learned on all.
+
+    What the budget leaves out is in `warnings` of the result. Raises `LinkModelError` for a graph
+    without edges.
+    """
+    options = options or Learning()
+    begin = time.process_time()
+    if not len(edges.triples):
+        raise LinkModelError("there are no edges to learn rules from", hint="load relations between entities first")
+    rng = np.random.default_rng(options.seed)
+    warnings: list[str] = []
+    paths = Paths(edges)
+    features = Features(paths)
+    constant, counted = learn_constant(features, options, rng, begin + 0.2 * options.seconds)
+    middle = time.process_time()
+    room = max(0.0, begin + 0.75 * options.seconds - middle)
+    cyclic, looked = learn_cyclic(paths, edges, options, rng, middle + room, middle + 0.2 * room)
+    if counted < 1.0:
+        warnings.append(f"the budget of {options.seconds:g} s allowed {counted:.0%} of the rules with constants to be counted")
+    if looked < 1.0:
+        warnings.append(f"the budget of {options.seconds:g} s allowed {looked:.0%} of the sampled paths to be measured")
+    about = {"by": "condgraph rules", **asdict(options), "warnings": warnings}
+    choice = np.full(2 * len(edges.relations), _DEFAULT, np.int64)
+    result = Rules(edges, cyclic, constant, choice, about)
+    if valid is None:
+        rest, valid = held_out(edges, options.validation, rng)
+        # The rules know what is held out, though no rule is right by an edge itself.
+        choosing = Rules(rest, cyclic, _again(features, constant, Features(Paths(rest))), choice, {})
+    else:
+        choosing = result
+    _choose(choosing, valid, edges, begin + options.seconds, rng, choice)
+    return result
+
+
+def _again(old: Features, rules: Constant, new: Features) -> Constant:
+    """Constant rules in the numbers of fewer edges; those whose features are gone are left out."""
+    n = new.paths.n
+    keys = (new.step ^ 1) * n + new.constant
+    ours = (old.step ^ 1) * n + old.constant
+    at = np.minimum(np.searchsorted(keys, ours), max(len(keys) - 1, 0))
+    number = np.where(keys[at] == ours, at, -1) if len(keys) else np.full(len(ours), -1)
+    number = np.append(number, new.size + np.arange(new.paths.steps))
+    target, body = number[rules.target], number[rules.body]
+    keep = (target >= 0) & (body >= 0)
+    return Constant(target[keep], body[keep], rules.right[keep], rules.predicted[keep])
+
+
+def _choose(model: Rules, valid: Edges, known: Edges, until: float, rng: np.random.Generator, choice: Ints) -> None:
+    """For each relation and direction the number of joined rules that ranks held-out edges best, those
+    with the most of them first; after the budget, the number that is best for all others together.
+    """
+    n = len(model.entities)
+    queries = [(valid.ends(inverse), *np.divmod(valid.ends(inverse).keys, n)) for inverse in (False, True)]
+    counts = np.stack([np.bincount(relation, minlength=len(model.relations)) for _, relation, _ in queries], axis=1).ravel()
+    overall = np.zeros(len(CHOICES))
+    order = np.argsort(-counts, kind="stable")
+    for place, key in enumerate(order.tolist()):
+        r, inverse = divmod(key, 2)
+        if not counts[key] or time.process_time() >= until:
+            if overall.any():
+                choice[order[place:]] = CHOICES[int(np.argmax(overall))]
+            return
+        ends, relation, node = queries[inverse]
+        groups = np.flatnonzero(relation == r)
+        if len(groups) > _LOOKED_AT:
+            groups = np.sort(rng.choice(groups, _LOOKED_AT, replace=False))
+        total = _reciprocal_ranks(model, known, groups, node[groups], ends, r, bool(inverse))
+        overall += total
+        choice[key] = CHOICES[int(np.argmax(total))]
+
+
+def _reciprocal_ranks(
+    model: Rules, known: Edges, groups: Ints, nodes: Ints, ends: Ends, relation: int, inverse: bool
+) -> NDArray[np.float64]:
+    """The sum of the filtered reciprocal ranks of some queries, by each number of joined rules."""
+    n = len(model.entities)
+    offsets, items = known.ends(inverse).of(nodes, relation)
+    total = np.zeros(len(CHOICES))
+    for begin in range(0, len(groups), _AT_ONCE):
+        part = groups[begin : begin + _AT_ONCE]
+        key, best = model._best(nodes[begin : begin + _AT_ONCE], relation, inverse)
+        at = np.searchsorted(key, np.arange(len(part) + 1) * n)
+        for number, most in enumerate(CHOICES):
+            scores = _joined(best, most)
+            for row, group in enumerate(part.tolist()):
+                dense = np.zeros(n, np.float32)
+                dense[key[at[row] : at[row + 1]] - row * n] = scores[at[row] : at[row + 1]]
+                right = ends.items[ends.offsets[group] : ends.offsets[group + 1]]
+                true = np.concatenate([right, items[offsets[begin + row] : offsets[begin + row + 1]]])
+                total[number] += float((1 / rank_among(dense, right, true)).sum())
+    return total
