@@ -21,12 +21,15 @@ from typing import Any, Final, cast
 
 from condgraph.bolt.catalog import AGENT, ALIAS
 from condgraph.bolt.packstream import MalformedError, Structure, Unpacker, packed
+from condgraph.bolt.websocket import WebSocketTransport
 from condgraph.endpoint.connections import Connections, Watched
 from condgraph.endpoint.guard import Guard
 from condgraph.endpoint.protocol import ProtocolError
-from condgraph.engine.errors import CondgraphError
+from condgraph.engine.errors import CondgraphError, MissingExtraError
 
 _log: Final = logging.getLogger("condgraph.endpoint")
+#: What a handshake of WebSockets (`GET`) begins with.
+_HTTP: Final = b"G"
 MAGIC: Final = b"\x60\x60\xb0\x17"
 #: The offer to choose from a list of versions (Bolt's handshake manifest, version 1).
 _MANIFEST: Final = b"\x00\x00\x01\xff"
@@ -162,6 +165,7 @@ class BoltConnection(Watched, asyncio.Protocol):
         self._version: tuple[int, int] | None = None
         self._offered = self._hello = self._failed = self._trusted = self.refused = False
         self._utc = False
+        self._socket: WebSocketTransport | None = None
         self._buffer, self._message = bytearray(), bytearray()
         self._messages: deque[bytes] = deque()
         self._size = 0
@@ -214,13 +218,23 @@ class BoltConnection(Watched, asyncio.Protocol):
             return
         if not self._buffer and not self._message:
             self._began = time.monotonic()
-        self._buffer += data
         try:
+            if self._version is None and not self._buffer and self._socket is None and data[:1] == _HTTP:
+                self._socket = WebSocketTransport(self.transport, self.server.guard)
+                self.transport = cast(asyncio.Transport, self._socket)
+            if self._socket is not None:
+                data = self._socket.received(data, lambda why: self.registry.log(why, self.client_key))
+                if self.transport.is_closing():
+                    return
+            self._buffer += data
             if self._version is None and not self._shake():
                 return
             self._split()
         except Failure as problem:
             self._fail(problem)
+            return
+        except MissingExtraError as error:
+            self._refuse(str(error))
             return
         if self._messages and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._work())
@@ -254,6 +268,8 @@ class BoltConnection(Watched, asyncio.Protocol):
             del buffer[:5]
             self._version = version
             return True
+        if not buffer:
+            return False
         if bytes(buffer[:4]) != MAGIC[: len(buffer)]:
             self._refuse("what came was no Bolt")
             return False
