@@ -27,6 +27,7 @@ _SHOW: Final = re.compile(
     rf"|TRANSACTIONS?|DATABASE(?:{_SPACE}++(?P<name>\w++|`[^`]*+`))?)\b",
     re.IGNORECASE,
 )
+_YIELD: Final = re.compile(rf"{_SPACE}*+YIELD\b", re.IGNORECASE)
 _VISUALIZATION: Final = re.compile(
     rf"{_SPACE}*+CALL{_SPACE}++db\.schema\.visualization{_SPACE}*+(?:\({_SPACE}*+\))?{_SPACE}*+(?:YIELD{_SPACE}++(?:\*|nodes{_SPACE}*+,{_SPACE}*+relationships)"
     rf"{_SPACE}*+)?(?:RETURN{_SPACE}++(?:\*|nodes{_SPACE}*+,{_SPACE}*+relationships){_SPACE}*+)?;?{_SPACE}*+\Z",
@@ -37,6 +38,16 @@ _DATABASE: Final = (
     "name type aliases access address role writer requestedStatus currentStatus statusMessage default home constituents"
 )
 _INDEX: Final = "id name state populationPercent type entityType labelsOrTypes properties indexProvider owningConstraint"
+_PROCEDURE: Final = (
+    "name description mode worksOnSystem signature argumentDescription returnDescription admin rolesExecution "
+    "rolesBoostedExecution isDeprecated deprecatedBy option"
+)
+_FUNCTION: Final = (
+    "name category description signature isBuiltIn argumentDescription returnDescription aggregating rolesExecution "
+    "rolesBoostedExecution isDeprecated deprecatedBy"
+)
+#: The columns that are shown where no YIELD names others.
+_USUAL: Final = {"procedures": "name, description, mode, worksOnSystem", "functions": "name, category, description"}
 _TRANSACTION: Final = (
     "database transactionId currentQueryId connectionId clientAddress username currentQuery startTime status elapsedTime"
 )
@@ -58,8 +69,8 @@ def shown(text: str) -> str:
     rest = text[match.end() :]
     name = match["name"]
     argument = "" if name is None else f"'{name.strip('`')}'"
-    if re.match(rf"{_SPACE}*+WHERE\b", rest, re.IGNORECASE):
-        rest = f" YIELD *{rest}"
+    if re.match(rf"{_SPACE}*+WHERE\b", rest, re.IGNORECASE) or (kind in _USUAL and not _YIELD.match(rest)):
+        rest = f" YIELD {_USUAL.get(kind, '*')}{rest}"
     return f"{match[1]}CALL `show {kind}`({argument}){rest}"
 
 
@@ -93,7 +104,7 @@ def procedures(graph: Graph, client: Mapping[str, Any]) -> dict[str, ProcedureRo
         "show indexes": constant(_INDEX),
         "show constraints": constant("id name type entityType labelsOrTypes properties ownedIndex propertyType"),
         "show transactions": constant(_TRANSACTION),
-        "show functions": ProcedureRows(("name", "category", "description"), _functions),
+        "show functions": ProcedureRows(tuple(_FUNCTION.split()), _functions),
         "db.schema.nodeTypeProperties": ProcedureRows(
             ("nodeType", "nodeLabels", "propertyName", "propertyTypes", "mandatory"), lambda: _node_properties(graph)
         ),
@@ -104,9 +115,11 @@ def procedures(graph: Graph, client: Mapping[str, Any]) -> dict[str, ProcedureRo
 
     def listed() -> list[list[Any]]:
         names = {*(one for one in made if one.startswith("db")), *NAMES, "db.schema.visualization"}
-        return [[one, "", "READ", False] for one in sorted(names)]
+        return [
+            [one, "", "READ", False, "", [], [], False, None, None, False, None, {"deprecated": False}] for one in sorted(names)
+        ]
 
-    made["show procedures"] = ProcedureRows(("name", "description", "mode", "worksOnSystem"), listed)
+    made["show procedures"] = ProcedureRows(tuple(_PROCEDURE.split()), listed)
     return made
 
 
@@ -114,7 +127,9 @@ def _functions() -> list[list[Any]]:
     from condgraph.engine.algebra.expressions import FUNCTIONS
     from condgraph.languages.cypher.tree import AGGREGATES
 
-    return [[name, "", ""] for name in sorted({*FUNCTIONS, *AGGREGATES})]
+    return [
+        [name, "", "", "", True, [], "", name in AGGREGATES, None, None, False, None] for name in sorted({*FUNCTIONS, *AGGREGATES})
+    ]
 
 
 #: What Neo4j calls the types of values.
