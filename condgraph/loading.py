@@ -18,6 +18,7 @@ from condgraph.engine.errors import OptionError, SourceError, numbered
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.origins import ALSO, API
 from condgraph.loaders.base import OnError, Progress, Reading
+from condgraph.loaders.validity import RowTimes, with_times
 from condgraph.reports import LoadReport, UnloadReport, report
 from condgraph.storage import Storage
 
@@ -88,7 +89,10 @@ def load(
             readings.append(reading)
             builder.added_to(changed.more)
             builder.begin(one.source)
-            builder.add(one.format.read(one.data, reading, options))
+            items = one.format.read(one.data, reading, options)
+            if isinstance(times := options.get("times"), str):
+                items = with_times(items, {"": RowTimes.of(times)}, reading)
+            builder.add(items)
             builder.single_valued |= _declared(reading.single_valued or None)
         builder.single_valued |= declared
 

@@ -56,6 +56,7 @@ from condgraph.loaders.table.column_types import DECLARED
 from condgraph.loaders.table.dialect import sample_rows
 from condgraph.loaders.table.rows import TABLE_OPTIONS
 from condgraph.loaders.table.text import Chunk, TextTable
+from condgraph.loaders.validity import RowTimes
 
 #: What a declaration file in a folder is called.
 FILE: Final = "condgraph.toml"
@@ -78,8 +79,9 @@ JOIN_OPTIONS: Final[Mapping[str, str]] = {
     "day_first": TABLE_OPTIONS["day_first"],
     "decimal": TABLE_OPTIONS["decimal"],
     "seasons": TABLE_OPTIONS["seasons"],
+    "times": "columns that say when rows hold: {'prices': '[valid_from, valid_to)'}, ']' with the end included",
 }
-_TABLE_KEYS: Final = ("key", "name", "types", "relation", "type")
+_TABLE_KEYS: Final = ("key", "name", "types", "relation", "type", "times")
 _TOP_KEYS: Final = ("guess", "tables", "joins", "single_valued")
 
 
@@ -126,6 +128,8 @@ class Declared:
     separators: dict[str, dict[str, str]] = field(default_factory=dict)
     #: Predicates with one value at a time, with their preferences.
     single_valued: dict[str, Any] = field(default_factory=dict)
+    #: The columns that say when the rows of a table hold.
+    times: dict[str, RowTimes] = field(default_factory=dict)
     #: Tables whose keys their own source declares: a key that is none is no key, with a warning.
     of_source: frozenset[str] = frozenset()
 
@@ -152,6 +156,7 @@ class Declared:
             below.cells | self.cells,
             below.separators | self.separators,
             below.single_valued | self.single_valued,
+            below.times | self.times,
             below.of_source - self.keys.keys(),
         )
 
@@ -171,6 +176,12 @@ def of_options(options: Options, tables: Headers) -> Declared:
             known_table(str(table), "relations=", tables, said)
         listed = dict(relations) if isinstance(relations, Mapping) else dict.fromkeys(relations, True)
         said.relations = {str(table): _relation(value, str(table), said) for table, value in listed.items()}
+    times = options.get("times")
+    if times is not None and not isinstance(times, Mapping):
+        raise OptionError("times= is a mapping of tables to columns, as {'prices': '[valid_from, valid_to)'}")
+    for table, text in (times or {}).items():
+        known_table(str(table), "times=", tables, said)
+        said.times[str(table)] = RowTimes.of(text, tables[str(table)])
     types = options.get("types")
     if types is not None:
         if not isinstance(types, Mapping):
@@ -214,6 +225,11 @@ def of_file(path: Path, tables: Headers) -> Declared:
             said.relations[table] = _relation(section["relation"], table, said)
         if "type" in section:
             said.type_columns[table] = _columns_of({table: section["type"]}, "type", tables, said)[table][0]
+        if "times" in section:
+            try:
+                said.times[table] = RowTimes.of(section["times"], tables[table])
+            except OptionError as error:
+                raise said.wrong(f"[tables.{table}]: {error.message}", candidates=error.candidates, hint=error.hint) from None
         types = section.get("types", {})
         if not isinstance(types, dict):
             raise said.wrong(f"types of [tables.{table}] is a mapping of columns to types")

@@ -372,12 +372,31 @@ def _section(tab: Tab, said: Declared) -> Iterator[str]:
         and (columns.primary is None or set(columns.primary) <= {end.columns[0] for end in ends})
     ):
         yield "# relation = true  # two references identify its rows: as relations, the other columns would be qualifiers"
+    pair = [next((name for name in tab.names if snake(name) in names), None) for names in _TIMES]
+    if None not in pair:
+        yield f"# times = {_string('[' + ', '.join(map(str, pair)) + ')')}  # when its rows hold; ']' where the end is included"
     kinds: dict[str, list[str]] = {}
     for at, profile in enumerate(tab.profiles):
         if columns.reference(at) is None:
             kinds.setdefault(profile.decide(tab.names[at]).kind, []).append(tab.names[at])
     for kind, names in sorted(kinds.items()):
         yield _line(f"# read as {kind if kind != 'clock' else 'clock times'}: {', '.join(names)}")
+
+
+#: What columns are called that say since when and until when rows hold.
+_TIMES: Final = (
+    frozenset(("valid_from", "start_date", "effective_from", "effective_date", "row_start", "sys_start", "start_time")),
+    frozenset(("valid_to", "valid_until", "end_date", "effective_to", "expiry_date", "row_end", "sys_end", "end_time")),
+)
+
+
+def snake(name: str) -> str:
+    """The name of a column in small letters, with underscores between words.
+
+    >>> snake("Valid From"), snake("validFrom")
+    ('valid_from', 'valid_from')
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|[\s-]+", "_", name).lower()
 
 
 def _path(tab: Tab, key: Key) -> str:

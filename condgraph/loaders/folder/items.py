@@ -44,6 +44,7 @@ from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.joins import GraphTables, near_keys
 from condgraph.loaders.table.rows import column_of, read_whole
 from condgraph.loaders.table.text import Chunk
+from condgraph.loaders.validity import with_times
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -475,7 +476,9 @@ def read_tables(tabs: Tabs, declared: Declared, reading: Reading, options: Optio
     meet(tabs, reading)
     for done, tab in enumerate(tabs.values()):
         yield tab.source
-        yield from _relations(tab, tabs) if tab.columns.joins else _rows(tab, tabs)
+        items = _relations(tab, tabs) if tab.columns.joins else _rows(tab, tabs)
+        times = declared.times.get(tab.name)
+        yield from items if times is None else with_times(items, {tab.source.name: times}, tab.reading)
         reading.skipped += tab.reading.skipped
         reading.warned += tab.reading.warned
         reading.advance(tab.columns.rows, 0.5 + (done + 1) / len(tabs) / 2)

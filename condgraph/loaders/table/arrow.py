@@ -31,7 +31,8 @@ from condgraph.loaders.table.column_types import Cell, ColumnType
 from condgraph.loaders.table.fields import basic_days
 from condgraph.loaders.table.joins import with_key_warnings
 from condgraph.loaders.table.records import is_records, printed, read_dicts
-from condgraph.loaders.table.rows import TABLE_OPTIONS, Table, TableOptions, column_names, column_of, unpacked, year_times
+from condgraph.loaders.table.rows import TABLE_OPTIONS, Table, TableOptions, column_names, column_of, year_times
+from condgraph.loaders.validity import unpacked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,6 +24,7 @@ from condgraph.loaders.base import Options, Reading, option_bool, option_texts
 from condgraph.loaders.table.column_types import DECLARED, FEW, MISSING, Cell, ColumnType, Declared, Profile
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.joins import GraphTables, JoinTarget, Keys, Targets, join_option
+from condgraph.loaders.validity import RowTimes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +40,7 @@ TABLE_OPTIONS: Final[Mapping[str, str]] = {
     "join": "columns that refer to rows of other sources: {'country': 'countries.country'}, in any order; False: ask nothing",
     "day_first": "whether 03/05/2010 is the third of May (default: decided by column, text where undecided)",
     "decimal": "what stands before decimals, a comma or a point (default: decided by column and file)",
+    "times": "columns that say when a row holds: '[valid_from, valid_to)' or, with the end included, '[valid_from, valid_to]'",
     "seasons": "whether 2004-05 is the years 2004 and 2005 rather than May 2004 (default: decided by column)",
 }
 #: Those that say how cells are read, which tables inside a source share.
@@ -60,6 +62,7 @@ class TableOptions:
     decimal: str | None = None
     seasons: bool | None = None
     join: Mapping[str, JoinTarget] = field(default_factory=dict)
+    times: RowTimes | None = None
 
     @classmethod
     def of(cls, options: Options) -> TableOptions:
@@ -81,6 +84,7 @@ class TableOptions:
             decimal=_decimal(options.get("decimal")),
             seasons=option_bool(options, "seasons"),
             join=join_option(options.get("join")),
+            times=None if options.get("times") is None else RowTimes.of(options["times"]),
         )
 
 
@@ -137,18 +141,6 @@ def _array(numbers: Sequence[Number]) -> NDArray[np.int64] | NDArray[np.float64]
     if lowest >= -_EXACT_FLOAT and highest <= _EXACT_FLOAT and not any(isinstance(number, Decimal) for number in numbers):
         return np.array(numbers, dtype=np.float64)
     return None
-
-
-def unpacked(column: Column) -> list[Value]:
-    """The values of a column without entities, one by one."""
-    if isinstance(column, Texts):
-        return list(column.texts)
-    if isinstance(column, Numbers):
-        return [Quantity(number, column.unit) for number in column.numbers.tolist()]
-    if isinstance(column, Times):
-        columns = zip(column.starts.tolist(), column.ends.tolist(), column.precisions.tolist(), strict=True)
-        return [Time(start, end, Precision(precision)) for start, end, precision in columns]
-    return list(column.values)  # type: ignore[union-attr, arg-type]
 
 
 #: Objects, the texts of the source where they print differently (None: nowhere), and which of the
@@ -327,6 +319,8 @@ class Table:
         self.names = list(names)
         self.key = self._find(options.key, "key")
         self.name_column = self._find(options.name_column, "name_column")
+        for column in () if options.times is None else options.times.columns():
+            self._find(column, "times")
         joins = {self._find(name, "join"): table for name, table in options.join.items()}
         self.refs = frozenset(self._find(name, "refs") for name in options.refs) | frozenset(joins)
         source = reading.source.name

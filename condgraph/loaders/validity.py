@@ -1,0 +1,228 @@
+"""Times of rows: columns that say when the rows of a table hold, as the times of the statements of each row.
+
+`[valid_from, valid_to)` are two columns whose end is the first moment in which the row no longer holds, as histories of
+SQL:2011 and slowly changing dimensions have it; `[valid_from, valid_to]` two whose end is the last day (or month, or
+year) in which it does; `observed_on` is one column, a point in time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Final
+
+from condgraph.engine.errors import OptionError, nearest, shortened
+from condgraph.engine.facts import (
+    END_TIME,
+    POINT_IN_TIME,
+    START_TIME,
+    Batch,
+    Column,
+    Ids,
+    Item,
+    Numbers,
+    Ref,
+    Sourced,
+    Statement,
+    Texts,
+    Times,
+)
+from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, Value, collapse, text_of
+from condgraph.loaders.base import Reading
+
+_HINT: Final = "times are '[valid_from, valid_to)' (the end is excluded), '[valid_from, valid_to]' (it is included), or 'observed'"
+_INTERVAL: Final = re.compile(r"\[([^,\[\])]*),([^,\[\])]*)([\])])", re.ASCII)
+#: What stands for no end.
+_FOREVER: Final = frozenset(("infinity", "+infinity", "inf", "-infinity", "forever", "current", "present", "open", "null", "-"))
+#: Days after this are no end: 9999-12-31, and what is near it.
+_LAST: Final = Time.year(9998).start
+#: What a row says of its times, with its columns.
+Qualifiers = tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowTimes:
+    """The columns of a table that say when its rows hold: `start` and `end`, "" for none, or `point` alone."""
+
+    start: str = ""
+    end: str = ""
+    point: str = ""
+    #: Whether the end is the first moment in which the row no longer holds.
+    excluded: bool = False
+
+    @classmethod
+    def of(cls, text: Any, columns: Sequence[str] | None = None) -> RowTimes:
+        """Read `[from, to)`, `[from, to]` or a column; raises `OptionError`, also for what is none of `columns`."""
+        if not isinstance(text, str) or not text.strip():
+            raise OptionError(f"times= is no interval of columns: {shortened(repr(text), 100)}", hint=_HINT)
+        interval = _INTERVAL.fullmatch(text.strip())
+        if interval is not None:
+            start, end = collapse(interval[1]), collapse(interval[2])
+            times = cls(start, end, excluded=interval[3] == ")")
+            if not start and not end:
+                raise OptionError("times= names no column", hint=_HINT)
+        elif "," in text or text.strip()[0] in "[(":
+            raise OptionError(f"times={shortened(text, 100)!r} does not say whether the end is included", hint=_HINT)
+        else:
+            times = cls(point=collapse(text))
+        for column in times.columns():
+            if columns is not None and column not in columns:
+                raise OptionError(
+                    f"times= names the column {column!r}, which is not there", candidates=nearest(column, columns), hint=_HINT
+                )
+        return times
+
+    def columns(self) -> list[str]:
+        """The columns that are named."""
+        return [name for name in (self.start, self.end, self.point) if name]
+
+    def qualifiers(self, cells: Mapping[str, Value]) -> Qualifiers:
+        """What the cells of a row say as qualifiers of its statements; raises ValueError for cells that are no times, and
+        where the row holds at no time.
+        """
+        start = _time(self.start, cells.get(self.start))
+        end = _time(self.end, cells.get(self.end))
+        point = _time(self.point, cells.get(self.point))
+        if end is not None and self.excluded:
+            end = _before(end)
+        if start is not None and end is not None and start.start >= end.end:
+            first, last = (text_of(cells[name]) for name in (self.start, self.end))
+            raise ValueError(f"the row holds at no time: {self.end!r} is {last}, {self.start!r} is {first}")
+        keyed = ((START_TIME, start), (END_TIME, end), (POINT_IN_TIME, point))
+        return tuple((key, time) for key, time in keyed if time is not None)
+
+
+def _time(column: str, cell: Value | None) -> Time | None:
+    """A cell as a time; None where it is empty, and where it stands for no end."""
+    if cell is None:
+        return None
+    if isinstance(cell, Quantity) and isinstance(cell.number, int) and not cell.unit.strip("1") and 0 < cell.number < 10_000:
+        cell = Time.year(cell.number)
+    if isinstance(cell, Time):
+        return None if cell.start >= _LAST else cell
+    text = collapse(text_of(cell))
+    if text.casefold() in _FOREVER or not text:
+        return None
+    try:
+        time = Time.parse(text)
+    except ValueError:
+        raise ValueError(f"{column!r} is no time: {shortened(text, 60)!r}") from None
+    return None if time.start >= _LAST else time
+
+
+def _before(time: Time) -> Time:
+    """The last day, month or year before a time, or the last second."""
+    if time.precision is Precision.DAY:
+        return Time(time.start - DAY_SECONDS, time.start, Precision.DAY)
+    return Time(time.start - 1, time.start, Precision.SECOND)
+
+
+def unpacked(column: Column) -> list[Value]:
+    """The values of a column without entities, one by one."""
+    if isinstance(column, Texts):
+        return list(column.texts)
+    if isinstance(column, Numbers):
+        return [Quantity(number, column.unit) for number in column.numbers.tolist()]
+    if isinstance(column, Times):
+        columns = zip(column.starts.tolist(), column.ends.tolist(), column.precisions.tolist(), strict=True)
+        return [Time(start, end, Precision(precision)) for start, end, precision in columns]
+    return list(column.values)  # type: ignore[union-attr, arg-type]
+
+
+def with_times(items: Iterable[Item | Any], times: Mapping[str, RowTimes], reading: Reading) -> Iterator[Any]:
+    """The items of tables, with the times of each row on its statements; `times` are by source, "" any source.
+
+    The batches of these tables are read to the end before the first is given on. A row whose times cannot be, or that
+    holds at no time, is bad: it raises `LoadError`, or is left out.
+    """
+    batches: list[Batch] = []
+    for item in items:
+        if isinstance(item, Batch) and _of(item.source, times) is not None:
+            batches.append(item)
+        elif isinstance(item, Sourced) and isinstance(item.item, Statement) and (own := _of(item.sources[0][0], times)) is not None:
+            # A row that is a relation: its other columns are qualifiers.
+            cells_of_row = {key: value for key, value in item.item.qualifiers if not isinstance(value, Ref)}
+            found = _checked(own, cells_of_row, item.item.row, reading)
+            if found is not None:
+                yield replace(item, item=replace(item.item, qualifiers=(*item.item.qualifiers, *found)))
+        else:
+            yield item
+    cells: dict[str, dict[int, dict[str, Value]]] = defaultdict(lambda: defaultdict(dict))
+    for batch in batches:
+        wanted = _of(batch.source, times)
+        assert wanted is not None
+        if isinstance(batch.predicates, str) and batch.predicates not in wanted.columns():
+            continue
+        every = [batch.predicates] * len(batch) if isinstance(batch.predicates, str) else batch.predicates
+        for row, name, value in zip(batch.rows, every, _objects(batch), strict=True):
+            if name in wanted.columns():
+                cells[batch.source][int(row)][name] = value
+    result: dict[str, dict[int, Qualifiers | None]] = {}
+    for source, rows in cells.items():
+        wanted = _of(source, times)
+        assert wanted is not None
+        result[source] = {row: _checked(wanted, one, row, reading) for row, one in rows.items()}
+        _touching(wanted, rows, reading)
+    for batch in batches:
+        yield from _timed(batch, result.get(batch.source, {}))
+
+
+def _of(source: str, times: Mapping[str, RowTimes]) -> RowTimes | None:
+    return times.get(source, times.get(""))
+
+
+def _objects(batch: Batch) -> Sequence[Any]:
+    return list(batch.objects.ids) if isinstance(batch.objects, Ids) else unpacked(batch.objects)
+
+
+def _checked(times: RowTimes, cells: Mapping[str, Value], row: int, reading: Reading) -> Qualifiers | None:
+    """The qualifiers of a row; None of a bad one."""
+    try:
+        return times.qualifiers(cells)
+    except ValueError as error:
+        reading.bad(str(error), row=row)
+        return None
+
+
+def _touching(times: RowTimes, rows: Mapping[int, Mapping[str, Value]], reading: Reading) -> None:
+    """Warn of ends that are the starts of other rows, if they are included: both rows would hold then."""
+    if times.excluded or not times.start or not times.end:
+        return
+    starts = {one[times.start] for one in rows.values() if times.start in one}
+    ends = [one[times.end] for one in rows.values() if times.end in one]
+    touching = sum(end in starts for end in ends)
+    if touching * 2 > len(ends):
+        reading.warn(
+            f"{touching:,} of {len(ends):,} ends in {times.end!r} are starts of other rows, and both hold then; "
+            f"times='[{times.start}, {times.end})' excludes the end",
+            field=times.end,
+        )
+
+
+def _timed(batch: Batch, rows: Mapping[int, Qualifiers | None]) -> Iterator[Batch]:
+    """A batch with the times of its rows, without those of bad ones."""
+    of_rows = [rows.get(int(row), ()) for row in batch.rows]
+    if None in of_rows:
+        yield from _one_by_one(batch, of_rows)
+        return
+    keyed = [dict(one or ()) for one in of_rows]
+    added = [
+        (key, [one.get(key) for one in keyed]) for key in (START_TIME, END_TIME, POINT_IN_TIME) if any(key in one for one in keyed)
+    ]
+    yield replace(batch, qualifiers=(*batch.qualifiers, *added))
+
+
+def _one_by_one(batch: Batch, of_rows: Sequence[Qualifiers | None]) -> Iterator[Any]:
+    relation = isinstance(batch.objects, Ids)
+    raws: Sequence[str | None] = list(batch.raws) if batch.raws is not None else [None] * len(batch)
+    names: Iterable[str] = [batch.predicates] * len(batch) if isinstance(batch.predicates, str) else batch.predicates
+    for at, (name, thing, times) in enumerate(zip(names, _objects(batch), of_rows, strict=True)):
+        if times is None:
+            continue
+        own = [(key, value) for key, column in batch.qualifiers if (value := column[at]) is not None]
+        yield Statement(
+            batch.subjects[at], name, Ref(thing) if relation else thing, tuple(chain(own, times)), int(batch.rows[at]), raws[at]
+        )
