@@ -90,17 +90,20 @@ def _stored(value: Value) -> Any:
 
 
 def read(session: Any) -> PropertyGraph:
-    """What a Neo4j database has, with lists in order and without repeats, as a graph stores them; its nodes get keys."""
+    """What a Neo4j database has, as a graph stores it: lists in order and without repeats, single blanks between words, in the
+    database as well. Its nodes get keys.
+    """
     graph = PropertyGraph()
     keys: dict[str, str] = {}
     session.run(f"MATCH (n) WITH n, elementId(n) AS e SET n.{KEY} = 'n' + toString(id(n))").consume()
     for place in ("(n)", "()-[n]->()"):
         for n, properties in session.run(f"MATCH {place} RETURN elementId(n), properties(n)").values():
             for name, value in properties.items():
-                if isinstance(value, list):
-                    session.run(
-                        f"MATCH {place} WHERE elementId(n) = $e SET n.{quoted(name)} = $v", e=n, v=sorted(set(value))
-                    ).consume()
+                stored = (
+                    sorted(set(value)) if isinstance(value, list) else " ".join(value.split()) if isinstance(value, str) else value
+                )
+                if stored != value:
+                    session.run(f"MATCH {place} WHERE elementId(n) = $e SET n.{quoted(name)} = $v", e=n, v=stored).consume()
     for element, labels, properties in session.run("MATCH (n) RETURN elementId(n), labels(n), properties(n)").values():
         keys[element] = properties[KEY]
         graph.nodes[properties[KEY]] = tuple(sorted(labels)), {k: _plain(v) for k, v in properties.items()}
@@ -318,7 +321,7 @@ class Maker:
                 lambda: f"({v('int')} {draw.choice('/%')} {draw.choice([2, 3, 7, -4])})",
                 lambda: f"toInteger({v('float')})",
                 lambda: f"sign({v('int')})",
-                lambda: f"-{v('int')}",
+                lambda: f"-({v('int')})",
                 lambda: f"toInteger({v('text')})",
                 lambda: f"size({self.listed(scope, depth - 1)})",
                 lambda: (

@@ -205,6 +205,10 @@ def _distinct_values(run: Run, expression: ex.Expression, of: RowSet) -> tuple[l
         keys = packed([of.columns[name].marked() for name in names], of.size)
         found: Any = np.unique(keys, return_index=True, return_inverse=True)
         some, which = of.take(found[1]), found[2]
+    if isinstance(expression, ex.Property) and isinstance(expression.of, ex.Variable) and expression.period is None:
+        column = some.column(expression.of.name).narrowed()
+        if column.kind == ENTITY:
+            return GraphTerms(run.snapshot).values(column.numbers, expression.key), which
     evaluate = _compiled(run, expression, tuple(names))
     columns = [python_terms(run.scope, some.columns[name]) for name in names]
     items = zip(*columns, strict=True) if columns else iter([()] * some.size)

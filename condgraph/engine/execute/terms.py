@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from condgraph.engine import temporal
+from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.validity import holds_at
 from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.forms import Point
+from condgraph.engine.pieces import in_order, watched
 from condgraph.engine.schema import table_of
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, Value
 
@@ -144,6 +146,32 @@ class GraphTerms:
             return term.part(key) if kind is Point else temporal.component(term, key)
         except KeyError:
             raise PlanError(f"{type_name(term)} has no property {key!r}") from None
+
+    def values(self, entities: Numbers, key: str) -> list[Any]:
+        """The value of a key of each of many entities, -1 for none: `value` on columns, without a period."""
+        known, snapshot = self._attribute(key), self._snapshot
+        if len(entities) * 16 < known.high - known.low:
+            return [self.value(EntityAt(number) if number >= 0 else None, key) for number in watched(entities.tolist())]
+        result: list[Any] = [None] * len(entities)
+        subjects = snapshot.attribute_subject[known.low : known.high]
+        order = in_order([subjects])
+        ordered = subjects.take(order)
+        first = np.searchsorted(ordered, entities, "left")
+        counts = np.searchsorted(ordered, entities, "right") - first
+        counts[entities < 0] = 0
+        # Most have one; those with several are few.
+        for place in np.flatnonzero(counts > 1).tolist():
+            result[place] = self.value(EntityAt(int(entities[place])), key)
+        single = np.flatnonzero(counts == 1)
+        numbers = order.take(first.take(single)) + known.low
+        if self._touched is not None:
+            self._touched.update((numbers + snapshot.relations).tolist())
+        for at in range(0, len(single), 1 << 16):
+            check()
+            some = numbers[at : at + (1 << 16)]
+            for place, value in zip(single[at : at + (1 << 16)].tolist(), snapshot.values("att", some), strict=True):
+                result[place] = self._plain(value, known)
+        return result
 
     @staticmethod
     def _one(values: list[Any]) -> Any:

@@ -498,8 +498,12 @@ class Snapshot:
         """The cell of an attribute (`family` "att", counted from 0) or a qualifier ("q"), with its
         number, as a value.
         """
-        cells = {part: self.arrays.get(f"{family}.{part}")[number : number + 1] for part, _ in PARTS}
-        return decode_values(cells, self.texts.__getitem__, self.ident)[0]
+        return self.values(family, slice(number, number + 1))[0]
+
+    def values(self, family: str, numbers: NDArray[Any] | slice) -> list[Ref | Value]:
+        """The cells with some numbers as values."""
+        cells = {part: self.arrays.get(f"{family}.{part}")[numbers] for part, _ in PARTS}
+        return decode_values(cells, self.texts.__getitem__, self.ident)
 
     def seed(self, builder: Builder, without: Iterable[str] = (), stays: NDArray[np.bool_] | None = None) -> None:
         """Give a builder everything this snapshot holds, but for what only some sources say, and the
