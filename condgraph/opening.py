@@ -50,7 +50,8 @@ def open(
     `py2neo.Graph`; an endpoint is `sparql+https://host/sparql`. A Neo4j database that has nodes, and
     no graph of condgraph's, is queried as it is, and nothing is written there. An option that the
     place does not have is an `OptionError`. A SQL database is `duckdb:///file.duckdb` (four slashes
-    begin an absolute path) or `postgresql://host/database`; a graph is a schema of it.
+    begin an absolute path) or `postgresql://host/database`; a graph is a schema of it. A file of DuckDB
+    that has tables, and no graph of condgraph's, is queried as it is, and nothing is written there.
 
     - `graph`: the name of the graph in its store
     - `read_only`: whether loads are refused
@@ -62,8 +63,8 @@ def open(
     - `patience`: for how many seconds (30) a server may be silent where it has little to do: accept a
       connection, give the state of a graph or the plan of a query
     - `database`: of Neo4j, by default `NEO4J_DATABASE`, or the user's home database
-    - `layout`: "native" for a Neo4j database, or the triples of an endpoint, as they are, "condgraph"
-      for a graph of condgraph's
+    - `layout`: "native" for a Neo4j database, a DuckDB file, or the triples of an endpoint, as they are,
+      "condgraph" for a graph of condgraph's
     - `mapping`: the place of a mapping file, which says how to read what is there as it is
     - `labels`: of a graph of condgraph's on Neo4j, whether its entities carry their direct concepts as
       labels after the next load; by default they do where nothing else was in the database when the
@@ -87,9 +88,9 @@ def open(
             raise OptionError("the place of a graph is empty", hint='a folder, an address, or "memory:"; "." is this folder')
         scheme, mark, _ = os.fspath(place).partition("://")
         scheme = scheme.lower()
-        of_neo4j = {"labels": labels, "warm": warm or None}
-        if not (mark and scheme in SPARQL_SCHEMES):
-            of_neo4j |= {"layout": layout, "mapping": mapping}  # type: ignore[dict-item]
+        of_neo4j: dict[str, Any] = {"labels": labels, "warm": warm or None}
+        if not (mark and scheme in (*SPARQL_SCHEMES, *SQL_SCHEMES)):
+            of_neo4j |= {"layout": layout, "mapping": mapping}
         about = next((name for name, value in of_neo4j.items() if value is not None), None)
         if about is not None and not (mark and scheme in NEO4J_SCHEMES):
             raise OptionError(f"{about} is about a Neo4j database", hint=f"such as {_EXAMPLE}")
@@ -105,8 +106,15 @@ def open(
                 return triples(os.fspath(place), mapping=mapping, **options)
             return SparqlGraph(os.fspath(place), graph=graph, read_only=read_only, **options)
         if scheme in SQL_SCHEMES and mark:
-            from condgraph.remote_sql import SqlGraph
+            from condgraph.remote_sql import SqlGraph, theirs
 
+            sure = layout == "native" or mapping is not None
+            if sure and (graph != "default" or layout == "condgraph"):
+                raise OptionError("tables that condgraph did not write are one graph", hint="leave `graph` and `layout` out")
+            if sure or (layout is None and graph == "default"):
+                existing = theirs(os.fspath(place), sure=sure, mapping=mapping, **options)
+                if existing is not None:
+                    return existing
             return SqlGraph(os.fspath(place), graph=graph, read_only=read_only, **options)
         if not mark:
             if is_misplaced_login(os.fspath(place)) and not os.path.exists(place):

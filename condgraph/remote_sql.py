@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.engine.addresses import SQL_SCHEMES, parse
+from condgraph.engine.bounds import within
 from condgraph.engine.changes import Change
-from condgraph.engine.errors import MissingExtraError, OptionError, UnsupportedError, nearest
+from condgraph.engine.errors import MissingExtraError, OptionError, StoreMissingError, UnsupportedError, nearest
+from condgraph.engine.facts import Source
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import Kind, collapse
 from condgraph.graph import Graph
-from condgraph.loaders.base import Progress
+from condgraph.loaders.base import Progress, Reading
+from condgraph.loaders.folder.declared import Declared, of_file
+from condgraph.loaders.folder.tab import name_rank
+from condgraph.loaders.table.joins import plain, singular
+from condgraph.loaders.table.rows import column_names
 from condgraph.remote import RemoteGraph, ServerStorage
 from condgraph.storage import ENGINES
 
 if TYPE_CHECKING:
     from condgraph.engine.store import Store
     from condgraph.sparql.embedded import EmbeddedStore
-    from condgraph.sql.engines import Engine
+    from condgraph.sql.engines import DuckDb, Engine
     from condgraph.sql.store import SqlStore
+    from condgraph.sql.theirs import Table, TheirStore
     from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport
 
@@ -68,10 +78,7 @@ class SqlGraph(RemoteGraph):
     _storage: SqlStorage
 
     def __init__(self, place: str, *, graph: str = "default", read_only: bool = False, **options: Any) -> None:
-        wrong = next((name for name in options if name not in OPTIONS), None)
-        if wrong is not None:
-            hint = f"it takes: {', '.join(OPTIONS)}"
-            raise OptionError(f"a SQL database takes no option {wrong!r}", candidates=nearest(wrong, OPTIONS), hint=hint)
+        _check(options)
         timeout = options.pop("timeout", None)
         engine = _engine(place, **options)
         from condgraph.sql.store import SqlStore
@@ -88,6 +95,165 @@ class SqlGraph(RemoteGraph):
         """Write a local graph as this one, next to what it holds; the same content twice changes nothing. `wait` as for `load`."""
         self._storage.check_writable()
         self.store.push(graph.current, wait=wait)
+
+
+class TheirGraph(SqlGraph):
+    """A file of DuckDB with tables that somebody else made: it is asked as it is, and never written to. `mapping` is the place
+    of a declaration file (`condgraph.toml`), as loads take it.
+    """
+
+    def __init__(self, engine: DuckDb, tables: list[Table], mapping: Path | None, timeout: float | None) -> None:
+        from condgraph.sql.theirs import TheirStore, TheirTables, check_tables
+
+        called = Path(engine.place).stem
+        _declare(tables, mapping, Reading(Source(called, engine.place), "skip"))
+        check_tables(tables, engine.place)
+        store = TheirStore(engine, TheirTables(tables, called), timeout=timeout)
+        RemoteGraph.__init__(self, SqlStorage(store, graph="default", read_only=True))
+
+    def mapping_file(self) -> str:
+        """What the tables are taken for, as the text of a declaration file: a load with it gives the same graph."""
+        lines = ["guess = false"]
+        joins = []
+        for table in self.store.theirs.tables.values():
+            lines += ["", f"[tables.{_toml(table.name)}]", f"key = [{', '.join(map(_toml, table.key))}]"]
+            if table.label is not None:
+                lines.append(f"name = {_toml(table.label)}")
+            lines.append(f"relation = {'false' if table.relation is None else _toml(table.relation)}")
+            types = ", ".join(f'{_toml(item.predicate)} = "{_WORDS[item.kind]}"' for item in table.values)
+            lines.append(f"types = {{ {types} }}")
+            for reference in table.references:
+                joins.append(
+                    f"{_toml(_place(table.name, reference.columns))} = {_toml(_place(reference.target, reference.others))}"
+                )
+        return "\n".join([*lines, "", "[joins]", *joins]) + "\n"
+
+    @property
+    def store(self) -> TheirStore:
+        """What answers in the database."""
+        return cast("TheirStore", self._storage.server)
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _place(table: str, columns: tuple[str, ...]) -> str:
+    return f"{table}.{columns[0]}" if len(columns) == 1 else f"{table}.({', '.join(columns)})"
+
+
+def theirs(place: str, *, sure: bool, mapping: str | os.PathLike[str] | None, **options: Any) -> TheirGraph | None:
+    """A database with tables that somebody else made; None where there are none, or a graph of condgraph's is there, and
+    nobody is `sure`.
+    """
+    _check(options)
+    timeout = options.pop("timeout", None)
+    engine = _engine(place, **options)
+    from condgraph.sql.engines import DuckDb
+
+    if not isinstance(engine, DuckDb):
+        if sure:
+            raise UnsupportedError(
+                "SQL", [f"tables of {engine.title} where they are"], hint="load the database: graph.load(address)"
+            )
+        return None
+    from condgraph.sql.theirs import catalogue
+
+    try:
+        with within(timeout):
+            if not sure and not engine.is_file():
+                return None
+            tables = catalogue(engine)
+            if not sure and any(table.schema.startswith("condgraph ") for table in tables):
+                return None
+            tables = [table for table in tables if not table.schema.startswith("condgraph ")]
+            if not tables:
+                if sure:
+                    raise StoreMissingError(f"there are no tables in {engine.place}", hint='layout="condgraph" makes a graph there')
+                return None
+            return TheirGraph(engine, tables, None if mapping is None else Path(mapping), timeout)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def _declare(tables: list[Table], mapping: Path | None, reading: Reading) -> None:
+    """Name the columns as loads do, and set what the mapping file says of the tables, over what the database declares."""
+    from condgraph.sql.theirs import Reference, ends_of
+
+    headers: dict[str, list[str]] = {}
+    for table in tables:
+        headers[table.name] = column_names([item.real for item in table.columns], reading)
+        called = dict(zip((item.real for item in table.columns), headers[table.name], strict=True))
+        for item in table.columns:
+            item.predicate = called[item.real]
+        table.key = tuple(called[item] for item in table.key)
+        for reference in table.references:
+            reference.columns = tuple(called[item] for item in reference.columns)
+    for table in tables:
+        for reference in table.references:
+            other = next(item for item in tables if item.name == reference.target)
+            reference.others = tuple(next(of.predicate for of in other.columns if of.real == item) for item in reference.others)
+    said = Declared() if mapping is None else of_file(mapping, headers)
+    if said.type_columns:
+        raise UnsupportedError("SQL", ["`type` in a mapping file"], hint="`relation` names the relation of a table")
+    by_name = {table.name: table for table in tables}
+    for table in tables:
+        table.key = said.keys.get(table.name, table.key)
+    for join in said.joins:
+        table = by_name[join.table]
+        table.references = [item for item in table.references if item.columns != join.columns]
+        if len(join.targets) != 1:
+            raise UnsupportedError("SQL", [f"{join} to several tables"], hint="load the database instead")
+        ((target, columns),) = join.targets
+        others = columns or by_name[target].key
+        if len(others) != len(join.columns):
+            raise said.wrong(f"{join} joins {len(join.columns)} columns to {len(others)}")
+        if others != by_name[target].key and len(others) == 1 and not by_name[target].key:
+            by_name[target].key = others
+        table.references.append(Reference(join.columns, target, others, certain=False))
+    for table in tables:
+        for item in table.columns:
+            declared = said.types.get(table.name, {}).get(item.predicate)
+            if declared not in (None, "auto") and declared != _WORDS[item.kind] and item in table.values:
+                raise said.wrong(
+                    f"{table.name}.{item.predicate} is {item.type} in the database, and cannot be read as {declared}",
+                    hint="in a database columns have the types that they have there",
+                )
+        pointed = any(reference.target == table.name for other in tables for reference in other.references)
+        ends = ends_of(table)
+        bare = len(table.references) == len(ends) == 2 and not table.values and not pointed
+        relation = said.relations.get(table.name, bare)
+        if relation is not False:
+            if len(ends) < 2:
+                raise said.wrong(
+                    f"rows of {table.name!r} cannot be relations: it refers to rows of others with less than two columns"
+                )
+            table.relation = collapse(relation) if isinstance(relation, str) else table.name
+        label = said.names.get(table.name)
+        table.label = _label(table) if label is None and said.guess else label
+    for table in tables:
+        for reference in table.references:
+            if by_name[reference.target].relation is not None:
+                raise said.wrong(f"{table.name!r} refers to rows of {reference.target!r}, which are relations")
+
+
+_WORDS: Final = {Kind.QUANTITY: "number", Kind.TIME: "time", Kind.TEXT: "text"}
+
+
+def _label(table: Table) -> str | None:
+    """The column of texts that is called like a name."""
+    stem = singular(plain(table.name))
+    texts = [item.predicate for item in table.values if item.type == "VARCHAR"]
+    ranked = sorted((rank, at) for at, item in enumerate(texts) if (rank := name_rank(plain(item), stem)) is not None)
+    return texts[ranked[0][1]] if ranked else None
+
+
+def _check(options: dict[str, Any]) -> None:
+    wrong = next((name for name in options if name not in OPTIONS), None)
+    if wrong is not None:
+        hint = f"it takes: {', '.join(OPTIONS)}"
+        raise OptionError(f"a SQL database takes no option {wrong!r}", candidates=nearest(wrong, OPTIONS), hint=hint)
 
 
 def _engine(place: str, user: str | None = None, password: str | None = None) -> Engine:

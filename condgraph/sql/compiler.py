@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from sqlglot import exp
 
@@ -21,6 +21,7 @@ from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, UNKNOWN_END, UNKNOWN_START, Kind
 from condgraph.sql.conditions import Tests, condition, span_test, supports
 from condgraph.sql.rows import Columns, entities_of, facts_of, tested
+from condgraph.sql.tables import NAMED, NUMBERED
 from condgraph.sql.terms import (
     FALSE,
     Query,
@@ -58,8 +59,11 @@ class Compiler:
     An operator below `plans` that one other takes is written where that is; the others are bound to names.
     """
 
-    def __init__(self, place: str, schema: StoredSchema, plans: Sequence[Node] = ()) -> None:
+    def __init__(self, place: str | Relations, schema: StoredSchema, plans: Sequence[Node] = ()) -> None:
         self.place, self.schema = place, schema
+        #: The predicates that statements of these plans have; None where any may.
+        self.predicates = _predicates(plans)
+        self.shape = NUMBERED if isinstance(place, str) else NAMED
         self.tests = Tests(schema.inexact, self.members)
         self._takers = _takers(plans)
         self._depth = 0
@@ -72,9 +76,17 @@ class Compiler:
 
     # -- parts -------------------------------------------------------------------------------------
 
-    def stored(self, table: str, alias: str | None = None) -> exp.Table:
+    def stored(self, table: str, alias: str | None = None) -> exp.Expr:
         """A table of the graph."""
-        return table_of(table, self.place, alias)
+        if isinstance(self.place, str):
+            return table_of(table, self.place, alias)
+        return self.place.relation(table, alias or table, self.predicates)
+
+    def scanned(self, predicates: Sequence[str] | None) -> exp.Expr:
+        """The statements, where those of some predicates are enough."""
+        if isinstance(self.place, str):
+            return self.stored("statement")
+        return self.place.relation("statement", "statement", None if predicates is None else frozenset(predicates))
 
     def bound(self, part: str, alias: str | None = None) -> exp.Table:
         """A part of this query."""
@@ -162,6 +174,33 @@ class Compiler:
     def all_of(self, table: str) -> exp.Select:
         """Everything that a part gives."""
         return select(_STAR.copy()).from_(self.bound(table), copy=False)
+
+
+class Relations(Protocol):
+    """The tables of a graph as queries over other tables (`sql.theirs`)."""
+
+    def relation(self, table: str, alias: str, predicates: frozenset[str] | None) -> exp.Expr:
+        """A table, of statements at least those of some predicates."""
+        ...
+
+
+def _predicates(plans: Sequence[Node]) -> frozenset[str] | None:
+    result: set[str] = set()
+    for plan in plans:
+        for node in postorder(plan):
+            if isinstance(node, alg.Scan):
+                named_ones: list[Any] = [node.predicates]
+            elif isinstance(node, alg.Pattern):
+                named_ones = [part.predicate for part in node.statements]
+            elif isinstance(node, alg.ArgExtreme):
+                named_ones = [(node.key,)]
+            else:
+                continue
+            for names in named_ones:
+                if not isinstance(names, tuple):
+                    return None
+                result.update(names)
+    return frozenset(result) if plans else None
 
 
 def _takers(plans: Sequence[Node]) -> Counter[int]:
@@ -350,7 +389,7 @@ def _kinds_matter(node: alg.Scan, of: alg.AllEntities, schema: StoredSchema) -> 
 def _scan(compiler: Compiler, node: alg.Scan) -> Query:
     relations = node.family != "attribute"
     attributes = node.family != "relation" and node.anchor == "subject" and (node.family == "any" or node.reach == "subject")
-    query = select(_STAR.copy()).from_(compiler.stored("statement"), copy=False)
+    query = select(_STAR.copy()).from_(compiler.scanned(node.predicates), copy=False)
     if node.predicates == () or not (relations or attributes):
         return query.where(FALSE.copy(), copy=False)
     tests: list[exp.Expr] = []

@@ -304,7 +304,11 @@ class DuckDb(Engine):
 
     def has_schema(self, name: str) -> bool:
         """Whether the file has a schema of a name; no where there is no file."""
-        return os.path.isfile(self._path) and bool(self.read(schema_query(name)))
+        return self.is_file() and bool(self.read(schema_query(name)))
+
+    def is_file(self) -> bool:
+        """Whether there is a file."""
+        return os.path.isfile(self._path)
 
     def close(self) -> None:
         """Let go of the file."""

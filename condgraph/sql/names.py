@@ -10,7 +10,7 @@ from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.schema import AROUND, MOST_COMPARED, Kinds
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, Value
-from condgraph.sql.compiler import Compiler
+from condgraph.sql.compiler import Compiler, Relations
 from condgraph.sql.tables import CELL, Row, value_of
 from condgraph.sql.terms import both, column, is_text, literal, one_of, select, within
 
@@ -18,7 +18,7 @@ from condgraph.sql.terms import both, column, is_text, literal, one_of, select, 
 class SqlNames:
     """The names of one graph, read with queries of their own."""
 
-    def __init__(self, read: Callable[[exp.Query], list[Row]], place: str, schema: StoredSchema) -> None:
+    def __init__(self, read: Callable[[exp.Query], list[Row]], place: str | Relations, schema: StoredSchema) -> None:
         self._read, self._in = read, Compiler(place, schema)
 
     def _objects(self, predicates: tuple[str, ...] | None, source: str | None) -> exp.Expr:

@@ -23,11 +23,12 @@ from condgraph.engine.execute.searched import countable
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
 from condgraph.engine.facts import Source
+from condgraph.engine.snapshot.readback import further_sources
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind
-from condgraph.sql.compiler import Compiler, beyond, ordered_bounds, reach_of, told
+from condgraph.sql.compiler import Compiler, Relations, beyond, ordered_bounds, reach_of, told
 from condgraph.sql.conditions import condition, supports
-from condgraph.sql.tables import CELL, ENDS, ENTITY_RECORDS, FACT_RECORDS, SLOTS, TAKEN, Graph, Row, records, slots
+from condgraph.sql.tables import CELL, ENDS, ENTITY_RECORDS, FACT_RECORDS, NUMBERED, TAKEN, Graph, Layout, Row
 from condgraph.sql.terms import NULL, Query, cast, coalesce, column, literal, name, named, select, together, within
 
 # -- Support -----------------------------------------------------------------------------------------
@@ -105,7 +106,7 @@ def native(node: Node) -> bool:
     return isinstance(node, alg.Entities | alg.Facts) and not beyond(postorder(node))
 
 
-def compile_plan(plan: Node, place: str, schema: StoredSchema) -> Compiled:
+def compile_plan(plan: Node, place: str | Relations, schema: StoredSchema) -> Compiled:
     """The query of a plan."""
     missing = sorted({type(node).__name__ for node in postorder(plan) if type(node) not in SUPPORT})
     if missing:
@@ -116,7 +117,7 @@ def compile_plan(plan: Node, place: str, schema: StoredSchema) -> Compiled:
         raise UnsupportedError("SQL", ["so many steps of a program within each other"]) from None
 
 
-def _compiled(plan: Node, place: str, schema: StoredSchema) -> Compiled:
+def _compiled(plan: Node, place: str | Relations, schema: StoredSchema) -> Compiled:
     inner: Node = plan.entities if isinstance(plan, alg.Names) else alg.Reached(plan) if isinstance(plan, alg.Facts) else plan
     compiler = Compiler(place, schema, [inner])
     if isinstance(inner, alg.Entities) and native(inner):
@@ -202,7 +203,7 @@ def gathering(
     further sets of entities, `more` rows of tables. With `most` only the first so many statements of each operator, and
     another entity with the name of each that has one.
     """
-    hits = list[Query]()
+    hits, kind = list[Query](), compiler.shape.types[0]
     for number, node in parts:
         assert isinstance(node, alg.Facts | alg.Entities)
         bound = compiler.facts(node) if isinstance(node, alg.Facts) else compiler.entities(node)
@@ -211,10 +212,12 @@ def gathering(
             bound = compiler.let("first", first.order_by(column("f"), copy=False).limit(most, copy=False))
         part = compiler.bound(bound)
         cells = [column("f"), NULL.copy()] if isinstance(node, alg.Facts) else [NULL.copy(), column("e")]
-        hits.append(_hit(literal(number), *cells).from_(part, copy=False))
+        hits.append(_hit(kind, literal(number), *cells).from_(part, copy=False))
     if not hits:
         hits.append(
-            _hit(NULL.copy(), NULL.copy(), NULL.copy()).from_(compiler.stored("about"), copy=False).where(exp.false(), copy=False)
+            _hit(kind, NULL.copy(), NULL.copy(), NULL.copy())
+            .from_(compiler.stored("about"), copy=False)
+            .where(exp.false(), copy=False)
         )
     hit = compiler.let("hits", together(hits))
 
@@ -228,7 +231,7 @@ def gathering(
     ]
     if most is not None:
         ends += _namesakes(compiler, compiler.let("ends", together(ends)))
-    own = [named(literal(_HIT), "sort"), column("unit"), column("f"), column("e"), *(NULL.copy() for _ in SLOTS[3:])]
+    own = [named(literal(_HIT), "sort"), column("unit"), column("f"), column("e"), *(NULL.copy() for _ in compiler.shape.types[3:])]
     branches: list[Query] = [
         compiler.records(FACT_RECORDS).where(within(column("c0"), facts()), copy=False),
         compiler.records(ENTITY_RECORDS).where(within(column("c0"), together(ends)), copy=False),
@@ -253,30 +256,32 @@ def _namesakes(compiler: Compiler, ends: str) -> list[Query]:
     return result
 
 
-def compile_around(ids: Sequence[str], names: Sequence[str], most: int, place: str, schema: StoredSchema, *, values: bool) -> Query:
+def compile_around(
+    ids: Sequence[str], names: Sequence[str], most: int, place: str | Relations, schema: StoredSchema, *, values: bool
+) -> Query:
     """The query of the statements around entities: at most so many of each sort, the first ones."""
     of, scans = around_of(ids, names, values=values)
     compiler = Compiler(place, schema, [of, *scans])
     return gathering(compiler, list(enumerate((of, *scans))), most=most)
 
 
-def _hit(unit: exp.Expr, f: exp.Expr, e: exp.Expr) -> exp.Select:
-    return select(*(named(cast(cell, "int"), key) for key, cell in (("unit", unit), ("f", f), ("e", e))))
+def _hit(kind: str, unit: exp.Expr, f: exp.Expr, e: exp.Expr) -> exp.Select:
+    return select(*(named(cast(cell, kind), key) for key, cell in (("unit", unit), ("f", f), ("e", e))))
 
 
 class Records:
     """The rows of a query for records."""
 
-    def __init__(self, rows: Sequence[Row], sources: Sequence[Source]) -> None:
+    def __init__(self, rows: Sequence[Row], sources: Sequence[Source], shape: Layout = NUMBERED) -> None:
         tables: dict[str, dict[Row, None]] = {table: {} for table in TAKEN}
         #: The results of each part: statements, or entities, by their numbers in the database.
-        self.given: dict[int, set[int]] = {}
-        orders = {table: [at + 1 for at in slots(table).values()] for table in TAKEN}
+        self.given: dict[int, set[Any]] = {}
+        orders = {table: [at + 1 for at in shape.slots(table).values()] for table in TAKEN}
         for row in rows:
             sort = row[0]
             if sort == _HIT:
                 unit, f, e = row[1:4]
-                self.given.setdefault(unit, set()).add(e if f is None else f)
+                self.given.setdefault(int(unit), set()).add(e if f is None else f)
             else:
                 tables[sort][tuple([row[at] for at in orders[sort]])] = None
         listed = {table: list(found) for table, found in tables.items()}
@@ -285,7 +290,8 @@ class Records:
         graph = Graph(listed, sources)
         self.snapshot = graph.snapshot()
         self._ids = graph.ids
-        self._facts = [row[0] for row in listed["statement"]]
+        facts = [row[0] for row in listed["statement"]]
+        self._facts = dict(zip(facts, range(len(facts)), strict=True)) if shape is NUMBERED else _numbers(listed, sources)
 
     def entities(self, unit: int) -> Numbers:
         """The entities of a part, by their numbers in the snapshot."""
@@ -294,8 +300,7 @@ class Records:
 
     def facts(self, unit: int) -> Numbers:
         """The statements of a part, by their numbers in the snapshot: both number them in one order."""
-        found = np.searchsorted(self._facts, sorted(self.given.get(unit, ())))
-        return found.astype(np.int32)
+        return np.unique(np.array([self._facts[f] for f in self.given.get(unit, ())], np.int32))
 
     def run(self, plan: Node, leaves: Sequence[Node]) -> Run:
         """A plan run on the results of its leaves."""
@@ -318,6 +323,22 @@ class Records:
         return run
 
 
+def _numbers(listed: dict[str, list[Row]], sources: Sequence[Source]) -> dict[str, int]:
+    """The numbers that statements have in the snapshot of some rows, by what they go by in a database that has no numbers
+    for them: of the same rows with numbers for their places.
+    """
+    place = {row[0]: at for at, row in enumerate(listed["statement"])}
+    marked = [(f, n, source, place[f], raw) for f, n, source, _, raw in listed["place"]]
+    snapshot = Graph({**listed, "place": marked}, sources).snapshot()
+    facts, result = list(place), {}
+    every = np.arange(snapshot.statements, dtype=np.int32)
+    for number, row in enumerate(snapshot.row.take(every).tolist()):
+        result[facts[row]] = number
+    for number, further in further_sources(snapshot, every).items():
+        result |= {facts[row]: number for _, row in further}
+    return result
+
+
 # -- What an answer rests on -------------------------------------------------------------------------
 
 
@@ -326,7 +347,7 @@ def wanted(plan: Node) -> tuple[Unit, ...]:
     return tuple(units(plan, beyond(postorder(plan))))
 
 
-def compile_witness(plan: Node, place: str, schema: StoredSchema) -> Compiled:
+def compile_witness(plan: Node, place: str | Relations, schema: StoredSchema) -> Compiled:
     """The query of all that a plan rests on."""
     fetched = wanted(plan)
     compiler = Compiler(place, schema, [unit.compiled for unit in fetched])
@@ -352,12 +373,14 @@ def _memberships(compiler: Compiler, members: alg.Entities, concepts: alg.Entiti
     under = select(column("e")).from_(compiler.bound(below), copy=False)
     stated.append(under.copy())
     belongs = exp.and_(within(column("concept"), under.copy()), within(column("e"), compiler.set_of(members)))
-    more.append(records("membership", compiler.place).where(belongs, copy=False))
+    more.append(compiler.shape.of("membership", compiler.stored("membership")).where(belongs, copy=False))
     stated.append(select(column("e")).from_(compiler.stored("membership"), copy=False).where(belongs.copy(), copy=False))
-    more.append(records("subclass", compiler.place).where(within(column("parent"), under.copy()), copy=False))
+    more.append(
+        compiler.shape.of("subclass", compiler.stored("subclass")).where(within(column("parent"), under.copy()), copy=False)
+    )
 
 
-def compile_counts(nodes: Sequence[Node], known: Any, place: str, schema: StoredSchema) -> Query:
+def compile_counts(nodes: Sequence[Node], known: Any, place: str | Relations, schema: StoredSchema) -> Query:
     """The query for how many statements, or entities, each operator gives: rows of a number and a size."""
     compiler = Compiler(place, schema)
     branches = []
@@ -369,7 +392,7 @@ def compile_counts(nodes: Sequence[Node], known: Any, place: str, schema: Stored
     return compiler.whole(together(branches))
 
 
-def compile_sizes(nodes: Sequence[Node], place: str, schema: StoredSchema) -> Query | None:
+def compile_sizes(nodes: Sequence[Node], place: str | Relations, schema: StoredSchema) -> Query | None:
     """The query for how many entities each operator gives, and the names of the first three: rows of a number and a size,
     or a name. None where no operator is SQL.
     """
@@ -393,7 +416,7 @@ def compile_sizes(nodes: Sequence[Node], place: str, schema: StoredSchema) -> Qu
     return compiler.whole(together(branches)) if branches else None
 
 
-def compile_tallies(nodes: Sequence[Node], place: str, schema: StoredSchema) -> Query:
+def compile_tallies(nodes: Sequence[Node], place: str | Relations, schema: StoredSchema) -> Query:
     """The query for how many values of each type and unit the tests of operators look at: rows of a number, a type, a unit
     and a count.
     """

@@ -60,7 +60,7 @@ class Compiler(Protocol):
     tests: Tests
     rows_made: dict[int, tuple[str, Columns, alg.Node]]
 
-    def stored(self, table: str, alias: str | None = None) -> exp.Table:
+    def stored(self, table: str, alias: str | None = None) -> exp.Expr:
         """A table of the graph."""
         ...
 
@@ -121,7 +121,7 @@ class _Match:
     """A pattern while it is made: tables, tests of them, and what variables are bound to."""
 
     def __init__(self, compiler: Compiler) -> None:
-        self.compiler, self.tables, self.tests = compiler, list[exp.Table](), list[exp.Expr]()
+        self.compiler, self.tables, self.tests = compiler, list[exp.Expr](), list[exp.Expr]()
         self.bound: Columns = {}
 
     def bind(self, place: object, to: Bound) -> None:
@@ -197,7 +197,7 @@ def _both_ways(compiler: Compiler, name: str, *, stored: bool) -> str:
     """Relations, and the same with their ends changed."""
     queries: list[Query] = []
     for s, o in ("so", "os"):
-        table = compiler.stored(name) if stored else compiler.bound(name)
+        table: exp.Expr = compiler.stored(name) if stored else compiler.bound(name)
         columns = [column("f"), named(column(s), "s"), column("predicate"), named(column(o), "o"), column("kind")]
         queries.append(select(*columns).from_(table, copy=False).where(known(column("o")), copy=False))
     return compiler.let("undirected", together(queries))
@@ -215,7 +215,7 @@ def _pattern(compiler: Compiler, node: alg.Pattern) -> tuple[Query, Columns]:
     return (query.where(*match.tests, copy=False) if match.tests else query), columns
 
 
-def _with(query: exp.Select, table: exp.Table) -> exp.Select:
+def _with(query: exp.Select, table: exp.Expr) -> exp.Select:
     """A SELECT from one more table."""
     if query.args.get("from_") is None:
         return query.from_(table, copy=False)

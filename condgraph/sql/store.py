@@ -41,7 +41,7 @@ from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, text_of
 from condgraph.names.linking import LinkingSchema
 from condgraph.overview.survey import Survey, stored_survey
-from condgraph.sql.compiler import beyond, is_native
+from condgraph.sql.compiler import Relations, beyond, is_native
 from condgraph.sql.engines import Engine, Writer, schema_query
 from condgraph.sql.names import SqlNames
 from condgraph.sql.plan import (
@@ -55,7 +55,7 @@ from condgraph.sql.plan import (
     compile_witness,
     native,
 )
-from condgraph.sql.tables import CELL, FORMAT, INDEXES, TABLES, Graph, Row, columns, value_of, views
+from condgraph.sql.tables import CELL, FORMAT, INDEXES, NUMBERED, TABLES, Graph, Layout, Row, columns, value_of, views
 from condgraph.sql.terms import check_text, column, is_text, select, table_of
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class SqlAnswer(StoredAnswer):
         super().__init__(store, request, lowered)
         self._compiled, self._rows = compiled, rows
         if compiled.shape in ("gathered", "witness"):
-            records = Records(rows, store.known_sources)
+            records = Records(rows, store.known_sources, store.shape)
             run = (
                 records.run(self.plan, compiled.leaves)
                 if compiled.shape == "gathered"
@@ -219,6 +219,9 @@ class _State:
 class SqlStore:
     """One graph in a SQL database, in a schema of its own; nothing is written but by `push` and `delete`."""
 
+    #: What records of this graph are.
+    shape: Layout = NUMBERED
+
     def __init__(self, engine: Engine, *, graph: str, read_only: bool, timeout: float | None) -> None:
         if not graph:
             raise OptionError("the name of a graph is empty")
@@ -228,6 +231,8 @@ class SqlStore:
         if len(self._in.encode()) > _LONGEST:
             most = _LONGEST - len(_PREFIX)
             raise OptionError(f"the name of a graph has at most {most} bytes in a SQL database, not {len(graph.encode())}")
+        #: Where queries find the graph's tables.
+        self.relations: str | Relations = self._in
         self._state: _State | None = None
 
     def __repr__(self) -> str:
@@ -314,7 +319,7 @@ class SqlStore:
         schema = self.schema
         named: LinkingSchema | None = schema.kept.get("named")
         if named is None:
-            named = schema.kept["named"] = LinkingSchema(schema, SqlNames(self.engine.read, self._in, schema))
+            named = schema.kept["named"] = LinkingSchema(schema, SqlNames(self.engine.read, self.relations, schema))
         return named
 
     def sources(self) -> tuple[Source, ...]:
@@ -351,7 +356,8 @@ class SqlStore:
 
         def ask() -> SqlAnswer:
             lowered = request.lowered(self.naming_schema)
-            compiled = compile_plan(lowered.plan, self._in, self.schema)
+            self.check_plan(lowered.plan)
+            compiled = compile_plan(lowered.plan, self.relations, self.schema)
             return SqlAnswer(self, request, lowered, compiled, self.engine.read(compiled.query))
 
         return self.steady(ask)
@@ -359,7 +365,12 @@ class SqlStore:
     def explain(self, request: Request) -> str:
         """The SQL of a program, without running it."""
         plan = request.lowered(self.naming_schema).plan
-        return self.engine.text(compile_plan(plan, self._in, self.schema).query, pretty=True)
+        self.check_plan(plan)
+        return self.engine.text(compile_plan(plan, self.relations, self.schema).query, pretty=True)
+
+    def check_plan(self, plan: Node) -> None:
+        """Raise `UnsupportedError` for a plan that cannot run on this graph."""
+        return
 
     def match(self, pattern: Any, *, exact: bool, **options: Any) -> NoReturn:
         """Patterns are not searched for in SQL databases."""
@@ -371,8 +382,8 @@ class SqlStore:
         """A plan run in process on the statements it rests on."""
 
         def ask() -> Run:
-            compiled = compile_witness(plan, self._in, self.schema)
-            return Records(self.engine.read(compiled.query), self.known_sources).witness(plan, compiled.fetched)
+            compiled = compile_witness(plan, self.relations, self.schema)
+            return Records(self.engine.read(compiled.query), self.known_sources, self.shape).witness(plan, compiled.fetched)
 
         return self.steady(ask)
 
@@ -383,8 +394,10 @@ class SqlStore:
 
         def ask() -> Snapshot:
             known = [name for name in names if is_text(name)]
-            query = compile_around([ident for ident in ids if is_text(ident)], known, most, self._in, self.schema, values=values)
-            return Records(self.engine.read(query), self.known_sources).snapshot
+            query = compile_around(
+                [ident for ident in ids if is_text(ident)], known, most, self.relations, self.schema, values=values
+            )
+            return Records(self.engine.read(query), self.known_sources, self.shape).snapshot
 
         return self.steady(ask)
 
@@ -392,12 +405,12 @@ class SqlStore:
         """How many statements, or entities, each operator gives; `known` has the ids of what the client works out."""
         if not nodes:
             return []
-        sizes: dict[int, int] = dict(self.engine.read(compile_counts(nodes, known, self._in, self.schema)))
+        sizes: dict[int, int] = dict(self.engine.read(compile_counts(nodes, known, self.relations, self.schema)))
         return [sizes.get(step, 0) for step in range(len(nodes))]
 
     def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
         """How many entities each operator gives, and the names of the first: one query; None of those that the client works out."""
-        query = compile_sizes(nodes, self._in, self.schema)
+        query = compile_sizes(nodes, self.relations, self.schema)
         sizes: dict[int, int] = {}
         names: dict[int, list[str]] = {}
         for step, size, name in [] if query is None else self.engine.read(query):
@@ -421,7 +434,7 @@ class SqlStore:
         result = LeftOut()
         if not nodes:
             return result
-        for step, number, unit, count in self.engine.read(compile_tallies(nodes, self._in, self.schema)):
+        for step, number, unit, count in self.engine.read(compile_tallies(nodes, self.relations, self.schema)):
             kind = Kind(number)
             left_out(result, kind, unit if kind is Kind.QUANTITY else NO_UNIT, count, compared_kinds(condition_of(nodes[step])))
         return result
@@ -472,7 +485,7 @@ class SqlStore:
             index = self.engine.index(self._in, table, names, [TABLES[table][name] for name in names])
             if index is not None:
                 writer.execute(index)
-        for view, query in views(self._in):
+        for view, query in views(self._table):
             writer.execute(exp.Create(this=self._table(view), kind="VIEW", expression=query))
         for table in TABLES:
             self.engine.analyze(writer, self._table(table))

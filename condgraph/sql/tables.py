@@ -23,7 +23,8 @@ compared by their bytes, so that all engines order them by code point.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -42,7 +43,7 @@ from condgraph.engine.snapshot.readback import further_sources, place_raws
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, parse_number, tie_break
 from condgraph.overview.survey import described, packed, survey
-from condgraph.sql.terms import NULL, Query, cast, column, known, literal, named, select, table_of, together
+from condgraph.sql.terms import NULL, Query, cast, column, known, literal, named, select, together
 
 #: Goes up when tables of an earlier version would be read wrongly.
 FORMAT: Final = 1
@@ -82,29 +83,44 @@ Columns = dict[str, Sequence[Any]]
 
 #: The tables whose rows are records.
 TAKEN: Final = ("entity", "membership", "subclass", "qualifier", "place", "statement")
-_WIDTHS: Final = {
-    kind: max(sum(of == kind for of in TABLES[table].values()) for table in TAKEN)
-    for kind in ("int", "bigint", "smallint", "double", "text")
-}
-#: The types of a record's columns, after the first.
-SLOTS: Final = tuple(kind for kind, width in _WIDTHS.items() for _ in range(width))
 
 
-def slots(table: str) -> dict[str, int]:
-    """Where in a record each column of a table is, counted without the first column."""
-    taken = dict.fromkeys(_WIDTHS, 0)
-    result = {}
-    for column_name, kind in TABLES[table].items():
-        result[column_name] = SLOTS.index(kind) + taken[kind]
-        taken[kind] += 1
-    return result
+class Layout:
+    """Records of some tables: their columns with a type each, after the first, and where columns of tables are in them.
+
+    The first of them is the statement, or entity, that a record is about.
+    """
+
+    def __init__(self, tables: dict[str, dict[str, Type]], order: Sequence[Type]) -> None:
+        self.tables = tables
+        widths = {kind: max(sum(of == kind for of in tables[table].values()) for table in TAKEN) for kind in order}
+        self.types = tuple(kind for kind, width in widths.items() for _ in range(width))
+
+    def slots(self, table: str) -> dict[str, int]:
+        """Where in a record each column of a table is, counted without the first column."""
+        taken: Counter[Type] = Counter()
+        result = {}
+        for column_name, kind in self.tables[table].items():
+            result[column_name] = self.types.index(kind) + taken[kind]
+            taken[kind] += 1
+        return result
+
+    def of(self, table: str, relation: exp.Expr) -> exp.Select:
+        """The rows of a table, read from a relation, as records."""
+        cells = {at: column(of) for of, at in self.slots(table).items()}
+        every = [named(cells.get(at, cast(NULL.copy(), kind)), f"c{at}") for at, kind in enumerate(self.types)]
+        return select(named(literal(table), "sort"), *every).from_(relation, copy=False)
 
 
-def records(table: str, place: str) -> exp.Select:
-    """The rows of a table as records."""
-    cells = {at: column(of) for of, at in slots(table).items()}
-    every = [named(cells.get(at, cast(NULL.copy(), kind)), f"c{at}") for at, kind in enumerate(SLOTS)]
-    return select(named(literal(table), "sort"), *every).from_(table_of(table, place), copy=False)
+#: Records where entities and statements go by numbers, and where they go by texts.
+NUMBERED: Final = Layout(TABLES, ("int", "bigint", "smallint", "double", "text"))
+NAMED: Final = Layout(
+    {
+        table: {name: "text" if name in ("e", "f", "s", "o", "concept", "parent") else kind for name, kind in columns.items()}
+        for table, columns in TABLES.items()
+    },
+    ("text", "int", "bigint", "smallint", "double"),
+)
 
 
 #: The views of records: of statements, which have the statement's number in `c0`, and of entities, which have theirs there;
@@ -112,13 +128,13 @@ def records(table: str, place: str) -> exp.Select:
 FACT_RECORDS, ENTITY_RECORDS, ENDS = "fact_records", "entity_records", "fact_end"
 
 
-def views(place: str) -> Iterator[tuple[str, Query]]:
-    """The views of a graph's schema."""
-    yield FACT_RECORDS, together([records(table, place) for table in ("statement", "qualifier", "place")])
-    yield ENTITY_RECORDS, records("entity", place)
+def views(stored: Callable[[str], exp.Expr], shape: Layout = NUMBERED) -> Iterator[tuple[str, Query]]:
+    """The views of a graph's schema, over what `stored` gives for a table."""
+    yield FACT_RECORDS, together([shape.of(table, stored(table)) for table in ("statement", "qualifier", "place")])
+    yield ENTITY_RECORDS, shape.of("entity", stored("entity"))
     leads = [("statement", "s"), ("statement", "o"), ("qualifier", "o")]
     ends = [
-        select(column("f"), named(column(end), "e")).from_(table_of(table, place), copy=False).where(known(column(end)), copy=False)
+        select(column("f"), named(column(end), "e")).from_(stored(table), copy=False).where(known(column(end)), copy=False)
         for table, end in leads
     ]
     yield ENDS, together(ends)

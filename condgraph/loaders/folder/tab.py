@@ -316,7 +316,7 @@ class Tab:
         ranked = sorted(
             (rank, at)
             for at, name in enumerate(self.names)
-            if self.columns.reference(at) is None and (rank := _name_rank(plain(name), stem)) is not None
+            if self.columns.reference(at) is None and (rank := name_rank(plain(name), stem)) is not None
         )
         for _, at in ranked:
             if self.profiles[at].decide(self.names[at]).kind == "text" and _unique_enough(self.profiles[at], self.columns.rows):
@@ -324,7 +324,8 @@ class Tab:
         return None
 
 
-def _name_rank(column: str, stem: str) -> int | None:
+def name_rank(column: str, stem: str) -> int | None:
+    """How much a column is called like one of names, in a table of that word; 0 is the most, None not at all."""
     if column in (stem + "name", stem + "title"):
         return 0
     if column in ("name", "title", "label"):

@@ -1,0 +1,558 @@
+"""Tables that somebody else made as the tables of a graph (`sql.tables`): what DuckDB's catalogue says of them, and each
+table of the graph as a query over theirs. Nothing is written.
+
+A row is an entity, called by its table and key; a foreign key is a relation, any other column an attribute. A row of a
+table of relations is one statement, with its other columns as qualifiers. Entities and statements go by texts: `table/key`,
+and the place of a column with the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import sqlglot
+from sqlglot import exp
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind, Source
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.stored_schema import StoredSchema
+from condgraph.engine.values import NO_UNIT, Kind, Precision
+from condgraph.overview.survey import Survey
+from condgraph.sql.engines import DuckDb
+from condgraph.sql.store import SqlStore
+from condgraph.sql.tables import CELL, NAMED, views
+from condgraph.sql.terms import NULL, Query, both, case, cast, column, known, literal, name, named, select, table_of, together
+
+#: Types of columns that are numbers a float holds, in DuckDB's words.
+_INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
+_LONG: Final = ("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT")
+_FLOATS: Final = ("FLOAT", "DOUBLE")
+#: Digits that a float holds of every decimal number.
+_DIGITS: Final = 15
+#: Qualifiers that say when a statement holds, which tables of relations cannot have here.
+_TIMES: Final = (START_TIME, END_TIME, POINT_IN_TIME)
+
+
+@dataclass(slots=True)
+class Column:
+    """A column: its predicate, its name in the database, and its type there."""
+
+    predicate: str
+    real: str
+    type: str
+
+    @property
+    def kind(self) -> Kind:
+        """The type of its values."""
+        if self.type in (*_INTEGERS, *_LONG, *_FLOATS) or self.type.startswith("DECIMAL"):
+            return Kind.QUANTITY
+        return Kind.TIME if self.type == "DATE" or self.type.startswith("TIMESTAMP") else Kind.TEXT
+
+
+@dataclass(slots=True)
+class Reference:
+    """Columns that hold keys of another table, by predicates; `certain` where the database makes sure of it."""
+
+    columns: tuple[str, ...]
+    target: str
+    others: tuple[str, ...]
+    certain: bool = True
+
+
+@dataclass(slots=True)
+class Table:
+    """A table or view. `key`, `label` and columns of references are predicates; `relation` is that of rows that are relations."""
+
+    name: str
+    schema: str
+    real: str
+    rows: int
+    columns: list[Column] = field(default_factory=list)
+    key: tuple[str, ...] = ()
+    references: list[Reference] = field(default_factory=list)
+    label: str | None = None
+    relation: str | None = None
+
+    def column(self, predicate: str) -> Column:
+        """The column of a predicate."""
+        return next(item for item in self.columns if item.predicate == predicate)
+
+    @property
+    def values(self) -> list[Column]:
+        """The columns that are no references."""
+        taken = {item.columns[0] for item in self.references if len(item.columns) == 1}
+        return [item for item in self.columns if item.predicate not in taken]
+
+
+_COLUMNS: Final = """
+    SELECT c.schema_name, c.table_name, c.column_name, c.data_type, coalesce(t.estimated_size, 1)
+    FROM duckdb_columns() AS c LEFT JOIN duckdb_tables() AS t ON t.table_oid = c.table_oid AND t.database_oid = c.database_oid
+    WHERE NOT c.internal AND c.database_name = current_database() ORDER BY c.schema_name, c.table_name, c.column_index"""
+_KEYS: Final = """
+    SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names
+    FROM duckdb_constraints() WHERE constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') AND database_name = current_database()
+    ORDER BY schema_name, table_name, constraint_index"""
+
+
+def catalogue(engine: DuckDb) -> list[Table]:
+    """The tables and views of a file of DuckDB, with the keys it declares: two queries."""
+    tables: dict[tuple[str, str], Table] = {}
+    for schema, real, column_name, kind, rows in engine.read(sqlglot.parse_one(_COLUMNS, dialect="duckdb")):
+        table = tables.setdefault((schema, real), Table(real, schema, real, rows))
+        table.columns.append(Column(column_name, column_name, kind))
+    names = [real for _, real in tables]
+    for (schema, real), table in tables.items():
+        if names.count(real) > 1:
+            table.name = f"{schema}.{real}"
+    for schema, real, sort, columns, other, others in engine.read(sqlglot.parse_one(_KEYS, dialect="duckdb")):
+        table = tables[schema, real]
+        if sort == "PRIMARY KEY":
+            table.key = tuple(columns)
+        else:
+            table.references.append(Reference(tuple(columns), tables[schema, other].name, tuple(others)))
+    return sorted(tables.values(), key=lambda table: table.name)
+
+
+def _quoted(table: Table, alias: str | None = None) -> exp.Table:
+    return table_of(table.real, table.schema, alias)
+
+
+def _joined(parts: Sequence[tuple[exp.Expr, bool]]) -> exp.Expr:
+    """The columns of a key as one text, as keys of rows are written everywhere (`loaders.table.joins`)."""
+    texts = [cast(part, "text") for part, _ in parts]
+    if len(texts) == 1:
+        return texts[0]
+    result: exp.Expr | None = None
+    for text, (_, plain) in zip(texts, parts, strict=True):
+        part: exp.Expr = text
+        if not plain:
+            for mark, instead in (("\\", "\\\\"), ("+", "\\+")):
+                part = exp.Anonymous(this="REPLACE", expressions=[part, literal(mark), literal(instead)])
+        result = part if result is None else exp.DPipe(this=exp.DPipe(this=result, expression=literal("+")), expression=part)
+    assert result is not None
+    return result
+
+
+class TheirTables:
+    """The tables of a graph as queries over tables that somebody else made."""
+
+    def __init__(self, tables: Sequence[Table], called: str) -> None:
+        self.tables = {table.name: table for table in tables}
+        self.sources = [f"{called}/{table.name}" for table in tables]
+        self._numbers = {table.name: number for number, table in enumerate(tables)}
+
+    def relation(self, table: str, alias: str, predicates: frozenset[str] | None) -> exp.Expr:
+        """A table of the graph, of statements at least those of some predicates."""
+
+        def stored(part: str) -> exp.Expr:
+            return self.relation(part, part, predicates)
+
+        made = {
+            "entity": self._entities, "member": self._members, "membership": self._memberships, "source": self._sources,
+        }.get(table)  # fmt: skip
+        if made is not None:
+            query = made()
+        elif table in ("statement", "qualifier", "place"):
+            query = together(
+                [part for item in self.tables.values() for part in self._facts(item, table, predicates)] or [_none(table)]
+            )
+        elif table in NAMED.tables:
+            query = _none(table)
+        else:
+            query = dict(views(stored, NAMED))[table]
+        return exp.Subquery(this=query, alias=exp.TableAlias(this=name(alias)))
+
+    # -- entities ----------------------------------------------------------------------------------
+
+    def _key(self, table: Table, columns: Sequence[str], alias: str) -> exp.Expr:
+        parts = [table.column(item) for item in columns]
+        return _joined([(column(item.real, alias), item.type in (*_INTEGERS, *_LONG)) for item in parts])
+
+    def _id(self, table: Table, alias: str = "t") -> exp.Expr:
+        key = self._key(table, table.key, alias) if table.key else cast(column("condgraph row", alias), "text")
+        return exp.DPipe(this=literal(f"{table.name}/"), expression=key)
+
+    def _from(self, table: Table, alias: str = "t") -> exp.Expr:
+        """A table to select from; one without a key with the numbers of its rows, as they lie."""
+        if table.key:
+            return _quoted(table, alias)
+        window = exp.Window(this=exp.RowNumber())
+        numbered = select(exp.Star(), named(window, "condgraph row")).from_(_quoted(table), copy=False)
+        return exp.Subquery(this=numbered, alias=exp.TableAlias(this=name(alias)))
+
+    def _label(self, table: Table, alias: str = "t") -> exp.Expr:
+        if table.label is None:
+            return self._id(table, alias)
+        text = column(table.column(table.label).real, alias)
+        given = exp.NEQ(this=exp.Trim(this=cast(text, "text")), expression=literal(""))
+        return case([(given, cast(text.copy(), "text"))], self._id(table, alias))
+
+    @property
+    def _of_rows(self) -> list[Table]:
+        return [table for table in self.tables.values() if table.relation is None]
+
+    def _entities(self) -> Query:
+        queries = []
+        for table in self._of_rows:
+            cells = (self._id(table), self._id(table), self._label(table), literal(int(EntityKind.ROW)), self._number(table))
+            queries.append(_columns("entity", (*cells, literal(0))).from_(self._from(table), copy=False))
+            own = (literal(table.name),) * 3
+            queries.append(_columns("entity", (*own, literal(int(EntityKind.CONCEPT)), NULL.copy(), literal(0))))
+        return together(queries)
+
+    def _number(self, table: Table) -> exp.Expr:
+        return literal(self._numbers[table.name])
+
+    def _members(self) -> Query:
+        return together(
+            [
+                _columns("member", (literal(table.name), self._id(table))).from_(self._from(table), copy=False)
+                for table in self._of_rows
+            ]
+        )
+
+    def _memberships(self) -> Query:
+        queries = []
+        for table in self._of_rows:
+            cells = (self._id(table), literal(table.name), self._number(table), literal(0))
+            queries.append(_columns("membership", cells).from_(self._from(table), copy=False))
+        return together(queries)
+
+    def _sources(self) -> Query:
+        return together(
+            [
+                _columns("source", (literal(number), literal(text), *(literal("") for _ in range(3)), NULL.copy()))
+                for number, text in enumerate(self.sources)
+            ]
+        )
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def _facts(self, table: Table, sort: str, predicates: frozenset[str] | None) -> list[Query]:
+        def asked(predicate: str) -> bool:
+            return predicates is None or predicate in predicates
+
+        if table.relation is not None:
+            return self._related(table, sort) if asked(table.relation) else []
+        if sort == "qualifier":
+            return []
+        result: list[Query] = []
+        for at, item in enumerate(table.values):
+            if asked(item.predicate):
+                there = _there(item)
+                fact = exp.DPipe(this=literal(f"{self._numbers[table.name]}.{at} "), expression=self._id(table))
+                cells = _cells(item)
+                result.append(self._fact(table, sort, fact, item.predicate, NULL.copy(), cells, there))
+        for at, reference in enumerate(table.references):
+            predicate = " + ".join(reference.columns)
+            if asked(predicate):
+                fact = exp.DPipe(this=literal(f"{self._numbers[table.name]}.r{at} "), expression=self._id(table))
+                end, cells, there = self._end(table, reference)
+                result.append(self._fact(table, sort, fact, predicate, end, cells, there))
+        return result
+
+    def _end(self, table: Table, reference: Reference) -> tuple[exp.Expr, dict[str, exp.Expr], exp.Expr]:
+        """The row that a reference leads to, with the parts of its cell, and whether there is one."""
+        other = self.tables[reference.target]
+        columns = [column(table.column(item).real, "t") for item in reference.columns]
+        same = [
+            exp.EQ(this=column(other.column(item).real, "o"), expression=mine.copy())
+            for item, mine in zip(reference.others, columns, strict=True)
+        ]
+
+        def looked_up(cell: exp.Expr) -> exp.Expr:
+            return exp.Subquery(this=select(cell).from_(self._from(other, "o"), copy=False).where(*same, copy=True))
+
+        if reference.others == other.key:
+            parts = zip(columns, map(other.column, reference.others), strict=True)
+            key = _joined([(mine.copy(), of.type in (*_INTEGERS, *_LONG)) for mine, of in parts])
+            end: exp.Expr = exp.DPipe(this=literal(f"{other.name}/"), expression=key)
+        else:
+            end = looked_up(self._id(other, "o"))
+        text = looked_up(self._label(other, "o")) if other.label is not None else end.copy()
+        there = both([known(item.copy()) for item in columns])
+        if not reference.certain:
+            some = select(literal(1)).from_(_quoted(other, "o"), copy=False).where(*same, copy=True)
+            there = both([there, exp.Exists(this=some)])
+        return end, {"kind": literal(int(Kind.ENTITY)), "text": text}, there
+
+    def _fact(
+        self, table: Table, sort: str, fact: exp.Expr, predicate: str, end: exp.Expr, cells: dict[str, exp.Expr], there: exp.Expr
+    ) -> Query:
+        if sort == "place":
+            return self._place(table, fact, there)
+        parts = (fact, self._id(table), literal(predicate), end, *_listed(cells), NULL.copy(), NULL.copy(), NULL.copy())
+        return _columns("statement", parts).from_(self._from(table), copy=False).where(there, copy=False)
+
+    def _place(self, table: Table, fact: exp.Expr, there: exp.Expr) -> Query:
+        parts = (fact, literal(0), self._number(table), literal(0), NULL.copy())
+        return _columns("place", parts).from_(self._from(table), copy=False).where(there, copy=False)
+
+    def _related(self, table: Table, sort: str) -> list[Query]:
+        """The rows of a table of relations, each a statement from its first reference to its second."""
+        assert table.relation is not None
+        first, second, *others = ends_of(table)
+        (start, _, one), (end, cells, two) = self._end(table, first), self._end(table, second)
+        fact = exp.DPipe(this=literal(f"{self._numbers[table.name]} "), expression=self._id(table))
+        there = both([one, two])
+        if sort == "place":
+            return [self._place(table, fact, there)]
+        if sort == "statement":
+            parts = (fact, start, literal(table.relation), end, *_listed(cells), NULL.copy(), NULL.copy(), NULL.copy())
+            return [_columns("statement", parts).from_(self._from(table), copy=False).where(there, copy=False)]
+        result: list[Query] = []
+        for at, item in enumerate(table.values):
+            parts = (fact.copy(), literal(at), literal(item.predicate), NULL.copy(), *_listed(_cells(item)))
+            query = _columns("qualifier", parts).from_(self._from(table), copy=False)
+            result.append(query.where(both([there.copy(), _there(item)]), copy=False))
+        for at, reference in enumerate(others, len(table.values)):
+            end, cells, given = self._end(table, reference)
+            parts = (fact.copy(), literal(at), literal(reference.columns[0]), end, *_listed(cells))
+            query = _columns("qualifier", parts).from_(self._from(table), copy=False)
+            result.append(query.where(both([there.copy(), given]), copy=False))
+        return result
+
+
+def ends_of(table: Table) -> list[Reference]:
+    """The references of one column, in the order of the columns."""
+    places = [item.predicate for item in table.columns]
+    return sorted((item for item in table.references if len(item.columns) == 1), key=lambda item: places.index(item.columns[0]))
+
+
+def _columns(table: str, cells: Sequence[exp.Expr]) -> exp.Select:
+    types = NAMED.tables[table]
+    return select(*(named(cast(cell, kind), key) for (key, kind), cell in zip(types.items(), cells, strict=True)))
+
+
+def _none(table: str) -> Query:
+    return _columns(table, [NULL.copy() for _ in NAMED.tables[table]]).where(exp.false(), copy=False)
+
+
+def _listed(cells: dict[str, exp.Expr]) -> list[exp.Expr]:
+    return [cells.get(key, NULL).copy() for key in CELL]
+
+
+def _call(function: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=function, expressions=list(arguments))
+
+
+def _there(item: Column) -> exp.Expr:
+    """Whether a cell has a value: NULL, the empty text and NaN are none."""
+    cell = column(item.real, "t")
+    if item.type in _FLOATS:
+        return both([known(cell), exp.not_(_call("ISNAN", cell.copy()))])
+    if item.kind is Kind.TEXT:
+        return exp.NEQ(this=exp.Trim(this=_text(item)), expression=literal(""))
+    return known(cell)
+
+
+def _text(item: Column) -> exp.Expr:
+    """A cell that is no number and no time as a text: of lists, structures and maps as JSON, of bytes as hexadecimal digits."""
+    cell = column(item.real, "t")
+    if item.type == "BLOB":
+        return exp.DPipe(this=literal("0x"), expression=_call("HEX", cell))
+    if item.type.endswith("]") or item.type.startswith(("STRUCT", "MAP")):
+        return cast(_call("TO_JSON", cell), "text")
+    return cell if item.type == "VARCHAR" else cast(cell, "text")
+
+
+def _cells(item: Column) -> dict[str, exp.Expr]:
+    """The parts of a value. Infinite numbers and times are texts."""
+    cell, kind = column(item.real, "t"), literal(int(item.kind))
+    if item.kind is Kind.TEXT:
+        return {"kind": kind, "text": _text(item)}
+    result: dict[str, exp.Expr] = {"kind": kind}
+    finite = _call("ISFINITE", cell.copy())
+    if item.type not in (*_INTEGERS, *_LONG) and not item.type.startswith("DECIMAL"):
+        result["kind"] = case([(finite.copy(), kind)], literal(int(Kind.TEXT)))
+        result["text"] = case([(finite.copy(), NULL.copy())], cast(cell.copy(), "text"))
+    if item.kind is Kind.QUANTITY:
+        result["number"] = _number(item)
+        result["unit"] = literal(NO_UNIT)
+        if "text" in result:
+            result["unit"] = case([(finite, literal(NO_UNIT))], NULL.copy())
+        return result
+    day = item.type == "DATE"
+    seconds = cast(_call("FLOOR", _call("EPOCH", cell.copy())), "bigint")
+    start = case([(finite, seconds)], NULL.copy())
+    result["start"] = start
+    result["stop"] = exp.Add(this=start.copy(), expression=literal(86_400 if day else 1))
+    result["precision"] = literal(int(Precision.DAY if day else Precision.SECOND))
+    return result
+
+
+def _number(item: Column) -> exp.Expr:
+    """A number as a float; a query that meets one that no float is ends with an error that names the column."""
+    cell = column(item.real, "t")
+    number = cast(cell, "double")
+    if item.type == "FLOAT":
+        # Its shortest text is the number; the nearest double has more digits.
+        return cast(cast(cell, "text"), "double")
+    if item.type in _LONG:
+        most = 2**53
+    elif item.type.startswith("DECIMAL"):
+        width, scale = map(int, item.type[8:-1].split(","))
+        if width <= _DIGITS:
+            return number
+        most = 10 ** max(0, _DIGITS - scale)
+    else:
+        return number
+    fits = exp.Between(this=cell.copy(), low=literal(-most), high=literal(most))
+    raised = cast(_call("ERROR", literal(f"{item.predicate}: a number has more digits than can be compared here")), "double")
+    return case([(fits, number)], raised)
+
+
+# -- The store ---------------------------------------------------------------------------------------
+
+
+def schema_of(tables: TheirTables) -> StoredSchema:
+    """What lowering knows of the tables. Numbers of values are those of rows."""
+    relations: dict[str, int] = {}
+    attributes: dict[str, dict[Kind, int]] = {}
+    qualifiers: dict[str, dict[Kind, int]] = {}
+    on: dict[str, dict[str, dict[Kind, int]]] = {}
+    predicates: dict[str, list[int]] = {}
+    for number, table in enumerate(tables.tables.values()):
+        if table.relation is None:
+            names = [" + ".join(item.columns) for item in table.references]
+            for item in table.values:
+                counted = attributes.setdefault(item.predicate, {})
+                counted[item.kind] = counted.get(item.kind, 0) + max(1, table.rows)
+            names += [item.predicate for item in table.values]
+        else:
+            names = [table.relation]
+            further = [(item.predicate, item.kind) for item in table.values]
+            further += [(item.columns[0], Kind.ENTITY) for item in ends_of(table)[2:]]
+            for key, kind in further:
+                for counted in (qualifiers.setdefault(key, {}), on.setdefault(key, {}).setdefault(table.relation, {})):
+                    counted[kind] = counted.get(kind, 0) + max(1, table.rows)
+        for predicate in names if table.relation is not None else names[: len(table.references)]:
+            relations[predicate] = relations.get(predicate, 0) + table.rows
+        for predicate in names:
+            listed = predicates.setdefault(predicate, [])
+            if number not in listed:
+                listed.append(number)
+    rows = [table for table in tables.tables.values() if table.relation is None]
+    source = dict(zip(tables.tables, tables.sources, strict=True))
+
+    def kinds(found: dict[Kind, int]) -> list[list[Any]]:
+        return [[int(kind), NO_UNIT, count] for kind, count in sorted(found.items())]
+
+    return StoredSchema(
+        {
+            "relations": sorted(relations),
+            "attributes": {key: kinds(found) for key, found in sorted(attributes.items())},
+            "qualifiers": {key: kinds(found) for key, found in sorted(qualifiers.items())},
+            "on": {key: {of: kinds(found) for of, found in owners.items()} for key, owners in on.items()},
+            "concepts": sorted(table.name for table in rows),
+            "sources": tables.sources,
+            "predicates": dict(sorted(predicates.items())),
+            "tables": [source[table.name] for table in rows],
+            "tabular": [
+                source[table.name] for table in rows if all(item.target == table.name for item in table.references)
+            ],
+            "keyed": [source[table.name] for table in rows if table.key],
+            "temporal": False,
+            "inexact": False,
+            "raw": False,
+            "concept_subjects": False,
+            "concept_attributes": False,
+            "concept_members": False,
+            "sizes": relations,
+            "members": {table.name: table.rows for table in rows},
+            "single": [table.name for table in rows],
+            "several": {"attributes": [], "qualifiers": []},
+        }
+    )  # fmt: skip
+
+
+class TheirStore(SqlStore):
+    """A database whose tables somebody else made, as one graph that is only read."""
+
+    shape = NAMED
+
+    def __init__(self, engine: DuckDb, tables: TheirTables, *, timeout: float | None) -> None:
+        super().__init__(engine, graph="default", read_only=True, timeout=timeout)
+        self.theirs = self.relations = tables
+        for table in tables.tables.values():
+            times = [item.predicate for item in table.columns if table.relation is not None and item.predicate in _TIMES]
+            if times:
+                raise UnsupportedError("SQL", [f"{times[0]!r} as a qualifier of {table.name!r}"], hint="load the database instead")
+        self._schema = schema_of(tables)
+
+    def exists(self) -> bool:
+        """It is there."""
+        return True
+
+    def _content(self) -> str:
+        return "theirs"
+
+    def _all(self, table: str, *names: str) -> exp.Select:
+        columns = (column(item) for item in names or NAMED.tables[table])
+        return select(*columns).from_(self.theirs.relation(table, table, None), copy=False)
+
+    @property
+    def schema(self) -> StoredSchema:
+        """What lowering knows, read when the database was opened."""
+        return self._schema
+
+    @property
+    def known_sources(self) -> tuple[Source, ...]:
+        """A source for each table."""
+        return tuple(Source(item, self.place, "duckdb") for item in self.theirs.sources)
+
+    def steady(self, ask: Any) -> Any:
+        """What `ask` gives: each query sees one state of the database."""
+        return ask()
+
+    def check_plan(self, plan: Node) -> None:
+        """Raise for what rows of a database do not have: an order, and numbers."""
+        wrong = sorted({type(node).__name__ for node in postorder(plan) if isinstance(node, alg.Neighbour | alg.RowNumbers)})
+        if wrong:
+            raise UnsupportedError("SQL", wrong, hint="rows of a database have no order; graph.snapshot() numbers them")
+
+    def counts(self) -> dict[str, int]:
+        """What the tables hold, by the database's own estimates."""
+        tables = self.theirs.tables.values()
+        rows = sum(table.rows for table in tables if table.relation is None)
+        concepts = sum(table.relation is None for table in tables)
+        relations = sum(self._schema.sizes.values())
+        attributes = sum(table.rows * len(table.values) for table in tables if table.relation is None)
+        qualifiers = sum(table.rows * (len(table.columns) - 2) for table in tables if table.relation is not None)
+        return {
+            "entities": rows, "concepts": concepts, "rows": rows, "relations": relations, "attributes": attributes,
+            "qualifiers": qualifiers, "predicates": len(self._schema.predicates), "sources": len(self.theirs.sources),
+        }  # fmt: skip
+
+    def survey(self) -> Survey:
+        """Surveys count all values, which would read all tables."""
+        raise UnsupportedError(
+            "SQL", ["the survey of tables that somebody else made"], hint="graph.snapshot().survey() counts them"
+        )
+
+    def _pulled(self, read: Any) -> Snapshot:
+        from condgraph.sql.tables import Graph
+
+        tables = ("entity", "membership", "statement", "qualifier", "place")
+        rows = {table: read(self._all(table)) for table in tables}
+        return Graph(rows, self.known_sources).snapshot()
+
+    def _check_writable(self) -> None:
+        raise ReadOnlyError(
+            f"{self.place} has tables that condgraph did not write, and is only read",
+            hint='layout="condgraph" opens, or makes, a graph of condgraph\'s own next to them',
+        )
+
+
+def check_tables(tables: Sequence[Table], place: str) -> None:
+    """Raise where no table has a key: nothing says then what rows are."""
+    if not any(table.key or table.references for table in tables):
+        raise OptionError(
+            f"{place} has neither a graph of condgraph's nor a table with a key",
+            hint='a mapping file (condgraph.toml) says the keys: mapping=; or layout="condgraph" makes a graph there',
+        )

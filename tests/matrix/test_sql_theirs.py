@@ -1,0 +1,163 @@
+"""A file of DuckDB with tables that somebody else made answers as a load of the same tables with the same declaration."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import condgraph
+from condgraph import Graph
+from condgraph.engine.errors import (
+    CondgraphError,
+    DeadlineError,
+    LoadError,
+    OptionError,
+    ReadOnlyError,
+    StoreError,
+    UnsupportedError,
+)
+from condgraph.engine.values import Quantity, Time
+from condgraph.remote_sql import TheirGraph
+from tests.support.differential import full_message
+from tests.support.graphs import Dice
+from tests.support.lanes import by_lane
+from tests.support.programs import Words, as_text, program
+from tests.support.ugly_shop import STATEMENTS
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, TheirGraph]]:
+    folder = tmp_path_factory.mktemp("theirs")
+    with duckdb.connect(str(folder / "shop.duckdb")) as duck, sqlite3.connect(folder / "shop.db") as lite:
+        for statement in STATEMENTS:
+            duck.execute(statement)
+            lite.execute(statement)
+    lite.close()
+    (folder / "given.toml").write_text('[tables.rates]\nrelation = "rated"\n')
+    there = condgraph.open(f"duckdb:///{folder}/shop.duckdb", mapping=folder / "given.toml")
+    assert isinstance(there, TheirGraph)
+    declared = folder / "condgraph.toml"
+    declared.write_text(there.mapping_file(), encoding="utf-8")
+    here = condgraph.open("memory:")
+    # A row of a table of relations that has no end is none in either.
+    here.load(folder / "shop.db", declaration=declared, name="shop", on_error="skip")
+    yield here, there
+    there.close()
+
+
+def _result(graph: Graph, text: str) -> tuple[list[str], list[str], str]:
+    """Values without the numbers of rows, which a database does not have, and texts, or the error."""
+    try:
+        answer = graph.kopl(text)
+        return [re.sub(r"row=\d+", "row=0", repr(value)) for value in answer.values], answer.texts, ""
+    except CondgraphError as error:
+        return [], [], full_message(error)
+
+
+def test_random_programs(pair: tuple[Graph, TheirGraph]) -> None:
+    here, there = pair
+    local = there.snapshot()
+    assert local.current.counts == here.current.counts
+    snapshot = here.current
+    words = Words(
+        sorted({snapshot.name(number) for number in range(snapshot.entities)}),
+        *(snapshot.schema.attributes, snapshot.schema.relations, snapshot.schema.qualifiers, ["1"]),
+        *(["x", "late", "good", "Ann", "true"], [Quantity(2), Quantity(5), Quantity(1.25), Quantity(99.9)]),
+        [Time.year(2020), Time.year(1990), Time.day(2020, 3, 1)],
+    )
+    different = []
+    for number in range(by_lane(100, 2_000, 20_000)):
+        text = as_text(program(Dice(number), words=words, wrong=number % 5 == 0))
+        answers = [_result(graph, text) for graph in (here, there)]
+        if answers[0] != answers[1]:
+            different.append((text, *map(str, answers)))
+    assert not different, different[:3]
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ('FindAll() FilterConcept(order) FilterNum(total, "10", >) Count()', 'SELECT count(*) FROM "order" WHERE total > 10'),
+        ('Find("Tea") Relate(Parent, backward) Count()',
+         'SELECT count(*) FROM "товар" AS a JOIN "товар" AS b ON a."Parent" = b."код" WHERE b.name = \'Tea\''),
+        ('FindAll() FilterConcept("Kunden Ä") FilterDate("geb. am", "1990-01-01", <) Count()',
+         'SELECT count(*) FROM "Kunden Ä" WHERE "geb. am" < DATE \'1990-01-01\''),
+        ('FindAll() FilterConcept("Line+Item") FilterNum(n, "1", >) Count()', 'SELECT count(*) FROM "Line+Item" WHERE n > 1'),
+        ('FindAll() Relate("order + код", forward) Count()',
+         'SELECT count(*) FROM "Line+Item" WHERE ("order", "код") IN (SELECT ("order", "код") FROM remark)'),
+        ('Find("Ann") Relate(rated, forward) QFilterNum(stars, "4", >) Count()',
+         'SELECT count(DISTINCT what) FROM rates JOIN "Kunden Ä" ON who = "Nr" WHERE "Full Name" = \'Ann\' AND stars > 4'),
+    ],
+)  # fmt: skip
+def test_as_sql_by_hand(pair: tuple[Graph, TheirGraph], text: str, query: str) -> None:
+    _, there = pair
+    answer = there.kopl(text)
+    ((count,),) = duckdb.connect(str(there.place).removeprefix("duckdb:///"), read_only=True).execute(query).fetchall()
+    assert answer.texts == [str(count)]
+    assert count > 0
+
+
+def test_sql_and_evidence(pair: tuple[Graph, TheirGraph]) -> None:
+    _, there = pair
+    answer = there.kopl('Find("Jam") Relate(Parent, forward) QueryName()')
+    assert answer.texts == ["Tea"]
+    rows = duckdb.connect(str(there.place).removeprefix("duckdb:///"), read_only=True).execute(answer.sql).fetchall()
+    assert [row[1] for row in rows] == ["Tea"]
+    (statement,) = [item for item in answer.evidence if item.predicate == "Parent"]
+    assert (statement.subject.id, statement.object.id) == ("товар/c\\d", "товар/a+b")
+    assert statement.sources[0][0].name == "shop/товар"
+    assert answer.check()
+    assert answer.sql in there.kopl('Find("Jam") Relate(Parent, forward) QueryName()').explain()
+
+
+def test_nothing_is_written(pair: tuple[Graph, TheirGraph]) -> None:
+    _, there = pair
+    path = Path(str(there.place).removeprefix("duckdb:///"))
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    with pytest.raises(ReadOnlyError):
+        there.add([condgraph.Entity("x", "x")])
+    there.kopl("FindAll() Count()")
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+
+
+def test_what_is_refused(pair: tuple[Graph, TheirGraph], tmp_path: Path) -> None:
+    _, there = pair
+    with pytest.raises(UnsupportedError, match="survey"):
+        there.store.survey()
+    with duckdb.connect(str(tmp_path / "bare.duckdb")) as connection:
+        connection.execute("CREATE TABLE a (b INTEGER)")
+    with pytest.raises(OptionError, match="nor a table with a key"):
+        condgraph.open(f"duckdb:///{tmp_path}/bare.duckdb")
+    (tmp_path / "wrong.toml").write_text('[tables.a]\nkey = "b"\ntypes = { b = "time" }\n')
+    with pytest.raises(LoadError, match="cannot be read as time"):
+        condgraph.open(f"duckdb:///{tmp_path}/bare.duckdb", mapping=tmp_path / "wrong.toml")
+    with pytest.raises(UnsupportedError, match="PostgreSQL where they are"):
+        condgraph.open("postgresql://localhost/x", layout="native")
+
+
+def test_numbers_that_no_float_holds(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "big.duckdb")) as connection:
+        connection.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, fits BIGINT, big BIGINT, price DECIMAL(18, 2))")
+        connection.execute("INSERT INTO a VALUES (1, 9007199254740992, 9007199254740993, 19.99)")
+    with condgraph.open(f"duckdb:///{tmp_path}/big.duckdb") as graph:
+        assert graph.kopl("FindAll() QueryAttr(fits)").texts == ["9007199254740992"]
+        assert graph.kopl("FindAll() QueryAttr(price)").texts == ["19.99"]
+        with pytest.raises(StoreError, match="big: a number has more digits"):
+            graph.kopl("FindAll() QueryAttr(big)")
+
+
+def test_deadline(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "long.duckdb")) as connection:
+        connection.execute("CREATE TABLE a (id BIGINT PRIMARY KEY, name VARCHAR)")
+        connection.execute(
+            "CREATE VIEW v AS SELECT a.id FROM a, range(1000000) x, range(100000) y WHERE hash(x.range, y.range) = 1"
+        )
+        connection.execute("INSERT INTO a VALUES (1, 'one')")
+    with condgraph.open(f"duckdb:///{tmp_path}/long.duckdb") as graph, pytest.raises(DeadlineError):
+        graph.kopl("FindAll() FilterConcept(v) Count()", timeout=0.3)

@@ -1,0 +1,29 @@
+# ruff: noqa: E501
+"""A shop with ugly names as statements that SQL databases take: spaces, quotes, keywords, other scripts, keys of several
+columns, of texts with marks, and none; references to the same table; tables of relations; names that several rows have.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+STATEMENTS: Final = (
+    'CREATE TABLE "Kunden Ä" ("Nr" INTEGER PRIMARY KEY, "Full Name" VARCHAR, "select" VARCHAR, "geb. am" DATE, "rate" DECIMAL(8,2))',
+    'CREATE TABLE "order" ("group" INTEGER PRIMARY KEY, "by ""whom""" INTEGER REFERENCES "Kunden Ä" ("Nr"), "placed" DATE, "total" DECIMAL(10,2), "ok" BOOLEAN)',
+    'CREATE TABLE "товар" ("код" VARCHAR PRIMARY KEY, "name" VARCHAR, "вес" DOUBLE, "Parent" VARCHAR REFERENCES "товар" ("код"))',
+    'CREATE TABLE "Line+Item" ("order" INTEGER REFERENCES "order" ("group"), "код" VARCHAR REFERENCES "товар" ("код"), "n" INTEGER, PRIMARY KEY ("order", "код"))',
+    'CREATE TABLE "notes" ("on" INTEGER, "Text" VARCHAR, FOREIGN KEY ("on") REFERENCES "order" ("group"))',
+    'CREATE TABLE "likes" ("who" INTEGER REFERENCES "Kunden Ä" ("Nr"), "what" VARCHAR REFERENCES "товар" ("код"))',
+    'CREATE TABLE "rates" ("who" INTEGER REFERENCES "Kunden Ä" ("Nr"), "what" VARCHAR REFERENCES "товар" ("код"), "stars" INTEGER, "seen on" DATE, "why" VARCHAR)',
+    'CREATE TABLE "remark" ("id" INTEGER PRIMARY KEY, "order" INTEGER, "код" VARCHAR, "body" VARCHAR, FOREIGN KEY ("order", "код") REFERENCES "Line+Item" ("order", "код"))',
+    """INSERT INTO "Kunden Ä" VALUES (1, 'Ann', 'x''y', '1990-05-01', 1.25), (2, 'Bob', NULL, NULL, 10.50), (3, 'Ann', 'a"b', '1985-12-31', NULL), (4, NULL, '(none)', '2001-01-01', 7)""",
+    """INSERT INTO "order" VALUES (10, 1, '2020-01-05', 99.90, true), (11, 1, '2020-02-01', 5.00, false), (12, 3, NULL, 12.30, NULL), (13, NULL, '2021-07-09', NULL, true)""",
+    """INSERT INTO "товар" VALUES ('a+b', 'Tea', 0.1, NULL)""",
+    """INSERT INTO "товар" VALUES ('c\\d', 'Jam', 2.5, 'a+b'), ('e', 'Tea', NULL, 'a+b')""",
+    """INSERT INTO "товар" VALUES ('ж', 'Хлеб', 1e3, 'c\\d')""",
+    """INSERT INTO "Line+Item" VALUES (10, 'a+b', 2), (10, 'c\\d', 1), (11, 'e', 7), (12, 'ж', NULL)""",
+    """INSERT INTO "notes" VALUES (10, 'late'), (10, 'again'), (NULL, 'lost'), (12, NULL)""",
+    """INSERT INTO "likes" VALUES (1, 'a+b'), (1, 'e'), (2, 'a+b'), (NULL, 'e'), (1, 'a+b')""",
+    """INSERT INTO "rates" VALUES (1, 'a+b', 5, '2020-03-01', 'good'), (2, 'e', 1, NULL, NULL), (1, 'a+b', 4, '2021-03-01', 'good'), (3, 'ж', NULL, '2022-02-02', 'so so')""",
+    """INSERT INTO "remark" VALUES (1, 10, 'a+b', 'first'), (2, 11, 'e', 'second'), (3, 10, NULL, 'third')""",
+)
