@@ -13,15 +13,20 @@ from functools import wraps
 from pathlib import Path
 from threading import Event
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Final, Literal, Never, Self, cast
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, Never, Self, cast, overload
 
 from condgraph.ask import methods as words
 from condgraph.chains import methods as chains
 from condgraph.claims import methods as claims
+from condgraph.editing import MISSING, WAIT
+from condgraph.editing import add as add_one
+from condgraph.editing import correct as correct_one
+from condgraph.editing import retract as retract_one
+from condgraph.edits import Edit
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, check_bounds, within
 from condgraph.engine.errors import OptionError, ReadOnlyError, UnknownNameError, UnsupportedError
-from condgraph.engine.facts import Item
+from condgraph.engine.facts import Entity, Item, Member, Ref, Statement, Subclass
 from condgraph.engine.html import page, table
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.grammars import methods as grammars
@@ -34,7 +39,7 @@ from condgraph.logic.evaluation import methods as evaluation
 from condgraph.names.forms import OnUnknown
 from condgraph.prepared import PreparedProgram, explained, prepare
 from condgraph.query_options import QueryOptions
-from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, UnloadReport
+from condgraph.reports import COUNTED, SEE_SCHEMA, EditReport, LoadReport, Status, UnloadReport
 from condgraph.snapshot_store import SnapshotStore, cut
 from condgraph.storage import LocalStorage, Storage, no_versions
 
@@ -261,11 +266,101 @@ class Graph:
             progress=progress, wait=wait, replace=replace, append=append,
         )  # fmt: skip
 
-    def add(self, items: Iterable[Item], *, source: str = "api", wait: float = 0.0, replace: bool = False) -> LoadReport:
+    @overload
+    def add(
+        self, items: Iterable[Item], *, source: str = "api", wait: float | None = None, replace: bool = False
+    ) -> LoadReport: ...
+    @overload
+    def add(
+        self,
+        items: Any,
+        predicate: str | None = None,
+        object: Any = MISSING,
+        qualifiers: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None,
+        *,
+        by: str | None = None,
+        note: str = "",
+        new_type: bool = False,
+        wait: float | None = None,
+    ) -> EditReport: ...
+    def add(
+        self,
+        items: Any,
+        predicate: str | None = None,
+        object: Any = MISSING,
+        qualifiers: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None,
+        *,
+        source: str = "api",
+        wait: float | None = None,
+        replace: bool = False,
+        by: str | None = None,
+        note: str = "",
+        new_type: bool = False,
+    ) -> LoadReport | EditReport:
         """Add items (`engine.facts`) from Python; all of them or nothing. They are added to what
         came from Python under this name before; `replace` puts them in the place of that source.
+
+        With a predicate and an object, one statement: `graph.add("Bern", "population", 134591, {"point
+        in time": "2020"})`; and with a single `Statement`, `Member`, `Subclass` or `Entity` that. Such a
+        change is of the source `edits`, which survives loads. Entities are named by their id or name. A
+        text is read as the type of the predicate, where it has one; a value of another type is a
+        `LiteralError` without `new_type`. `by` is who makes the change (by default the user of the
+        system), `wait` how many seconds to wait for other writers (10).
         """
-        return add(self._storage, items, source, wait, replace)
+        if predicate is None and not isinstance(items, (str, Statement, Member, Subclass, Entity)):
+            if object is not MISSING or qualifiers is not None or by is not None or note or new_type:
+                raise OptionError("`by`, `note` and `new_type` are of single changes", hint="graph.add(subject, predicate, object)")
+            return add(self._storage, items, source, wait or 0.0, replace)
+        if replace or source != "api":
+            raise OptionError("a single change is of the source 'edits'", hint="give a list of statements for another source")
+        if isinstance(items, Statement) and predicate is None:
+            items, predicate, object, qualifiers = Ref(items.subject), items.predicate, items.object, items.qualifiers
+        elif predicate is None and isinstance(items, str):
+            raise OptionError("a statement has a subject, a predicate and an object", hint="graph.add(subject, predicate, object)")
+        if predicate is not None and object is MISSING:
+            raise OptionError("the statement has no object", hint="graph.add(subject, predicate, object)")
+        return add_one(self._storage, items, predicate, object, qualifiers, by, note, new_type, WAIT if wait is None else wait)
+
+    def retract(self, statement: Any, *, by: str | None = None, note: str = "", wait: float = WAIT) -> EditReport:
+        """Take one statement away (a `Statement`, or evidence of an answer; also a `Member` or a
+        `Subclass`), whatever sources state it: it stays hidden when these are loaded again, and a load
+        that states it with a change warns of it. What is added as the same statement later is shown.
+
+        Raises `UnknownNameError`, with the nearest statements, for one that is not there.
+        """
+        return retract_one(self._storage, statement, by, note, wait)
+
+    def correct(
+        self,
+        statement: Any,
+        *,
+        subject: Any = MISSING,
+        predicate: Any = MISSING,
+        object: Any = MISSING,
+        qualifiers: Any = MISSING,
+        name: Any = MISSING,
+        by: str | None = None,
+        note: str = "",
+        new_type: bool = False,
+        wait: float = WAIT,
+    ) -> EditReport:
+        """Replace one statement by another, in one change: what is given of its parts is new. Of an
+        `Entity(id, name)` the `name`. The rest is as for `add` and `retract`.
+        """
+        given = {"subject": subject, "predicate": predicate, "object": object, "qualifiers": qualifiers, "name": name}
+        changes = {part: value for part, value in given.items() if value is not MISSING}
+        return correct_one(self._storage, statement, changes, by, note, new_type, wait)
+
+    def edits(self) -> list[Edit]:
+        """All single changes of the graph, in order: number, kind, who, when, what was added and removed."""
+        return self._storage.edits()
+
+    def compact(self, *, wait: float = WAIT) -> int:
+        """Merge the single changes since the last load with the columns; how many there were. Loads do
+        so as well, and every 1,000th change.
+        """
+        self._storage.check_writable()
+        return self._storage.compact(wait)
 
     def unload(self, *sources: str, wait: float = 0.0) -> UnloadReport:
         """Take sources away, all of them or none: what only they state goes, what another source
@@ -957,8 +1052,8 @@ _IN_PROCESS: Final = (
     "reason", "sample_queries", "schema", "sparql", "status", "to_rdflib", "train_links", "verify", "verify_chain",
 )  # fmt: skip
 _CHANGES: Final = (
-    "abandon", "add", "declare", "delete", "index", "keep_rows", "keep_versions", "load", "logic_stored", "remove_predictions",
-    "unload", "write_predictions",
+    "abandon", "add", "compact", "correct", "declare", "delete", "index", "keep_rows", "keep_versions", "load", "logic_stored",
+    "remove_predictions", "retract", "unload", "write_predictions",
 )  # fmt: skip
 for _name in _IN_PROCESS:
     setattr(GraphAt, _name, _through_snapshot(_name))

@@ -69,6 +69,27 @@ class UnloadReport:
         return f"unloaded {named}: {self.statements} statements, {self.entities} entities less in {self.seconds:.2f} s"
 
 
+@dataclass(frozen=True, slots=True)
+class EditReport:
+    """What a single change did: its number, which is the row of what it adds in the source `edits`,
+    who made it and when (UTC), and what it added and took away, as texts.
+    """
+
+    number: int
+    kind: str
+    by: str
+    at: str
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    warnings: tuple[str, ...]
+    seconds: float
+
+    def __str__(self) -> str:
+        lines = [f"change {self.number}, by {self.by} at {self.at}, in {self.seconds * 1000:.1f} ms"]
+        lines += [f"- {text}" for text in self.removed] + [f"+ {text}" for text in self.added]
+        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+
 #: What a status counts, in this order.
 COUNTED: Final = ("entities", "concepts", "relations", "attributes", "qualifiers", "predicates", "sources")
 #: Where more is to be seen.

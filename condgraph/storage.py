@@ -13,12 +13,14 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from condgraph.edits import EDITS, Edit, Edits, is_quick
 from condgraph.engine.addresses import shown
 from condgraph.engine.changes import Change
 from condgraph.engine.errors import (
     LoadError,
     OptionError,
     ReadOnlyError,
+    SourceError,
     StoreDamagedError,
     StoreMissingError,
     UnsupportedError,
@@ -37,6 +39,7 @@ from condgraph.engine.snapshot.directory import (
     write_settings,
     writing,
 )
+from condgraph.engine.snapshot.edit_log import append_record, log_size, read_log
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import Once
@@ -60,6 +63,10 @@ ENGINES: Final = ("snapshot", "sparql")
 
 #: Reads sources into a builder.
 Read: TypeAlias = Callable[[Builder], None]
+#: Makes a change, of what a snapshot holds with the changes since then, and of a number.
+Make: TypeAlias = Callable[["Snapshot | None", Edits, int], Edit]
+#: Changes that wait to be merged with the columns, after which a writer merges them.
+MOST_WAITING: Final = 1_000
 #: What a load does to the sources that are there.
 Planned: TypeAlias = Callable[[tuple[Source, ...]], Change]
 
@@ -76,7 +83,7 @@ class Storage(ABC):
 
     def __init__(self, place: str, graph: str, read_only: bool) -> None:
         self.place, self.graph, self.read_only = place, graph, read_only
-        self._lock, self._rdf_lock = Lock(), Lock()
+        self._lock, self._rdf_lock, self._merging = Lock(), Lock(), Lock()
         self._rdf: tuple[Snapshot, Once[EmbeddedStore]] | None = None
         #: Settings of a graph that nothing was loaded into yet, or that is on a server.
         self._settings: dict[str, Any] = {}
@@ -179,6 +186,22 @@ class Storage(ABC):
     ) -> Built:
         """`build` with a change of what is there; `names` are the sources that it is about."""
 
+    def edit(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
+        """Make a single change, and store it; what it warns of. `wait` is in seconds."""
+        raise UnsupportedError(
+            self.place,
+            ["single changes"],
+            hint="graph.add([...], source=..., replace=True) replaces a source; a folder takes single changes",
+        )
+
+    def edits(self) -> list[Edit]:
+        """All single changes of the graph, in order."""
+        return []
+
+    def compact(self, wait: float) -> int:
+        """Merge the changes that wait with the columns; how many there were."""
+        return 0
+
     @abstractmethod
     def abandon(self) -> bool:
         """Take back a load that was ended half way; whether there was one."""
@@ -195,11 +218,20 @@ class Storage(ABC):
 
 
 class LocalStorage(Storage):
-    """A graph in a folder, memory-mapped, or in memory."""
+    """A graph in a folder, memory-mapped, or in memory: the columns of a generation, and the single
+    changes since then, which are merged with them when somebody reads.
+    """
 
     def __init__(self, place: str, graph: str, read_only: bool, as_of: AsOf | None = None) -> None:
         super().__init__(place, graph, read_only)
         self._closed = False
+        self._base: Snapshot | None = None
+        #: The changes that wait, where they end in the log, and both together once somebody asked.
+        self._waiting, self._end, self._count = Edits(), 0, 0
+        self._merged: Snapshot | None = None
+        #: Of a graph in memory, all changes.
+        self._all: list[Edit] = []
+        self._torn = 0
         #: The earlier version that is open, which stays as it is.
         self.version: Version | None = None
         if as_of is not None:
@@ -209,7 +241,43 @@ class LocalStorage(Storage):
             if "://" in place:
                 raise OptionError(f"{shown(place)!r} is no directory", hint="condgraph.open takes addresses of servers")
             self.directory = graph_directory(Path(place), graph)
-            self.snapshot = Snapshot.open(self.directory)
+            self._open()
+
+    @property
+    def snapshot(self) -> Snapshot | None:  # type: ignore[override]
+        """The open generation with the changes since then."""
+        if not self._waiting:
+            return self._base
+        merged = self._merged
+        if merged is None:
+            with self._merging:
+                merged = self._merged
+                if merged is None:
+                    merged = merge(self._base, self._waiting)
+                    self._merged = merged
+        return merged
+
+    @snapshot.setter
+    def snapshot(self, snapshot: Snapshot | None) -> None:
+        self._base, self._waiting, self._merged = snapshot, Edits(), None
+
+    def _open(self) -> None:
+        """Open the current generation, and the changes since then."""
+        assert self.directory is not None
+        for attempt in range(2):
+            base = Snapshot.open(self.directory)
+            begin, merged = (0, 0) if base is None else base.about.get("edits", (0, 0))
+            try:
+                tail = read_log(self.directory, begin)
+            except StoreDamagedError:
+                # The graph may have been removed and loaded again in between.
+                if attempt or base is None or is_current(self.directory, base.about):
+                    raise
+                continue
+            break
+        self.snapshot = base
+        self._waiting, self._end, self._torn = Edits.of(map(Edit.read, tail.records)), tail.end, tail.torn
+        self._count = merged + self._waiting.count
 
     def _open_version(self, as_of: AsOf) -> None:
         from condgraph.versions import version_as_of
@@ -250,7 +318,8 @@ class LocalStorage(Storage):
                 settings = {name: value for name, value in {**self.settings, **changes}.items() if value}
                 if self.directory is not None:
                     write_settings(self.directory, settings)
-                self.snapshot = carry_over(self.snapshot, self.snapshot.with_settings(settings))
+                assert self._base is not None
+                self._base, self._merged = carry_over(self._base, self._base.with_settings(settings)), None
 
     @property
     def current(self) -> Snapshot:
@@ -277,14 +346,26 @@ class LocalStorage(Storage):
         self.snapshot, self._rdf, self._closed = None, None, True
 
     def refresh(self) -> None:
-        """Turn to the current generation."""
-        if (
-            self.directory is None
-            or self.version is not None
-            or (self.snapshot is not None and is_current(self.directory, self.snapshot.about))
-        ):
+        """Turn to the current generation, and the changes since then."""
+        if self.directory is None or self.version is not None:
             return
-        self.snapshot = Snapshot.open(self.directory)
+        with self._lock:
+            if self._base is None or not is_current(self.directory, self._base.about):
+                self._open()
+            elif log_size(self.directory) != self._end + self._torn:
+                self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Take the changes of others since the last one that is known."""
+        assert self.directory is not None
+        tail = read_log(self.directory, self._end)
+        self._torn = tail.torn
+        if tail.records:
+            waiting = Edits(dict(self._waiting.added), dict(self._waiting.removed), self._waiting.count)
+            for record in tail.records:
+                waiting.apply(Edit.read(record))
+            self._waiting, self._end, self._merged = waiting, tail.end, None
+            self._count += len(tail.records)
 
     def sources(self, wait: float = 0.0) -> tuple[Source, ...]:
         """The sources of the open generation."""
@@ -298,9 +379,16 @@ class LocalStorage(Storage):
             snapshot.arrays.verify()
         others = () if self.directory is None else tuple(graph_names(Path(self.place)))
         generation = str(snapshot.about.get("generation", ""))
+        notes = []
+        if self._waiting:
+            count = self._waiting.count
+            notes.append(f"{numbered(count, 'single change waits', 'single changes wait')} to be merged (condgraph edit compact)")
+        if self._torn:
+            notes.append(f"{self._torn} bytes of a change that was not finished are ignored; nobody was told that it was made")
         return Status(
-            self.place, self.graph, generation, dict(snapshot.counts), self.sources(), snapshot.arrays.size, verify, others
-        )
+            self.place, self.graph, generation, dict(snapshot.counts), self.sources(), snapshot.arrays.size, verify, others,
+            tuple(notes),
+        )  # fmt: skip
 
     def survey(self) -> Survey:
         """Counted from the columns."""
@@ -319,26 +407,36 @@ class LocalStorage(Storage):
     def build(self, read: Read | None, wait: float, plan: Planned | None = None, progress: Progress | None = None) -> Built:
         """Write the next generation, and open it."""
         with self._lock, self._writing(wait):
-            before = {} if self.snapshot is None else dict(self.snapshot.counts)
+            earlier = self.snapshot
+            before = {} if earlier is None else dict(earlier.counts)
             changed = Change() if plan is None else plan(self.sources())
-            builder = Builder(self.snapshot, changed.without)
+            if EDITS in changed.without:
+                raise SourceError(
+                    "single changes are not taken away together", hint="retract what was added; add what was retracted"
+                )
+            edits = Edits.of(self.edits())
+            builder = self._waiting.builder(self._base, changed.without)
             seeded = builder.statements
             if read is not None:
                 filled(builder, read)
             read_statements = builder.statements - seeded
             gone = [builder.sources[number].name for number in sorted(builder.emptied)] if read is not None else []
+            if edits:
+                edits.drop_links(builder)
+                edits.rename(builder)
             with _in_bounds():
                 columns, counts = lay_out(builder)
-            warnings = [*changed.warnings, *replaced_by_nothing(gone), *self._undeclared(changed), *builder.warnings]
+            notes: list[str] = []
+            if edits:
+                kept, notes = edits.keep_hidden(Snapshot.of(columns, counts))
+                columns, counts = {name: kept.arrays.get(name) for name in kept.arrays.names}, kept.counts
+                notes += edits.came_back(earlier, kept)
+            warnings = [*notes, *changed.warnings, *replaced_by_nothing(gone), *self._undeclared(changed), *builder.warnings]
             fresh = frozenset(builder.declared)
             further = self._further(builder)
             single_valued = list(builder.single_valued)
             del builder
-            if self.directory is None:
-                self.snapshot = carry_over(self.snapshot, Snapshot.of(columns, counts, further))
-            else:
-                write_generation(self.directory, columns, {"graph": self.graph, "counts": counts, **further})
-                self.snapshot = Snapshot.open(self.directory)
+            self._replace(columns, counts, further)
             self._settings = {}
             warnings += rows_of_several(self.current, fresh)
             warnings += [
@@ -376,6 +474,56 @@ class LocalStorage(Storage):
             plan(self.sources(wait))
         return self.build(read, wait, plan)
 
+    def _replace(self, columns: dict[str, Any], counts: dict[str, int], further: dict[str, Any]) -> None:
+        """Write columns that contain all changes as the next generation, and turn to it."""
+        if self.directory is None:
+            self.snapshot = carry_over(self._base, Snapshot.of(columns, counts, further))
+        else:
+            write_generation(self.directory, columns, {"graph": self.graph, "counts": counts, **further, "edits": (self._end, self._count)})
+            self._open()
+
+    def edit(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
+        """Append a change to the log. One of names, memberships or subclasses is merged at once, and so
+        are all when many wait.
+        """
+        with self._lock, self._writing(wait):
+            warnings = []
+            if self._torn:
+                warnings.append(f"a change that was not finished was removed: {self._torn} bytes, which nobody was told of")
+            edit = make(self._base, self._waiting, self._count + 1)
+            if self.directory is not None:
+                self._end = append_record(self.directory, edit.record(), self._end)
+                self._torn = 0
+            else:
+                self._all.append(edit)
+            waiting = Edits(dict(self._waiting.added), dict(self._waiting.removed), self._waiting.count)
+            waiting.apply(edit)
+            self._waiting, self._merged = waiting, None
+            self._count += 1
+            if self._base is None or waiting.count >= MOST_WAITING or not is_quick(edit):
+                self._compact()
+            return edit, warnings
+
+    def edits(self) -> list[Edit]:
+        """All changes; of a folder as the log has them now."""
+        if self.directory is None:
+            return list(self._all)
+        return [Edit.read(record) for record in read_log(self.directory).records]
+
+    def compact(self, wait: float) -> int:
+        """Write the next generation with the changes that wait."""
+        with self._lock, self._writing(wait):
+            count = self._waiting.count
+            if count:
+                self._compact()
+            return count
+
+    def _compact(self) -> None:
+        builder = self._waiting.builder(self._base)
+        with _in_bounds():
+            columns, counts = lay_out(builder)
+        self._replace(columns, counts, self._further(builder))
+
     def abandon(self) -> bool:
         """A folder, and memory, hold all of a load or nothing of it."""
         return False
@@ -387,6 +535,7 @@ class LocalStorage(Storage):
             if self.directory is not None:
                 there = remove_graph(self.directory)
             self.snapshot = self._rdf = None
+            self._all, self._end, self._torn, self._count = [], 0, 0, 0
             return there
 
     def index(
@@ -418,8 +567,17 @@ class LocalStorage(Storage):
             yield
             return
         with writing(self.directory, wait=wait):
-            self.snapshot = Snapshot.open(self.directory)
+            if self._base is None or not is_current(self.directory, self._base.about):
+                self._open()
+            else:
+                self._catch_up()
             yield
+
+
+def merge(base: Snapshot | None, waiting: Edits) -> Snapshot:
+    """A generation with the changes since then, in memory."""
+    with _in_bounds():
+        return Snapshot.of(*lay_out(waiting.builder(base)))
 
 
 def local_store(storage: Storage, engine: str | None) -> Store:

@@ -338,6 +338,14 @@ def _item(record: dict[str, Any]) -> Item:
     return Sourced(item, tuple(_source(pair) for pair in _list(record, "src")))
 
 
+def read_record(record: dict[str, Any]) -> Item:
+    """The item of a line that was parsed; raises `ValueError` for a record that is none."""
+    try:
+        return _item(record)
+    except _Wrong as wrong:
+        raise ValueError(str(wrong)) from None
+
+
 def decode_value(value: Any) -> Ref | Value:
     """The value that `encode_value` wrote; raises `_Wrong`, which the reader reports with the row."""
     if isinstance(value, str):

@@ -286,11 +286,17 @@ class Builder(Chunks):
 
     It begins with what `previous` holds, but for what only the sources `without` say. Such a source
     keeps its place among the others, which is empty until something comes from it again. With a mask
-    `stays` over the statements of `previous` only these stay, and all entities.
+    `stays` over the statements of `previous` only these stay, and all entities, or only those that
+    are not `unused` then.
     """
 
     def __init__(
-        self, previous: Snapshot | None = None, without: Iterable[str] = (), stays: NDArray[np.bool_] | None = None
+        self,
+        previous: Snapshot | None = None,
+        without: Iterable[str] = (),
+        stays: NDArray[np.bool_] | None = None,
+        *,
+        unused: bool = True,
     ) -> None:
         super().__init__()
         #: The first name of each entity that has one, by which a second one is told.
@@ -322,7 +328,7 @@ class Builder(Chunks):
         #: Which entities are among `rows`; how many the snapshot that this begins with has.
         self._is_row, self._seeded = np.empty(0, bool), 0
         if previous is not None:
-            previous.seed(self, without, stays)
+            previous.seed(self, without, stays, unused=unused)
             self._seeded = len(self.entities)
 
     def added_to(self, names: Iterable[str]) -> None:

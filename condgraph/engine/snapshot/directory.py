@@ -25,6 +25,7 @@ from condgraph.engine.errors import (
     StoreVersionError,
 )
 from condgraph.engine.snapshot.container import LOST, ArrayFile, PackedFile, packed, write_arrays
+from condgraph.engine.snapshot.edit_log import EDITS
 
 # -- removal ---------------------------------------------------------------------------------------
 # Taking a graph's files away from a directory, by their names: whatever else a person keeps there
@@ -66,6 +67,7 @@ def remove_files(folder: Path, names: re.Pattern[str]) -> None:
 # STORE/GRAPH/manifest.json      the current generation: array table, counts, sources; its own checksum
 #     STORE/GRAPH/g000007/columns    the arrays
 #     STORE/GRAPH/g000006/manifest.json  the manifest of an earlier version, where the settings say that it stays
+#     STORE/GRAPH/edits.log          single changes (`edit_log`); the manifest says how far it contains them
 #     STORE/GRAPH/lock               held by whoever writes
 #
 # A generation is written beside the current one, fsynced, and made current by renaming its manifest
@@ -374,6 +376,7 @@ def remove_graph(directory: Path, *, wait: float = 0.0) -> bool:
             _clean(directory, nothing)
             remove_files(directory / _VECTORS, VECTORS)
             (directory / DEMONSTRATIONS).unlink(missing_ok=True)
+            (directory / EDITS).unlink(missing_ok=True)
             (directory / _MANIFEST).unlink(missing_ok=True)
             (directory / _LOCK).unlink(missing_ok=True)
     except OSError as error:

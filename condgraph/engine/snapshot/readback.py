@@ -21,16 +21,23 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Numbers, Snapshot
 
 
-def seed(snapshot: Snapshot, builder: Builder, without: Iterable[str] = (), stays: NDArray[np.bool_] | None = None) -> None:
+def seed(
+    snapshot: Snapshot,
+    builder: Builder,
+    without: Iterable[str] = (),
+    stays: NDArray[np.bool_] | None = None,
+    *,
+    unused: bool = True,
+) -> None:
     """Start a builder with everything a snapshot holds, but for what only the sources `without`
     say: what nobody else mentions goes with them. With a mask over the statements only these stay,
-    and all entities.
+    and all entities, or only those that are not `unused` then.
     """
     sources = [snapshot.source_of(i) for i in range(len(snapshot.arrays.get("src.name")))]
     builder.sources = sources
     builder.source_numbers = {source.name: number for number, source in enumerate(sources)}
     builder.emptied = {builder.source_numbers[name] for name in without}
-    rest = without_sources(snapshot, builder.emptied, stays)
+    rest = without_sources(snapshot, builder.emptied, stays, unused=unused)
     texts = snapshot.texts
     kept_texts, kept_entities = np.flatnonzero(rest.texts), np.flatnonzero(rest.entities)
     builder.texts.update(zip(texts.take(kept_texts), range(len(kept_texts)), strict=True))

@@ -505,13 +505,15 @@ class Snapshot:
         cells = {part: self.arrays.get(f"{family}.{part}")[numbers] for part, _ in PARTS}
         return decode_values(cells, self.texts.__getitem__, self.ident)
 
-    def seed(self, builder: Builder, without: Iterable[str] = (), stays: NDArray[np.bool_] | None = None) -> None:
+    def seed(
+        self, builder: Builder, without: Iterable[str] = (), stays: NDArray[np.bool_] | None = None, *, unused: bool = True
+    ) -> None:
         """Give a builder everything this snapshot holds, but for what only some sources say, and the
-        statements that a mask leaves out.
+        statements that a mask leaves out; entities that are `unused` then stay, or go.
         """
         from condgraph.engine.snapshot.readback import seed
 
-        seed(self, builder, without, stays)
+        seed(self, builder, without, stays, unused=unused)
 
 
 def ranges(begin: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:

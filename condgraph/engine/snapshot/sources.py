@@ -42,9 +42,11 @@ class Rest:
     declared: Declared
 
 
-def without_sources(snapshot: Snapshot, gone: Collection[int], stays: NDArray[np.bool_] | None = None) -> Rest:
+def without_sources(
+    snapshot: Snapshot, gone: Collection[int], stays: NDArray[np.bool_] | None = None, *, unused: bool = True
+) -> Rest:
     """What is left without the sources of these numbers; everything where there are none. With a mask
-    over the statements only these, and all entities.
+    over the statements only these, and all entities, or without those that are `unused` then.
     """
     get = snapshot.arrays.get
     relations, statements = snapshot.relations, snapshot.statements
@@ -81,7 +83,7 @@ def without_sources(snapshot: Snapshot, gone: Collection[int], stays: NDArray[np
     said = declared(snapshot)
     # What nobody is known to have declared stays.
     said = said.take((said.src < 0) | left[said.src]) if len(left) else said
-    masks = np.zeros(len(snapshot.texts), bool), np.full(snapshot.entities, stays is not None)
+    masks = np.zeros(len(snapshot.texts), bool), np.full(snapshot.entities, stays is not None and unused)
     rest = Rest(*masks, int(kept.sum()), families[0], families[1], qualifiers, links[0], links[1], more, said)
     return _renumbered(snapshot, rest)
 

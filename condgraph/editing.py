@@ -1,0 +1,367 @@
+"""Single changes of statements, memberships, subclasses and names: what a call means, checked against
+what the graph holds.
+"""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+from condgraph.edits import EDITS, SOURCE, Edit, Edits, Kind, Part, key_of, normal, shown, stored
+from condgraph.engine.errors import AmbiguousNameError, LiteralError, LoadError, OptionError, SourceError, UnknownNameError, nearest
+from condgraph.engine.facts import Entity, Member, Ref, Statement, Subclass
+from condgraph.engine.records import Evidence
+from condgraph.engine.snapshot import readback
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import Kind as ValueKind
+from condgraph.engine.values import Quantity, Time, Unknown, Value, parse_quantity
+from condgraph.reports import EditReport
+from condgraph.storage import Storage
+
+#: Seconds that a change waits for other writers if nothing else is said.
+WAIT: Final = 10.0
+#: Statements that are named where one is not there.
+_NEAREST: Final = 3
+#: What is not given, where None is a value.
+MISSING: Final = object()
+_WORDS: Final = {
+    ValueKind.TEXT: "texts", ValueKind.QUANTITY: "quantities", ValueKind.TIME: "times", ValueKind.ENTITY: "entities",
+    ValueKind.UNKNOWN: "unknown values",
+}  # fmt: skip
+
+Pairs = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
+
+
+def add(storage: Storage, subject: Any, predicate: Any, thing: Any, qualifiers: Pairs, by: str | None, note: str, new_type: bool,
+        wait: float) -> EditReport:  # fmt: skip
+    """`Graph.add` of one statement, membership, subclass or entity."""
+
+    def parts(reading: _Reading) -> tuple[list[Part], list[Part]]:
+        if isinstance(subject, (Member, Subclass, Entity)) and predicate is None:
+            part: Part = replace(subject, row=0)
+            renamed = reading.name_of(part.id) if isinstance(part, Entity) else None
+            if isinstance(part, Entity) and renamed not in (None, part.name, part.id):
+                raise SourceError(
+                    f"entity {part.id!r} is called {renamed!r}",
+                    hint=f"graph.correct(Entity({part.id!r}, {renamed!r}), name=...) renames it",
+                )
+        else:
+            part = reading.statement(subject, predicate, thing, qualifiers)
+        if reading.states(part):
+            raise SourceError(f"the graph states this already: {shown(part)}")
+        return [*reading.declared, part], []
+
+    return _changed(storage, "add", parts, by, note, new_type, wait)
+
+
+def retract(storage: Storage, statement: Any, by: str | None, note: str, wait: float) -> EditReport:
+    """`Graph.retract`."""
+
+    def parts(reading: _Reading) -> tuple[list[Part], list[Part]]:
+        return [], [reading.there(statement)]
+
+    return _changed(storage, "retract", parts, by, note, True, wait)
+
+
+def correct(storage: Storage, statement: Any, changes: dict[str, Any], by: str | None, note: str, new_type: bool,
+            wait: float) -> EditReport:  # fmt: skip
+    """`Graph.correct`; `changes` has what is given of subject, predicate, object, qualifiers and name."""
+
+    def parts(reading: _Reading) -> tuple[list[Part], list[Part]]:
+        if isinstance(statement, Entity):
+            name = changes.get("name")
+            if set(changes) != {"name"} or not isinstance(name, str) or not name:
+                raise OptionError("of an entity the name is corrected", hint="graph.correct(Entity(id, name), name='New name')")
+            known = reading.name_of(statement.id)
+            if known != statement.name:
+                there = [] if known is None else [known]
+                raise UnknownNameError("entity", f"{statement.id} ({statement.name})", candidates=there)
+            if known == name:
+                raise SourceError(f"entity {statement.id!r} is called {name!r} already")
+            return [Entity(statement.id, name)], [Entity(statement.id, statement.name)]
+        if "name" in changes:
+            raise OptionError("a statement has no name", hint="graph.correct(Entity(id, name), name=...) renames an entity")
+        if not changes:
+            raise OptionError("nothing is corrected", hint="name subject=, predicate=, object= or qualifiers=")
+        old = reading.there(statement)
+        if not isinstance(old, Statement):
+            raise OptionError("a membership is retracted, and another one added; it has no parts to correct")
+        new = reading.statement(
+            changes.get("subject", Ref(old.subject)), changes.get("predicate", old.predicate), changes.get("object", old.object),
+            changes.get("qualifiers", old.qualifiers),
+        )  # fmt: skip
+        if key_of(new) == key_of(old):
+            raise SourceError(f"the statement is as it is to be already: {shown(old)}")
+        if reading.states(new):
+            raise SourceError(f"the graph states this already: {shown(new)}", hint="retract the other statement")
+        return [*reading.declared, new], [old]
+
+    return _changed(storage, "correct", parts, by, note, new_type, wait)
+
+
+def _changed(storage: Storage, kind: Kind, parts: Any, by: str | None, note: str, new_type: bool, wait: float) -> EditReport:
+    storage.check_writable()
+    begin = time.perf_counter()
+    who = by if by is not None else _user()
+    for text in (who, note):
+        if not isinstance(text, str) or any(0xD800 <= ord(c) < 0xE000 for c in text):
+            raise OptionError(f"who made a change, and its note, are texts, not {text!r}")
+    warnings: list[str] = []
+
+    def make(snapshot: Snapshot | None, waiting: Edits, number: int) -> Edit:
+        warnings.clear()
+        reading = _Reading(snapshot, waiting, new_type, warnings)
+        try:
+            added, removed = parts(reading)
+            when = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            edit = Edit(number, kind, who, when, tuple(added), tuple(removed), note)
+            # What cannot be stored is an error before anything is written.
+            Edits.of([Edit.read(edit.record())])
+        except LoadError as error:
+            raise LiteralError(error.message) from error
+        return edit
+
+    edit, said = storage.edit(make, wait)
+    return EditReport(
+        edit.number, edit.kind, edit.by, edit.at, tuple(map(shown, edit.added)), tuple(map(shown, edit.removed)), (*said, *warnings),
+        time.perf_counter() - begin,
+    )  # fmt: skip
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "unknown"
+
+
+class _Reading:
+    """What the parts of a change mean in a graph; `declared` are entities that it names first."""
+
+    def __init__(self, snapshot: Snapshot | None, waiting: Edits, new_type: bool, warnings: list[str]) -> None:
+        self._snapshot, self._waiting, self._new_type, self._warnings = snapshot, waiting, new_type, warnings
+        self.declared: list[Part] = []
+        if snapshot is not None:
+            mine = next((s for s in map(snapshot.source_of, range(len(snapshot.schema.sources))) if s.name == EDITS), None)
+            if mine is not None and mine.format != SOURCE.format:
+                raise SourceError(
+                    f"a source that was loaded is called {EDITS!r}, which is the name of single changes",
+                    hint="unload it, and load it with name=",
+                )
+
+    def states(self, part: Part) -> bool:
+        """Whether the graph has it now."""
+        return self._waiting.states(self._snapshot, part)
+
+    # -- entities ----------------------------------------------------------------------------------
+
+    def name_of(self, ident: str) -> str | None:
+        """What an entity is called; None where there is none of this id."""
+        for part, _ in reversed(self._waiting.added.values()):
+            if isinstance(part, Entity) and part.id == ident:
+                return part.name
+        number = -1 if self._snapshot is None else self._snapshot.identified(ident)
+        if number >= 0:
+            assert self._snapshot is not None
+            return self._snapshot.name(number)
+        return ident if any(ident in _ids(part) for part, _ in self._waiting.added.values()) else None
+
+    def _named(self, name: str) -> list[str]:
+        snapshot = self._snapshot
+        ids = [] if snapshot is None else [snapshot.ident(number) for number in snapshot.named(name).tolist()]
+        ids += [part.id for part, _ in self._waiting.added.values() if isinstance(part, Entity) and part.name == name]
+        return [ident for ident in dict.fromkeys(ids) if self.name_of(ident) == name]
+
+    def entity(self, thing: Any, role: str, *, new: bool = True) -> str:
+        """The id of an entity that is named by its id or its name, or that is new."""
+        if isinstance(thing, Entity):
+            known = self.name_of(thing.id)
+            if known is None or (known == thing.id and thing.name != thing.id):
+                self.declared.append(Entity(thing.id, thing.name, thing.kind))
+            elif known != thing.name:
+                raise SourceError(f"entity {thing.id!r} is called {known!r}, not {thing.name!r}")
+            return thing.id
+        if isinstance(thing, Ref):
+            if self.name_of(thing.id) is None:
+                self._warnings.append(f"{role} {thing.id!r} is a new entity")
+            return thing.id
+        if not isinstance(thing, str) or not thing:
+            raise LiteralError(f"the {role} of a statement is an entity, not {thing!r}", hint="name it by its id or its name")
+        if self.name_of(thing) is not None:
+            return thing
+        named = self._named(thing)
+        if len(named) > 1:
+            raise AmbiguousNameError(
+                f"{len(named)} entities are called {thing!r}", candidates=named[:10], hint="name one by its id"
+            )
+        if named:
+            return named[0]
+        if not new:
+            raise UnknownNameError("entity", thing, candidates=self._near(thing), hint=f"Ref({thing!r}) is a new entity")
+        near = self._near(thing)
+        self._warnings.append(f"{role} {thing!r} is a new entity" + (f" (near: {', '.join(near)})" if near else ""))
+        return thing
+
+    def _near(self, name: str) -> list[str]:
+        """The nearest names; of a large graph none, as all would have to be compared."""
+        snapshot = self._snapshot
+        if snapshot is None or snapshot.entities > 20_000:
+            return []
+        return nearest(name, map(snapshot.name, range(snapshot.entities)), most=_NEAREST)
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def statement(self, subject: Any, predicate: Any, thing: Any, qualifiers: Pairs) -> Statement:
+        """A statement that is to be added."""
+        if not isinstance(predicate, str) or not predicate.strip():
+            raise LiteralError(f"a predicate is a text, not {predicate!r}")
+        ident = self.entity(subject, "subject")
+        kinds = self._kinds(predicate)
+        if not kinds and self._snapshot is not None:
+            names = [self._snapshot.predicate_name(n) for n in range(self._snapshot.predicate_count)]
+            near = nearest(predicate, names, most=_NEAREST)
+            self._warnings.append(f"predicate {predicate!r} is new" + (f" (near: {', '.join(near)})" if near else ""))
+        value = self.value(thing, kinds, f"the object of {predicate!r}")
+        pairs = []
+        try:
+            given = [] if qualifiers is None else list(qualifiers.items() if isinstance(qualifiers, Mapping) else qualifiers)
+            for key, one in given:
+                if not isinstance(key, str) or not key.strip():
+                    raise LiteralError(f"a qualifier is a text, not {key!r}")
+                pairs.append((key, self.value(one, self._key_kinds(key), f"the qualifier {key!r}")))
+        except (TypeError, ValueError) as error:
+            if isinstance(error, LiteralError):
+                raise
+            raise LiteralError(f"qualifiers are pairs of a key and a value, not {qualifiers!r}") from error
+        return normal(Statement(ident, predicate, value, tuple(pairs)))
+
+    def value(self, thing: Any, kinds: set[ValueKind], what: str) -> Ref | Value:
+        """A value as it is stored. A text is read as the type that such values have, where they have one."""
+        if isinstance(thing, (Ref, Entity)):
+            value: Ref | Value = Ref(self.entity(thing, "object"))
+        elif isinstance(thing, bool) or thing is None:
+            raise LiteralError(f"{what} is no value: {thing!r}", hint="text, a number, Quantity, Time, Ref or UNKNOWN is expected")
+        elif isinstance(thing, (int, float, Decimal)):
+            value = Quantity(thing)
+        elif isinstance(thing, (Quantity, Time, Unknown)):
+            value = thing
+        elif isinstance(thing, (date, datetime)):
+            value = Time.parse(thing.isoformat())
+        elif isinstance(thing, str):
+            value = self._read(thing, kinds, what)
+        else:
+            raise LiteralError(f"{what} is no value: {thing!r}", hint="text, a number, Quantity, Time, Ref or UNKNOWN is expected")
+        kind = _kind(value)
+        if kinds and kind not in kinds and kind is not ValueKind.UNKNOWN and not self._new_type:
+            known = " or ".join(_WORDS[one] for one in sorted(kinds))
+            raise LiteralError(
+                f"{what} is of the type {kind.name.lower()}, and the graph has {known} there",
+                hint="new_type=True adds it all the same",
+            )
+        return stored(value)
+
+    def _read(self, text: str, kinds: set[ValueKind], what: str) -> Ref | Value:
+        only = next(iter(kinds - {ValueKind.UNKNOWN}), None) if len(kinds - {ValueKind.UNKNOWN}) == 1 else None
+        if self._new_type or only in (None, ValueKind.TEXT):
+            return text
+        if only is ValueKind.ENTITY:
+            return Ref(self.entity(text, "object", new=False))
+        try:
+            return Time.parse(text) if only is ValueKind.TIME else parse_quantity(text)
+        except ValueError:
+            assert only is not None
+            raise LiteralError(
+                f"{what}: {text!r} is not of the type {only.name.lower()}, which the graph has there",
+                hint="new_type=True adds it as a text all the same",
+            ) from None
+
+    def _kinds(self, predicate: str) -> set[ValueKind]:
+        """The types of a predicate's objects."""
+        kinds = {_kind(p.object) for p, _ in self._waiting.added.values() if isinstance(p, Statement) and p.predicate == predicate}
+        snapshot = self._snapshot
+        if snapshot is not None and snapshot.predicate(predicate) >= 0:
+            for low, high in snapshot.runs((predicate,), True, True):
+                if low < snapshot.relations:
+                    kinds.add(ValueKind.ENTITY)
+                else:
+                    groups = snapshot.groups(low - snapshot.relations, high - snapshot.relations)
+                    kinds |= {kind for kind, _, _, _ in groups}
+        return kinds
+
+    def _key_kinds(self, key: str) -> set[ValueKind]:
+        pairs = (pair for part, _ in self._waiting.added.values() if isinstance(part, Statement) for pair in part.qualifiers)
+        kinds = {_kind(value) for name, value in pairs if name == key}
+        snapshot = self._snapshot
+        number = -1 if snapshot is None else snapshot.predicate(key)
+        if snapshot is not None and number >= 0:
+            kinds |= {kind for kind, _, _, _ in snapshot.qualifier_groups(number)}
+        return kinds
+
+    # -- what is there -----------------------------------------------------------------------------
+
+    def there(self, thing: Any) -> Part:
+        """A statement, membership or subclass that the graph has. Raises `UnknownNameError` with the
+        nearest where it does not.
+        """
+        part = _part_of(thing)
+        if isinstance(part, Statement):
+            part = normal(replace(part, subject=self._subject(part.subject)))
+        if self.states(part):
+            return part
+        near: list[str] = []
+        if isinstance(part, Statement):
+            others = self._waiting.about(self._snapshot, part.subject, part.predicate)
+            if not others and self._snapshot is not None and (entity := self._snapshot.identified(part.subject)) >= 0:
+                numbers = self._snapshot.outgoing(entity, 0, self._snapshot.statements)[:100]
+                read = [one for one, _ in readback.statements(self._snapshot, numbers)]
+                others = [one for one in read if key_of(normal(one)) not in self._waiting.removed]
+            by_text = {shown(one): None for one in others}
+            near = nearest(shown(part), by_text, most=_NEAREST) or list(by_text)[:_NEAREST]
+            if self._snapshot is not None and self.name_of(part.subject) is None:
+                near = near or self._near(part.subject)
+        hint = "answer.evidence, or graph.export, has statements as the graph states them"
+        raise UnknownNameError("statement", shown(part), candidates=near, hint=hint)
+
+    def _subject(self, subject: str) -> str:
+        if self.name_of(subject) is not None:
+            return subject
+        named = self._named(subject)
+        return named[0] if len(named) == 1 else subject
+
+
+def _ids(part: Part) -> tuple[str, ...]:
+    if isinstance(part, Statement):
+        refs = [value.id for value in (part.object, *(value for _, value in part.qualifiers)) if isinstance(value, Ref)]
+        return (part.subject, *refs)
+    if isinstance(part, Entity):
+        return (part.id,)
+    return (part.entity, part.concept) if isinstance(part, Member) else (part.concept, part.parent)
+
+
+def _kind(value: Ref | Value) -> ValueKind:
+    if isinstance(value, Ref):
+        return ValueKind.ENTITY
+    if isinstance(value, str):
+        return ValueKind.TEXT
+    return ValueKind.QUANTITY if isinstance(value, Quantity) else ValueKind.TIME if isinstance(value, Time) else ValueKind.UNKNOWN
+
+
+def _part_of(thing: Any) -> Part:
+    """What names a statement, a membership or a subclass."""
+    if isinstance(thing, Evidence):
+        value = Ref(thing.object.id) if isinstance(thing.object, Entity) else thing.object
+        if thing.kind != "statement":
+            assert isinstance(value, Ref)
+            return Member(thing.subject.id, value.id) if thing.kind == "membership" else Subclass(thing.subject.id, value.id)
+        pairs = tuple((key, Ref(one.id) if isinstance(one, Entity) else one) for key, one in thing.qualifiers)
+        return Statement(thing.subject.id, thing.predicate, value, pairs)
+    if isinstance(thing, (Statement, Member, Subclass)):
+        return replace(thing, row=0)
+    if isinstance(thing, Entity):
+        raise OptionError("an entity goes with its last statement", hint="retract its statements")
+    raise OptionError(f"a statement, a membership or evidence of an answer is expected, not {thing!r}")
