@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from condgraph.edits import EDITS, SOURCE, Edit, Edits, Kind, Part, key_of, normal, shown, stored
+from condgraph.edits import EDITS, SOURCE, Edit, Edits, Kind, Part, ids_of, key_of, normal, shown, stored
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, LoadError, OptionError, SourceError, UnknownNameError, nearest
 from condgraph.engine.facts import Entity, Member, Ref, Statement, Subclass
 from condgraph.engine.records import Evidence
@@ -123,14 +123,15 @@ def _changed(storage: Storage, kind: Kind, parts: Any, by: str | None, note: str
             # What cannot be stored is an error before anything is written.
             Edits.of([Edit.read(edit.record())])
         except LoadError as error:
+            if type(error) is not LoadError:
+                raise
             raise LiteralError(error.message) from error
         return edit
 
     edit, said = storage.edit(make, wait)
-    return EditReport(
-        edit.number, edit.kind, edit.by, edit.at, tuple(map(shown, edit.added)), tuple(map(shown, edit.removed)), (*said, *warnings),
-        time.perf_counter() - begin,
-    )  # fmt: skip
+    added, removed = tuple(map(shown, edit.added)), tuple(map(shown, edit.removed))
+    seconds = time.perf_counter() - begin
+    return EditReport(edit.number, edit.kind, edit.by, edit.at, added, removed, (*said, *warnings), seconds)
 
 
 def _user() -> str:
@@ -169,7 +170,7 @@ class _Reading:
         if number >= 0:
             assert self._snapshot is not None
             return self._snapshot.name(number)
-        return ident if any(ident in _ids(part) for part, _ in self._waiting.added.values()) else None
+        return ident if any(ident in ids_of(part) for part, _ in self._waiting.added.values()) else None
 
     def _named(self, name: str) -> list[str]:
         snapshot = self._snapshot
@@ -332,15 +333,6 @@ class _Reading:
             return subject
         named = self._named(subject)
         return named[0] if len(named) == 1 else subject
-
-
-def _ids(part: Part) -> tuple[str, ...]:
-    if isinstance(part, Statement):
-        refs = [value.id for value in (part.object, *(value for _, value in part.qualifiers)) if isinstance(value, Ref)]
-        return (part.subject, *refs)
-    if isinstance(part, Entity):
-        return (part.id,)
-    return (part.entity, part.concept) if isinstance(part, Member) else (part.concept, part.parent)
 
 
 def _kind(value: Ref | Value) -> ValueKind:

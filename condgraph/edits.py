@@ -15,12 +15,13 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 
 from condgraph.engine.errors import StoreDamagedError, numbered, on_one_line
-from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Statement, Subclass
+from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.forms import form_of
 from condgraph.engine.snapshot import readback
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.cells import decode_values, encode_values
 from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.merged import CannotMergeError, merged
 from condgraph.engine.snapshot.snapshot import NONE, Numbers, Snapshot
 from condgraph.engine.values import Value
 from condgraph.loaders.export import encode, read_record
@@ -101,6 +102,16 @@ def shown(part: Part) -> str:
     else:
         text = f"{part.concept} | subclass of | {part.parent}"
     return on_one_line(text, 300)
+
+
+def ids_of(part: Part) -> tuple[str, ...]:
+    """The entities that a part names."""
+    if isinstance(part, Statement):
+        refs = [value.id for value in (part.object, *(value for _, value in part.qualifiers)) if isinstance(value, Ref)]
+        return (part.subject, *refs)
+    if isinstance(part, Entity):
+        return (part.id,)
+    return (part.entity, part.concept) if isinstance(part, Member) else (part.concept, part.parent)
 
 
 # -- identity --------------------------------------------------------------------------------------
@@ -247,6 +258,26 @@ class Edits:
             builder.begin(Source(""))
         self.rename(builder)
         return builder
+
+    def quickly_merged(self, snapshot: Snapshot | None) -> Snapshot | None:
+        """A snapshot with these changes merged into its columns; None where it has to be built again."""
+        if snapshot is None or not all(isinstance(part, Statement) for part in self.removed.values()):
+            return None
+        second = None
+        if self.added:
+            if not all(isinstance(part, (Statement, Entity)) for part, _ in self.added.values()):
+                return None
+            builder = Builder()
+            ids = dict.fromkeys(ident for part, _ in self.added.values() for ident in ids_of(part))
+            numbers = [number for ident in ids if (number := snapshot.identified(ident)) >= 0]
+            builder.add(Sourced(Entity(snapshot.ident(number), snapshot.name(number)), ()) for number in numbers)
+            builder.begin(SOURCE)
+            builder.add(self.items())
+            second = Snapshot.of(*lay_out(builder))
+        try:
+            return merged(snapshot, self.numbers(snapshot), second)
+        except CannotMergeError:
+            return None
 
     def numbers(self, snapshot: Snapshot) -> Numbers:
         """The statements of a snapshot that are taken away, sorted."""

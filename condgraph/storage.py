@@ -382,7 +382,7 @@ class LocalStorage(Storage):
         notes = []
         if self._waiting:
             count = self._waiting.count
-            notes.append(f"{numbered(count, 'single change waits', 'single changes wait')} to be merged (condgraph edit compact)")
+            notes.append(f"{numbered(count, 'single change waits', 'single changes wait')} to be merged")
         if self._torn:
             notes.append(f"{self._torn} bytes of a change that was not finished are ignored; nobody was told that it was made")
         return Status(
@@ -479,7 +479,9 @@ class LocalStorage(Storage):
         if self.directory is None:
             self.snapshot = carry_over(self._base, Snapshot.of(columns, counts, further))
         else:
-            write_generation(self.directory, columns, {"graph": self.graph, "counts": counts, **further, "edits": (self._end, self._count)})
+            write_generation(
+                self.directory, columns, {"graph": self.graph, "counts": counts, **further, "edits": (self._end, self._count)}
+            )
             self._open()
 
     def edit(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
@@ -575,8 +577,13 @@ class LocalStorage(Storage):
 
 
 def merge(base: Snapshot | None, waiting: Edits) -> Snapshot:
-    """A generation with the changes since then, in memory."""
+    """A generation with the changes since then, in memory; merged with its columns where that is
+    possible, else built again.
+    """
     with _in_bounds():
+        quick = waiting.quickly_merged(base)
+        if quick is not None:
+            return quick
         return Snapshot.of(*lay_out(waiting.builder(base)))
 
 

@@ -50,9 +50,9 @@ _MOST_ENDS: Final = 64_000_000
 class Snapshot:
     """One generation of a graph, read-only. Opening maps it; nothing is read until it is asked for."""
 
-    def __init__(self, arrays: ArrayFile, about: dict[str, Any] | None = None) -> None:
+    def __init__(self, arrays: ArrayFile, about: dict[str, Any] | None = None, texts: Pool | None = None) -> None:
         self.arrays = arrays
-        self.texts = Pool(arrays)
+        self.texts = Pool(arrays) if texts is None else texts
         self._predicates = arrays.view("pred.text")
         self._names: dict[str, Numbers] = {}
         self._concept_names: dict[str, tuple[int, ...]] = {}

@@ -1,0 +1,86 @@
+"""What single changes cost: one change, the first query after it, and queries with and without changes that
+wait to be merged.
+
+    python benchmarks/edits.py 100000 1000000
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import condgraph
+from condgraph.engine.facts import Batch, Ids, Numbers
+
+QUERIES = (
+    "Find(e{0}) QueryAttr(size)",
+    "Find(e{0}) Relate(next, forward) QueryName()",
+    "FindAll() FilterNum(size, {0}, <) Count()",
+)
+
+
+def load(graph: condgraph.Graph, statements: int) -> int:
+    """Load relations and attributes, half of each; how many entities there are."""
+    count = statements // 4
+    dice = np.random.default_rng(1)
+    ids = [f"e{number}" for number in range(count)]
+    rows = np.arange(1, count + 1)
+    batches = []
+    for predicate in ("next", "near"):
+        ends = [ids[at] for at in dice.integers(0, count, count)]
+        batches.append(Batch(ids, predicate, Ids(ends), rows))
+    for predicate in ("size", "weight"):
+        batches.append(Batch(ids, predicate, Numbers(dice.integers(0, 1000, count).astype(np.float64)), rows))
+    graph.add(batches, source="made")
+    return count
+
+
+def milliseconds(call: object, times: int) -> float:
+    """The median of some calls."""
+    taken = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        call()  # type: ignore[operator]
+        taken.append((time.perf_counter() - begin) * 1000)
+    return statistics.median(taken)
+
+
+def measure(statements: int) -> None:
+    """Print a row of the table."""
+    folder = Path(tempfile.mkdtemp())
+    dice = random.Random(1)
+    try:
+        writer = condgraph.open(folder)
+        count = load(writer, statements)
+        reader = condgraph.open(folder, read_only=True)
+
+        def queries(graph: condgraph.Graph) -> list[float]:
+            return [milliseconds(lambda text=text: graph.kopl(text.format(dice.randrange(1, count))).texts, 50) for text in QUERIES]
+
+        queries(reader)
+        numbers = iter(range(10**6))
+        one = milliseconds(lambda: writer.add(f"e{dice.randrange(count)}", "size", 2000 + next(numbers)), 30)
+        changed = condgraph.open(folder, read_only=True)
+        begin = time.perf_counter()
+        _ = changed.kopl(QUERIES[0].format(1)).texts
+        first = (time.perf_counter() - begin) * 1000
+        queries(changed)
+        # In turns, as the machine may be busy.
+        pairs = [(queries(reader), queries(changed)) for _ in range(5)]
+        plain, beside = ([statistics.median(row[i] for row in side) for i in range(3)] for side in zip(*pairs, strict=True))
+        texts = [f"{before:.2f} → {after:.2f}" for before, after in zip(plain, beside, strict=True)]
+        print(f"| {statements:,} | {one:.1f} | {first:.0f} | " + " | ".join(texts) + " |", flush=True)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    for size in sys.argv[1:] or ["100000"]:
+        measure(int(size))

@@ -1,0 +1,731 @@
+"""A snapshot with a few statements taken away and a few added, without building it again: the columns
+of both are merged, each when it is first asked for, in the order that `layout` gives them.
+
+Numbers keep their order, so that each column of the first snapshot is renumbered, and the rows of
+the second are put in where they belong. That takes a copy of a column; queries are then as quick as
+without a change.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.pieces import in_order
+from condgraph.engine.snapshot import declared as declarations
+from condgraph.engine.snapshot.cells import PARTS
+from condgraph.engine.snapshot.container import MemoryArrays
+from condgraph.engine.snapshot.pool import Pool
+from condgraph.engine.snapshot.snapshot import Numbers, Snapshot, ranges
+from condgraph.engine.values import Kind
+
+I32 = np.int32
+_NO: Final = np.empty(0, np.int64)
+Array = NDArray[Any]
+
+
+class CannotMergeError(Exception):
+    """Changes that this module does not merge: the snapshot has to be built again."""
+
+
+class Space:
+    """One numbering, merged of two: numbers of the first snapshot without those `dropped`, and further
+    ones, each before the number `at` of the first. Both are sorted.
+    """
+
+    def __init__(self, size: int, dropped: Iterable[int] = (), at: Iterable[int] = ()) -> None:
+        self._dropped, self._at = np.array(sorted(dropped), np.int64), np.array(list(at), np.int64)
+        self.size = size - len(self._dropped) + len(self._at)
+        self._places = self._at - self._dropped.searchsorted(self._at)
+        #: The new numbers of the further ones.
+        self.further = self._places + np.arange(len(self._at))
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing changes."""
+        return not len(self._dropped) and not len(self._at)
+
+    def new(self, numbers: Any) -> Any:
+        """The new numbers of those of the first snapshot; -1 stays -1."""
+        if self.same:
+            return numbers
+        dtype = getattr(numbers, "dtype", np.int64)
+        result = np.array(numbers, dtype)
+        # A few steps are quicker one by one than by a search for each number.
+        if len(self._dropped) + len(self._at) <= 8:
+            before = np.array(numbers)
+            for one in self._dropped.tolist():
+                result -= before > one
+            for one in self._at.tolist():
+                result += before >= one
+            return result
+        result -= self._dropped.searchsorted(numbers).astype(dtype)
+        result += self._at.searchsorted(numbers, "right").astype(dtype)
+        return result
+
+    def one(self, number: int) -> int:
+        """The new number of one."""
+        return int(number - self._dropped.searchsorted(number) + self._at.searchsorted(number, "right")) if number >= 0 else -1
+
+    def order(self, number: int) -> tuple[int, int]:
+        """What sorts as the numbers of the first snapshot do, and as `_order` of new ones: dropped numbers
+        come between their neighbours.
+        """
+        at = int(self._dropped.searchsorted(number))
+        dropped = at < len(self._dropped) and int(self._dropped[at]) == number
+        return 2 * self.one(number) + (not dropped), number if dropped else 0
+
+    def column(self, first: Array, second: Any) -> Array:
+        """A column of the first snapshot with the rows of the second; values have their new numbers."""
+        if self.same:
+            return first
+        kept = np.delete(first, self._dropped) if len(self._dropped) else first
+        return np.insert(kept, self._places, np.asarray(second, first.dtype)) if len(self._places) else kept
+
+
+class MergedPool(Pool):
+    """The texts of two snapshots."""
+
+    def __init__(self, first: Pool, space: Space, further: list[str]) -> None:
+        self._first, self._space, self._further = first, space, further
+        self._at = space.further.tolist()
+        self._numbers = dict(zip(further, self._at, strict=True))
+
+    def __len__(self) -> int:
+        return self._space.size
+
+    def __getitem__(self, number: int) -> str:
+        before = bisect_left(self._at, number)
+        if before < len(self._at) and self._at[before] == number:
+            return self._further[before]
+        return self._first[number - before]
+
+    def take(self, numbers: Array) -> list[str]:
+        """The texts of many numbers."""
+        if len(numbers) <= 8:
+            return [self[number] for number in numbers.tolist()]
+        at = self._space.further
+        before = at.searchsorted(numbers)
+        mine = at.take(before, mode="clip") == numbers if len(at) else np.zeros(len(numbers), bool)
+        if not mine.any():
+            return self._first.take(numbers - before)
+        result = iter(self._first.take((numbers - before)[~mine]))
+        return [self._further[i] if own else next(result) for own, i in zip(mine.tolist(), before.tolist(), strict=True)]
+
+    def longer(self, size: int) -> NDArray[np.int64]:
+        """The numbers of the texts of more than `size` bytes."""
+        mine = [at for at, text in zip(self._at, self._further, strict=True) if len(text.encode()) > size]
+        return np.sort(np.concatenate([self._space.new(self._first.longer(size)), np.array(mine, np.int64)]))
+
+    def find(self, text: str) -> int:
+        """The number of a text, or -1."""
+        found = self._numbers.get(text)
+        return self._space.one(self._first.find(text)) if found is None else found
+
+    def rank(self, text: str) -> int:
+        """How many texts sort before this one."""
+        return self._first.rank(text) + bisect_left(self._further, text)
+
+    def columns(self) -> dict[str, Array]:
+        """The texts as columns, for who reads these."""
+        from condgraph.engine.snapshot.pool import build_pool
+
+        return build_pool([self[number] for number in range(len(self))])[0]
+
+
+class MergedArrays(MemoryArrays):
+    """Columns that are made when they are first asked for."""
+
+    def __init__(self, makers: dict[str, Callable[[], Array]], pool: MergedPool, size: int) -> None:
+        super().__init__({})
+        self._makers, self.pool, self._size = makers, pool, size
+
+    def get(self, name: str) -> Array:
+        """The column, made now or before."""
+        result = self._arrays.get(name)
+        if result is None:
+            if name.startswith("pool."):
+                for part, column in self.pool.columns().items():
+                    self._arrays[part] = column
+                return self._arrays[name]
+            maker = self._makers.get(name)
+            result = np.empty(0, I32) if maker is None else np.ascontiguousarray(maker())
+            self._arrays[name] = result
+        return result
+
+    @property
+    def names(self) -> list[str]:
+        """All columns."""
+        return [*self._makers, "pool.bytes", "pool.offsets", "pool.buckets", "pool.items"]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the columns that are stored."""
+        return self._size
+
+
+def merged(first: Snapshot, removed: Numbers, second: Snapshot | None) -> Snapshot:
+    """A snapshot without the `removed` statements (sorted), and with what a second one holds: statements
+    that the first does not have, and entities, all of one source. The second calls entities of the first
+    as that does, so that both have one order.
+
+    Raises `CannotMergeError` for anything else.
+    """
+    return _Merge(first, removed, second).result()
+
+
+class _Merge:
+    def __init__(self, first: Snapshot, removed: Numbers, second: Snapshot | None) -> None:
+        self.b, self.d, self.removed = first, second, removed.astype(np.int64)
+        self.get = first.arrays.get
+        if not len(self.get("dec.known")) or len(self.get("src.content")) != len(self.get("src.name")):
+            raise CannotMergeError
+        if len(self.get("src.terms")) != len(self.get("src.name")):
+            raise CannotMergeError
+        self._texts()
+        self._owners()
+        self._entities()
+        self._predicates()
+        self._statements()
+        self._qualifiers()
+
+    def of(self, name: str) -> Array:
+        """A column of the second snapshot."""
+        return np.empty(0, I32) if self.d is None else self.d.arrays.get(name)
+
+    def _texts(self) -> None:
+        b, d = self.b, self.d
+        count = 0 if d is None else len(d.texts)
+        texts = [] if d is None else [d.texts[i] for i in range(count)]
+        known = [b.texts.find(text) for text in texts]
+        fresh = [i for i in range(count) if known[i] < 0]
+        self.text = Space(len(b.texts), (), [b.texts.rank(texts[i]) for i in fresh])
+        self.pool = MergedPool(b.texts, self.text, [texts[i] for i in fresh])
+        # The last stands for no text.
+        self.text_d = np.append(self.text.new(np.array(known, np.int64)), -1)
+        self.text_d[fresh] = self.text.further
+
+    def _owners(self) -> None:
+        """The removed statements, as rows."""
+        b, split = self.b, self.b.relations
+        gone = self.removed
+        self.gone_r, self.gone_a = gone[gone < split], gone[gone >= split] - split
+        self.gone_p = b.predicates(gone.astype(I32)).astype(np.int64)
+        self.gone_s = b.subjects(gone.astype(I32)).astype(np.int64)
+        self.gone_o = self.get("rel.o").take(self.gone_r).astype(np.int64)
+        q = self.get("q.offsets")
+        self.gone_q = ranges(q.take(gone).astype(np.int64), q[1:].take(gone).astype(np.int64)) if len(q) else _NO
+        count = 0 if self.d is None else self.d.relations
+        self.d_p = _NO if self.d is None else self.d.predicates(np.arange(self.d.statements, dtype=I32)).astype(np.int64)
+        self.d_s = np.concatenate([self.of("rel.s"), self.of("att.s")]).astype(np.int64)
+        self.d_r = count
+
+    def _entities(self) -> None:
+        b, d = self.b, self.d
+        known: list[int] = []
+        at: list[int] = []
+        fresh: list[int] = []
+        if d is not None:
+            ids, names = b.arrays.view("ent.id"), b.arrays.view("ent.name")
+            said = declarations.declared(d)
+            named = {
+                e: name for e, name, src in zip(said.e.tolist(), said.name.tolist(), said.src.tolist(), strict=True) if src >= 0
+            }
+            for i in range(d.entities):
+                if d.entity_kind[i] != EntityKind.ENTITY:
+                    raise CannotMergeError
+                ident, name = d.ident(i), d.name(i)
+                number = b.identified(ident)
+                known.append(number)
+                if number >= 0:
+                    if named.get(i, -1) >= 0 and b.name(number) != d.texts[named[i]]:
+                        raise CannotMergeError
+                    continue
+                fresh.append(i)
+                text = b.texts.find(name)
+                if text < 0:
+                    at.append(bisect_left(names, b.texts.rank(name)))
+                else:
+                    low = bisect_left(names, text)
+                    at.append(bisect_left(ids, b.texts.rank(ident), low, bisect_right(names, text, low)))
+        dropped = self._orphans({number for number in known if number >= 0})
+        self.ent = Space(b.entities, dropped, at)
+        self.ent_d = self.ent.new(np.array(known, np.int64)) if known else _NO
+        self.ent_d[fresh] = self.ent.further
+        self.fresh, self.known, self.dropped = fresh, known, dropped
+        by_id, ids = self.b.arrays.view("ent.by_id"), self.b.arrays.view("ent.id")
+        order = sorted(fresh, key=lambda i: d.ident(i) if d is not None else "")
+        places = [bisect_left(by_id, b.texts.rank(d.ident(i)), key=ids.__getitem__) for i in order] if d is not None else []
+        gone = [bisect_left(by_id, ids[number], key=ids.__getitem__) for number in dropped]
+        self.by_id, self.by_id_d = Space(b.entities, gone, places), self.ent_d[order]
+
+    def _unused(self, entities: list[int]) -> set[int]:
+        """Of some entities those that nothing of the first snapshot names, but for removed statements."""
+        b = self.b
+        ends = Counter(self.gone_s.tolist()) + Counter(self.gone_o.tolist())
+        result = set()
+        for one in entities:
+            number = np.array([one])
+            if b.degree(number) + b.degree(number, backward=True) == ends[one]:
+                result.add(one)
+        for column in ("mem.e", "mem.c", "sub.c", "sub.p", "row.entity"):
+            if result:
+                result -= set(self.get(column)[np.isin(self.get(column), list(result))].tolist())
+        if result:
+            owner, kind, ref = self.get("q.owner"), self.get("q.kind"), self.get("q.ref")
+            at = np.flatnonzero((kind == Kind.ENTITY) & np.isin(ref, list(result)))
+            result -= set(ref[at[~np.isin(owner[at], self.removed)]].tolist())
+        return result
+
+    def _never_used(self, entities: list[int]) -> set[int]:
+        """Of some entities those that nothing of the first snapshot names, removed statements included."""
+        gone = {*self.gone_s.tolist(), *self.gone_o.tolist(), *self.get("q.ref")[self.gone_q].tolist()}
+        return self._unused([one for one in entities if one not in gone])
+
+    def _declared(self, entity: int) -> bool:
+        """Whether a source declares an entity, as more than its statements do."""
+        b = self.b
+        rows = self.get("dec.src")[self.get("dec.e") == entity]
+        if len(rows):
+            return bool((rows != declarations.NO_ONE).any())
+        plain = b.arrays.view("ent.name")[entity] == b.arrays.view("ent.id")[entity]
+        return not plain or int(b.entity_kind[entity]) != EntityKind.ENTITY
+
+    def _orphans(self, used: set[int]) -> list[int]:
+        refs = self.get("q.ref")[self.gone_q][self.get("q.kind")[self.gone_q] == Kind.ENTITY]
+        perhaps = {*self.gone_s.tolist(), *self.gone_o.tolist(), *refs.tolist()} - used
+        perhaps = {one for one in perhaps if not self._declared(one)}
+        return sorted(self._unused(sorted(perhaps)))
+
+    def _predicates(self) -> None:
+        b, d = self.b, self.d
+        names = [] if d is None else [d.predicate_name(i) for i in range(d.predicate_count)]
+        texts = b.arrays.view("pred.text")
+        known = [b.predicate(name) for name in names]
+        fresh = [i for i, number in enumerate(known) if number < 0]
+        at = [bisect_left(texts, b.texts.rank(names[i])) for i in fresh]
+        left = np.zeros(b.predicate_count, np.int64)
+        for offsets in ("rel.offsets", "att.offsets", "qkey.offsets"):
+            left += np.diff(self.get(offsets))
+        np.subtract.at(left, self.gone_p, 1)
+        np.subtract.at(left, self.get("q.key")[self.gone_q], 1)
+        used = {number for number in known if number >= 0}
+        dropped = [number for number in np.flatnonzero(left == 0).tolist() if number not in used]
+        self.pred = Space(b.predicate_count, dropped, at)
+        self.pred_d = self.pred.new(np.array(known, np.int64)) if known else _NO
+        self.pred_d[fresh] = self.pred.further
+        #: Where the rows of each predicate of the second snapshot begin in the first.
+        places = iter(at)
+        self.pred_at = [number if number >= 0 else next(places) for number in known]
+        self.pred_known = known
+
+    def _values(self, family: str, of: Callable[[str], Array], second: bool) -> dict[str, Array]:
+        """The parts of cells by their new numbers."""
+        text, ent = (self.text_d.__getitem__, self.ent_d.__getitem__) if second else (self.text.new, self.ent.new)
+        cells = {name: of(f"{family}.{name}") for name, _ in PARTS}
+        kinds, refs = cells["kind"], cells["ref"]
+        entity = kinds == Kind.ENTITY
+        ref = np.asarray(text(np.where(entity, -1, refs))).astype(I32)
+        if entity.any():
+            ref[entity] = ent(refs[entity])
+        cells["ref"], cells["unit"] = ref, np.asarray(text(cells["unit"])).astype(I32)
+        return cells
+
+    def _run(self, family: str, predicate: int) -> tuple[int, int]:
+        offsets, at = self.b.arrays.view(f"{family}.offsets"), self.pred_at[predicate]
+        return offsets[at], offsets[at + 1] if self.pred_known[predicate] >= 0 else offsets[at]
+
+    def _statements(self) -> None:
+        b, d = self.b, self.d
+        places: list[int] = []
+        s, o = b.arrays.view("rel.s"), b.arrays.view("rel.o")
+        ent = self.ent.order
+        for i in range(self.d_r):
+            low, high = self._run("rel", int(self.d_p[i]))
+            key = _order(self.ent_d[self.d_s[i]]), _order(self.ent_d[self.of("rel.o")[i]])
+            places.append(bisect_right(range(high), key, low, high, key=lambda at: (ent(s[at]), ent(o[at]))))
+        parts = ("kind", "unit", "a", "b", "ref", "precision")
+        self.att_d = self._values("att", self.of, True)
+        views = [b.arrays.view(f"att.{part}") for part in parts]
+        subjects = b.arrays.view("att.s")
+
+        def cell(at: int) -> tuple[Any, ...]:
+            kind, unit, a, end, ref, precision = (view[at] for view in views)
+            ref = self.text.one(ref)
+            return kind, self.text.one(unit), _sortable(kind, a, ref), end, ref, precision, ent(subjects[at])
+
+        for i in range(0 if d is None else d.statements - self.d_r):
+            low, high = self._run("att", int(self.d_p[self.d_r + i]))
+            kind, unit, a, end, ref, precision = (int(self.att_d[part][i]) for part in parts)
+            own = kind, unit, _sortable(kind, a, ref), end, ref, precision, _order(self.ent_d[self.d_s[self.d_r + i]])
+            places.append(b.relations + bisect_right(range(high), own, low, high, key=cell))
+        self.at = places
+        self.stmt = Space(b.statements, self.removed, places)
+        self.rel = Space(b.relations, self.gone_r, places[: self.d_r])
+        self.att = Space(b.statements - b.relations, self.gone_a, [at - b.relations for at in places[self.d_r :]])
+
+    def _qualifiers(self) -> None:
+        b, offsets = self.b, self.get("q.offsets")
+        owners = self.of("q.owner").tolist()
+        at = [int(offsets[self.at[owner]]) if len(offsets) else 0 for owner in owners]
+        self.q = Space(len(self.get("q.owner")), self.gone_q, at)
+        self.q_at = at
+        self.q_d = self._values("q", self.of, True)
+        # By key, type, unit and value.
+        parts = ("kind", "unit", "a", "b", "ref")
+        views = [b.arrays.view(f"q.{part}") for part in parts]
+
+        def cell(at: int) -> tuple[Any, ...]:
+            kind, unit, a, end, ref = (view[at] for view in views)
+            ref = self.ent.order(ref) if kind == Kind.ENTITY else self.text.one(ref)
+            return kind, self.text.one(unit), _sortable(kind, a, ref), end, at
+
+        items, starts = b.arrays.view("qkey.items"), b.arrays.view("qkey.offsets")
+        keys = self.get("q.key")
+        gone = []
+        for one in self.gone_q.tolist():
+            low, high = starts[keys[one]], starts[keys[one] + 1]
+            gone.append(bisect_left(items, cell(one), low, high, key=cell))
+            if items[gone[-1]] != one:
+                raise CannotMergeError
+        self.qkey_d = self.pred_d[self.of("q.key")] if len(owners) else _NO
+        fresh = []
+        for i in range(len(owners)):
+            number = int(self.of("q.key")[i])
+            begin = self.pred_at[number]
+            low = starts[begin]
+            high = starts[begin + 1] if self.pred_known[number] >= 0 else low
+            kind, unit, a, end, ref = (int(self.q_d[part][i]) for part in parts)
+            ref = _order(ref) if kind == Kind.ENTITY else ref
+            own = kind, unit, _sortable(kind, a, ref), end, at[i] - 0.5
+            place = bisect_left(items, own, low, high, key=cell)
+            fresh.append((place, int(self.qkey_d[i]), own, i))
+        fresh.sort()
+        self.qkey = Space(len(items), gone, [place for place, _, _, _ in fresh])
+        self.qkey_items_d = self.q.further[[i for _, _, _, i in fresh]] if fresh else _NO
+
+    # -- columns -----------------------------------------------------------------------------------
+
+    def result(self) -> Snapshot:
+        """The snapshot."""
+        get, of = self.get, self.of
+        makers: dict[str, Callable[[], Array]] = {}
+
+        def put(name: str, space: Space, first: Callable[[], Array], second: Any) -> None:
+            makers[name] = lambda: space.column(first(), second)
+
+        ent, text = self.ent, self.text
+        fresh = np.array(self.fresh, np.int64)
+        put("ent.id", ent, lambda: text.new(get("ent.id")), self.text_d[of("ent.id")[fresh]] if self.d else _NO)
+        put("ent.name", ent, lambda: text.new(get("ent.name")), self.text_d[of("ent.name")[fresh]] if self.d else _NO)
+        put("ent.kind", ent, lambda: get("ent.kind"), of("ent.kind")[fresh] if self.d else _NO)
+        put("ent.by_id", self.by_id, lambda: ent.new(get("ent.by_id")), self.by_id_d)
+        for name, value in (("ent.source", -1), ("ent.row", 0)):
+            if len(get(name)):
+                put(name, ent, lambda name=name: get(name), np.full(len(fresh), value))  # type: ignore[misc]
+        makers["row.key"] = lambda: get("row.key")
+        makers["row.entity"] = lambda: ent.new(get("row.entity"))
+        put("pred.text", self.pred, lambda: text.new(get("pred.text")), self._fresh_predicates())
+
+        put("rel.s", self.rel, lambda: ent.new(get("rel.s")), self.ent_d[self.d_s[: self.d_r]])
+        put("rel.o", self.rel, lambda: ent.new(get("rel.o")), self.ent_d[of("rel.o")])
+        put("att.s", self.att, lambda: ent.new(get("att.s")), self.ent_d[self.d_s[self.d_r :]])
+        makers["att.raw"] = self._raws
+        for family, space, cells in (("att", self.att, self.att_d), ("q", self.q, self.q_d)):
+            for part in ("kind", "a", "b", "precision"):
+                put(f"{family}.{part}", space, lambda name=f"{family}.{part}": get(name), cells[part])  # type: ignore[misc]
+            for part in ("ref", "unit"):
+                makers[f"{family}.{part}"] = lambda family=family, part=part, space=space, cells=cells: space.column(  # type: ignore[misc]
+                    self._references(family, part), cells[part]
+                )
+        removed = np.zeros(self.b.statements, bool)
+        removed[self.removed] = True
+        source, sources = self._sources(makers)
+        put("st.src", self.stmt, lambda: self.b.source, np.full(len(self.at), source))
+        put("st.row", self.stmt, lambda: self.b.row, of("st.row"))
+        kept = ~removed[get("prov.stmt")]
+        for part in ("src", "row", "raw"):
+            makers[f"prov.{part}"] = lambda part=part: self._places(part, kept)  # type: ignore[misc]
+        makers["prov.stmt"] = lambda: self.stmt.new(get("prov.stmt")[kept])
+
+        put("q.owner", self.q, lambda: self.stmt.new(get("q.owner")), self.stmt.further[of("q.owner")])
+        put("q.key", self.q, lambda: self.pred.new(get("q.key")), self.qkey_d)
+        put("qkey.items", self.qkey, lambda: self.q.new(get("qkey.items")), self.qkey_items_d)
+        makers["q.offsets"] = self._qualifier_offsets
+        self._offsets(makers)
+        self._adjacent(makers)
+        self._groups(makers)
+        # The validity of statements.
+        val = get("val.stmt")
+        stays = np.flatnonzero(removed[val])
+        mine = of("val.stmt").tolist()
+        space = Space(len(val), stays.tolist(), [int(val.searchsorted(self.at[i])) for i in mine])
+        put("val.stmt", space, lambda: self.stmt.new(get("val.stmt")), self.stmt.further[mine] if mine else _NO)
+        for part in ("val.start", "val.end"):
+            put(part, space, lambda part=part: get(part), of(part))  # type: ignore[misc]
+
+        for prefix, ends in (("mem", "ec"), ("sub", "cp")):
+            for end in ends:
+                makers[f"{prefix}.{end}"] = lambda name=f"{prefix}.{end}": ent.new(get(name))  # type: ignore[misc]
+            for part in ("src", "row"):
+                makers[f"{prefix}.{part}"] = lambda name=f"{prefix}.{part}": get(name)  # type: ignore[misc]
+        for name in ("con.entity", "con.items"):
+            makers[name] = lambda name=name: ent.new(get(name))  # type: ignore[misc]
+        makers["con.offsets"] = lambda: get("con.offsets")
+        makers["dec.known"] = lambda: get("dec.known")
+        self._declarations(makers, source)
+        self._schema(makers, source, sources, kept)
+        arrays = MergedArrays(makers, self.pool, self.b.arrays.size)
+        about = {**self.b.about, "counts": self._counts(sources)}
+        return Snapshot(arrays, about, texts=self.pool)
+
+    def _fresh_predicates(self) -> Array:
+        names = [] if self.d is None else [self.d.predicate_name(i) for i, n in enumerate(self.pred_known) if n < 0]
+        return np.array([self.pool.find(name) for name in names], np.int64)
+
+    def _references(self, family: str, part: str) -> Array:
+        column = self.get(f"{family}.{part}")
+        if part == "unit":
+            return np.asarray(self.text.new(column))
+        entity = self.get(f"{family}.kind") == Kind.ENTITY
+        if not entity.any():
+            return np.asarray(self.text.new(column))
+        return np.where(entity, self.ent.new(column), self.text.new(column)).astype(I32)
+
+    def _raws(self) -> Array:
+        first, second = self.get("att.raw"), self.of("att.raw")
+        if not len(first) and not (second >= 0).any():
+            return first
+        count = self.b.statements - self.b.relations
+        first = self.text.new(first) if len(first) else np.full(count, -1, I32)
+        more = self.text_d[second] if len(second) else np.full(len(self.at) - self.d_r, -1)
+        return self.att.column(first, more)
+
+    def _places(self, part: str, kept: Array) -> Array:
+        column = self.get(f"prov.{part}")
+        if part == "raw":
+            return np.asarray(self.text.new(column[kept])) if len(column) else column
+        return column[kept]
+
+    def _sources(self, makers: dict[str, Callable[[], Array]]) -> tuple[int, int]:
+        """The number of the source of what is added, and how many sources there are."""
+        names = self.get("src.name")
+        number = -1 if self.d is None else self.pool.find(self.d.source_of(0).name) if len(self.of("src.name")) else -1
+        at = np.flatnonzero(self.text.new(names) == number)
+        new = number >= 0 and not len(at)
+        for part in ("name", "location", "format", "content", "terms"):
+            more = self.text_d[self.of(f"src.{part}")] if new else _NO
+            makers[f"src.{part}"] = lambda part=part, more=more: np.concatenate(  # type: ignore[misc]
+                [self.text.new(self.get(f"src.{part}")), more]
+            ).astype(I32)
+        return (len(names) if new else int(at[0]) if len(at) else -1), len(names) + new
+
+    def _counted(self, first: Array, gone: Array, more: Array, space: Space) -> Array:
+        """Offsets of a merged column: how many rows each number of a space has, one after the other."""
+        counts = np.diff(first).astype(np.int64)
+        np.subtract.at(counts, gone, 1)
+        counts = space.column(counts, np.zeros(len(space.further), np.int64))
+        counts = counts.copy() if counts.base is not None or not counts.flags.writeable else counts
+        np.add.at(counts, more, 1)
+        result = np.zeros(len(counts) + 1, first.dtype)
+        np.cumsum(counts, out=result[1:])
+        return result
+
+    def _offsets(self, makers: dict[str, Callable[[], Array]]) -> None:
+        get, split, many = self.get, len(self.gone_r), self.d_r
+        pred, ent = self.pred, self.ent
+        p, gone_p = (self.pred_d[self.d_p] if len(self.d_p) else _NO), self.gone_p
+        s = self.ent_d[self.d_s] if len(self.d_s) else _NO
+        o = self.ent_d[self.of("rel.o")] if many else _NO
+        makers["rel.offsets"] = lambda: self._counted(get("rel.offsets"), gone_p[:split], p[:many], pred)
+        makers["att.offsets"] = lambda: self._counted(get("att.offsets"), gone_p[split:], p[many:], pred)
+        keys = get("q.key")[self.gone_q]
+        makers["qkey.offsets"] = lambda: self._counted(get("qkey.offsets"), keys, self.qkey_d, pred)
+        makers["out.offsets"] = lambda: self._counted(get("out.offsets"), self.gone_s, s, ent)
+        makers["in.offsets"] = lambda: self._counted(get("in.offsets"), self.gone_o, o, ent)
+
+    def _qualifier_offsets(self) -> Array:
+        first = self.get("q.offsets")
+        if not self.q.size:
+            return first[:0]
+        if not len(first):
+            first = np.zeros(self.b.statements + 1, I32)
+        # The counts of removed statements go with their rows.
+        counts = self.stmt.column(np.diff(first), np.bincount(self.of("q.owner"), minlength=len(self.at)))
+        result = np.zeros(len(counts) + 1, I32)
+        np.cumsum(counts, out=result[1:])
+        return result
+
+    def _adjacent(self, makers: dict[str, Callable[[], Array]]) -> None:
+        """Statements by subject, relations by object."""
+        b = self.b
+        for name, gone, owners, mine, ends in (
+            ("out", self.removed, self.gone_s, range(len(self.at)), self.d_s),
+            ("in", self.gone_r, self.gone_o, range(self.d_r), self.of("rel.o")),
+        ):
+            items, offsets = b.arrays.view(f"{name}.items"), b.arrays.view(f"{name}.offsets")
+            drop = [
+                bisect_left(items, one, offsets[e], offsets[e + 1]) for one, e in zip(gone.tolist(), owners.tolist(), strict=True)
+            ]
+            fresh = []
+            inserted = iter(self.ent._at.tolist())
+            before = {i: next(inserted) for i in self.fresh}
+            for i in mine:
+                end = int(ends[i])
+                known = self.known[end]
+                if known >= 0:
+                    place = bisect_left(items, self.at[i], offsets[known], offsets[known + 1])
+                else:
+                    place = offsets[before[end]]
+                fresh.append((place, int(self.ent_d[end]), int(self.stmt.further[i])))
+            fresh.sort()
+            space = Space(len(items), drop, [place for place, _, _ in fresh])
+            more = [number for _, _, number in fresh]
+            makers[f"{name}.items"] = lambda name=name, space=space, more=more: space.column(  # type: ignore[misc]
+                self.stmt.new(self.get(f"{name}.items")), more
+            )
+
+    def _groups(self, makers: dict[str, Callable[[], Array]]) -> None:
+        """Runs of one predicate (or key), type and unit."""
+        get, split, many = self.get, len(self.gone_r), self.d_r
+        p = self.pred_d[self.d_p[many:]] if len(self.d_p) else _NO
+        for prefix, mark, family, gone, keys, more, cells in (
+            ("grp", "pred", "att", self.gone_a, self.gone_p[split:], p, self.att_d),
+            ("qgrp", "key", "q", self.gone_q, get("q.key")[self.gone_q], self.qkey_d, self.q_d),
+        ):
+            firsts = [get(f"{prefix}.{part}").tolist() for part in (mark, "kind", "unit")]
+            before = Counter(dict(zip(zip(*firsts, strict=True), np.diff(get(f"{prefix}.start")).tolist(), strict=True)))
+            columns = [keys, get(f"{family}.kind")[gone], get(f"{family}.unit")[gone]]
+            before.subtract(zip(*(column.tolist() for column in columns), strict=True))
+            counts = _renumbered(before, (self.pred.one, int, self.text.one))
+            counts.update(zip(more.tolist(), cells["kind"].tolist(), cells["unit"].tolist(), strict=True))
+            rows = sorted(key for key, count in counts.items() if count)
+            starts = np.zeros(len(rows) + 1, np.int64)
+            np.cumsum([counts[row] for row in rows], out=starts[1:])
+            for i, part in enumerate((mark, "kind", "unit")):
+                column = np.array([row[i] for row in rows], get(f"{prefix}.{part}").dtype)
+                makers[f"{prefix}.{part}"] = lambda column=column: column  # type: ignore[misc]
+            makers[f"{prefix}.start"] = lambda starts=starts: starts  # type: ignore[misc]
+
+    def _declarations(self, makers: dict[str, Callable[[], Array]], source: int) -> None:
+        """Who declares what: what the second snapshot declares, and what the first source does of
+        entities that are in use only now.
+        """
+        get = self.get
+        rows: list[tuple[int, int, int, int, int]] = []
+        if self.d is not None:
+            said = declarations.declared(self.d)
+            said = said.take(said.src >= 0)
+            for e, name, kind, row in zip(said.e.tolist(), said.name.tolist(), said.kind.tolist(), said.row.tolist(), strict=True):
+                rows.append((int(self.ent_d[e]), source, int(self.text_d[name]) if name >= 0 else -1, kind, row))
+            stored = set(get("dec.e").tolist()) if self.known else set()
+            ids, names = self.b.arrays.view("ent.id"), self.b.arrays.view("ent.name")
+            plain = [n for n in self.known if n >= 0 and n not in stored and ids[n] == names[n]]
+            plain = [n for n in plain if int(self.b.entity_kind[n]) == EntityKind.ENTITY]
+            rows += [(self.ent.one(n), 0, -1, int(EntityKind.ENTITY), -1) for n in self._never_used(plain)]
+        table = np.array(rows, np.int64).reshape(-1, 5)
+        first = [self.ent.new(get("dec.e")), get("dec.src"), self.text.new(get("dec.name")), get("dec.kind"), get("dec.row")]
+        columns = [np.concatenate([one, table[:, i]]).astype(I32) for i, one in enumerate(first)]
+        gone = np.isin(get("dec.e"), self.dropped) if self.dropped else np.zeros(len(get("dec.e")), bool)
+        stays = np.concatenate([~gone, np.ones(len(table), bool)])
+        columns = [column[stays] for column in columns]
+        order = in_order(columns[:2]) if len(columns[0]) else _NO
+        for part, column in zip(declarations.PARTS, columns, strict=True):
+            makers[f"dec.{part}"] = lambda column=column: column[order]  # type: ignore[misc]
+
+    def _schema(self, makers: dict[str, Callable[[], Array]], source: int, sources: int, kept: Array) -> None:
+        get, of = self.get, self.of
+        parts = ("pred", "key", "kind", "unit")
+        firsts = [get(f"sch.q.{part}").tolist() for part in parts]
+        before = Counter(dict(zip(zip(*firsts, strict=True), get("sch.q.count").tolist(), strict=True)))
+        gone = self.gone_q
+        at = self.removed.searchsorted(get("q.owner")[gone])
+        columns = [self.gone_p[at], *(get(f"q.{part}")[gone] for part in parts[1:])]
+        before.subtract(zip(*(column.tolist() for column in columns), strict=True))
+        counts = _renumbered(before, (self.pred.one, self.pred.one, int, self.text.one))
+        p = self.pred_d[self.d_p] if len(self.d_p) else _NO
+        mine = p[of("q.owner")] if len(of("q.owner")) else _NO
+        counts.update(zip(mine.tolist(), self.qkey_d.tolist(), self.q_d["kind"].tolist(), self.q_d["unit"].tolist(), strict=True))
+        rows = sorted(key for key, count in counts.items() if count)
+        for i, part in enumerate(parts):
+            column = np.array([row[i] for row in rows], I32)
+            makers[f"sch.q.{part}"] = lambda column=column: column  # type: ignore[misc]
+        makers["sch.q.count"] = lambda: np.array([counts[row] for row in rows], np.int64)
+
+        firsts = [get("sch.s.pred").tolist(), get("sch.s.src").tolist()]
+        before = Counter(dict(zip(zip(*firsts, strict=True), get("sch.s.count").tolist(), strict=True)))
+        before.subtract(zip(self.gone_p.tolist(), self.b.source[self.removed].tolist(), strict=True))
+        more = ~kept
+        at = self.removed.searchsorted(get("prov.stmt")[more])
+        before.subtract(zip(self.gone_p[at].tolist(), get("prov.src")[more].tolist(), strict=True))
+        pairs = _renumbered(before, (self.pred.one, int))
+        pairs.update((one, source) for one in p.tolist())
+        twos = sorted(key for key, count in pairs.items() if count)
+        for i, part in enumerate(("pred", "src")):
+            column = np.array([row[i] for row in twos], I32)
+            makers[f"sch.s.{part}"] = lambda column=column: column  # type: ignore[misc]
+        makers["sch.s.count"] = lambda: np.array([pairs[row] for row in twos], np.int64)
+        if sources > 1:
+            makers["bysrc.items"] = lambda: self._by_source(source, sources)[0]
+            makers["bysrc.offsets"] = lambda: self._by_source(source, sources)[1]
+
+    def _by_source(self, source: int, sources: int) -> tuple[Array, Array]:
+        """The statements of each source."""
+        items, offsets = self.get("bysrc.items"), self.get("bysrc.offsets")
+        if len(self.get("src.name")) <= 1:
+            items, offsets = np.arange(self.b.statements, dtype=I32), np.array([0, self.b.statements])
+            offsets = offsets if len(self.get("src.name")) else offsets[:1]
+        removed = np.zeros(self.b.statements, bool)
+        removed[self.removed] = True
+        parts, ends = [], [0]
+        for number in range(sources):
+            part = items[offsets[number] : offsets[number + 1]] if number < len(offsets) - 1 else items[:0]
+            part = self.stmt.new(part[~removed[part]])
+            if number == source:
+                part = np.sort(np.concatenate([part, self.stmt.further])).astype(I32)
+            parts.append(part)
+            ends.append(ends[-1] + len(part))
+        return np.concatenate(parts).astype(I32), np.array(ends, np.int64)
+
+    def _counts(self, sources: int) -> dict[str, int]:
+        counts = dict(self.b.counts)
+        kinds, split = self.b.entity_kind, len(self.gone_r)
+        counts["entities"] += len(self.fresh) - len(self.dropped)
+        counts["relations"], counts["attributes"] = self.rel.size, self.att.size
+        counts["qualifiers"], counts["predicates"], counts["sources"] = self.q.size, self.pred.size, sources
+        concept = [kinds[n] == EntityKind.CONCEPT if n >= 0 else False for n in self.known]
+        for name, gone, more in (
+            ("concept_subjects", self.gone_s[:split], self.d_s[: self.d_r]),
+            ("concept_objects", self.gone_o, self.of("rel.o")),
+            ("concept_attributes", self.gone_s[split:], self.d_s[self.d_r :]),
+        ):
+            counts[name] += sum(concept[n] for n in more.tolist()) - int((kinds[gone] == EntityKind.CONCEPT).sum())
+        for family, gone in (("att", self.gone_a), ("q", self.gone_q)):
+            for of, at in ((self.of, slice(None)), (self.get, gone)):
+                count = int(((of(f"{family}.kind")[at] == Kind.QUANTITY) & (of(f"{family}.ref")[at] >= 0)).sum())
+                counts["inexact"] += count if of == self.of else -count
+        return counts
+
+
+def _renumbered(counts: Counter[tuple[int, ...]], news: tuple[Callable[[int], int], ...]) -> Counter[tuple[int, ...]]:
+    """What is left of some counts, by new numbers."""
+    left = {key: count for key, count in counts.items() if count}
+    return Counter({tuple(new(one) for new, one in zip(news, key, strict=True)): count for key, count in left.items()})
+
+
+def _order(number: Any) -> tuple[int, int]:
+    """`Space.order` of a new number."""
+    return 2 * int(number) + 1, 0
+
+
+def _sortable(kind: int, a: int, ref: Any) -> Any:
+    """`cells.sortable` of one cell."""
+    if kind in (Kind.TEXT, Kind.ENTITY):
+        return ref
+    return a ^ 0x7FFF_FFFF_FFFF_FFFF if kind == Kind.QUANTITY and a < 0 else a
