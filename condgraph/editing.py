@@ -108,7 +108,8 @@ def _changed(storage: Storage, kind: Kind, parts: Any, by: str | None, note: str
     storage.check_writable()
     begin = time.perf_counter()
     who = by if by is not None else _user()
-    for text in (who, note):
+    given: tuple[Any, ...] = (who, note)
+    for text in given:
         if not isinstance(text, str) or any(0xD800 <= ord(c) < 0xE000 for c in text):
             raise OptionError(f"who made a change, and its note, are texts, not {text!r}")
     warnings: list[str] = []

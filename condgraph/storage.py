@@ -244,7 +244,7 @@ class LocalStorage(Storage):
             self._open()
 
     @property
-    def snapshot(self) -> Snapshot | None:  # type: ignore[override]
+    def snapshot(self) -> Snapshot | None:
         """The open generation with the changes since then."""
         if not self._waiting:
             return self._base

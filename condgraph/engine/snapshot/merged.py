@@ -382,8 +382,8 @@ class _Merge:
         views = [b.arrays.view(f"q.{part}") for part in parts]
 
         def cell(at: int) -> tuple[Any, ...]:
-            kind, unit, a, end, ref = (view[at] for view in views)
-            ref = self.ent.order(ref) if kind == Kind.ENTITY else self.text.one(ref)
+            kind, unit, a, end, number = (view[at] for view in views)
+            ref: Any = self.ent.order(number) if kind == Kind.ENTITY else self.text.one(number)
             return kind, self.text.one(unit), _sortable(kind, a, ref), end, at
 
         items, starts = b.arrays.view("qkey.items"), b.arrays.view("qkey.offsets")
@@ -402,8 +402,8 @@ class _Merge:
             low = starts[begin]
             high = starts[begin + 1] if self.pred_known[number] >= 0 else low
             kind, unit, a, end, ref = (int(self.q_d[part][i]) for part in parts)
-            ref = _order(ref) if kind == Kind.ENTITY else ref
-            own = kind, unit, _sortable(kind, a, ref), end, at[i] - 0.5
+            value = _sortable(kind, a, _order(ref) if kind == Kind.ENTITY else ref)
+            own = kind, unit, value, end, at[i] - 0.5
             place = bisect_left(items, own, low, high, key=cell)
             fresh.append((place, int(self.qkey_d[i]), own, i))
         fresh.sort()
@@ -496,7 +496,8 @@ class _Merge:
         entity = self.get(f"{family}.kind") == Kind.ENTITY
         if not entity.any():
             return np.asarray(self.text.new(column))
-        return np.where(entity, self.ent.new(column), self.text.new(column)).astype(I32)
+        result: Array = np.where(entity, self.ent.new(column), self.text.new(column)).astype(I32)
+        return result
 
     def _raws(self) -> Array:
         first, second = self.get("att.raw"), self.of("att.raw")
