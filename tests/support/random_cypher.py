@@ -447,7 +447,7 @@ class Maker:
             lambda: f"{prop} {draw.choice(['=', '<>', '<', '<=', '>', '>='])} {v(of)}",
             lambda: f"{prop} {draw.choice(['=', '<', '>='])} {v(of)}",
             lambda: f"{prop} IS {draw.choice(['', 'NOT '])}NULL",
-            lambda: f"{prop} IN [{', '.join(self.leaf(of) for _ in range(draw.randrange(4)))}]",
+            lambda: f"{prop} IN [{', '.join(self.leaf(of) for _ in range(draw.randrange(4))) or 'null'}]",
         ]
         if kind in ("text", "mixed"):
             options += [
