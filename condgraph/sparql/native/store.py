@@ -132,6 +132,13 @@ class EndpointAnswer(Answer):
     def _lookup(self) -> Lookup:
         return _StoreLookup(self._store)
 
+    def _size(self, node: Node) -> tuple[int, tuple[str, ...]]:
+        size, sample = super()._size(node)
+        if isinstance(node, alg.AllEntities):
+            # Of all entities only those are here that the program needs.
+            size = max(size, self._store.number_of(node))
+        return size, sample
+
 
 class NativeRdfStore:
     """The triples of an endpoint, asked where they are. `build` makes a graph of triples (the loader of RDF)."""
@@ -198,6 +205,18 @@ class NativeRdfStore:
         fetcher = Fetcher(self.mapping)
         text = f"ASK {{ {' '.join(fetcher.entities(node, '?e'))} }}"
         return bool(self.endpoint.query(text, graphs=self.mapping.graphs))
+
+    def number_of(self, node: alg.Entities) -> int:
+        """About how many entities a set has; 0 where the endpoint takes too long for it."""
+        patterns = " ".join(Fetcher(self.mapping).entities(node, "?e"))
+        try:
+            with within(_LIKE):
+                text = f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {patterns} }}"
+                rows: Any = self.endpoint.query(text, graphs=self.mapping.graphs)
+                return sum(int(row["n"].value) for row in rows)
+        except (StoreError, DeadlineError):
+            check()
+            return 0
 
     def names_like(self, name: str) -> list[str]:
         """Some names that begin as a name does; none where the endpoint takes too long for it."""
