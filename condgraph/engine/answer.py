@@ -237,7 +237,9 @@ class AnswerValues(Tabular):
     def entities(self) -> list[Entity]:
         """The entities of the answer, in order; empty where it has none."""
         found, snapshot = self._result()
-        if isinstance(self.plan, Entities):
+        if type(found) is list:  # of a quick answer
+            numbers = found
+        elif isinstance(self.plan, Entities):
             numbers = found.tolist()
         elif isinstance(self.plan, Facts):
             numbers = found.ends().tolist()

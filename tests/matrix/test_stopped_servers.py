@@ -96,6 +96,7 @@ CALLS: dict[str, Call] = {
     "Graph.schema": lambda graph: graph.schema(timeout=TIMEOUT),
     "Graph.status": lambda graph: graph.status(timeout=TIMEOUT),
     "Graph.difference": lambda graph: graph.difference("1984", "1990", timeout=TIMEOUT),
+    "Graph.conflicts": lambda graph: graph.conflicts("knows", timeout=TIMEOUT),
     "Neo4jGraph.cypher": lambda graph: graph.cypher("MATCH (n) RETURN count(n) AS n", timeout=TIMEOUT),
     "Connection.read": lambda graph: graph.store.connection.read("RETURN 1 AS n", {}, timeout=TIMEOUT),
     "Connection.values": lambda graph: graph.store.connection.values("RETURN 1 AS n", {}, timeout=TIMEOUT),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import condgraph
-from condgraph import CondgraphError, Graph
+from condgraph import CondgraphError, Graph, Ref, Statement
 from condgraph.engine.quick_answer import QuickAnswer
 from tests.support.lanes import shared_graph
 from tests.support.prepared import kopl_taken_out, said
@@ -98,3 +98,13 @@ def test_oracle_programs(oracle: Path, tmp_path_factory: pytest.TempPathFactory)
 def quoted(text: str) -> str:
     """A text as KoPL has it in quotes."""
     return json.dumps(text, ensure_ascii=False)
+
+
+def test_entities_of_answers_to_a_repeated_text() -> None:
+    """The first answer is planned, later ones may come from the text's shape: both have their entities."""
+    graph = condgraph.open()
+    graph.add([Statement("Ann", "knows", Ref("Bob")), Statement("Ann", "knows", Ref("Cem"))])
+    for program in ('Find("Ann")', "Find(Ann)", 'Find("Ann") Relate(knows, forward)', "Find(Ann) Relate(knows, forward) Count()"):
+        first, *later = [graph.kopl(program).entities for _ in range(4)]
+        assert later == [first] * 3
+        assert [entity.name for entity in first] == ([] if "Count" in program else graph.kopl(program).texts)
