@@ -137,9 +137,9 @@ def learn_rules(
         return result
 
 
-def default_rules(snapshot: Snapshot, directory: Path | None) -> Rules:
+def default_rules(snapshot: Snapshot, directory: Path | None, *, read_only: bool) -> Rules:
     """The rules of a snapshot: those of the graph's folder if they are of this state, else learned
-    within the default budget, and stored in the folder if that can be written.
+    within the default budget, and stored in the folder unless the graph is `read_only`.
     """
     from condgraph.links.edges import Edges
     from condgraph.links.rule_model import Rules, learn
@@ -154,8 +154,8 @@ def default_rules(snapshot: Snapshot, directory: Path | None) -> Rules:
                 result = Rules.load(place, edges)
         if result is None:
             result = learn(edges)
-            if place is not None:
-                # A graph that is only read has its rules in memory.
+            if place is not None and not read_only:
+                # In a folder that cannot be written they are in memory alone.
                 with suppress(OSError):
                     result.save(place)
         snapshot.schema.kept[_KEPT] = result

@@ -43,6 +43,7 @@ class Asked(Protocol):
 
     name: str
     timeout: float | None
+    _storage: Any
 
     @property
     def _directory(self) -> Path | None:
@@ -280,7 +281,7 @@ def logic(
     if predict:
         from condgraph.links.methods import default_rules
 
-        model = default_rules(snapshot, graph._directory)
+        model = default_rules(snapshot, graph._directory, read_only=graph._storage.read_only)
     matrix = matrix_of(snapshot, model, epsilon, cap)
     warnings.extend(getattr(matrix, "warnings", ()))
     warnings.extend(getattr(getattr(matrix, "model", None), "warnings", ()))
