@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from condgraph.engine.addresses import SQL_SCHEMES, parse
 from condgraph.engine.bounds import within
 from condgraph.engine.changes import Change
-from condgraph.engine.errors import MissingExtraError, OptionError, StoreMissingError, UnsupportedError, nearest
+from condgraph.engine.errors import MissingExtraError, OptionError, ReadOnlyError, StoreMissingError, UnsupportedError, nearest
 from condgraph.engine.facts import Source
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Kind, collapse
@@ -22,6 +22,7 @@ from condgraph.loaders.folder.tab import name_rank
 from condgraph.loaders.table.joins import plain, singular
 from condgraph.loaders.table.rows import column_names
 from condgraph.remote import RemoteGraph, ServerStorage
+from condgraph.reports import Status
 from condgraph.storage import ENGINES
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 #: What a SQL database takes.
 OPTIONS: Final = ("user", "password", "timeout")
+#: The note of the counts of tables that somebody else made.
+_ESTIMATES: Final = "these are estimates: rows of a table by its columns, and a view as one row"
 _EXAMPLE: Final = "duckdb:///folder/file.duckdb or postgresql://user@host:5432/database"
 
 
@@ -97,6 +100,28 @@ class SqlGraph(RemoteGraph):
         self.store.push(graph.current, wait=wait)
 
 
+class TheirStorage(SqlStorage):
+    """Tables that somebody else made."""
+
+    server: TheirStore
+
+    def check_writable(self) -> None:
+        """Nothing is written."""
+        raise ReadOnlyError(
+            f"{self.place} has tables that condgraph did not write, and is only read",
+            hint='layout="condgraph" opens, or makes, a graph of condgraph\'s own next to them',
+        )
+
+    def status(self, verify: bool) -> Status:
+        """What the tables are taken to hold, and what is left out."""
+        if verify:
+            raise OptionError("a graph on a server has no checksums here")
+        return Status(
+            *(self.place, self.graph, "not written by condgraph", self.server.counts(), self.server.sources(), 0),
+            notes=(_ESTIMATES, *self.server.notes),
+        )
+
+
 class TheirGraph(SqlGraph):
     """A file of DuckDB with tables that somebody else made: it is asked as it is, and never written to. `mapping` is the place
     of a declaration file (`condgraph.toml`), as loads take it.
@@ -106,10 +131,12 @@ class TheirGraph(SqlGraph):
         from condgraph.sql.theirs import TheirStore, TheirTables, check_tables
 
         called = Path(engine.place).stem
-        _declare(tables, mapping, Reading(Source(called, engine.place), "skip"))
+        reading = Reading(Source(called, engine.place), "skip")
+        _declare(tables, mapping, reading)
         check_tables(tables, engine.place)
-        store = TheirStore(engine, TheirTables(tables, called), timeout=timeout)
-        RemoteGraph.__init__(self, SqlStorage(store, graph="default", read_only=True))
+        notes = [problem.message for problem in reading.problems]
+        store = TheirStore(engine, TheirTables(tables, called), timeout=timeout, notes=notes)
+        RemoteGraph.__init__(self, TheirStorage(store, graph="default", read_only=True))
 
     def mapping_file(self) -> str:
         """What the tables are taken for, as the text of a declaration file: a load with it gives the same graph."""
@@ -197,9 +224,15 @@ def _declare(tables: list[Table], mapping: Path | None, reading: Reading) -> Non
     said = Declared() if mapping is None else of_file(mapping, headers)
     if said.type_columns:
         raise UnsupportedError("SQL", ["`type` in a mapping file"], hint="`relation` names the relation of a table")
+    if said.times:
+        raise UnsupportedError("SQL", ["`times` in a mapping file"], hint="load the database instead")
+    if said.single_valued:
+        reading.warn("`single_valued` of the mapping file is not used: conflicts are looked for in a graph that is loaded")
     by_name = {table.name: table for table in tables}
     for table in tables:
-        table.key = said.keys.get(table.name, table.key)
+        key = said.keys.get(table.name, table.key)
+        table.certain = key == table.key
+        table.key = key
     for join in said.joins:
         table = by_name[join.table]
         table.references = [item for item in table.references if item.columns != join.columns]
@@ -210,7 +243,7 @@ def _declare(tables: list[Table], mapping: Path | None, reading: Reading) -> Non
         if len(others) != len(join.columns):
             raise said.wrong(f"{join} joins {len(join.columns)} columns to {len(others)}")
         if others != by_name[target].key and len(others) == 1 and not by_name[target].key:
-            by_name[target].key = others
+            by_name[target].key, by_name[target].certain = others, False
         table.references.append(Reference(join.columns, target, others, certain=False))
     for table in tables:
         for item in table.columns:

@@ -8,7 +8,7 @@ and the place of a column with the key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError
+from condgraph.engine.errors import LoadError, OptionError, UnsupportedError, numbered
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind, Source
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
@@ -32,6 +32,8 @@ from condgraph.sql.terms import NULL, Query, both, case, cast, column, known, li
 _INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
 _LONG: Final = ("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT")
 _FLOATS: Final = ("FLOAT", "DOUBLE")
+#: Rows of a table, by the database's estimate, that are counted when it is opened.
+MOST_COUNTED: Final = 10_000_000
 #: Digits that a float holds of every decimal number.
 _DIGITS: Final = 15
 #: Qualifiers that say when a statement holds, which tables of relations cannot have here.
@@ -66,7 +68,9 @@ class Reference:
 
 @dataclass(slots=True)
 class Table:
-    """A table or view. `key`, `label` and columns of references are predicates; `relation` is that of rows that are relations."""
+    """A table or view. `key`, `label` and columns of references are predicates; `relation` is that of rows that are relations.
+    The key is `certain` where the database makes sure of it; rows of a view are not counted, as that may take any time.
+    """
 
     name: str
     schema: str
@@ -77,6 +81,8 @@ class Table:
     references: list[Reference] = field(default_factory=list)
     label: str | None = None
     relation: str | None = None
+    certain: bool = True
+    is_view: bool = False
 
     def column(self, predicate: str) -> Column:
         """The column of a predicate."""
@@ -90,7 +96,7 @@ class Table:
 
 
 _COLUMNS: Final = """
-    SELECT c.schema_name, c.table_name, c.column_name, c.data_type, coalesce(t.estimated_size, 1)
+    SELECT c.schema_name, c.table_name, c.column_name, c.data_type, t.estimated_size
     FROM duckdb_columns() AS c LEFT JOIN duckdb_tables() AS t ON t.table_oid = c.table_oid AND t.database_oid = c.database_oid
     WHERE NOT c.internal AND c.database_name = current_database() ORDER BY c.schema_name, c.table_name, c.column_index"""
 _KEYS: Final = """
@@ -103,7 +109,7 @@ def catalogue(engine: DuckDb) -> list[Table]:
     """The tables and views of a file of DuckDB, with the keys it declares: two queries."""
     tables: dict[tuple[str, str], Table] = {}
     for schema, real, column_name, kind, rows in engine.read(sqlglot.parse_one(_COLUMNS, dialect="duckdb")):
-        table = tables.setdefault((schema, real), Table(real, schema, real, rows))
+        table = tables.setdefault((schema, real), Table(real, schema, real, 1 if rows is None else rows, is_view=rows is None))
         table.columns.append(Column(column_name, column_name, kind))
     names = [real for _, real in tables]
     for (schema, real), table in tables.items():
@@ -178,9 +184,13 @@ class TheirTables:
         return exp.DPipe(this=literal(f"{table.name}/"), expression=key)
 
     def _from(self, table: Table, alias: str = "t") -> exp.Expr:
-        """A table to select from; one without a key with the numbers of its rows, as they lie."""
-        if table.key:
+        """A table to select from: the rows that have a key; one without a key with the numbers of its rows, as they lie."""
+        if table.key and table.certain:
             return _quoted(table, alias)
+        if table.key:
+            keyed = select(exp.Star()).from_(_quoted(table), copy=False)
+            keyed = keyed.where(both([known(column(table.column(item).real)) for item in table.key]), copy=False)
+            return exp.Subquery(this=keyed, alias=exp.TableAlias(this=name(alias)))
         window = exp.Window(this=exp.RowNumber())
         numbered = select(exp.Star(), named(window, "condgraph row")).from_(_quoted(table), copy=False)
         return exp.Subquery(this=numbered, alias=exp.TableAlias(this=name(alias)))
@@ -276,8 +286,8 @@ class TheirTables:
             end = looked_up(self._id(other, "o"))
         text = looked_up(self._label(other, "o")) if other.label is not None else end.copy()
         there = both([known(item.copy()) for item in columns])
-        if not reference.certain:
-            some = select(literal(1)).from_(_quoted(other, "o"), copy=False).where(*same, copy=True)
+        if not (reference.certain and other.certain):
+            some = select(literal(1)).from_(self._from(other, "o"), copy=False).where(*same, copy=True)
             there = both([there, exp.Exists(this=some)])
         return end, {"kind": literal(int(Kind.ENTITY)), "text": text}, there
 
@@ -316,6 +326,107 @@ class TheirTables:
             query = _columns("qualifier", parts).from_(self._from(table), copy=False)
             result.append(query.where(both([there.copy(), given]), copy=False))
         return result
+
+    # -- what is left out --------------------------------------------------------------------------
+
+    def checks(self) -> Iterator[tuple[str, Query | None, bool]]:
+        """What is to be known of the tables: a message, which follows the number of rows that a query counts where there
+        is a query, and whether such rows are an error.
+        """
+        for table in self.tables.values():
+            large = table.is_view or table.rows > MOST_COUNTED
+            if not table.key and table.relation is None:
+                yield f"{table.name!r} has no key: its rows are numbered as they lie; a mapping file gives a key", None, False
+            if not table.certain:
+                own = f"the key {_listing(table.key)} of {table.name!r}"
+                if large:
+                    yield f"whether {own} is in each row, and is different in each, was not looked at", None, False
+                else:
+                    parts = [known(column(table.column(item).real, "t")) for item in table.key]
+                    yield (
+                        f"of {table.name!r} left out: no key {_listing(table.key)}",
+                        _counted(_quoted(table, "t"), exp.not_(both(parts))),
+                        False,
+                    )
+                    yield (
+                        f"of {table.name!r} with the key {_listing(table.key)} of another row",
+                        self._repeats(table, table.key),
+                        True,
+                    )
+            yield from self._reference_checks(table, large)
+
+    def _reference_checks(self, table: Table, large: bool) -> Iterator[tuple[str, Query | None, bool]]:
+        ends = ends_of(table)
+        if table.relation is not None:
+            for reference in table.references:
+                if reference not in ends:
+                    columns = _listing(reference.columns)
+                    yield f"the reference {columns} of {table.name!r} is left out: ends of relations have one column", None, False
+            there = both([self._end(table, item)[2] for item in ends[:2]])
+            if large:
+                yield f"rows of {table.name!r} that lack an end of the relation are left out, and were not counted", None, False
+            else:
+                query = _counted(self._from(table), exp.not_(exp.Paren(this=there)))
+                yield f"of {table.name!r} left out: an end of the relation is missing", query, False
+        for reference in ends[2:] if table.relation is not None else table.references:
+            other = self.tables[reference.target]
+            columns = _listing(reference.columns)
+            if reference.others != other.key and not reference.certain and not (other.is_view or other.rows > MOST_COUNTED):
+                message = (
+                    f"of {other.name!r} with the same {_listing(reference.others)}, which {columns} of {table.name!r} refers to"
+                )
+                yield message, self._repeats(other, reference.others), True
+            if reference.certain and other.certain:
+                continue
+            if large or other.is_view:
+                yield (
+                    f"{columns} of {table.name!r} that lead to no row of {other.name!r} are left out, and were not counted",
+                    None,
+                    False,
+                )
+                continue
+            given = both([known(column(table.column(item).real, "t")) for item in reference.columns])
+            dangling = both([given, exp.not_(exp.Paren(this=self._end(table, reference)[2]))])
+            message = f"of {table.name!r} without {columns}: no row of {other.name!r} has that key"
+            yield message, _counted(self._from(table), dangling), False
+
+    def _repeats(self, table: Table, columns: Sequence[str]) -> Query:
+        """How many rows have these columns as an earlier row has them."""
+        given = both([known(column(table.column(item).real, "t")) for item in columns])
+        different = exp.Count(this=exp.Distinct(expressions=[self._key(table, columns, "t")]))
+        return (
+            select(exp.Sub(this=exp.Count(this=exp.Star()), expression=different))
+            .from_(_quoted(table, "t"), copy=False)
+            .where(given, copy=False)
+        )
+
+
+def _counted(of: exp.Expr, test: exp.Expr) -> Query:
+    return select(exp.Count(this=exp.Star())).from_(of, copy=False).where(test, copy=False)
+
+
+def _listing(columns: Sequence[str]) -> str:
+    return " + ".join(map(repr, columns))
+
+
+def shortfalls(engine: DuckDb, tables: TheirTables) -> Iterator[str]:
+    """What is left out of the tables, with numbers: one query. Raises `LoadError` where rows have the same key."""
+    checks = list(tables.checks())
+    yield from (message for message, query, _ in checks if query is None)
+    counted = [
+        select(named(literal(at), "n"), named(exp.Subquery(this=query), "rows"))
+        for at, (_, query, _) in enumerate(checks)
+        if query is not None
+    ]
+    if not counted:
+        return
+    for at, rows in sorted(engine.read(together(counted))):
+        message, _, wrong = checks[at]
+        text = f"{numbered(rows, 'row', 'rows')} {message}"
+        if rows and wrong:
+            raise LoadError(f"{engine.place}: {text}", hint="a key is different in each row")
+        if rows:
+            yield text
 
 
 def ends_of(table: Table) -> list[Reference]:
@@ -476,7 +587,7 @@ class TheirStore(SqlStore):
 
     shape = NAMED
 
-    def __init__(self, engine: DuckDb, tables: TheirTables, *, timeout: float | None) -> None:
+    def __init__(self, engine: DuckDb, tables: TheirTables, *, timeout: float | None, notes: Sequence[str] = ()) -> None:
         super().__init__(engine, graph="default", read_only=True, timeout=timeout)
         self.theirs = self.relations = tables
         for table in tables.tables.values():
@@ -484,6 +595,8 @@ class TheirStore(SqlStore):
             if times:
                 raise UnsupportedError("SQL", [f"{times[0]!r} as a qualifier of {table.name!r}"], hint="load the database instead")
         self._schema = schema_of(tables)
+        #: What is to be known of what is there: what is left out, and why.
+        self.notes = (*notes, *shortfalls(engine, tables))
 
     def exists(self) -> bool:
         """It is there."""
@@ -541,12 +654,6 @@ class TheirStore(SqlStore):
         tables = ("entity", "membership", "statement", "qualifier", "place")
         rows = {table: read(self._all(table)) for table in tables}
         return Graph(rows, self.known_sources).snapshot()
-
-    def _check_writable(self) -> None:
-        raise ReadOnlyError(
-            f"{self.place} has tables that condgraph did not write, and is only read",
-            hint='layout="condgraph" opens, or makes, a graph of condgraph\'s own next to them',
-        )
 
 
 def check_tables(tables: Sequence[Table], place: str) -> None:

@@ -141,6 +141,39 @@ def test_what_is_refused(pair: tuple[Graph, TheirGraph], tmp_path: Path) -> None
         condgraph.open("postgresql://localhost/x", layout="native")
 
 
+def test_what_is_left_out_is_noted(tmp_path: Path) -> None:
+    place, given = tmp_path / "loose.duckdb", tmp_path / "given.toml"
+    with duckdb.connect(str(place)) as connection:
+        connection.execute('CREATE TABLE a (k INTEGER, name VARCHAR); CREATE TABLE "{}" (q INTEGER)')
+        connection.execute("CREATE TABLE b (x INTEGER PRIMARY KEY, a INTEGER); CREATE VIEW v AS FROM b")
+        connection.execute("CREATE TABLE rel (a INTEGER, b INTEGER REFERENCES b, z VARCHAR)")
+        connection.execute("INSERT INTO a VALUES (1, 'a'), (NULL, 'b'); INSERT INTO b VALUES (5, 1), (6, 99), (7, NULL)")
+        connection.execute("INSERT INTO rel VALUES (1, 5, 'u'), (99, 5, 'v'), (NULL, 6, 'w'), (1, NULL, NULL)")
+    given.write_text(
+        '[tables.a]\nkey = "k"\n[tables.v]\nkey = "x"\n[tables.rel]\nrelation = "rel"\n[single_valued]\nname = true\n'
+        '[joins]\n"b.a" = "a.k"\n"rel.a" = "a.k"\n"v.a" = "a.k"\n'
+    )
+    with condgraph.open(f"duckdb:///{place}", mapping=given) as graph:
+        assert set(graph.status().notes[1:]) == {
+            "`single_valued` of the mapping file is not used: conflicts are looked for in a graph that is loaded",
+            "whether the key 'x' of 'v' is in each row, and is different in each, was not looked at",
+            "'a' of 'v' that lead to no row of 'a' are left out, and were not counted",
+            "'{}' has no key: its rows are numbered as they lie; a mapping file gives a key",
+            "1 row of 'a' left out: no key 'k'",
+            "1 row of 'b' without 'a': no row of 'a' has that key",
+            "3 rows of 'rel' left out: an end of the relation is missing",
+        }
+        assert graph.kopl("FindAll() FilterConcept(a) QueryName()").texts == ["a"]
+        assert graph.kopl("FindAll() Relate(a, backward) QueryName()").texts == ["b/5", "v/5"]
+        assert graph.kopl("FindAll() Relate(rel, backward) QueryName()").texts == ["a"]
+        with pytest.raises(ReadOnlyError, match="did not write"):
+            graph.delete()
+    with duckdb.connect(str(place)) as connection:
+        connection.execute("INSERT INTO a VALUES (1, 'c')")
+    with pytest.raises(LoadError, match="1 row of 'a' with the key 'k' of another row"):
+        condgraph.open(f"duckdb:///{place}", mapping=given)
+
+
 def test_numbers_that_no_float_holds(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "big.duckdb")) as connection:
         connection.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, fits BIGINT, big BIGINT, price DECIMAL(18, 2))")
