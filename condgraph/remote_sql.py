@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from condgraph.sparql.embedded import EmbeddedStore
     from condgraph.sql.engines import DuckDb, Engine
     from condgraph.sql.store import SqlStore
-    from condgraph.sql.theirs import Table, TheirStore
+    from condgraph.sql.their_store import TheirStore
+    from condgraph.sql.theirs import Table
     from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport
 
@@ -128,7 +129,8 @@ class TheirGraph(SqlGraph):
     """
 
     def __init__(self, engine: DuckDb, tables: list[Table], mapping: Path | None, timeout: float | None) -> None:
-        from condgraph.sql.theirs import TheirStore, TheirTables, check_tables
+        from condgraph.sql.their_store import TheirStore
+        from condgraph.sql.theirs import TheirTables, check_tables
 
         called = Path(engine.place).stem
         reading = Reading(Source(called, engine.place), "skip")

@@ -250,7 +250,7 @@ class _Kinds:
         for at, concept in enumerate(get("con.entity").tolist()):
             members[concept] = offsets[at], offsets[at + 1]
         shown = {concept: items[_spread(*members.get(concept, (0, 0)))] for concept in place}
-        called = iter(map(_cut, snapshot.texts.take(snapshot.entity_name[np.concatenate([*shown.values(), []]).astype(np.int64)])))
+        called = iter(map(cut, snapshot.texts.take(snapshot.entity_name[np.concatenate([*shown.values(), []]).astype(np.int64)])))
         names = snapshot.texts.take(snapshot.entity_name[self._concepts])
         ids = snapshot.texts.take(snapshot.entity_id[self._concepts])
         result: list[list[Any]] = []
@@ -379,7 +379,7 @@ def _examples(snapshot: Snapshot, relations: Counts, attributes: Counts) -> dict
     called = snapshot.texts.take(snapshot.entity_name[subjects])
     for owner, subject, relation in zip(owners, called, is_relation.tolist(), strict=True):
         target = next(names) if relation else text_of(next(values))  # type: ignore[arg-type]
-        example, known = [_cut(subject), _cut(target)], result.setdefault(owner, [])
+        example, known = [cut(subject), cut(target)], result.setdefault(owner, [])
         if example not in known:
             known.append(example)
     return result
@@ -392,7 +392,8 @@ def _spread(low: int, high: int) -> NDArray[np.int64]:
     return low + (2 * np.arange(most, dtype=np.int64) + 1) * size // (2 * max(most, 1))
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """An example, shortened."""
     return text if len(text) <= LONGEST_EXAMPLE else text[: LONGEST_EXAMPLE - 1] + "…"
 
 

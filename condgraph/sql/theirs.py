@@ -10,21 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import sqlglot
 from sqlglot import exp
 
-from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.errors import LoadError, OptionError, UnsupportedError, numbered
-from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind, Source
-from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.stored_schema import StoredSchema
+from condgraph.engine.errors import LoadError, OptionError, numbered
+from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import NO_UNIT, Kind, Precision
-from condgraph.overview.survey import Survey
 from condgraph.sql.engines import DuckDb
-from condgraph.sql.store import SqlStore
 from condgraph.sql.tables import CELL, NAMED, views
 from condgraph.sql.terms import NULL, Query, both, case, cast, column, known, literal, name, named, select, table_of, together
 
@@ -36,8 +30,6 @@ _FLOATS: Final = ("FLOAT", "DOUBLE")
 MOST_COUNTED: Final = 10_000_000
 #: Digits that a float holds of every decimal number.
 _DIGITS: Final = 15
-#: Qualifiers that say when a statement holds, which tables of relations cannot have here.
-_TIMES: Final = (START_TIME, END_TIME, POINT_IN_TIME)
 
 
 @dataclass(slots=True)
@@ -165,7 +157,7 @@ class TheirTables:
             query = made()
         elif table in ("statement", "qualifier", "place"):
             query = together(
-                [part for item in self.tables.values() for part in self._facts(item, table, predicates)] or [_none(table)]
+                [part for item in self.tables.values() for part in self.facts(item, table, predicates)] or [_none(table)]
             )
         elif table in NAMED.tables:
             query = _none(table)
@@ -206,13 +198,17 @@ class TheirTables:
     def _of_rows(self) -> list[Table]:
         return [table for table in self.tables.values() if table.relation is None]
 
+    def entities(self, table: Table) -> Query:
+        """The rows of a table as entities."""
+        cells = (self._id(table), self._id(table), self._label(table), literal(int(EntityKind.ROW)), self._number(table))
+        return _columns("entity", (*cells, literal(0))).from_(self._from(table), copy=False)
+
     def _entities(self) -> Query:
-        queries = []
+        queries: list[Query] = []
         for table in self._of_rows:
-            cells = (self._id(table), self._id(table), self._label(table), literal(int(EntityKind.ROW)), self._number(table))
-            queries.append(_columns("entity", (*cells, literal(0))).from_(self._from(table), copy=False))
             own = (literal(table.name),) * 3
-            queries.append(_columns("entity", (*own, literal(int(EntityKind.CONCEPT)), NULL.copy(), literal(0))))
+            concept = _columns("entity", (*own, literal(int(EntityKind.CONCEPT)), NULL.copy(), literal(0)))
+            queries += [self.entities(table), concept]
         return together(queries)
 
     def _number(self, table: Table) -> exp.Expr:
@@ -243,7 +239,9 @@ class TheirTables:
 
     # -- statements --------------------------------------------------------------------------------
 
-    def _facts(self, table: Table, sort: str, predicates: frozenset[str] | None) -> list[Query]:
+    def facts(self, table: Table, sort: str, predicates: frozenset[str] | None) -> list[Query]:
+        """The statements, qualifiers or places (`sort`) of a table: of values, then of references, in their order."""
+
         def asked(predicate: str) -> bool:
             return predicates is None or predicate in predicates
 
@@ -516,144 +514,6 @@ def _number(item: Column) -> exp.Expr:
     fits = exp.Between(this=cell.copy(), low=literal(-most), high=literal(most))
     raised = cast(_call("ERROR", literal(f"{item.predicate}: a number has more digits than can be compared here")), "double")
     return case([(fits, number)], raised)
-
-
-# -- The store ---------------------------------------------------------------------------------------
-
-
-def schema_of(tables: TheirTables) -> StoredSchema:
-    """What lowering knows of the tables. Numbers of values are those of rows."""
-    relations: dict[str, int] = {}
-    attributes: dict[str, dict[Kind, int]] = {}
-    qualifiers: dict[str, dict[Kind, int]] = {}
-    on: dict[str, dict[str, dict[Kind, int]]] = {}
-    predicates: dict[str, list[int]] = {}
-    for number, table in enumerate(tables.tables.values()):
-        if table.relation is None:
-            names = [" + ".join(item.columns) for item in table.references]
-            for item in table.values:
-                counted = attributes.setdefault(item.predicate, {})
-                counted[item.kind] = counted.get(item.kind, 0) + max(1, table.rows)
-            names += [item.predicate for item in table.values]
-        else:
-            names = [table.relation]
-            further = [(item.predicate, item.kind) for item in table.values]
-            further += [(item.columns[0], Kind.ENTITY) for item in ends_of(table)[2:]]
-            for key, kind in further:
-                for counted in (qualifiers.setdefault(key, {}), on.setdefault(key, {}).setdefault(table.relation, {})):
-                    counted[kind] = counted.get(kind, 0) + max(1, table.rows)
-        for predicate in names if table.relation is not None else names[: len(table.references)]:
-            relations[predicate] = relations.get(predicate, 0) + table.rows
-        for predicate in names:
-            listed = predicates.setdefault(predicate, [])
-            if number not in listed:
-                listed.append(number)
-    rows = [table for table in tables.tables.values() if table.relation is None]
-    source = dict(zip(tables.tables, tables.sources, strict=True))
-
-    def kinds(found: dict[Kind, int]) -> list[list[Any]]:
-        return [[int(kind), NO_UNIT, count] for kind, count in sorted(found.items())]
-
-    return StoredSchema(
-        {
-            "relations": sorted(relations),
-            "attributes": {key: kinds(found) for key, found in sorted(attributes.items())},
-            "qualifiers": {key: kinds(found) for key, found in sorted(qualifiers.items())},
-            "on": {key: {of: kinds(found) for of, found in owners.items()} for key, owners in on.items()},
-            "concepts": sorted(table.name for table in rows),
-            "sources": tables.sources,
-            "predicates": dict(sorted(predicates.items())),
-            "tables": [source[table.name] for table in rows],
-            "tabular": [
-                source[table.name] for table in rows if all(item.target == table.name for item in table.references)
-            ],
-            "keyed": [source[table.name] for table in rows if table.key],
-            "temporal": False,
-            "inexact": False,
-            "raw": False,
-            "concept_subjects": False,
-            "concept_attributes": False,
-            "concept_members": False,
-            "sizes": relations,
-            "members": {table.name: table.rows for table in rows},
-            "single": [table.name for table in rows],
-            "several": {"attributes": [], "qualifiers": []},
-        }
-    )  # fmt: skip
-
-
-class TheirStore(SqlStore):
-    """A database whose tables somebody else made, as one graph that is only read."""
-
-    shape = NAMED
-
-    def __init__(self, engine: DuckDb, tables: TheirTables, *, timeout: float | None, notes: Sequence[str] = ()) -> None:
-        super().__init__(engine, graph="default", read_only=True, timeout=timeout)
-        self.theirs = self.relations = tables
-        for table in tables.tables.values():
-            times = [item.predicate for item in table.columns if table.relation is not None and item.predicate in _TIMES]
-            if times:
-                raise UnsupportedError("SQL", [f"{times[0]!r} as a qualifier of {table.name!r}"], hint="load the database instead")
-        self._schema = schema_of(tables)
-        #: What is to be known of what is there: what is left out, and why.
-        self.notes = (*notes, *shortfalls(engine, tables))
-
-    def exists(self) -> bool:
-        """It is there."""
-        return True
-
-    def _content(self) -> str:
-        return "theirs"
-
-    def _all(self, table: str, *names: str) -> exp.Select:
-        columns = (column(item) for item in names or NAMED.tables[table])
-        return select(*columns).from_(self.theirs.relation(table, table, None), copy=False)
-
-    @property
-    def schema(self) -> StoredSchema:
-        """What lowering knows, read when the database was opened."""
-        return self._schema
-
-    @property
-    def known_sources(self) -> tuple[Source, ...]:
-        """A source for each table."""
-        return tuple(Source(item, self.place, "duckdb") for item in self.theirs.sources)
-
-    def steady(self, ask: Any) -> Any:
-        """What `ask` gives: each query sees one state of the database."""
-        return ask()
-
-    def check_plan(self, plan: Node) -> None:
-        """Raise for what rows of a database do not have: an order, and numbers."""
-        wrong = sorted({type(node).__name__ for node in postorder(plan) if isinstance(node, alg.Neighbour | alg.RowNumbers)})
-        if wrong:
-            raise UnsupportedError("SQL", wrong, hint="rows of a database have no order; graph.snapshot() numbers them")
-
-    def counts(self) -> dict[str, int]:
-        """What the tables hold, by the database's own estimates."""
-        tables = self.theirs.tables.values()
-        rows = sum(table.rows for table in tables if table.relation is None)
-        concepts = sum(table.relation is None for table in tables)
-        relations = sum(self._schema.sizes.values())
-        attributes = sum(table.rows * len(table.values) for table in tables if table.relation is None)
-        qualifiers = sum(table.rows * (len(table.columns) - 2) for table in tables if table.relation is not None)
-        return {
-            "entities": rows, "concepts": concepts, "rows": rows, "relations": relations, "attributes": attributes,
-            "qualifiers": qualifiers, "predicates": len(self._schema.predicates), "sources": len(self.theirs.sources),
-        }  # fmt: skip
-
-    def survey(self) -> Survey:
-        """Surveys count all values, which would read all tables."""
-        raise UnsupportedError(
-            "SQL", ["the survey of tables that somebody else made"], hint="graph.snapshot().survey() counts them"
-        )
-
-    def _pulled(self, read: Any) -> Snapshot:
-        from condgraph.sql.tables import Graph
-
-        tables = ("entity", "membership", "statement", "qualifier", "place")
-        rows = {table: read(self._all(table)) for table in tables}
-        return Graph(rows, self.known_sources).snapshot()
 
 
 def check_tables(tables: Sequence[Table], place: str) -> None:

@@ -23,6 +23,7 @@ from condgraph.engine.errors import (
     UnsupportedError,
 )
 from condgraph.engine.values import Quantity, Time
+from condgraph.overview.survey import survey
 from condgraph.remote_sql import TheirGraph
 from tests.support.differential import full_message
 from tests.support.graphs import Dice
@@ -38,6 +39,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, Thei
         for statement in STATEMENTS:
             duck.execute(statement)
             lite.execute(statement)
+        # SQLite has numbers for truth values.
+        lite.execute("UPDATE \"order\" SET ok = CASE ok WHEN 1 THEN 'true' WHEN 0 THEN 'false' END")
     lite.close()
     (folder / "given.toml").write_text('[tables.rates]\nrelation = "rated"\n')
     there = condgraph.open(f"duckdb:///{folder}/shop.duckdb", mapping=folder / "given.toml")
@@ -126,10 +129,21 @@ def test_nothing_is_written(pair: tuple[Graph, TheirGraph]) -> None:
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
 
 
-def test_what_is_refused(pair: tuple[Graph, TheirGraph], tmp_path: Path) -> None:
+def test_survey_is_that_of_a_snapshot(pair: tuple[Graph, TheirGraph]) -> None:
     _, there = pair
-    with pytest.raises(UnsupportedError, match="survey"):
-        there.store.survey()
+    counted, local = there.store.survey(), survey(there.snapshot().current)
+    assert {name: counted[name] for name in ("counts", "sources")} == {name: local[name] for name in ("counts", "sources")}
+    # Of members and statements others may be shown.
+    assert [item[:4] for item in counted["kinds"]] == [item[:4] for item in local["kinds"]]
+    assert [item[:6] for item in counted["predicates"]] == [item[:6] for item in local["predicates"]]
+    for name in ("subjects", "objects"):
+        assert [part.tolist() for part in counted[name]] == [part.tolist() for part in local[name]]
+    examples = {predicate: shown for predicate, *_, shown in counted["predicates"]}
+    assert examples["Parent"] == [["Jam", "Tea"], ["Tea", "Tea"], ["Хлеб", "Jam"]]
+    assert '"Kunden Ä" 4, e.g. "Ann"' in str(there.schema())
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "bare.duckdb")) as connection:
         connection.execute("CREATE TABLE a (b INTEGER)")
     with pytest.raises(OptionError, match="nor a table with a key"):
