@@ -81,6 +81,14 @@ class Table:
         return next(item for item in self.columns if item.predicate == predicate)
 
     @property
+    def row_number(self) -> str:
+        """A name for the numbers of rows, which no column has."""
+        result, taken = "row", {item.real.lower() for item in self.columns}
+        while result in taken:
+            result += "_"
+        return result
+
+    @property
     def values(self) -> list[Column]:
         """The columns that are no references."""
         taken = {item.columns[0] for item in self.references if len(item.columns) == 1}
@@ -172,7 +180,7 @@ class TheirTables:
         return _joined([(column(item.real, alias), item.type in (*_INTEGERS, *_LONG)) for item in parts])
 
     def _id(self, table: Table, alias: str = "t") -> exp.Expr:
-        key = self._key(table, table.key, alias) if table.key else cast(column("condgraph row", alias), "text")
+        key = self._key(table, table.key, alias) if table.key else cast(column(table.row_number, alias), "text")
         return exp.DPipe(this=literal(f"{table.name}/"), expression=key)
 
     def _from(self, table: Table, alias: str = "t") -> exp.Expr:
@@ -184,7 +192,7 @@ class TheirTables:
             keyed = keyed.where(both([known(column(table.column(item).real)) for item in table.key]), copy=False)
             return exp.Subquery(this=keyed, alias=exp.TableAlias(this=name(alias)))
         window = exp.Window(this=exp.RowNumber())
-        numbered = select(exp.Star(), named(window, "condgraph row")).from_(_quoted(table), copy=False)
+        numbered = select(exp.Star(), named(window, table.row_number)).from_(_quoted(table), copy=False)
         return exp.Subquery(this=numbered, alias=exp.TableAlias(this=name(alias)))
 
     def _label(self, table: Table, alias: str = "t") -> exp.Expr:
@@ -351,6 +359,27 @@ class TheirTables:
                         self._repeats(table, table.key),
                         True,
                     )
+            for other in self.tables:
+                if other.startswith(f"{table.name}/"):
+                    yield (
+                        f"rows of {table.name!r} may have ids of {other!r} or its rows, and are the same as these then",
+                        None,
+                        False,
+                    )
+            for item in table.values:
+                if not item.type.startswith("TIMESTAMP") or item.type == "TIMESTAMP_S":
+                    continue
+                if large:
+                    yield (
+                        f"fractions of a second in {item.predicate!r} of {table.name!r} are left out, and were not counted",
+                        None,
+                        False,
+                    )
+                else:
+                    seconds = _call("EPOCH", column(item.real, "t"))
+                    test = exp.NEQ(this=seconds, expression=_call("FLOOR", seconds.copy()))
+                    message = f"of {table.name!r} without the fraction of a second in {item.predicate!r}"
+                    yield message, _counted(_quoted(table, "t"), test), False
             yield from self._reference_checks(table, large)
 
     def _reference_checks(self, table: Table, large: bool) -> Iterator[tuple[str, Query | None, bool]]:

@@ -188,6 +188,21 @@ def test_what_is_left_out_is_noted(tmp_path: Path) -> None:
         condgraph.open(f"duckdb:///{place}", mapping=given)
 
 
+def test_names_and_times_that_are_in_the_way(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "names.duckdb")) as connection:
+        connection.execute('CREATE TABLE a ("Row" INTEGER, row_ INTEGER); INSERT INTO a VALUES (7, 7), (7, 7)')
+        connection.execute('CREATE TABLE "a/b" (id INTEGER PRIMARY KEY, seen TIMESTAMP)')
+        connection.execute("INSERT INTO \"a/b\" VALUES (1, '2020-01-01 10:00:00.5'), (2, '2020-01-01'), (3, 'infinity'), (4, NULL)")
+    with condgraph.open(f"duckdb:///{tmp_path}/names.duckdb") as graph:
+        assert set(graph.status().notes[1:]) == {
+            "'a' has no key: its rows are numbered as they lie; a mapping file gives a key",
+            "rows of 'a' may have ids of 'a/b' or its rows, and are the same as these then",
+            "1 row of 'a/b' without the fraction of a second in 'seen'",
+        }
+        assert graph.kopl("FindAll() FilterConcept(a) QueryName()").texts == ["a/1", "a/2"]
+        assert graph.kopl("FindAll() QueryAttr(seen)").texts == ["2020-01-01T00:00:00", "2020-01-01T10:00:00", "infinity"]
+
+
 def test_numbers_that_no_float_holds(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "big.duckdb")) as connection:
         connection.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, fits BIGINT, big BIGINT, price DECIMAL(18, 2))")
