@@ -86,6 +86,9 @@ def test_rdf_servers(request: pytest.FixtureRequest, store: str, numbers: range)
     with rdf_graph(request, store) as (there, restart):
         for number in numbers[:: by_lane(4, 2 if store == "oxigraph" else 4, 1)]:
             given = case(number)
+            if store == "virtuoso":
+                # It compiles each query for longer than it runs it.
+                given = replace(given, asked=given.asked[:: by_lane(2, 1, 1)])
             found += different(given, given.local, there, restart)
     assert not found, report(found)
 
