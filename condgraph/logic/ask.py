@@ -80,7 +80,7 @@ class StoredLogicAnswer(LogicAnswer):
     """One answer of a store: observed, of score 1."""
 
     def __init__(self, entity: Entity, witness: Witness, tree: Tree, variable: str) -> None:
-        self.score, self.observed = 1.0, True
+        self.score, self.observed, self._rules = 1.0, True, None
         self._entity, self._witness, self._tree, self._variable = entity, witness, tree, variable
 
     @property
