@@ -47,7 +47,7 @@ def answered(graph: Graph, query: Any) -> list[list[Any]] | str:
 def test_answers_are_those_of_neo4j(name: str, emptied_neo4j_uri: str) -> None:
     wrong: list[str] = []
     forms: Counter[str] = Counter()
-    with neo4j.GraphDatabase.driver(emptied_neo4j_uri, notifications_min_severity="OFF") as driver:
+    with native_databases.database(emptied_neo4j_uri) as driver:
         property_graph = written(name, driver)
         graph = property_graph.in_memory()
         with driver.session(default_access_mode="READ") as session:
