@@ -591,7 +591,7 @@ def notices(snapshot: Snapshot, evidence: Numbers, *, empty: bool) -> list[str]:
         for first, second, certain in pairs(snapshot, near):
             sides = [one for one in (first, second) if one in rests]
             most -= 1
-            if not most:
+            if most <= 0:
                 break
             if sides:
                 count += 1
@@ -607,6 +607,8 @@ def notices(snapshot: Snapshot, evidence: Numbers, *, empty: bool) -> list[str]:
     if count > len(shown):
         at_least = "" if most > 0 else "at least "
         shown.append(f"{at_least}{count - len(shown):,} more conflicts; graph.conflicts() lists all")
+    elif most <= 0:
+        shown.append(f"only {_MOST_COUNTED:,} conflicts of these subjects were looked at; graph.conflicts() lists all")
     if left is not None and empty:
         words = numbered(left.left_out, "statement is", "statements are")
         shown.append(f"{words} not counted, as preferences decide against them; graph.conflicts() lists them")

@@ -222,3 +222,14 @@ def test_the_command_lists_conflicts(tmp_path: Path) -> None:
     assert record["statements"][0]["preferred"]
     run = CliRunner().invoke(app, ["query", "-d", store, CAPITAL, "--prefer", "notes"])
     assert run.stdout == "Pokhara\n"
+
+
+def test_the_limit_of_counted_conflicts_is_of_all_predicates_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("condgraph.engine.conflicts._MOST_COUNTED", 4)
+    graph = condgraph.Graph()
+    graph.add([Statement("Nepal", name, Quantity(number)) for name in ("area", "height") for number in range(4)])
+    graph.declare(["area", "height"])
+    warnings = graph.cypher("MATCH (n {name: 'Nepal'}) RETURN n.area, n.height").warnings
+    assert "only 4 conflicts of these subjects were looked at; graph.conflicts() lists all" in warnings
+    counted = sum("the answer rests on" in warning for warning in warnings)
+    assert counted == 3, warnings
