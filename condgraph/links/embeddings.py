@@ -164,15 +164,7 @@ class Embeddings:
             arrays["inverse_vectors"] = self.inverse_vectors
         if self.tail_vectors is not None:
             arrays["tail_vectors"] = self.tail_vectors
-        fresh = place.with_name(f".{place.name}.{os.getpid()}")
-        try:
-            with fresh.open("wb") as file:
-                np.savez(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(fresh, place)
-        finally:
-            fresh.unlink(missing_ok=True)
+        save_arrays(place, arrays)
         return place
 
     @classmethod
@@ -253,6 +245,19 @@ def rows_of(heads: int, entities: int) -> int:
 
 def _texts(texts: Sequence[str]) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps(list(texts), ensure_ascii=False).encode("utf-8", "surrogatepass"), np.uint8)
+
+
+def save_arrays(place: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays to a `.npz` file, completely or not at all."""
+    fresh = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        with fresh.open("wb") as file:
+            np.savez(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, place)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _check_size(place: str) -> None:

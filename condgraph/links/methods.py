@@ -58,7 +58,7 @@ def train_links(
     `OptionError` for invalid options.
     """
     from condgraph.links.edges import Edges
-    from condgraph.links.train import options_of, train, writable
+    from condgraph.links.train import TrainOptions, options_of, train, writable
 
     # Before hours of training, not after.
     for what, place in (("the model", path), ("the checkpoint", checkpoint)):
@@ -67,7 +67,9 @@ def train_links(
     with within(graph.timeout if timeout is None else timeout, cancelled):
         edges = Edges.of_snapshot(graph.snapshot().current)
         validation = None if valid is None else edges.numbered(valid)
-        result = train(edges, options_of(options), valid=validation, on_epoch=on_epoch, checkpoint=checkpoint)
+        result = train(
+            edges, options_of(TrainOptions, options, "training"), valid=validation, on_epoch=on_epoch, checkpoint=checkpoint
+        )
         if path is not None:
             result.model.save(path)
         return result
@@ -124,14 +126,14 @@ def learn_rules(
     """
     from condgraph.links.edges import Edges
     from condgraph.links.rule_model import learn
-    from condgraph.links.rules import learning_of
-    from condgraph.links.train import writable
+    from condgraph.links.rules import Learning
+    from condgraph.links.train import options_of, writable
 
     if path is not None:
         writable(path, "the rules")
     with within(graph.timeout if timeout is None else timeout, cancelled):
         edges = Edges.of_snapshot(graph.snapshot().current)
-        result = learn(edges, learning_of(options), valid=None if valid is None else edges.numbered(valid))
+        result = learn(edges, options_of(Learning, options, "learning"), valid=None if valid is None else edges.numbered(valid))
         if path is not None:
             result.save(path)
         return result

@@ -20,7 +20,7 @@ from condgraph.engine.errors import LinkModelError
 from condgraph.engine.pieces import changed
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.links.edges import Edges, Ends, Ints
-from condgraph.links.embeddings import Floats
+from condgraph.links.embeddings import Floats, save_arrays
 from condgraph.links.ranks import rank_among
 from condgraph.links.rules import (
     UNSEEN,
@@ -275,17 +275,9 @@ class Rules:
         """Write the rules to a `.npz` file, completely or not at all; they are read with their graph."""
         place = Path(path)
         about = {**self.about, "format": FORMAT, "edges": self.edges.fingerprint}
-        fresh = place.with_name(f".{place.name}.{os.getpid()}")
         columns: dict[str, Any] = {f"cyclic_{name}": value for name, value in zip(_COLUMNS, _columns(self.cyclic), strict=True)}
         columns |= {f"constant_{name}": value for name, value in zip(_COLUMNS, _columns(self.constant), strict=True)}
-        try:
-            with fresh.open("wb") as file:
-                np.savez(file, rules=np.frombuffer(json.dumps(about).encode(), np.uint8), choice=self.choice, **columns)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(fresh, place)
-        finally:
-            fresh.unlink(missing_ok=True)
+        save_arrays(place, {"rules": np.frombuffer(json.dumps(about).encode(), np.uint8), "choice": self.choice, **columns})
         return place
 
     @classmethod

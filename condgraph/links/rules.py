@@ -11,15 +11,14 @@ right / (predicted + 5).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import LinkModelError, OptionError, nearest
+from condgraph.engine.errors import LinkModelError, OptionError
 from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.links.edges import Edges, Ints
@@ -198,17 +197,6 @@ class Learning:
             raise OptionError(f"confidence is more than 0 and at most 1, not {self.confidence}")
         if not 0 <= self.validation < 1:
             raise OptionError(f"validation is the share of edges that are held out, less than 1, not {self.validation}")
-
-
-def learning_of(given: Mapping[str, Any]) -> Learning:
-    """Options by name; raises `OptionError` for an unknown name, or an invalid value."""
-    names = [field.name for field in fields(Learning)]
-    for name in given:
-        if name not in names:
-            raise OptionError(
-                f"learning has no option {name!r}", candidates=nearest(name, names), hint=f"they are {', '.join(names)}"
-            )
-    return Learning(**given)
 
 
 @dataclass(frozen=True, slots=True)

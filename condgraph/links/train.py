@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from condgraph.engine.bounds import cached, check
 from condgraph.engine.errors import LinkModelError, OptionError, nearest
 from condgraph.links.edges import Edges, Ints
-from condgraph.links.embeddings import Embeddings, Floats
+from condgraph.links.embeddings import Embeddings, Floats, save_arrays
 from condgraph.links.ranks import Ranking, rank_edges
 from condgraph.links.step import Batch, Learner, NumpyLearner, sampled
+
+T = TypeVar("T")
 
 # -- batches of questions --------------------------------------------------------------------------
 # Training asks each (h, r) of a graph once, forward and inverse, with all its tails, in batches of
@@ -123,7 +125,6 @@ def writable(place: str | os.PathLike[str], what: str) -> None:
 
 def keep(place: str | os.PathLike[str], standing: Standing, of: Mapping[str, Any]) -> None:
     """Write the state of a training, completely or not at all. `of` are its options and edges."""
-    path = Path(place)
     arrays: dict[str, Any] = dict(zip(_TABLES, standing.tables, strict=True))
     if standing.best is not None:
         arrays |= dict(zip(_BEST, standing.best, strict=True))
@@ -131,15 +132,7 @@ def keep(place: str | os.PathLike[str], standing: Standing, of: Mapping[str, Any
         "format": _FORMAT, "of": dict(of), "epoch": standing.epoch, "best_at": standing.best_at, "best_mrr": standing.best_mrr,
         "worse": standing.worse, "dice": dict(standing.dice),
     }  # fmt: skip
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with fresh.open("wb") as file:
-            np.savez(file, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    save_arrays(Path(place), {"about": np.frombuffer(json.dumps(about).encode(), np.uint8), **arrays})
 
 
 def kept(place: str | os.PathLike[str], of: Mapping[str, Any], shapes: tuple[tuple[int, int], tuple[int, int]]) -> Standing | None:
@@ -227,15 +220,17 @@ class TrainOptions:
             raise OptionError(f"seconds is more than 0, not {self.seconds}")
 
 
-def options_of(given: Mapping[str, Any]) -> TrainOptions:
-    """Options by name; raises `OptionError` for an unknown name, or an invalid value."""
-    names = [field.name for field in fields(TrainOptions)]
+def options_of(kind: type[T], given: Mapping[str, Any], what: str) -> T:
+    """Options (a dataclass) by name; raises `OptionError` for a name that `what` does not have, or an
+    invalid value.
+    """
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for name in given:
         if name not in names:
             raise OptionError(
-                f"training has no option {name!r}", candidates=nearest(name, names), hint=f"they are {', '.join(names)}"
+                f"{what} has no option {name!r}", candidates=nearest(name, names), hint=f"they are {', '.join(names)}"
             )
-    return TrainOptions(**given)
+    return kind(**given)
 
 
 @dataclass(frozen=True, slots=True)
