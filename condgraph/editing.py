@@ -23,12 +23,8 @@ from condgraph.engine.values import Quantity, Time, Unknown, Value, parse_quanti
 from condgraph.reports import EditReport
 from condgraph.storage import Storage
 
-#: Seconds that a change waits for other writers if nothing else is said.
-WAIT: Final = 10.0
 #: Statements that are named where one is not there.
 _NEAREST: Final = 3
-#: What is not given, where None is a value.
-MISSING: Final = object()
 _WORDS: Final = {
     ValueKind.TEXT: "texts", ValueKind.QUANTITY: "quantities", ValueKind.TIME: "times", ValueKind.ENTITY: "entities",
     ValueKind.UNKNOWN: "unknown values",

@@ -21,14 +21,16 @@ from condgraph.engine.snapshot import readback
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.cells import decode_values, encode_values
 from condgraph.engine.snapshot.layout import lay_out
-from condgraph.engine.snapshot.merged import CannotMergeError, merged
 from condgraph.engine.snapshot.snapshot import NONE, Numbers, Snapshot
 from condgraph.engine.values import Value
-from condgraph.loaders.export import encode, read_record
 
 #: The source of what single changes add, and its format.
 EDITS: Final = "edits"
 SOURCE: Final = Source(EDITS, "", EDITS)
+#: Seconds that a change waits for other writers if nothing else is said.
+WAIT: Final = 10.0
+#: What is not given, where None is a value.
+MISSING: Final = object()
 
 Kind: TypeAlias = Literal["add", "retract", "correct"]
 #: What a change adds or takes away.
@@ -57,6 +59,8 @@ class Edit:
 
     def record(self) -> bytes:
         """The change as one line of JSON."""
+        from condgraph.loaders.export import encode
+
         record: dict[str, Any] = {"n": self.number, "kind": self.kind, "by": self.by, "at": self.at}
         for name, parts in (("added", self.added), ("removed", self.removed)):
             if parts:
@@ -81,6 +85,8 @@ class Edit:
 
 
 def _part(record: Any) -> Part:
+    from condgraph.loaders.export import read_record
+
     item = read_record(record)
     if not isinstance(item, Part):
         raise ValueError(f"{item!r} is no part of a change")
@@ -186,7 +192,11 @@ class Edits:
     @classmethod
     def of(cls, edits: Iterable[Edit]) -> Edits:
         """All of some changes."""
-        result = cls()
+        return cls().followed_by(edits)
+
+    def followed_by(self, edits: Iterable[Edit]) -> Edits:
+        """These and later ones, as changes of their own."""
+        result = Edits(dict(self.added), dict(self.removed), self.count)
         for edit in edits:
             result.apply(edit)
         return result
@@ -261,6 +271,8 @@ class Edits:
 
     def quickly_merged(self, snapshot: Snapshot | None) -> Snapshot | None:
         """A snapshot with these changes merged into its columns; None where it has to be built again."""
+        from condgraph.engine.snapshot.merged import CannotMergeError, merged
+
         if snapshot is None or not all(isinstance(part, Statement) for part in self.removed.values()):
             return None
         second = None

@@ -18,11 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal, Never, Self, cast, ov
 from condgraph.ask import methods as words
 from condgraph.chains import methods as chains
 from condgraph.claims import methods as claims
-from condgraph.editing import MISSING, WAIT
-from condgraph.editing import add as add_one
-from condgraph.editing import correct as correct_one
-from condgraph.editing import retract as retract_one
-from condgraph.edits import Edit
+from condgraph.edits import MISSING, WAIT, Edit
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, check_bounds, within
 from condgraph.engine.errors import OptionError, ReadOnlyError, UnknownNameError, UnsupportedError
@@ -322,6 +318,8 @@ class Graph:
             raise OptionError("a statement has a subject, a predicate and an object", hint="graph.add(subject, predicate, object)")
         if predicate is not None and object is MISSING:
             raise OptionError("the statement has no object", hint="graph.add(subject, predicate, object)")
+        from condgraph.editing import add as add_one
+
         return add_one(self._storage, items, predicate, object, qualifiers, by, note, new_type, WAIT if wait is None else wait)
 
     def retract(self, statement: Any, *, by: str | None = None, note: str = "", wait: float = WAIT) -> EditReport:
@@ -331,7 +329,9 @@ class Graph:
 
         Raises `UnknownNameError`, with the nearest statements, for one that is not there.
         """
-        return retract_one(self._storage, statement, by, note, wait)
+        from condgraph.editing import retract
+
+        return retract(self._storage, statement, by, note, wait)
 
     def correct(
         self,
@@ -350,9 +350,11 @@ class Graph:
         """Replace one statement by another, in one change: what is given of its parts is new. Of an
         `Entity(id, name)` the `name`. The rest is as for `add` and `retract`.
         """
+        from condgraph.editing import correct
+
         given = {"subject": subject, "predicate": predicate, "object": object, "qualifiers": qualifiers, "name": name}
         changes = {part: value for part, value in given.items() if value is not MISSING}
-        return correct_one(self._storage, statement, changes, by, note, new_type, wait)
+        return correct(self._storage, statement, changes, by, note, new_type, wait)
 
     def edits(self) -> list[Edit]:
         """All single changes of the graph, in order: number, kind, who, when, what was added and removed."""

@@ -18,7 +18,6 @@ from condgraph.engine.errors import OptionError, SourceError, numbered
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.origins import ALSO, API
 from condgraph.loaders.base import OnError, Progress, Reading
-from condgraph.loaders.validity import RowTimes, with_times
 from condgraph.reports import LoadReport, UnloadReport, report
 from condgraph.storage import Storage
 
@@ -91,6 +90,8 @@ def load(
             builder.begin(one.source)
             items = one.format.read(one.data, reading, options)
             if isinstance(times := options.get("times"), str):
+                from condgraph.loaders.validity import RowTimes, with_times
+
                 items = with_times(items, {"": RowTimes.of(times)}, reading)
             builder.add(items)
             builder.single_valued |= _declared(reading.single_valued or None)

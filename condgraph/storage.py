@@ -225,10 +225,12 @@ class LocalStorage(Storage):
     def __init__(self, place: str, graph: str, read_only: bool, as_of: AsOf | None = None) -> None:
         super().__init__(place, graph, read_only)
         self._closed = False
-        self._base: Snapshot | None = None
-        #: The changes that wait, where they end in the log, and both together once somebody asked.
-        self._waiting, self._end, self._count = Edits(), 0, 0
-        self._merged: Snapshot | None = None
+        #: The open generation and the changes that wait, replaced together: whoever reads holds no lock.
+        self._state: tuple[Snapshot | None, Edits] = (None, Edits())
+        #: Where the changes end in the log, and how many there were.
+        self._end, self._count = 0, 0
+        #: The last state that was merged, and what it gave.
+        self._merged: tuple[tuple[Snapshot | None, Edits], Snapshot] | None = None
         #: Of a graph in memory, all changes.
         self._all: list[Edit] = []
         self._torn = 0
@@ -246,20 +248,29 @@ class LocalStorage(Storage):
     @property
     def snapshot(self) -> Snapshot | None:
         """The open generation with the changes since then."""
-        if not self._waiting:
-            return self._base
+        state = self._state
+        base, waiting = state
+        if not waiting.count:
+            return base
         merged = self._merged
-        if merged is None:
+        if merged is None or merged[0] is not state:
             with self._merging:
                 merged = self._merged
-                if merged is None:
-                    merged = merge(self._base, self._waiting)
-                    self._merged = merged
-        return merged
+                if merged is None or merged[0] is not state:
+                    merged = self._merged = state, merge(base, waiting)
+        return merged[1]
 
     @snapshot.setter
     def snapshot(self, snapshot: Snapshot | None) -> None:
-        self._base, self._waiting, self._merged = snapshot, Edits(), None
+        self._state, self._merged = (snapshot, Edits()), None
+
+    @property
+    def _base(self) -> Snapshot | None:
+        return self._state[0]
+
+    @property
+    def _waiting(self) -> Edits:
+        return self._state[1]
 
     def _open(self) -> None:
         """Open the current generation, and the changes since then."""
@@ -275,8 +286,8 @@ class LocalStorage(Storage):
                     raise
                 continue
             break
-        self.snapshot = base
-        self._waiting, self._end, self._torn = Edits.of(map(Edit.read, tail.records)), tail.end, tail.torn
+        self._state, self._merged = (base, Edits.of(map(Edit.read, tail.records))), None
+        self._end, self._torn = tail.end, tail.torn
         self._count = merged + self._waiting.count
 
     def _open_version(self, as_of: AsOf) -> None:
@@ -319,7 +330,7 @@ class LocalStorage(Storage):
                 if self.directory is not None:
                     write_settings(self.directory, settings)
                 assert self._base is not None
-                self._base, self._merged = carry_over(self._base, self._base.with_settings(settings)), None
+                self._state = carry_over(self._base, self._base.with_settings(settings)), self._waiting
 
     @property
     def current(self) -> Snapshot:
@@ -361,10 +372,8 @@ class LocalStorage(Storage):
         tail = read_log(self.directory, self._end)
         self._torn = tail.torn
         if tail.records:
-            waiting = Edits(dict(self._waiting.added), dict(self._waiting.removed), self._waiting.count)
-            for record in tail.records:
-                waiting.apply(Edit.read(record))
-            self._waiting, self._end, self._merged = waiting, tail.end, None
+            waiting = self._waiting.followed_by(map(Edit.read, tail.records))
+            self._state, self._end = (self._base, waiting), tail.end
             self._count += len(tail.records)
 
     def sources(self, wait: float = 0.0) -> tuple[Source, ...]:
@@ -498,9 +507,8 @@ class LocalStorage(Storage):
                 self._torn = 0
             else:
                 self._all.append(edit)
-            waiting = Edits(dict(self._waiting.added), dict(self._waiting.removed), self._waiting.count)
-            waiting.apply(edit)
-            self._waiting, self._merged = waiting, None
+            waiting = self._waiting.followed_by([edit])
+            self._state = self._base, waiting
             self._count += 1
             if self._base is None or waiting.count >= MOST_WAITING or not is_quick(edit):
                 self._compact()

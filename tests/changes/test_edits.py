@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -255,3 +256,34 @@ def test_merging_changes_gives_the_graph_that_is_built(seed):
                 assert len(merged.arrays.get(name)) == len(built.arrays.get(name)), name
         for name in EXACT:
             assert merged.arrays.get(name).tolist() == built.arrays.get(name).tolist(), name
+
+
+def test_readers_in_other_threads_see_the_last_change(tmp_path):
+    """A reader that merges while a change is written must not leave what it merged for those after it."""
+    graph = condgraph.open(tmp_path / "store")
+    graph.add([Statement(f"x{i}", "knows", Ref(f"y{i}")) for i in range(2000)], source="many")
+    program = "Find(Ann) Relate(knows, forward)"
+    graph.add("Ann", "knows", Ref("b"))
+    over, seen = threading.Event(), []
+
+    def read():
+        while not over.is_set():
+            seen.append(len(graph.kopl(program).texts))
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for reader in readers:
+            reader.start()
+        for i in range(18):
+            graph.add("Ann", "knows", Ref(f"b{i}"))
+            if i % 3 == 2:
+                time.sleep(0.1)
+                assert len(graph.kopl(program).texts) == i + 2
+    finally:
+        over.set()
+        for reader in readers:
+            reader.join()
+        sys.setswitchinterval(interval)
+    assert len(seen) > 10
