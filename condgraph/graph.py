@@ -8,6 +8,7 @@ subject.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
@@ -21,7 +22,7 @@ from condgraph.claims import methods as claims
 from condgraph.edits import MISSING, WAIT, Edit
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, check_bounds, within
-from condgraph.engine.errors import OptionError, ReadOnlyError, UnknownNameError, UnsupportedError
+from condgraph.engine.errors import DeadlineError, OptionError, ReadOnlyError, UnknownNameError, UnsupportedError
 from condgraph.engine.facts import Entity, Item, Member, Ref, Statement, Subclass
 from condgraph.engine.html import page, table
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -675,14 +676,22 @@ class Graph:
                 ["match"],
                 hint="search the statements of that time in process: graph.at(...).snapshot().match(...)",
             )
-        with within(timeout, cancelled):
-            found = self._store_of(engine).match(
-                pattern, exact=exact, encoder=encoder, limit=limit, k=k, group_by=group_by, distinct_from=distinct_from,
-                injective=injective, free=free, induced=induced, directed=directed, k_nodes=k_nodes,
-                k_relations=k_relations, k_types=k_types, fast=fast, stretch=stretch, leave_out=leave_out,
-                **({} if period is None else {"period": period}),
-            )  # fmt: skip
-        return cast("Matches", found).keep_to(timeout)
+        options: dict[str, Any] = {
+            "k": k, "group_by": group_by, "distinct_from": distinct_from, "injective": injective, "free": free,
+            "induced": induced, "directed": directed, "k_nodes": k_nodes, "k_relations": k_relations, "k_types": k_types,
+            "fast": fast, "stretch": stretch, "leave_out": leave_out,
+        }  # fmt: skip
+        begin = time.perf_counter()
+        try:
+            with within(timeout, cancelled):
+                given = options if period is None else {**options, "period": period}
+                matches = cast("Matches", self._store_of(engine).match(pattern, exact=exact, encoder=encoder, limit=limit, **given))
+        except DeadlineError:
+            # Before the search began, or after it in the last look at the graph's state.
+            from condgraph.patterns.match import unsearched
+
+            matches = unsearched(pattern, limit, time.perf_counter() - begin, options)
+        return matches.keep_to(timeout)
 
     def explain(
         self,

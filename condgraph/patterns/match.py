@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgraph.engine.bounds import check, check_bounds, within
-from condgraph.engine.errors import DeadlineError
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.terms import Terms, TextTerms
 from condgraph.patterns.emptied import emptied
@@ -61,17 +60,11 @@ def _match(
     chosen = options_for(pattern, **options)
     warnings: list[str] = []
     about: dict[str, Any] = {"program": program, "warnings": warnings, "index": index, "limit": limit}
-    try:
-        source = terms or TextTerms.of(snapshot, encoder)
-        if isinstance(source, TextTerms):
-            known = [node.text for node in pattern.nodes[: pattern.things] if node.known]
-            source.prepare(known, [edge.relation for edge in pattern.edges if edge.known])
-        first = prepare(snapshot, pattern, chosen, source, warnings)
-    except DeadlineError:
-        # Before the search began: the best so far is nothing.
-        hits = Hits(np.empty(0, np.int64), np.empty((0, pattern.things), np.int32), complete=False)
-        nothing: Any = None
-        return Matches(pattern, chosen, hits, nothing, report=Report(seconds=time.perf_counter() - begin), **about)
+    source = terms or TextTerms.of(snapshot, encoder)
+    if isinstance(source, TextTerms):
+        known = [node.text for node in pattern.nodes[: pattern.things] if node.known]
+        source.prepare(known, [edge.relation for edge in pattern.edges if edge.known])
+    first = prepare(snapshot, pattern, chosen, source, warnings)
 
     def price(form: Pattern) -> Problem:
         return first if form is pattern else prepare(snapshot, form, chosen, source, [])
@@ -96,3 +89,13 @@ def _match(
         why = emptied(pattern, chosen, ask)
     report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin)
     return Matches(pattern, chosen, hits, reader, report=report, encoder=source.id, why=why, **about)
+
+
+def unsearched(program: Any, limit: int | None, seconds: float, options: dict[str, Any]) -> Matches:
+    """The answer where the deadline came before the search: no subgraph, and not complete."""
+    pattern = Pattern.of(program)
+    hits = Hits(np.empty(0, np.int64), np.empty((0, pattern.things), np.int32), complete=False)
+    nothing: Any = None
+    return Matches(
+        pattern, options_for(pattern, **options), hits, nothing, program=program, limit=limit, report=Report(seconds=seconds)
+    )
