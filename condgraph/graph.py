@@ -37,7 +37,6 @@ from condgraph.names.forms import OnUnknown
 from condgraph.prepared import PreparedProgram, explained, prepare
 from condgraph.query_options import QueryOptions
 from condgraph.reports import COUNTED, SEE_SCHEMA, EditReport, LoadReport, Status, UnloadReport
-from condgraph.snapshot_store import SnapshotStore, cut
 from condgraph.storage import LocalStorage, Storage, no_versions
 
 if TYPE_CHECKING:
@@ -665,17 +664,13 @@ class Graph:
         edge may be left out. With a `timeout` (seconds), the best so
         far is given and marked as such. With `exact=False` candidates come from the approximate
         index (`index(..., faiss=True)`), which may miss some. `engine="sparql"` asks the embedded
-        RDF store for the edges. `at`, `between` and `certain` are as for `kopl`, in process.
+        RDF store for the edges. `at`, `between` and `certain` are as for `kopl`.
         """
         check_bounds(timeout, limit, what="solutions to show")
         timeout = self.timeout if timeout is None else timeout
         period = QueryOptions(at=at, between=between, certain=certain).period
-        if period is not None and not isinstance(self._store_of(engine), SnapshotStore):
-            raise UnsupportedError(
-                f"a search for patterns as of a time on {self.place if engine is None else engine}",
-                ["match"],
-                hint="search the statements of that time in process: graph.at(...).snapshot().match(...)",
-            )
+        if period is not None and not exact:
+            raise OptionError("the approximate index is of all statements, whenever they hold", hint="leave exact=False out")
         options: dict[str, Any] = {
             "k": k, "group_by": group_by, "distinct_from": distinct_from, "injective": injective, "free": free,
             "induced": induced, "directed": directed, "k_nodes": k_nodes, "k_relations": k_relations, "k_types": k_types,
@@ -990,6 +985,8 @@ class GraphAt(Graph):
         """The statements that hold in the period, with all entities, as a graph in process. A graph on a server is
         pulled whole.
         """
+        from condgraph.engine.execute.validity import cut
+
         return Graph.of(cut(self.graph._storage.whole(), self.period), self.name)
 
     def as_of(self, as_of: AsOf) -> GraphAt:
@@ -1014,17 +1011,13 @@ class GraphAt(Graph):
         """As `Graph.cypher`, on every store: the query goes through the algebra."""
         return Graph.cypher(self, text, parameters, **options)
 
-    def prepare(self, program: Any, **options: Any) -> PreparedProgram:
-        """As `Graph.prepare`."""
-        return self.graph.prepare(program, **self._with_period(options))
-
-    def explain(self, program: Any, **options: Any) -> str:
-        """As `Graph.explain`."""
-        return self.graph.explain(program, **self._with_period(options))
-
-    def match(self, pattern: Any, **options: Any) -> Any:
-        """As `Graph.match`."""
-        return self.graph.match(pattern, **self._with_period(options))
+    def logic_stored(self, query: Any, *branches: Any, **options: Any) -> Never:
+        """Refused: the predicted edges that a server stores are of no time."""
+        raise UnsupportedError(
+            f"a graph as of a time ({self.place})",
+            ["the predicted edges that are stored next to it"],
+            hint="give the model: graph.at(...).logic(query, model=...)",
+        )
 
     def counted(self, nodes: Any, known: Any, timeout: float | None = None) -> list[int]:
         """As `Graph.counted`: plans of answers name the time themselves."""
@@ -1034,6 +1027,14 @@ class GraphAt(Graph):
         if any(options.get(name) for name in ("at", "between", "certain")):
             raise OptionError(f"this graph is of {self.period} already", hint="name another time on the graph itself")
         return {**options, "at": self.period}
+
+
+def _with_time(name: str) -> Callable[..., Any]:
+    @wraps(getattr(Graph, name))
+    def call(self: GraphAt, *arguments: Any, **options: Any) -> Any:
+        return getattr(self.graph, name)(*arguments, **self._with_period(options))
+
+    return call
 
 
 def _through_snapshot(name: str) -> Callable[..., Any]:
@@ -1060,15 +1061,18 @@ def _refused(name: str) -> Callable[..., Any]:
     return call
 
 
-#: What is worked out from the statements of the time in process, and what changes a graph.
+#: What takes a time itself, what is worked out from the statements of the time in process, and what changes a graph.
+_TIMED: Final = ("chain", "explain", "logic", "match", "prepare", "reason", "verify_chain")
 _IN_PROCESS: Final = (
-    "ask", "chain", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "learn_rules", "logic", "rdf",
-    "reason", "sample_queries", "schema", "sparql", "status", "to_rdflib", "train_links", "verify", "verify_chain",
+    "ask", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "learn_rules", "rdf", "sample_queries",
+    "schema", "sparql", "status", "to_rdflib", "train_links", "verify",
 )  # fmt: skip
 _CHANGES: Final = (
-    "abandon", "add", "compact", "correct", "declare", "delete", "index", "keep_rows", "keep_versions", "load", "logic_stored",
+    "abandon", "add", "compact", "correct", "declare", "delete", "index", "keep_rows", "keep_versions", "load",
     "remove_predictions", "retract", "unload", "write_predictions",
 )  # fmt: skip
+for _name in _TIMED:
+    setattr(GraphAt, _name, _with_time(_name))
 for _name in _IN_PROCESS:
     setattr(GraphAt, _name, _through_snapshot(_name))
 for _name in _CHANGES:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.answer import Answer
 from condgraph.engine.describe import tree
 from condgraph.engine.errors import OptionError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.run import count
+from condgraph.engine.execute.validity import cut
 from condgraph.languages.pattern.pattern import Pattern, shown
 from condgraph.languages.registry import PATTERN
 from condgraph.open_plan import quick_answer
@@ -25,29 +24,6 @@ if TYPE_CHECKING:
     from condgraph.patterns.distance.near_terms import NearTerms
     from condgraph.patterns.matches import Matches
     from condgraph.vectors.encoders import Encoder
-
-
-#: Cuts of a snapshot that are kept with it.
-_MOST_CUTS: Final = 4
-
-
-def cut(snapshot: Snapshot, period: Period) -> Snapshot:
-    """A snapshot of the statements that hold in a period, with all entities, concepts and sources."""
-    from condgraph.engine.execute.validity import holds_at
-    from condgraph.engine.snapshot.build import Builder
-    from condgraph.engine.snapshot.layout import lay_out
-    from condgraph.engine.snapshot.snapshot import Snapshot
-
-    cuts: dict[Period, Snapshot] = snapshot.schema.kept.setdefault("cuts", {})
-    result = cuts.get(period)
-    if result is None:
-        every = np.arange(snapshot.statements, dtype=np.int32)
-        stays = holds_at(snapshot, period.relation, period.interval, every)
-        result = Snapshot.of(*lay_out(Builder(snapshot, stays=stays)), snapshot.further)
-        if len(cuts) >= _MOST_CUTS:
-            cuts.pop(next(iter(cuts)), None)
-        cuts[period] = result
-    return result
 
 
 class SnapshotStore:
@@ -92,9 +68,11 @@ class SnapshotStore:
         from condgraph.patterns.match import match
 
         if period is not None:
-            if not exact:
-                raise OptionError("the approximate index is of all statements, whenever they hold", hint="leave exact=False out")
-            return match(cut(self.snapshot, period), pattern, **options)
+            from condgraph.vectors.stored import within_vectors
+
+            part = cut(self.snapshot, period)
+            within_vectors(self.snapshot, part)
+            return match(part, pattern, **options)
         if exact:
             return match(self.snapshot, pattern, **options)
         terms, index = _near(self.snapshot, options["encoder"], options["k_nodes"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from condgraph.chains.place import Place
     from condgraph.chains.reason import Reasoned
     from condgraph.chains.walk import Verdict
+    from condgraph.engine.period import Period, TimeLike
     from condgraph.engine.store import Store
     from condgraph.vectors.encoders import Encoder
 
@@ -37,19 +38,23 @@ def chain(
     qualifiers: bool = True,
     engine: str | None = None,
     timeout: float | None = None,
+    at: TimeLike | None = None,
+    between: Sequence[TimeLike | None] | None = None,
+    certain: bool = False,
 ) -> Chain:
     """The constraint under which a model can write nothing but well-formed chains (DoG, section 2).
 
     The chain begins at `entities`, given by name, id or record. `tokenizer` is one of `tokenizers`
     or `transformers`, or an object with `encode(text)` and `decode(ids)`. `max_steps` is the most
     triples; without `repeat` each is used once. `values` includes attributes, `qualifiers` includes
-    qualifiers in brackets. `timeout` is in seconds. Raises `UnknownNameError` for an entity,
-    `OptionError` for another tokenizer.
+    qualifiers in brackets. `timeout` is in seconds. `at`, `between` and `certain` are as for `kopl`. Raises
+    `UnknownNameError` for an entity, `OptionError` for another tokenizer.
     """
     from condgraph.chains.chain import Chain
+    from condgraph.engine.period import Period
 
     with within(graph.timeout if timeout is None else timeout):
-        place = place_of(graph, engine, values=values, qualifiers=qualifiers)
+        place = place_of(graph, engine, Period.of(at, between, certain), values=values, qualifiers=qualifiers)
         return Chain.of(place, entities, tokenizer, max_steps=max_steps, repeat=repeat)
 
 
@@ -63,15 +68,19 @@ def verify_chain(
     engine: str | None = None,
     timeout: float | None = None,
     cancelled: Event | None = None,
+    at: TimeLike | None = None,
+    between: Sequence[TimeLike | None] | None = None,
+    certain: bool = False,
 ) -> Verdict:
     """Verify a text as a chain from some entities. The verdict is true if the text has triples, and
     each is in the graph and touches an entity visited before; `wrong` is the first that is not, with
-    the reason. Raises `UnknownNameError` for an entity.
+    the reason. `at`, `between` and `certain` are as for `kopl`. Raises `UnknownNameError` for an entity.
     """
     from condgraph.chains.walk import verify
+    from condgraph.engine.period import Period
 
     with within(graph.timeout if timeout is None else timeout, cancelled):
-        return verify(place_of(graph, engine), text, entities, max_steps=max_steps, repeat=repeat)
+        return verify(place_of(graph, engine, Period.of(at, between, certain)), text, entities, max_steps=max_steps, repeat=repeat)
 
 
 def reason(
@@ -94,6 +103,9 @@ def reason(
     engine: str | None = None,
     timeout: float | None = None,
     cancelled: Event | None = None,
+    at: TimeLike | None = None,
+    between: Sequence[TimeLike | None] | None = None,
+    certain: bool = False,
 ) -> Reasoned:
     """Answer a question by a chain of triples that a model writes (DoG, Algorithm 1): an entity
     or value of the graph, with the statements that lead to it.
@@ -106,9 +118,11 @@ def reason(
     question; "local", those that may follow; or "none". `subgraph` restricts chains to so many
     triples, those most similar by `encoder`. Without `free` there is no text between triples.
     `method="direct"` and `"cot"` are the unconstrained baselines of the paper. `timeout` is in
-    seconds. Raises `OptionError` for invalid options, `ModelError` where the model fails.
+    seconds. `at`, `between` and `certain` are as for `kopl`. Raises `OptionError` for invalid options, `ModelError` where
+    the model fails.
     """
     from condgraph.chains.reason import Options, mentions, reason
+    from condgraph.engine.period import Period
     from condgraph.vectors.encoders import encoder_of
 
     options = Options(
@@ -118,20 +132,23 @@ def reason(
     options.check()
     backend = backend_of(llm)
     with within(graph.timeout if timeout is None else timeout, cancelled):
-        place = place_of(graph, engine)
+        place = place_of(graph, engine, Period.of(at, between, certain))
         named = mentions(place, question) if entities is None else entities
         return reason(place, question, backend, named, options, None if encoder is None else encoder_of(encoder))
 
 
-def place_of(graph: Opened, engine: str | None = None, *, values: bool = True, qualifiers: bool = True) -> Place:
-    """The statements of a graph, as chains read them: in its snapshot, or on a server."""
+def place_of(
+    graph: Opened, engine: str | None = None, period: Period | None = None, *, values: bool = True, qualifiers: bool = True
+) -> Place:
+    """The statements of a graph, of those that hold in a period, as chains read them: in its snapshot, or on a server."""
     from condgraph.chains.place import LocalPlace, StorePlace
+    from condgraph.engine.execute.validity import cut
 
     store = graph._store_of(engine)
     snapshot = getattr(store, "snapshot", None)
     if snapshot is not None and not callable(snapshot) and not hasattr(store, "around"):
-        return LocalPlace(snapshot, values=values, qualifiers=qualifiers)
-    return StorePlace(cast(Any, store), values=values, qualifiers=qualifiers)
+        return LocalPlace(snapshot if period is None else cut(snapshot, period), values=values, qualifiers=qualifiers)
+    return StorePlace(cast(Any, store), period, values=values, qualifiers=qualifiers)
 
 
 def backend_of(llm: Any) -> Any:

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from condgraph.chains.text import entity_text, qualified, value_text
 from condgraph.engine.errors import UnknownNameError, nearest
 from condgraph.engine.evidence import EvidenceList
+from condgraph.engine.execute.validity import cut
 from condgraph.engine.facts import Entity, Ref
+from condgraph.engine.period import Period
 from condgraph.engine.records import Evidence
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
@@ -227,7 +229,17 @@ class StorePlace:
     them; they are cached. Entities and statements are numbered as they come.
     """
 
-    def __init__(self, store: AroundStore, *, values: bool = True, qualifiers: bool = True, most: int = MOST_FETCHED) -> None:
+    def __init__(
+        self,
+        store: AroundStore,
+        period: Period | None = None,
+        *,
+        values: bool = True,
+        qualifiers: bool = True,
+        most: int = MOST_FETCHED,
+    ) -> None:
+        """With a `period`, the statements that hold in it."""
+        self._period = period
         self._store, self.values, self.qualifiers, self._most = store, values, qualifiers, most
         self.warnings: list[str] = []
         #: How many queries were asked.
@@ -281,10 +293,12 @@ class StorePlace:
 
     def _fetch(self, ids: Sequence[str], names: Sequence[str]) -> list[int]:
         self.queries += 1
-        part = self._store.around(ids, names, self._most, values=self.values)
-        wanted = [number for ident in ids if (number := part.identified(ident)) >= 0]
+        whole = self._store.around(ids, names, self._most, values=self.values)
+        # With the same numbers of entities.
+        part = whole if self._period is None else cut(whole, self._period)
+        wanted = [number for ident in ids if (number := whole.identified(ident)) >= 0]
         for name in names:
-            wanted += part.named(name).tolist()
+            wanted += whole.named(name).tolist()
         ends: dict[int, tuple[list[int], list[int]]] = {self._number(part.entity(item)): ([], []) for item in wanted}
         every = range(part.statements if self.values else part.relations)
         for fact in EvidenceList.of(part, list(every), []):
@@ -296,16 +310,23 @@ class StorePlace:
                 ends[tail][1].append(number)
         for node, (out, into) in ends.items():
             self._around[node] = np.unique(np.array(out, np.int64)), np.unique(np.array(into, np.int64))
-        # The bound is one for all the entities of a query, and for each kind of statement.
-        sent = [[self._ends[item][1] >= 0 for item in out] for out, _ in ends.values()]
-        relations, received = sum(map(sum, sent)), sum(len(into) for _, into in ends.values())
-        cut = max(relations, sum(map(len, sent)) - relations, received) >= self._most
+        # The bound is one for all the entities of a query, and for each kind of statement, whenever they hold.
+        last = whole.statements if self.values else whole.relations
+        sizes = [
+            (
+                len(whole.outgoing(number, 0, whole.relations)),
+                len(whole.outgoing(number, whole.relations, last)),
+                len(whole.incoming(number, 0, whole.relations)),
+            )
+            for number in dict.fromkeys(wanted)
+        ]
+        bounded = any(sum(kind) >= self._most for kind in zip(*sizes, strict=True))
         # Of what may be beyond the bound nobody looked for others of its name; of statements within it,
         # ends and qualifiers together may be more.
-        unsure = cut or part.entities >= self._most
+        unsure = bounded or part.entities >= self._most
         for member in map(part.entity, range(part.entities)):
             self._shared.setdefault(member.id, unsure or len(part.named(member.name)) > 1)
-        if cut:
+        if bounded:
             several = ", ".join(repr(self._entities[node].name) for node in ends)
             self.warnings.append(f"only the first {self._most} statements around {several} are read")
         return list(ends)

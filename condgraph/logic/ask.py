@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import is_number, is_whole, within
 from condgraph.engine.errors import OptionError, UnsupportedError
+from condgraph.engine.execute.validity import cut
 from condgraph.engine.facts import Entity
 from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -30,7 +31,7 @@ from condgraph.logic.store_edges import StoredScore, edges_of
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
-    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.engine.period import Period
     from condgraph.engine.store import Store
 
 
@@ -256,6 +257,7 @@ def logic(
     cap: int | None = None,
     explain: bool = True,
     timeout: float | None = None,
+    period: Period | None = None,
 ) -> LogicAnswers:
     """The answers of a query; see `Graph.logic`."""
     _checked(k, alpha)
@@ -270,10 +272,17 @@ def logic(
         warnings.append("the query says only what its answers are not: they are the first of almost all nodes")
     if model is None and not predict and not isinstance(graph._store_of(None), SnapshotStore):
         try:
-            return _stored(graph, read, tree, k, warnings).keep_to(timeout)
+            return _stored(graph, read, tree, k, period, warnings).keep_to(timeout)
         except UnsupportedError:
             warnings.append("the graph was read whole: its store cannot be asked for an `exists` that is joined by a negated atom")
-    snapshot = graph.snapshot().current
+    snapshot, directory = graph.snapshot().current, graph._directory
+    if period is not None:
+        if hasattr(model, "every_row"):
+            raise OptionError(
+                "these rows have the edges of all times", hint="give the link prediction model itself: its edges of score 1 are cut"
+            )
+        # Rules of the statements of a time are not those that the folder of the graph keeps.
+        snapshot, directory = cut(snapshot, period), None
     read, written = as_written(read, snapshot.schema)
     warnings += written
     tree = tree_of(read)
@@ -281,7 +290,7 @@ def logic(
     if predict:
         from condgraph.links.methods import default_rules
 
-        model = default_rules(snapshot, graph._directory, read_only=graph._storage.read_only)
+        model = default_rules(snapshot, directory, read_only=graph._storage.read_only)
     matrix = matrix_of(snapshot, model, epsilon, cap)
     warnings.extend(getattr(matrix, "warnings", ()))
     warnings.extend(getattr(getattr(matrix, "model", None), "warnings", ()))
@@ -335,14 +344,17 @@ def _counting(tree: Tree, snapshot: Snapshot, matrix: Matrix, alpha: float) -> C
     return count
 
 
-def _stored(graph: Asked, read: Query, tree: Tree, k: int | None, warnings: list[str]) -> LogicAnswers:
+def _stored(graph: Asked, read: Query, tree: Tree, k: int | None, period: Period | None, warnings: list[str]) -> LogicAnswers:
     """The answers of a store by one query of its own; explained on the statements that they rest on."""
-    answer = ask(graph._store_of(None), read, "logic", None, {"bound": k is not None})
+    options = {"bound": k is not None} | ({} if period is None else {"period": period})
+    answer = ask(graph._store_of(None), read, "logic", None, options)
     every = answer.entities
     shown = every if k is None else every[:k]
 
     def derived() -> tuple[Snapshot, Backward]:
         snapshot = answer.evidence.trail.run.snapshot
+        if period is not None:
+            snapshot = cut(snapshot, period)
         forward = Forward(snapshot, adjacency(snapshot))
         forward.run(tree)
         return snapshot, Backward(forward)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from threading import Event
 
+    from condgraph.engine.period import TimeLike
     from condgraph.logic.answers import LogicAnswers
     from condgraph.logic.ask import Asked, StoredScores
 
@@ -27,6 +28,9 @@ def logic(
     explain: bool = True,
     timeout: float | None = None,
     cancelled: Event | None = None,
+    at: TimeLike | None = None,
+    between: Sequence[TimeLike | None] | None = None,
+    certain: bool = False,
 ) -> LogicAnswers:
     """Answer a logical query (QTO): text like `?x : exists ?v. award("Nobel", ?v) and born(?v,
     ?x)`, BetaE's nested tuples, or the name of a structure with its branches: `"2in", ["A",
@@ -38,10 +42,14 @@ def logic(
     and no model the edges are predicted by rules, which are learned within 60 s of processor time for
     each state of the graph, and stored in its folder; each predicted edge has its rules. `k` is
     the most answers (None: all), `alpha` scales what is negated. With `explain=False` an
-    explanation is worked out when it is looked at. `timeout` is in seconds.
+    explanation is worked out when it is looked at. `timeout` is in seconds. `at`, `between` and `certain` restrict the
+    statements, and what rules are learned from, to those of a time, as for `kopl`; a `model` predicts the same edges
+    at every time.
     """
+    from condgraph.engine.period import Period
     from condgraph.logic.ask import logic
 
+    period = Period.of(at, between, certain)
     timeout = graph.timeout if timeout is None else timeout
     with within(timeout, cancelled):
         return logic(
@@ -56,6 +64,7 @@ def logic(
             cap=cap,
             explain=explain,
             timeout=timeout,
+            period=period,
         )  # fmt: skip
 
 

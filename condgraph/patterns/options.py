@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.errors import OptionError, UnsupportedError, nearest
 from condgraph.engine.facts import Entity, Ref
 
 if TYPE_CHECKING:
+    from condgraph.engine.period import Period
     from condgraph.languages.pattern.pattern import Pattern
 
 #: How many solutions (or groups of them) are given; the paper's k.
@@ -65,6 +66,20 @@ class MatchOptions:
     def approximate(self) -> bool:
         """Whether candidates are limited, so that nearer subgraphs may be missed."""
         return self.k_nodes is not None or self.k_relations is not None or self.k_types is not None
+
+
+def check_timed(period: Period | None, chosen: MatchOptions, place: str) -> None:
+    """Raise `UnsupportedError` for a search of a period on a server whose candidates are those names and types of which
+    something holds then: the server has those of all times.
+    """
+    limits = {name: getattr(chosen, name) for name in ("k_nodes", "k_relations", "k_types", "leave_out")}
+    named = [name for name, value in limits.items() if value]
+    if period is not None and named:
+        raise UnsupportedError(
+            f"a search of {period.interval} on {place}",
+            [f"{name}=" for name in named],
+            hint="search in process, graph.at(...).snapshot().match(...), or leave it out",
+        )
 
 
 #: The options that `match` takes beside the pattern.

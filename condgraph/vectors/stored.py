@@ -408,6 +408,24 @@ def vectors_of(snapshot: Snapshot, encoder: Encoder | str | None = None) -> Grap
     return result
 
 
+def within_vectors(snapshot: Snapshot, part: Snapshot) -> None:
+    """Give a part of a graph the vectors of the graph's index, where it has one; no name is encoded again."""
+    vectors = None if KEPT in part.schema.kept else _open(snapshot)
+    if vectors is None:
+        return
+    both: list[Vectors] = []
+    for whole, names, wanted in (
+        (vectors.nodes, _nodes(snapshot), _nodes(part)),
+        (vectors.predicates, list(vectors.predicate_names), list(predicate_names(part))),
+    ):
+        if not isinstance(whole, DenseVectors):
+            # The lexical encoder needs no index.
+            return
+        places = {name: at for at, name in enumerate(names)}
+        both.append(DenseVectors(whole.matrix[[places[name] for name in wanted]]))
+    part.schema.kept[KEPT] = GraphVectors(part, vectors.about, *both, encoder=vectors._encoder)
+
+
 def _nodes(snapshot: Snapshot) -> list[str]:
     return snapshot.texts.take(node_texts(snapshot))
 

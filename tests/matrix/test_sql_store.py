@@ -286,9 +286,17 @@ def test_the_table_of_support_has_every_operator() -> None:
         assert SUPPORT[getattr(alg, name)].startswith("supported") == (compiled is not None), name
 
 
-def test_patterns_are_refused(pair: tuple[Graph, SqlGraph]) -> None:
+def test_patterns(pair: tuple[Graph, SqlGraph], monkeypatch: pytest.MonkeyPatch) -> None:
+    local, remote = pair
+    pattern = [("UNKNOWN a", "UNKNOWN b", "UNKNOWN c")]
+    here, there = local.match(pattern, k=5), remote.match(pattern, k=5)
+    assert (there.texts, there.hits.totals.tolist()) == (here.texts, here.hits.totals.tolist())
+    assert len(here) == 5
+    with pytest.raises(OptionError, match="no approximate index"):
+        remote.match(pattern, exact=False)
+    monkeypatch.setattr("condgraph.sql.store.MOST_PULLED", 3)
     with pytest.raises(UnsupportedError, match="snapshot"):
-        pair[1].match("a UNKNOWN b")
+        remote.match(pattern)
 
 
 @pytest.mark.parametrize(

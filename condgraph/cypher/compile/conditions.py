@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf, nextafter
-from typing import Final
+from typing import Final, Protocol
 
 from condgraph.cypher.compile.compiler import Compiler, ValueRows
 from condgraph.cypher.layout.base import Bound, Cell
@@ -239,7 +239,14 @@ def readings(compiler: Compiler, rows: ValueRows) -> str:
     return compiler.let(first, expression, "v")
 
 
-def span_condition(compiler: Compiler, relation: alg.Span, validity: tuple[str, str], low: str, high: str) -> str:
+class Constants(Protocol):
+    """A text whose constants are parameters."""
+
+    def constant(self, value: int) -> str:
+        """A bound of times as it is written."""
+
+
+def span_condition(compiler: Constants, relation: alg.Span, validity: tuple[str, str], low: str, high: str) -> str:
     """How a validity (from when, until when) relates to an interval; a bound that is not known is taken at its least
     favourable.
     """

@@ -5,6 +5,7 @@ solutions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from condgraph.cypher.compile.values import PlanCompiler
 from condgraph.cypher.layout.base import GIVEN
 from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.patterns.text import keys_of, render
-from condgraph.cypher.patterns.values import statements_of
+from condgraph.cypher.patterns.values import Values, statements_of
+from condgraph.engine.period import Period
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.patterns.remote.catalogue import Catalogue
 from condgraph.patterns.remote.joins import Parts
@@ -44,6 +46,13 @@ class Neo4jContent:
         long: Mapping[str, str],
     ) -> None:
         self._store, self._attributes, self._valued, self._orders, self._long = store, attributes, valued, orders, long
+        self._period: Period | None = None
+
+    def at(self, period: Period | None) -> Neo4jContent:
+        """The same, of the statements that hold in a period."""
+        result = copy(self)
+        result._period = period
+        return result
 
     def parts(self, catalogue: Catalogue, tally: Tally) -> Parts:
         """The joins of a search, as Cypher queries."""
@@ -51,7 +60,7 @@ class Neo4jContent:
 
     def rows(self, plan: PartPlan, catalogue: Catalogue, tally: Tally) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The solutions of a part: sums, and numbers of nodes."""
-        text, parameters = render(plan, self._store.name, self._attributes, self._valued, self._orders)
+        text, parameters = render(plan, self._store.name, self._attributes, self._valued, self._orders, self._period)
         tally.queries += 1
         tally.joins.append((text, parameters))
         records = self._store.connection.values(text, parameters)
@@ -78,11 +87,13 @@ class Neo4jContent:
             wanted += [(place, a, b) for a, b, way in ((one, two, forward), (two, one, backward)) if way]
         found = [False] * len(ones)
         start = f"UNWIND $pairs AS p MATCH {EDGES.at('a', 'p[1]')}"
-        text = f"{EDGES.is_text('v')} AND {EDGES.text_key('v')} = p[2]"
+        writer = Values(self._store.name, self._period)
+        then = "".join(f" AND {test}" for test in writer.then("r"))
+        text = f"{EDGES.is_text('v')} AND {EDGES.text_key('v')} = p[2]{then}"
         texts = {
             True: f"{start} MATCH {EDGES.at('b', 'p[2]')} "
-            f"WITH p, a, b WHERE EXISTS {{ MATCH (a)-[r]->(b) WHERE {EDGES.is_edge('r')} }} RETURN p[0] AS place",
-            False: f"{start} WITH p, a WHERE EXISTS {{ MATCH (a)-[]->{EDGES.value('v')} WHERE {text} }} RETURN p[0] AS place",
+            f"WITH p, a, b WHERE EXISTS {{ MATCH (a)-[r]->(b) WHERE {EDGES.is_edge('r')}{then} }} RETURN p[0] AS place",
+            False: f"{start} WITH p, a WHERE EXISTS {{ MATCH (a)-[r]->{EDGES.value('v')} WHERE {text} }} RETURN p[0] AS place",
         }
         for to_entity, text in texts.items():
             pairs = [
@@ -91,7 +102,9 @@ class Neo4jContent:
                 if a < catalogue.entities and (b < catalogue.entities) is to_entity
             ]
             if pairs:
-                for row in self._store.connection.read(text, {**EDGES.parameters(self._store.name), "pairs": pairs}):
+                for row in self._store.connection.read(
+                    text, {**EDGES.parameters(self._store.name), **writer.parameters, "pairs": pairs}
+                ):
                     found[row["place"]] = True
         return found
 
@@ -110,13 +123,15 @@ class Neo4jContent:
         relation = EDGES.statement(compiler, "f", "a", "b", "relation")
         attribute = EDGES.statement(compiler, "f", "a", "v", "attribute")
         start, end = f"UNWIND $pairs AS p MATCH {EDGES.at('a', 'p[0]')}", f"MATCH {EDGES.at('b', 'p[1]')}"
-        text = f"{EDGES.is_text('v')} AND {EDGES.text_key('v')} = p[1]"
+        writer = Values(self._store.name, self._period)
+        then = "".join(f" AND {test}" for test in writer.then("f"))
+        text = f"{EDGES.is_text('v')} AND {EDGES.text_key('v')} = p[1]{then}"
         met = {number for pair in pairs for number in pair} | {number for numbers, _ in values for number in numbers}
         ids = sorted({EDGES.handle(catalogue.ids[number]) for number in met if number < catalogue.entities})
         asked: list[tuple[list[Any], str]] = [
             (
                 entities,
-                f"{start} {end} MATCH (a)-[f]->(b) WHERE {EDGES.is_statement('f')} RETURN 0 AS unit, {relation} AS row",
+                f"{start} {end} MATCH (a)-[f]->(b) WHERE ({EDGES.is_statement('f')}){then} RETURN 0 AS unit, {relation} AS row",
             ),
             (
                 texts,
@@ -136,11 +151,11 @@ class Neo4jContent:
         # Apart, since a text of all of them takes long to plan, and most patterns need one or two.
         for wanted, text in asked:
             if wanted:
-                rows += self._store.connection.read(text, {**compiler.parameters, "pairs": wanted})
+                rows += self._store.connection.read(text, {**compiler.parameters, **writer.parameters, "pairs": wanted})
         # Two maps of one name would take each other's place.
         assert GIVEN not in compiler.parameters
         for numbers, plan in values:
             handles = [EDGES.handle(catalogue.ids[number]) for number in numbers]
-            text, parameters = statements_of(plan, self._store.name, attribute, handles)
+            text, parameters = statements_of(plan, self._store.name, attribute, handles, self._period)
             rows += self._store.connection.read(text, {**compiler.parameters, **parameters})
         return restore(rows, self._store.sources())

@@ -14,6 +14,7 @@ from condgraph.cypher.patterns.candidates import Near
 from condgraph.cypher.patterns.content import Neo4jContent
 from condgraph.cypher.patterns.vectors import fetch, index_of, indexed_content, make_index
 from condgraph.engine.errors import OptionError
+from condgraph.engine.period import Period
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind
 from condgraph.engine.workers import shared
@@ -73,14 +74,15 @@ class Neo4jPatterns:
         encoder: Encoder | str | None = None,
         limit: int | None = None,
         exact: bool = True,
+        period: Period | None = None,
         **options: Any,
     ) -> Matches:
-        """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them.
+        """The subgraphs that are nearest to a pattern, as a snapshot of the graph (of a period) gives them.
 
         With `exact=False` the candidates of names come from the server's vector index, and the
         answer is marked approximate.
         """
-        return self._store.steady(lambda: self._match(program, encoder, limit, exact, options))
+        return self._store.steady(lambda: self._match(program, encoder, limit, exact, period, options))
 
     def index(self, encoder: Encoder | str, on_progress: Callable[[int, int], None] | None) -> IndexReport:
         """Keep the vectors of the graph on the server, and make its vector index."""
@@ -95,6 +97,7 @@ class Neo4jPatterns:
         encoder: Encoder | str | None,
         limit: int | None,
         exact: bool,
+        period: Period | None,
         options: dict[str, Any],
     ) -> Matches:
         if not exact:
@@ -103,7 +106,9 @@ class Neo4jPatterns:
         kept = self.kept()
         terms = self._terms(kept, encoder)
         names = NamedCatalogue(kept.catalogue, lambda concepts: self._members(kept, concepts))
-        found, tally = match_remote(kept.place, names, kept.catalogue, terms, program, limit=limit, **options)
+        found, tally = match_remote(
+            kept.place.at(period), names, kept.catalogue, terms, program, limit=limit, period=period, **options
+        )
         found.cypher_queries, found.pasted = tuple(tally.joins), pasted
         return found
 

@@ -9,6 +9,7 @@ from condgraph.cypher.layout.base import Bound
 from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.patterns.values import MOST_TYPES, Values
+from condgraph.engine.period import Period
 from condgraph.patterns.remote.parts import BondPlan, EdgePlan, PartPlan, StepPlan
 from condgraph.patterns.remote.values import ValuePlan
 
@@ -30,7 +31,12 @@ from condgraph.patterns.remote.values import ValuePlan
 
 
 def render(
-    plan: PartPlan, graph: str, attributes: Sequence[str], valued: Collection[str], orders: Mapping[str, str]
+    plan: PartPlan,
+    graph: str,
+    attributes: Sequence[str],
+    valued: Collection[str],
+    orders: Mapping[str, str],
+    period: Period | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """The query of a part, and its parameters.
 
@@ -40,7 +46,7 @@ def render(
     relationships that values have. `orders` says what ids are ordered by, where the server would
     order them otherwise.
     """
-    return Writer(plan, graph, attributes, valued, orders).whole()
+    return Writer(plan, graph, attributes, valued, orders, period).whole()
 
 
 def keys_of(plan: PartPlan, orders: Mapping[str, str]) -> list[int]:
@@ -57,9 +63,15 @@ class Writer(Values):
     """Writes the text of one plan."""
 
     def __init__(
-        self, plan: PartPlan, graph: str, attributes: Sequence[str], valued: Collection[str], orders: Mapping[str, str]
+        self,
+        plan: PartPlan,
+        graph: str,
+        attributes: Sequence[str],
+        valued: Collection[str],
+        orders: Mapping[str, str],
+        period: Period | None = None,
     ) -> None:
-        super().__init__(graph)
+        super().__init__(graph, period)
         self.plan, self.attributes, self.value_types, self.orders = plan, attributes, valued, orders
         #: Lists of what leaves may be, by leaf, that were looked for ahead.
         self._lists: dict[int, str] = {}
@@ -161,7 +173,7 @@ class Writer(Values):
         for number, edge in enumerate(plan.edges):
             r = self.name("r")
             inside, tests, price = self.edge(edge, r)
-            conditions += tests
+            conditions += [*tests, *self.then(r)]
             if price is not None:
                 prices.append(price)
             if edge.against is not None:
@@ -267,11 +279,12 @@ class Writer(Values):
     def unjoined(self, one: int, two: int) -> str:
         """A condition: no edge runs from one node to the other."""
         r = self.name("r")
+        then = "".join(f" AND {test}" for test in self.then(r))
         if self.entity(two):
-            return f"NOT EXISTS {{ MATCH (n{one})-[{r}]->(n{two}) WHERE {EDGES.is_edge(r)} }}"
+            return f"NOT EXISTS {{ MATCH (n{one})-[{r}]->(n{two}) WHERE {EDGES.is_edge(r)}{then} }}"
         v = self.name("v")
         text = f"{EDGES.is_text(v)} AND {EDGES.text_key(v)} = k{two}"
-        return f"NOT EXISTS {{ MATCH (n{one})-[{r}]->{EDGES.value(v)} WHERE {text} }}"
+        return f"NOT EXISTS {{ MATCH (n{one})-[{r}]->{EDGES.value(v)} WHERE {text}{then} }}"
 
     def step(self, step: StepPlan, found: list[int], *, all_of: bool) -> list[str]:
         """Find the node of a step; `all_of` says that a leaf is whatever it may be, and not the

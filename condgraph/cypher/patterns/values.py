@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from condgraph.cypher.compile.conditions import time_condition
+from condgraph.cypher.compile.conditions import span_condition, time_condition
 from condgraph.cypher.layout.base import Bound, give
 from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.layout.schema import as_float, quote
+from condgraph.engine.period import Period
 from condgraph.engine.values import NO_UNIT
 from condgraph.patterns.remote.values import ValuePlan
 
@@ -30,7 +31,9 @@ class Written(NamedTuple):
 class Values:
     """Names and parameters of a text, and what values have to be in it."""
 
-    def __init__(self, graph: str) -> None:
+    def __init__(self, graph: str, period: Period | None = None) -> None:
+        """With a `period`, of the statements that hold in it."""
+        self.period = period
         self.parameters: dict[str, Any] = {"graph": graph}
         self._names = self._given = 0
 
@@ -44,6 +47,15 @@ class Values:
         self._names += 1
         return f"{prefix}_{self._names}"
 
+    constant = parameter
+
+    def then(self, r: str) -> list[str]:
+        """The condition that a statement holds in the period; none without a period. Memberships have no times."""
+        if self.period is None:
+            return []
+        low, high = (self.parameter(bound) for bound in (self.period.interval.start, self.period.interval.end))
+        return [span_condition(self, self.period.relation, EDGES.validity(r), low, high)]
+
     def value(self, n: str, plan: ValuePlan) -> Written:
         """How a node has a value as it is planned."""
         r, v = self.name("r"), self.name("v")
@@ -53,7 +65,8 @@ class Values:
             written = f"{r}:" + "|".join(map(quote, prices))
         if len(costs) > 1 or len(prices) > MOST_TYPES:
             table = self.parameter(prices)
-        ways = [f"({way})" for way in self.ways(v, plan)]
+        then = "".join(f" AND {test}" for test in self.then(r))
+        ways = [f"({way}{then})" for way in self.ways(v, plan)]
         if len(prices) > MOST_TYPES:
             ways = [f"{table}[type({r})] IS NOT NULL AND {way}" for way in ways]
         price = f"{table}[type({r})]" if len(costs) > 1 else self.parameter(one) if (one := next(iter(costs), 0)) else None
@@ -78,11 +91,13 @@ class Values:
         return found
 
 
-def statements_of(plan: ValuePlan, graph: str, record: str, ids: list[str]) -> tuple[str, dict[str, Any]]:
+def statements_of(
+    plan: ValuePlan, graph: str, record: str, ids: list[str], period: Period | None = None
+) -> tuple[str, dict[str, Any]]:
     """The query of the statements, as `record` writes `f` from `a` to `v`, by which entities have a
     value; and its parameters.
     """
-    writer = Values(graph)
+    writer = Values(graph, period)
     own = writer.value("a", plan)
     start = f"UNWIND {writer.parameter(ids)} AS id MATCH {EDGES.at('a', 'id')}"
     named = f"WITH a, {own.statement} AS f, {own.value} AS v"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -10,7 +10,11 @@ from condgraph.engine.execute.sets import EMPTY, Mask, Numbers
 from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Time
 
 if TYPE_CHECKING:
+    from condgraph.engine.period import Period
     from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: Cuts of a snapshot that are kept with it.
+_MOST_CUTS: Final = 4
 
 
 def validity_in(snapshot: Snapshot, numbers: Numbers) -> tuple[Numbers, Any, Any]:
@@ -73,3 +77,21 @@ def interval_mask(relation: str, interval: Time, start: Any, end: Any) -> Mask:
     else:
         mask = earliest_start >= low
     return mask
+
+
+def cut(snapshot: Snapshot, period: Period) -> Snapshot:
+    """A snapshot of the statements that hold in a period, with all entities, concepts and sources."""
+    from condgraph.engine.snapshot.build import Builder
+    from condgraph.engine.snapshot.layout import lay_out
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+    cuts: dict[Period, Snapshot] = snapshot.schema.kept.setdefault("cuts", {})
+    result = cuts.get(period)
+    if result is None:
+        every = np.arange(snapshot.statements, dtype=np.int32)
+        stays = holds_at(snapshot, period.relation, period.interval, every)
+        result = Snapshot.of(*lay_out(Builder(snapshot, stays=stays)), snapshot.further)
+        if len(cuts) >= _MOST_CUTS:
+            cuts.pop(next(iter(cuts)), None)
+        cuts[period] = result
+    return result

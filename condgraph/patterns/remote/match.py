@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check, check_bounds
+from condgraph.engine.period import Period
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.languages.pattern.values import Condition
 from condgraph.patterns.distance.domains import Domain
 from condgraph.patterns.distance.terms import Terms
 from condgraph.patterns.emptied import emptied
 from condgraph.patterns.matches import Matches
-from condgraph.patterns.options import MatchOptions, options_for
+from condgraph.patterns.options import MatchOptions, check_timed, options_for
 from condgraph.patterns.priced import NamedNodes, members_of_nearest, priced
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.remote.catalogue import Catalogue
@@ -61,18 +62,20 @@ def match_remote(
     index: str = "",
     tally: Tally | None = None,
     noted: Sequence[str] = (),
+    period: Period | None = None,
     **options: Any,
 ) -> tuple[Matches, Tally]:
     """The subgraphs on a store that are nearest to a pattern, in the order that a snapshot of it
     gives.
 
     `tally` has counted what finding the terms asks of the server; `noted` are warnings that stand
-    before others.
+    before others. `period` is the time of the statements that the store looks at.
     """
     begin = time.perf_counter()
     check_bounds(None, limit, what="solutions to show")
     pattern = Pattern.of(program)
     chosen = options_for(pattern, **options)
+    check_timed(period, chosen, "a server")
     prepare = getattr(terms, "prepare", None)
     if prepare is not None:
         known = [node.text for node in pattern.nodes[: pattern.things] if node.known]

@@ -8,12 +8,14 @@ Nodes go in chunks, in the form that the store takes: `VALUES`, or `IN` where th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.period import Period
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import KnownSchema
 from condgraph.engine.values import Kind
@@ -26,8 +28,9 @@ from condgraph.patterns.remote.parts import Tally
 from condgraph.patterns.remote.solutions import Held
 from condgraph.patterns.remote.terms import CatalogueTerms
 from condgraph.patterns.remote.values import ValuePlan
+from condgraph.sparql.compile.conditions import during_filter
 from condgraph.sparql.dialect import STANDARD, Dialect, cut
-from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, GraphIris
+from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, GraphIris, integer
 from condgraph.sparql.load.pull import pull
 from condgraph.sparql.patterns.values import value_at, value_text, values_read
 from condgraph.sparql.patterns.vectors import CachedVectors, VectorSource
@@ -77,6 +80,7 @@ class SparqlPatterns:
         self._place, self._schema, self._vectors, self._dialect = place, schema, vectors, dialect
         self._names = GraphIris(place.base)
         self._terms: dict[tuple[str, int], CatalogueTerms] = {}
+        self._period: Period | None = None
         self.catalogue = self._fetch()
         self._predicates = [self._names.predicate(name) for name in self.catalogue.predicates]
         self._numbers = {iri[1:-1]: number for number, iri in enumerate(self._predicates)}
@@ -89,15 +93,18 @@ class SparqlPatterns:
         *,
         encoder: Encoder | str | None = None,
         limit: int | None = None,
+        period: Period | None = None,
         **options: Any,
     ) -> Matches:
-        """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them."""
+        """The subgraphs that are nearest to a pattern, as a snapshot of the graph (of a period) gives them."""
         asked = ("", 0) if encoder is None else (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)
         terms = self._terms.get(asked)
         if terms is None:
             terms = self._terms[asked] = self._vectors.terms(self.catalogue, encoder)
         names = NamedCatalogue(self.catalogue, self._members)
-        found, tally = match_remote(self, names, self.catalogue, terms, program, limit=limit, **options)
+        place = copy(self)
+        place._period = period
+        found, tally = match_remote(place, names, self.catalogue, terms, program, limit=limit, period=period, **options)
         found.sparql = "\n\n".join(tally.texts)
         return found
 
@@ -178,9 +185,21 @@ class SparqlPatterns:
         whole = len(named) > self._dialect.list_length
         one = self._predicates[named[0]] if len(named) == 1 else "?p"
         listed = "" if whole or len(named) == 1 else self._among("?p", [self._predicates[number] for number in named]) + " "
+        stated = f"{among}{listed}?f <pred:fact_h> ?x ; <pred:fact_r> {one} ; <pred:fact_t> ?y{self._then('?f')}"
         if statements:
-            return f"SELECT ?f ?x ?p ?y WHERE {{ {among}{listed}?f <pred:fact_h> ?x ; <pred:fact_r> {one} ; <pred:fact_t> ?y }}"
+            return f"SELECT ?f ?x ?p ?y WHERE {{ {stated} }}"
+        if self._period is not None:
+            return f"SELECT DISTINCT ?x ?p ?y WHERE {{ {stated} }}"
         return f"SELECT DISTINCT ?x ?p ?y WHERE {{ {among}{listed}?x {one} ?y }}"
+
+    def _then(self, f: str) -> str:
+        """A condition after the triples of a statement: it holds in the period of the search."""
+        if self._period is None:
+            return ""
+        time = self._period.interval
+        test = during_filter(self._period.relation, "?since", "?until", integer(time.start), integer(time.end))
+        times = f"{f} <pred:valid_start> ?since . {f} <pred:valid_end> ?until"
+        return f" FILTER NOT EXISTS {{ {times} FILTER(!({test})) }}"
 
     def _rows(self, text: str, named: Sequence[int], tally: Tally) -> Iterator[tuple[int, int, int, int]]:
         tally.queries += 1
@@ -193,7 +212,7 @@ class SparqlPatterns:
             predicate = only if only is not None else self._numbers.get(row["p"].value, -1)
             # Numbers and times are no nodes, and the vocabulary of the layout is no predicate.
             if subject >= 0 and thing >= 0 and predicate in allowed:
-                key = self._names.sid_of(row["f"].value) if "?f" in text else 0
+                key = self._names.sid_of(row["f"].value) if text.startswith("SELECT ?f ") else 0
                 yield subject, predicate, thing, key
 
     # -- values ------------------------------------------------------------------------------------
@@ -209,7 +228,10 @@ class SparqlPatterns:
         found: list[tuple[int, int]] = []
         allowed = set(named)
         for among in self._chunks("?x", nodes):
-            rows = list(self._valued(f"?x ?v{' ?p' if one == '?p' else ''}", f"{among}{listed}?x {one} ?v .", plan, tally))
+            held = f"?x {one} ?v ."
+            if self._period is not None:
+                held = f"?f <pred:fact_h> ?x ; <pred:fact_r> {one} ; <pred:fact_t> ?v{self._then('?f')}"
+            rows = list(self._valued(f"?x ?v{' ?p' if one == '?p' else ''}", f"{among}{listed}{held}", plan, tally))
             for row in rows:
                 predicate = named[0] if len(named) == 1 else self._numbers.get(row["p"].value, -1)
                 node = self._nodes.get(row["x"].value, -1)
@@ -256,7 +278,7 @@ class SparqlPatterns:
         for chunk in cut(subjects, self._dialect.list_length):
             among = self._among("?x", [self._iris[number] for number in chunk])
             for text in (
-                f"SELECT ?f ?x ?y WHERE {{ {among} ?f <pred:fact_h> ?x ; <pred:fact_t> ?y }}",
+                f"SELECT ?f ?x ?y WHERE {{ {among} ?f <pred:fact_h> ?x ; <pred:fact_t> ?y{self._then('?f')} }}",
                 f"SELECT ?f ?x ?y WHERE {{ {among} ?f {TYPE} <pred:Membership> ; <pred:member> ?x ; <pred:concept> ?y }}",
             ):
                 for row in self._place.select(text):
@@ -264,7 +286,7 @@ class SparqlPatterns:
                         nodes.append(row["f"].value)
         for numbers, plan in values:
             for among in self._chunks("?x", np.array(numbers, np.int32)):
-                rows = self._valued("?f ?v", f"{among}?f <pred:fact_h> ?x ; <pred:fact_t> ?v .", plan, Tally())
+                rows = self._valued("?f ?v", f"{among}?f <pred:fact_h> ?x ; <pred:fact_t> ?v .{self._then('?f')}", plan, Tally())
                 nodes += (row["f"].value for row in rows)
         nodes = list(dict.fromkeys(nodes))
         triples = list(self._said(nodes))
