@@ -30,6 +30,7 @@ from condgraph.patterns.matches import Matches
 from condgraph.prepared import PreparedProgram
 
 if TYPE_CHECKING:
+    from condgraph.ask.chat import Chat
     from condgraph.ask.demos import LearningDemos
     from condgraph.ask.records import Asked, AskStep
     from condgraph.engine.period import TimeLike
@@ -104,10 +105,12 @@ def completed(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[
 def stepwise(
     method: Callable[Concatenate[Any, P], Asked],
 ) -> Callable[Concatenate[Any, P], AsyncIterator[AskStep | Asked]]:
-    """`Graph.ask` as its steps while they are done, and the outcome at last."""
+    """`Graph.ask`, or `Chat.ask`, as its steps while they are done, and the outcome at last."""
 
     @wraps(method)
-    async def steps_of(self: AsyncGraph, /, *arguments: Any, on_step: Any = None, **options: Any) -> AsyncIterator[AskStep | Asked]:
+    async def steps_of(
+        self: AsyncGraph | AsyncChat, /, *arguments: Any, on_step: Any = None, **options: Any
+    ) -> AsyncIterator[AskStep | Asked]:
         from asyncio import Queue, create_task, get_running_loop
 
         loop = get_running_loop()
@@ -212,6 +215,10 @@ class AsyncGraph:
         """`Graph.table`: a table put together without waiting; its `ask` and `explain` are awaited."""
         return AsyncTableQuery(program, Clause(), self.query, self.explain)
 
+    def chat(self, llm: Any, **options: Any) -> AsyncChat:
+        """`Graph.chat`: a conversation whose `ask` is awaited."""
+        return AsyncChat(self, self.graph.chat(llm, **options))
+
     async def prepare(
         self, program: Any, *, language: str | None = None, engine: Engine | None = None, **options: Any
     ) -> AsyncPreparedProgram:
@@ -292,6 +299,30 @@ class AsyncGraph:
         except CancelledError:
             ended.set()
             raise
+
+
+class AsyncChat:
+    """`Chat` with questions to await, or to follow step by step (`asking`); one question at a time."""
+
+    def __init__(self, graph: AsyncGraph, chat: Chat) -> None:
+        self.graph, self.chat = graph, chat
+
+    @property
+    def turns(self) -> tuple[Asked, ...]:
+        """The outcomes so far, the first question first."""
+        return self.chat.turns
+
+    async def ask(self, question: str, **options: Any) -> Asked:
+        """`Chat.ask`; cancelling the task ends the question, which is then no turn."""
+        cancelled = options.setdefault("cancelled", Event())
+        timeout = options.get("timeout", self.chat.options.get("timeout"))
+        return await self.graph._cancellable(lambda: self.chat.ask(question, **options), timeout, cancelled)
+
+    asking = stepwise(Graph.ask)
+
+    def clear(self) -> None:
+        """`Chat.clear`."""
+        self.chat.clear()
 
 
 class AsyncPreparedProgram:

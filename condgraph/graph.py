@@ -855,6 +855,7 @@ class Graph:
     # -- by subject: each is in the package of its subject -----------------------------------------
 
     ask = words.ask
+    chat = words.chat
     excerpt = words.excerpt
 
     @property
@@ -1064,8 +1065,8 @@ def _refused(name: str) -> Callable[..., Any]:
 #: What takes a time itself, what is worked out from the statements of the time in process, and what changes a graph.
 _TIMED: Final = ("chain", "explain", "logic", "match", "prepare", "reason", "verify_chain")
 _IN_PROCESS: Final = (
-    "ask", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "learn_rules", "rdf", "sample_queries",
-    "schema", "sparql", "status", "to_rdflib", "train_links", "verify",
+    "ask", "chat", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "learn_rules", "rdf",
+    "sample_queries", "schema", "sparql", "status", "to_rdflib", "train_links", "verify",
 )  # fmt: skip
 _CHANGES: Final = (
     "abandon", "add", "compact", "correct", "declare", "delete", "index", "keep_rows", "keep_versions", "load",

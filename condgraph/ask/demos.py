@@ -119,7 +119,7 @@ class Demos:
         known = known_of(self._graph._store_of(None), self._graph._survey())
         via = VIA_OF.get(given.language, given.language)
         form = masked(question, mentions_in(question, known))
-        demo = Demo(" ".join(question.split()), program, via, form, _names(given, known, program), source)
+        demo = Demo(" ".join(question.split()), program, via, form, names_of(given, known), source)
         with self._lock:
             items = self._read()
             if demo in items:
@@ -294,8 +294,8 @@ def _shape(demo: Demo) -> str:
     return "\0".join([demo.masked, *demo.names])
 
 
-def _names(given: Answer, known: Known, program: str) -> tuple[str, ...]:
-    """The predicates, keys and concepts in a program."""
+def names_of(given: Answer | None, known: Known) -> tuple[str, ...]:
+    """The predicates, keys and concepts in the program of an answer."""
     result: dict[str, None] = {}
     plan, keys = getattr(given, "plan", None), set(known.qualifiers.names)
     for node in [] if plan is None else postorder(plan):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from condgraph.engine.errors import DeadlineError
 if TYPE_CHECKING:
     from datetime import date
 
+    from condgraph.ask.chat import Chat
     from condgraph.ask.prompt import Excerpt
     from condgraph.ask.records import Asked, AskStep, Host, Via
     from condgraph.models.budget import Budget
@@ -46,6 +47,7 @@ def ask(
     on_unknown: OnUnknown = "error",
     excerpt_tokens: int | None = None,
     today: date | None = None,
+    before: Sequence[Asked] = (),
     timeout: float | None = None,
     cancelled: Event | None = None,
 ) -> Asked:
@@ -66,7 +68,8 @@ def ask(
     does not have is an error that the model is told with candidates; with `on_unknown="nearest"` it is
     read as the nearest, and the outcome is "doubtful" (the setting of TrustUQA). `excerpt_tokens` is the
     most tokens of the excerpt of the graph in the prompt, by default two fifths of the budget's
-    `prompt_tokens` (2,000); `today` is the date for questions that speak of now.
+    `prompt_tokens` (2,000); `today` is the date for questions that speak of now. `before` is the outcomes
+    of the questions before in a conversation, which `chat` keeps.
 
     Errors of the model and of its programs are part of the outcome; `status` says how it ended.
     Raises `OptionError` for invalid options, `UnknownNameError` for an unknown source,
@@ -86,7 +89,7 @@ def ask(
         via=via, demos=demos, budget=Bounds() if budget is None else budget, samples=samples, retries=retries, source=source,
         verbalise=verbalise, function=function, seed=seed, temperature=temperature, limit=limit, cells=cells,
         untrusted=untrusted, choose=dict(choose or {}), prompts=prompts, on_step=on_step, aware=aware,
-        on_unknown=on_unknown, excerpt_tokens=excerpt_tokens, today=today,
+        on_unknown=on_unknown, excerpt_tokens=excerpt_tokens, today=today, before=tuple(before),
     )  # fmt: skip
     timeout = graph.timeout if timeout is None else timeout
     with within(timeout, cancelled):
@@ -102,6 +105,18 @@ def ask(
     if result.answer is not None:
         result.answer.keep_to(timeout)
     return result
+
+
+def chat(graph: Host, llm: Any, **options: Any) -> Chat:
+    """A conversation: `chat.ask(question)` answers a question that may refer to the answers before, such as
+    "and his wife?". What its words refer to is in `Asked.references`; a word that may mean several is a
+    choice (`choose={"his": id}`).
+
+    `llm` and `options` are those of `ask`, for every question. Raises `OptionError` for other options.
+    """
+    from condgraph.ask.chat import Chat
+
+    return Chat(graph, llm, options)
 
 
 def excerpt(

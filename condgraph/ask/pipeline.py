@@ -14,7 +14,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from condgraph.ask.demos import Demos, Similar
+from condgraph.ask.chat import MOST_TURNS, history_line, refer, reference_lines, referred
+from condgraph.ask.demos import Demos, Similar, names_of
 from condgraph.ask.programs import METHODS, VIA_OF, Runner, declines, feedback_of, first_program, gives_up, program_in
 from condgraph.ask.prompt import (
     Excerpt,
@@ -35,7 +36,7 @@ from condgraph.ask.prompt import (
     rank_sources,
     speaks_of_now,
 )
-from condgraph.ask.records import MOST_DEMOS, Asked, AskOptions, AskStep, Attempt, Stage, Status, Vote
+from condgraph.ask.records import MOST_DEMOS, Asked, AskOptions, AskStep, Attempt, Choice, Reference, Stage, Status, Vote
 from condgraph.ask.wording import CYPHER, WORDS
 from condgraph.engine.bounds import check, current, within
 from condgraph.engine.errors import (
@@ -59,6 +60,7 @@ from condgraph.vectors.encoders import fold
 if TYPE_CHECKING:
     from condgraph.ask.records import Host
     from condgraph.engine.answer import Answer
+    from condgraph.engine.store import Store
     from condgraph.grammars.vocabulary import Asking as NamedGraph
 
 
@@ -66,11 +68,12 @@ if TYPE_CHECKING:
 # The language of the program with `via="auto"`, by a fixed rule:
 #
 # 1. The language of the similar demonstrations, where at least one has the question's form (0.5).
-# 2. `query` where a source that may be meant has rows, or where the graph has facts with times: KoPL
+# 2. The language of the question before, in a conversation.
+# 3. `query` where a source that may be meant has rows, or where the graph has facts with times: KoPL
 #    asks for neither.
-# 3. Where statements have qualifiers: `kopl`, which filters by them, or `cypher` where the question asks for
+# 4. Where statements have qualifiers: `kopl`, which filters by them, or `cypher` where the question asks for
 #    what KoPL does not have: groups, an order, the first so many, variables that are the same, parts of texts.
-# 4. Otherwise `query`.
+# 5. Otherwise `query`.
 #
 # A pattern is written only on request, or where the demonstrations are patterns.
 
@@ -79,8 +82,10 @@ if TYPE_CHECKING:
 ALIKE: Final = 0.5
 
 
-def route(known: Known, question: str, sources: Sequence[str], similar: Sequence[Similar]) -> tuple[str, str]:
-    """The language ("query", "kopl", "cypher" or "pattern") and the reason for it."""
+def route(known: Known, question: str, sources: Sequence[str], similar: Sequence[Similar], before: str = "") -> tuple[str, str]:
+    """The language ("query", "kopl", "cypher" or "pattern") and the reason for it; `before` is that of the
+    question before, if there is one.
+    """
     alike = [item for item in similar if item.score >= ALIKE]
     if alike:
         weights: Counter[str] = Counter()
@@ -88,6 +93,8 @@ def route(known: Known, question: str, sources: Sequence[str], similar: Sequence
             weights[member.demo.language] += round(1000 * member.score)
         via = max(sorted(weights), key=lambda language: weights[language])
         return via, f"{len(alike)} demonstrations of this form are written so"
+    if before:
+        return before, "the question before was answered so"
     tables = [name for name in sources if name in known.linker.tables]
     if tables:
         return "query", f"{tables[0]!r}, which may be meant, has rows"
@@ -274,8 +281,10 @@ def _appears(text: str, statement: str) -> bool:
 # and ends the asking. Only the text of a completion is ever read as a program.
 
 
-#: Shares of the room in a prompt: for a second try, and for demonstrations.
-_FOR_RETRY, _FOR_DEMOS = 0.2, 0.35
+#: Shares of the room in a prompt: for a second try, for demonstrations, and for the turns before.
+_FOR_RETRY, _FOR_DEMOS, _FOR_HISTORY = 0.2, 0.35, 0.2
+#: The weight of names in the program of the question before, next to those of demonstrations of the same form.
+_BEFORE: Final = 0.5
 #: Tokens of a reply: of the first, as many as so many of the longest program among the demonstrations
 #: have, within bounds; twice as many after a reply that was cut off.
 _PROGRAMS: Final = 3
@@ -311,6 +320,11 @@ class Asking:
         #: What marks the data of the prompt.
         self.mark = ""
         self.declined = 0
+        #: What words of the question refer to in the turns before, and those that the user has to choose.
+        self.references: list[Reference] = []
+        self.open: list[Choice] = []
+        #: The turns before that are shown, the last first, as lines of data and as programs.
+        self.history: list[str] = []
         #: The most tokens of the next reply.
         self.reply_tokens = LEAST_REPLY
         #: What bounds the call itself; the seconds of the budget may end before it does.
@@ -351,16 +365,21 @@ class Asking:
                     "tokens of a prompt",
                     hint="nothing was looked for; a larger prompt_tokens= or a shorter question may help",
                 )
-            result = mentions_in(self.question, known)
+            result = self._referring(mentions_in(self.question, known), known, store)
+            about += [str(item) for item in self.references]
             form = masked(self.question, result)
             scores = known.predicates.scores(asked_about(self.question, result))
             ranked = (
                 (source,) if source is not None else tuple(rank_sources(known, scores, asked_about(self.question, result))[:10])
             )
+            if source is None:
+                last = [turn.source for turn in options.before if turn.source in sources]
+                ranked = tuple(dict.fromkeys([*filter(None, last[-1:]), *ranked]))
             most = MOST_DEMOS if options.demos is None else options.demos
             similar = self._similar(form, most)
             if self.via == "auto":
-                self.via, why = route(known, self.question, ranked[:3], similar)
+                before = next((turn.language for turn in reversed(options.before) if turn.answer is not None), "")
+                self.via, why = route(known, self.question, ranked[:3], similar, before)
                 self.reason = f"{self.via}, since {why}"
                 about.append(self.reason)
             elif options.via == "auto":
@@ -375,14 +394,56 @@ class Asking:
         with self.step("excerpt") as about:
             messages = self._messages(known, result, similar, most, ranked)
             assert self.excerpt is not None
-            about.append(f"{len(self.excerpt.predicates)} predicates in {self.excerpt.tokens} tokens")
+            about += [f"{len(self.excerpt.predicates)} predicates in {self.excerpt.tokens} tokens", *self.history]
         runner = Runner(
-            self.graph, self.question, source, ranked, options.choose, limit=options.limit, on_unknown=options.on_unknown
-        )
+            self.graph, self.question, source, ranked, options.choose, limit=options.limit, on_unknown=options.on_unknown,
+            refers={one.name: one.id for item in self.references for one in item.entities if one.id},
+        )  # fmt: skip
         if options.function:
             mark = mark_of(options.seed + 1, [self.question])
             runner.llm_function = Functions(self.model, self.prompts, mark, self.question, options.seed, self.shown)
         return messages, runner, known
+
+    def _referring(self, found: list[Mention], known: Known, store: Store) -> list[Mention]:
+        """The mentions of a question with what its words refer to in the turns before; where it names and refers
+        to nothing, with what the turn before was about.
+        """
+        before = self.options.before
+        if not before:
+            return found
+        self.references, self.open, lost = refer(self.question, before, found, known, store, self.options.choose)
+        for item in self.references:
+            if item.others:
+                others = " or ".join(repr(one.name) for one in item.others[:3])
+                self.warnings.append(f"{item}; it may be {others}")
+        self.warnings += [f"{text!r} refers to nothing in the turns before" for text in lost]
+        result = sorted([*found, *referred(self.references)], key=lambda item: item.start)
+        if not any(item.names for item in result):
+            last = next((turn.excerpt for turn in reversed(before) if turn.excerpt is not None), None)
+            end = len(self.question)
+            result += [replace(item, start=end, end=end) for item in (last.mentions if last is not None else ()) if item.names]
+        return result
+
+    def _shown_history(self, room: float) -> tuple[list[str], str]:
+        """The turns before as lines of data, and their programs in this language, the last turns that fit into
+        `room` tokens.
+        """
+        lines, programs = [], []
+        before = self.options.before
+        for turn in [*reversed(before)][:MOST_TURNS]:
+            line = history_line(turn)
+            program = f"Question: {' '.join(turn.question.split())}\nProgram:\n{turn.program}\n\n" if turn.program else ""
+            program = program if turn.language == self.via else ""
+            room -= self.count(line + "\n") + self.count(program)
+            if room < 0:
+                break
+            lines.append(line)
+            programs.append(program)
+        if len(lines) < len(before):
+            self.history.append(f"the last {len(lines)} of {len(before)} turns are shown")
+        data = ["Earlier in this conversation:", *reversed(lines)] if lines else []
+        data += reference_lines(self.references)
+        return data, "".join(["Earlier in this conversation:\n\n", *reversed(programs)]) if any(programs) else ""
 
     def _grammar_notes(self) -> list[str]:
         """What is reported of the grammar; a warning where `aware` has no effect."""
@@ -467,6 +528,10 @@ class Asking:
             used += cost
             self.reply_tokens = min(max(self.reply_tokens, _PROGRAMS * self.count(item.demo.program)), MOST_REPLY)
         weights = self.graph.demos.weights(similar)
+        history, programs = self._shown_history(_FOR_HISTORY * left) if options.before else ([], "")
+        used += self.count("\n".join([*history, programs])) if history else 0
+        for name in names_of(options.before[-1].answer, known) if options.before else ():
+            weights[name] = max(weights.get(name, 0.0), _BEFORE)
         self.excerpt = excerpt(
             known, self.graph._store_of(None), self.question, max(min(options.room, left - used), 0),
             source=options.source, demonstrated=weights, count=self.count, samples=options.cells,
@@ -474,8 +539,10 @@ class Asking:
         )  # fmt: skip
         # The most similar stands nearest to the question.
         demonstrations = "".join(["Examples:\n\n", *reversed(texts)]) if texts else ""
-        mark = self.mark = mark_of(options.seed, [self.question, self.excerpt.text, demonstrations])
-        return self._frame(mark, block(mark, self.excerpt.text), demonstrations)
+        demonstrations += programs
+        data = "\n".join([self.excerpt.text, *history])
+        mark = self.mark = mark_of(options.seed, [self.question, data, demonstrations])
+        return self._frame(mark, block(mark, data), demonstrations)
 
     #: Whether the model may still be asked.
     asks = True
@@ -489,6 +556,10 @@ class Asking:
             return self._outcome("failed")
         try:
             messages, runner, known = self.prepared()
+            if self.open:
+                why = "a word may refer to several"
+                self.attempts += [Attempt("", stage="resolving", error=why, choice=choice) for choice in self.open]
+                return self._decided()
             self._samples(messages, runner, known)
         except BudgetError as error:
             self.warnings.append(str(error))
@@ -708,9 +779,10 @@ class Asking:
         return Asked(
             self.question, status, answer, VIA_OF.get(attempt.language, "") if attempt else "",
             attempt.source if attempt else self.options.source,
-            () if attempt is None or attempt.choice is None else (attempt.choice,),
+            () if attempt is None or attempt.choice is None else tuple(self.open) or (attempt.choice,),
             text, citations, tuple(self.attempts), votes, tuple(self.steps), spent.usage, spent.calls, self.model.name,
             self.prompts.versions, self.excerpt, tuple(dict.fromkeys(self.warnings)), tuple(self.shown), reason=self.reason,
+            references=tuple(self.references),
         )  # fmt: skip
 
     def _looked_for(self, found: Excerpt) -> str:

@@ -550,6 +550,8 @@ class Runner:
     llm_function: Callable[..., Any] | None = None
     limit: int | None = None
     on_unknown: OnUnknown = "error"
+    #: The ids of entities that words of the question refer to, by name.
+    refers: Mapping[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: {"resolve": 0.0, "run": 0.0})
 
     def attempt(self, reply: str, program: str, language: str) -> Attempt:
@@ -652,7 +654,8 @@ class Runner:
         """
         names = {name for node in postorder(lowered.plan) if isinstance(node, ByName) for name in node.names}
         result = self._entities(sorted(names))
-        meant = {name: self.choose[name] for name, ids in result.items() if self.choose.get(name) in ids}
+        given_ids = {**self.refers, **self.choose}
+        meant = {name: given_ids[name] for name, ids in result.items() if len(ids) > 1 and given_ids.get(name) in ids}
         several = {name: ids for name, ids in result.items() if len(ids) > 1 and name not in meant}
         if meant:
             answer, lowered = self._answer(begun, begun.source, meant)

@@ -732,7 +732,7 @@ def _things(
     fitting = scores.copy()
     for member in [item for item in found if item.names][:_MOST_THINGS]:
         check()
-        near = _kept_around(known, store, member.names)
+        near = predicates_around(known, store, member.names)
         told: dict[str, list[str]] = {}
         for way in ("forward", "backward", "value"):
             for name in near.get(way, ()):
@@ -804,8 +804,8 @@ def _between(store: Store, left: Entities, right: Entities) -> list[tuple[str, b
 _WAYS: Final[tuple[tuple[End, End], ...]] = (("subject", "object"), ("object", "subject"))
 
 
-def _kept_around(known: Known, store: Store, names: tuple[str, ...]) -> dict[str, list[str]]:
-    """The predicates around entities, cached until the graph changes."""
+def predicates_around(known: Known, store: Store, names: tuple[str, ...]) -> dict[str, list[str]]:
+    """The predicates around entities (forward, backward, value, and beyond), cached until the graph changes."""
     kept: dict[tuple[str, ...], dict[str, list[str]]] = known.around
     result = kept.get(names)
     if result is None:

@@ -78,6 +78,31 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Referent:
+    """An entity of an earlier turn of a conversation: its name, and its id; "" where the turn has its name alone."""
+
+    name: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A word of a question, from `start` to `end`, that refers to `entities` of an earlier turn of the
+    conversation; `origin` says of which. `others` are those that it may refer to as well.
+    """
+
+    text: str
+    start: int
+    end: int
+    entities: tuple[Referent, ...]
+    origin: str
+    others: tuple[Referent, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.text!r} is {', '.join(repr(one.name) for one in self.entities)}, of {self.origin}"
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """A program by a model: the reply, the program in it, and its result. `stage` and `error` are
     where and why it failed, `feedback` what the model was told. `unfinished`: the deadline passed
@@ -126,6 +151,7 @@ class Asked:
     all programs, `votes` the answers of the samples, `steps` what was done and how long it took.
     `shown` is the data that a model was shown besides the prompt: to compute a function, or to put
     the answer into words. `reason` is why `via="auto"` took this language; "" where it was given.
+    `references` are the words that refer to earlier turns of a conversation.
     """
 
     question: str
@@ -148,6 +174,7 @@ class Asked:
     shown: tuple[str, ...] = ()
     transcript: str | None = None
     reason: str = ""
+    references: tuple[Reference, ...] = ()
 
     @property
     def texts(self) -> list[str]:
@@ -199,6 +226,9 @@ class Asked:
             "reason": self.reason,
             "program": self.program,
             "source": self.source,
+            "references": [
+                {"text": item.text, "names": [one.name for one in item.entities], "of": item.origin} for item in self.references
+            ],
             "choices": [
                 {"kind": choice.kind, "name": choice.name, "options": list(map(_option, choice.options))} for choice in self.choices
             ],
@@ -278,6 +308,7 @@ class AskOptions:
     on_step: Callable[[AskStep], Any] | None = None
     aware: bool = False
     same_question: bool = False
+    before: Sequence[Asked] = ()
     on_unknown: OnUnknown = "error"
 
     def __post_init__(self) -> None:
@@ -299,6 +330,8 @@ class AskOptions:
             raise OptionError(f"temperature is from 0 to 2, not {self.temperature!r}")
         if self.on_unknown not in ("error", "nearest"):
             raise OptionError(f"on_unknown is 'error' or 'nearest' of questions, not {self.on_unknown!r}")
+        if not all(isinstance(turn, Asked) for turn in self.before):
+            raise OptionError("before is the outcomes of earlier questions, as Graph.ask returns them")
         if isinstance(self.untrusted, str):
             raise OptionError("untrusted is a list of names of sources")
 

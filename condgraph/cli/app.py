@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import condgraph
-from condgraph.cli.ask import ask, chain, verify
+from condgraph.cli.ask import ask, chain, chat, verify
 from condgraph.cli.evaluate import evaluate, generate, train_links
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.load import abandon, delete, formats, guess, index, load, unload
@@ -78,6 +78,7 @@ for command in (
     versions,
     export,
     ask,
+    chat,
     delete,
     unload,
     abandon,

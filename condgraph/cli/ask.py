@@ -1,8 +1,10 @@
-"""Commands that a language model takes part in: ask, chain, verify."""
+"""Commands that a language model takes part in: ask, chat, chain, verify."""
 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -21,8 +23,9 @@ from condgraph.cli.arguments import (
     opened,
     program_text,
 )
-from condgraph.cli.exits import Exit, complain, guard
+from condgraph.cli.exits import Exit, complain, guard, message_of
 from condgraph.cli.render import json_value, printable
+from condgraph.engine.errors import OptionError
 
 if TYPE_CHECKING:
     from condgraph.chains.reason import Reasoned
@@ -49,11 +52,10 @@ class AskFormat(StrEnum):
     JSON = "json"
 
 
-@grouped
-def ask(
-    *,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question, in plain words.")],
-    store: StoreOption,
+@dataclass(frozen=True, slots=True)
+class AskingOptions:
+    """How questions are asked."""
+
     llm: Annotated[
         str,
         typer.Option(
@@ -62,70 +64,142 @@ def ask(
             envvar="CONDGRAPH_LLM",
             help="openai:MODEL, openai:MODEL@BASE_URL, langchain:PROVIDER:NAME or replay:FILE.",
         ),
-    ],
-    via: Annotated[ViaName, typer.Option("--via", help="The language that the model writes.")] = ViaName.AUTO,
-    source: Annotated[str | None, typer.Option("--source", metavar="SOURCE", help="Ask this source alone.")] = None,
+    ]
+    via: Annotated[ViaName, typer.Option("--via", help="The language that the model writes.")] = ViaName.AUTO
+    source: Annotated[str | None, typer.Option("--source", metavar="SOURCE", help="Ask this source alone.")] = None
     choose: Annotated[
         list[str] | None, typer.Option("--choose", metavar="NAME=KEY", help="What a name means; may be repeated.")
-    ] = None,
-    shown: Annotated[int | None, typer.Option("--shown", metavar="N", min=0, help="Demonstrations in a prompt.")] = None,
+    ] = None
+    shown: Annotated[int | None, typer.Option("--shown", metavar="N", min=0, help="Demonstrations in a prompt.")] = None
     demos: Annotated[
         Path | None,
         typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations, added to the graph."),
-    ] = None,
-    samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="How many programs vote.")] = 1,
-    retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is corrected.")] = 3,
-    calls: Annotated[int, typer.Option("--calls", metavar="N", min=1, help="The most calls of the model.")] = 8,
-    prompt_tokens: Annotated[int, typer.Option("--prompt-tokens", metavar="N", min=1, help="The most tokens of a prompt.")] = 5000,
+    ] = None
+    samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="How many programs vote.")] = 1
+    retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is corrected.")] = 3
+    calls: Annotated[int, typer.Option("--calls", metavar="N", min=1, help="The most calls of the model.")] = 8
+    prompt_tokens: Annotated[int, typer.Option("--prompt-tokens", metavar="N", min=1, help="The most tokens of a prompt.")] = 5000
     excerpt_tokens: Annotated[
         int | None, typer.Option("--excerpt-tokens", metavar="N", min=0, help="The most tokens of the graph's excerpt in it.")
-    ] = None,
-    seconds: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The most seconds.")] = 60.0,
-    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed asks the same.")] = 0,
+    ] = None
+    seconds: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The most seconds.")] = 60.0
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed asks the same.")] = 0
     aware: Annotated[
         bool,
         typer.Option(
             "--aware", help="KoPL, held to what the entities of the question have, where the model's server takes grammars."
         ),
-    ] = False,
-    verbalise: Annotated[bool, typer.Option("--verbalise", help="Have the model put the answer in words.")] = False,
+    ] = False
+    verbalise: Annotated[bool, typer.Option("--verbalise", help="Have the model put the answer in words.")] = False
     transcript: Annotated[
         Path | None, typer.Option("--transcript", metavar="FILE", help="Record the calls, to be replayed with --llm replay:FILE.")
-    ] = None,
-    prompts: Annotated[Path | None, typer.Option("--prompts", metavar="FOLDER", help="Prompts of your own.")] = None,
+    ] = None
+    prompts: Annotated[Path | None, typer.Option("--prompts", metavar="FOLDER", help="Prompts of your own.")] = None
+    steps: Annotated[bool, typer.Option("--steps", help="Report each step on standard error.")] = False
+    form: Annotated[AskFormat, typer.Option("--format", help="The answer with its statements, or everything.")] = AskFormat.TEXT
+
+    def options(self) -> dict[str, Any]:
+        """The options of `Graph.ask`."""
+        from condgraph.models.budget import Budget
+
+        return {
+            "via": self.via.value, "source": self.source, "choose": _chosen(self.choose or []), "demos": self.shown,
+            "samples": self.samples, "retries": self.retries, "seed": self.seed, "verbalise": self.verbalise,
+            "budget": Budget(prompt_tokens=self.prompt_tokens, calls=self.calls, seconds=self.seconds),
+            "transcript": self.transcript, "prompts": self.prompts, "aware": self.aware, "excerpt_tokens": self.excerpt_tokens,
+            "on_step": _write_step if self.steps else None,
+        }  # fmt: skip
+
+
+@grouped
+def ask(
+    *,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question, in plain words.")],
+    store: StoreOption,
+    asking: AskingOptions,
     login: LoginOptions,
-    steps: Annotated[bool, typer.Option("--steps", help="Report each step on standard error.")] = False,
-    form: Annotated[AskFormat, typer.Option("--format", help="The answer with its statements, or everything.")] = AskFormat.TEXT,
 ) -> None:
     """Ask in plain words. A language model writes a program; the program is run, and its answer is
     given with the statements that it rests on.
     """
-    chosen = _chosen(choose or [])
+    options = asking.options()
     # Demonstrations that are added are stored with the graph.
-    with guard(), opened(store, login, read_only=demos is None) as at:
-        from condgraph.models.budget import Budget
+    with guard(), opened(store, login, read_only=asking.demos is None) as at:
+        if asking.demos is not None:
+            at.demos.load(asking.demos)
+        code = _report(at.ask(question, asking.llm, **options), asking.form)
+        if code is not Exit.ANSWER:
+            raise typer.Exit(code)
 
-        if demos is not None:
-            at.demos.load(demos)
 
-        def write_step(step: AskStep) -> None:
-            complain(printable(str(step)))
+@grouped
+def chat(*, store: StoreOption, asking: AskingOptions, login: LoginOptions) -> None:
+    """Ask one question after the other, a line each from standard input; a question may refer to the
+    answers before, such as "and his wife?". A line "/choose NAME=KEY" asks the last question again with
+    a meaning of a name, "/clear" begins anew. Ends with the code of the least sure answer.
+    """
+    options = asking.options()
+    with guard(), opened(store, login, read_only=asking.demos is None) as at:
+        if asking.demos is not None:
+            at.demos.load(asking.demos)
+        chat = at.chat(asking.llm, **options)
+        codes = {"": Exit.ANSWER}
+        for line in _lines():
+            command, _, rest = line.partition(" ")
+            choose: dict[str, str] = {}
+            if command == "/clear":
+                chat.clear()
+                continue
+            if command == "/choose":
+                if not chat.turns or "=" not in rest:
+                    complain("/choose NAME=KEY comes behind a question")
+                    codes[line] = Exit.USAGE
+                    continue
+                name, _, key = rest.partition("=")
+                choose, line = {name: key}, chat.turns[-1].question
+            try:
+                outcome = chat.ask(line, choose=choose)
+            except OptionError as error:
+                complain(message_of(error))
+                codes[line] = Exit.USAGE
+                continue
+            # A question that is asked again has the code of its last answer.
+            codes[line] = _report(outcome, asking.form)
+        if worst := next((code for code in (Exit.ERROR, Exit.USAGE, Exit.UNSURE) if code in codes.values()), None):
+            raise typer.Exit(worst)
 
-        outcome = at.ask(
-            question, llm, via=via.value, source=source, choose=chosen, demos=shown, samples=samples, retries=retries,
-            budget=Budget(prompt_tokens=prompt_tokens, calls=calls, seconds=seconds), seed=seed, verbalise=verbalise,
-            transcript=transcript, prompts=prompts, aware=aware, excerpt_tokens=excerpt_tokens,
-            on_step=write_step if steps else None,
-        )  # fmt: skip
-        if form is AskFormat.JSON:
-            typer.echo(json.dumps(outcome.data(), ensure_ascii=False))
-        else:
-            _write(outcome)
-        for warning in outcome.warnings:
-            complain(f"warning: {printable(warning)}")
-        if outcome.status != "answered":
-            complain(_STATUSES.get(outcome.status, f"{outcome.status}: no answer"))
-            raise typer.Exit(Exit.UNSURE if outcome.status in _STATUSES else Exit.ERROR)
+
+def _lines() -> Iterator[str]:
+    """The lines of standard input that are not empty, with a mark before each at a terminal."""
+    at_terminal = sys.stdin.isatty()
+    while True:
+        if at_terminal:
+            typer.echo("> ", nl=False, err=True)
+        line = sys.stdin.readline()
+        if not line:
+            return
+        if line.strip():
+            yield line.strip()
+
+
+def _write_step(step: AskStep) -> None:
+    complain(printable(str(step)))
+
+
+def _report(outcome: Asked, form: AskFormat) -> Exit:
+    """Write an outcome; the exit code that it has."""
+    if form is AskFormat.JSON:
+        typer.echo(json.dumps(outcome.data(), ensure_ascii=False))
+    else:
+        for reference in outcome.references:
+            typer.echo(f"({printable(str(reference))})")
+        _write(outcome)
+    for warning in outcome.warnings:
+        complain(f"warning: {printable(warning)}")
+    if outcome.status == "answered":
+        return Exit.ANSWER
+    complain(_STATUSES.get(outcome.status, f"{outcome.status}: no answer"))
+    return Exit.UNSURE if outcome.status in _STATUSES else Exit.ERROR
 
 
 #: What is said of answers that are not sure.

@@ -1,0 +1,300 @@
+"""Conversations: what words such as "his" refer to in the answers before, and questions that follow one another."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.ask.prompt import Mention, predicates_around
+from condgraph.ask.records import Asked, Choice, Option, Reference, Referent
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.facts import EntityKind
+from condgraph.names.words import WORD, stem, words_of
+from condgraph.overview.schema import quoted
+
+if TYPE_CHECKING:
+    from condgraph.ask.prompt import Known
+    from condgraph.ask.records import Host
+    from condgraph.engine.store import Store
+
+
+# -- references --------------------------------------------------------------------------------------
+# A word such as "his" is read as an entity of the turns before: of an answer before a question, of a
+# later turn before an earlier one. Whom a word may mean is limited by what the conversation says ("his
+# wife" is a she), by whether entities have what people have, and by what the question asks of them. A
+# word for one that may be several of the same answer is a choice of the user.
+
+
+#: Turns that are looked back, entities of each group, and values of an answer in a prompt.
+MOST_TURNS: Final = 6
+_MOST_OF_GROUP: Final = 10
+MOST_SHOWN: Final = 10
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: Words for a woman, a man, a thing, a place, several, and what was just said.
+_KINDS: Final[Mapping[str, frozenset[str]]] = {
+    "she": _words("she her hers herself"),
+    "he": _words("he him his himself"),
+    "it": _words("it its itself"),
+    "there": _words("there"),
+    "they": _words("they them their theirs themselves these those"),
+    "that": _words("this that"),
+}
+_KIND_OF: Final = {word: kind for kind, words in _KINDS.items() for word in words}
+#: Words of a question that say that the answer is a woman, or a man.
+_SHE: Final = _words("wife mother daughter sister actress queen princess empress aunt niece grandmother widow girlfriend")
+_HE: Final = _words("husband father son brother king prince emperor uncle nephew grandfather widower boyfriend")
+#: Words behind which "this" and "that" are a thing, and no conjunction.
+_BEFORE_THAT: Final = _words(
+    "than of in for about from to is was are were at on by with before after since during do does did as has have had"
+)
+#: Words next to which "there" is no place, and words behind an "it" that is no thing.
+_BE: Final = _words("is are was were be been")
+_NOTHING: Final = _words("true possible")
+#: Words of predicates that people have.
+_OF_PEOPLE: Final = frozenset(
+    map(
+        stem,
+        _words("birth born died death spouse married wife husband occupation profession gender sex mother father child sibling"),
+    )
+)
+#: The share of the best fit from which on an entity has what the question asks for.
+_FITS: Final = 0.8
+
+
+def refer(
+    question: str, before: Sequence[Asked], found: Sequence[Mention], known: Known, store: Store, choose: Mapping[str, str]
+) -> tuple[list[Reference], list[Choice], list[str]]:
+    """What the words of a question refer to in the turns before: the references in order, choices that the
+    user has to make, and words that refer to nothing. `choose` has ids by word.
+
+    Raises `OptionError` where a choice is none of the entities that a word may mean.
+    """
+    references: list[Reference] = []
+    choices: list[Choice] = []
+    lost: list[str] = []
+    words = _about(question, found)
+    for start, end, kind in _pronouns(question, found):
+        text = question[start:end]
+        groups = list(_groups(before, kind, known))
+        everything = list(dict.fromkeys(one for _, group in groups for one in group))
+        if (chosen := choose.get(text)) is not None:
+            meant = [one for one in everything if chosen in (one.id, one.name)]
+            if not meant:
+                names = [one.id or one.name for one in everything]
+                raise OptionError(f"{text!r} may not mean {chosen!r}", candidates=nearest(chosen, names) or names[:5])
+            references.append(Reference(text, start, end, (meant[0],), _origin(groups, meant[0])))
+            continue
+        if kind == "they":
+            origin, group = max(groups[:2], key=lambda item: len(item[1]) > 1, default=("", []))
+            if group:
+                references.append(Reference(text, start, end, tuple(group), origin))
+            else:
+                lost.append(text)
+            continue
+        fitting = _fitting(groups, kind, words, known, store)
+        single = next(((origin, group[0]) for origin, group in fitting if len(group) == 1), None)
+        if single is not None:
+            others = tuple(dict.fromkeys(one for _, group in fitting for one in group if one != single[1]))
+            references.append(Reference(text, start, end, (single[1],), single[0], others[:_MOST_OF_GROUP]))
+        elif fitting:
+            origin, group = fitting[0]
+            choices.append(Choice("entity", text, tuple(Option(one.id or one.name, one.name, origin) for one in group)))
+        elif kind != "that":
+            lost.append(text)
+    return references, choices, lost
+
+
+def _pronouns(question: str, found: Sequence[Mention]) -> Iterator[tuple[int, int, str]]:
+    """The words of a question that refer to something before, with their kinds; none within a name."""
+    words = list(WORD.finditer(question))
+    folded = [match[0].casefold().removesuffix("'s").removesuffix("’s") for match in words]
+    for at, (match, word) in enumerate(zip(words, folded, strict=True)):
+        kind = _KIND_OF.get(word)
+        start, end = match.start(), match.start() + len(word)
+        if kind is None or any(item.names and item.start < end and start < item.end for item in found):
+            continue
+        last, following = folded[at - 1] if at else "", folded[at + 1] if at + 1 < len(folded) else ""
+        if kind == "there" and (last in _BE or following in _BE):
+            continue
+        if word == "it" and (following in _NOTHING or (last in ("does", "did") and following == "take")):
+            continue
+        if kind == "that" and last not in _BEFORE_THAT and at:
+            continue
+        yield start, end, kind
+
+
+def _about(question: str, found: Sequence[Mention]) -> str:
+    """The words of a question outside its names and references."""
+    taken = sorted([(item.start, item.end) for item in found if item.names] + [(a, b) for a, b, _ in _pronouns(question, found)])
+    parts, at = [], 0
+    for start, end in taken:
+        parts.append(question[at:start])
+        at = max(at, end)
+    return " ".join([*parts, question[at:]])
+
+
+def _groups(before: Sequence[Asked], kind: str, known: Known) -> Iterator[tuple[str, list[Referent]]]:
+    """The entities of the turns before, those of the last answer first, each with where they are from. Who is
+    a she is no he.
+    """
+    kinds = _said_kinds(before)
+    for turn in [*reversed(before)][:MOST_TURNS]:
+        check()
+        for origin, group in (
+            (f"the answer to {turn.question!r}", answered_entities(turn, known)),
+            (f"the question {turn.question!r}", asked_entities(turn)),
+        ):
+            group = [one for one in group if kind not in ("she", "he") or kinds.get(one.name, kind) == kind]
+            if kind in ("it", "there"):
+                group = [one for one in group if one.name not in kinds]
+            if group:
+                yield origin, group
+
+
+def answered_entities(turn: Asked, known: Known) -> list[Referent]:
+    """The first entities of an answer; where it has texts, those that are the names of entities."""
+    if turn.answer is None or turn.status not in ("answered", "doubtful"):
+        return []
+    entities = [one for one in turn.answer.entities[:_MOST_OF_GROUP] if one.kind is not EntityKind.CONCEPT]
+    texts = turn.texts[:_MOST_OF_GROUP]
+    if entities and {one.name for one in entities} & set(texts):
+        return list(dict.fromkeys(Referent(one.name, one.id) for one in entities))
+    named = [text for text in texts if known.linker.entities.folded(text)]
+    rows = known.rows_named([text for text in texts if text not in named])
+    return [Referent(text, "") for text in dict.fromkeys(texts) if text in named or text in rows]
+
+
+def asked_entities(turn: Asked) -> list[Referent]:
+    """The entities that a question names, or refers to."""
+    named = [] if turn.excerpt is None else [item for item in turn.excerpt.mentions if len(item.names) == 1]
+    referred = [one for item in turn.references for one in item.entities]
+    referents = {one.name for one in referred}
+    return list(dict.fromkeys([*referred, *(Referent(item.names[0], "") for item in named if item.names[0] not in referents)]))
+
+
+def _said_kinds(before: Sequence[Asked]) -> dict[str, str]:
+    """Who is a she and who a he, by name, as the turns before say: by a word that referred to them, or by one
+    that asked for them.
+    """
+    kinds: dict[str, str] = {}
+    for turn in before:
+        for item in turn.references:
+            kind = _KIND_OF.get(item.text.casefold(), "")
+            if kind in ("she", "he") and len(item.entities) == 1:
+                kinds[item.entities[0].name] = kind
+        said = set(words_of(turn.question))
+        she, he = bool(said & _SHE), bool(said & _HE)
+        if she != he and turn.status in ("answered", "doubtful"):
+            kinds |= dict.fromkeys(turn.texts[:_MOST_OF_GROUP], "she" if she else "he")
+    return kinds
+
+
+def _fitting(
+    groups: Sequence[tuple[str, list[Referent]]], kind: str, words: str, known: Known, store: Store
+) -> list[tuple[str, list[Referent]]]:
+    """The groups without entities that a word cannot mean, by what entities have: what people have for "he"
+    and "she", and nothing of it for "it" and "there"; and what the question asks for.
+    """
+    fits = known.asked_for(words)
+    people = any(_OF_PEOPLE & {stem(word) for word in words_of(name)} for name in known.predicates.names)
+    worth: dict[Referent, tuple[bool, float]] = {}
+    for one in dict.fromkeys(one for _, group in groups for one in group):
+        near = predicates_around(known, store, (one.name,))
+        own = [name for way in ("forward", "value") for name in near.get(way, ())]
+        person = any(_OF_PEOPLE & {stem(word) for word in words_of(name)} for name in own)
+        around = {*own, *near.get("backward", ())}
+        best = max((float(fits[known.places[name]]) for name in around if name in known.places), default=0.0)
+        right = not people or kind == "that" or person == (kind in ("she", "he"))
+        worth[one] = right, best
+    likely = [one for one, (right, _) in worth.items() if right] or list(worth)
+    most = max((worth[one][1] for one in likely), default=0.0)
+    kept = {one for one in likely if worth[one][1] >= _FITS * most}
+    return [(origin, some) for origin, group in groups if (some := [one for one in group if one in kept])]
+
+
+def _origin(groups: Sequence[tuple[str, list[Referent]]], one: Referent) -> str:
+    return next(origin for origin, group in groups if one in group)
+
+
+# -- what a model is shown of a conversation -----------------------------------------------------------
+
+
+def history_line(turn: Asked) -> str:
+    """A question of a conversation with its answer, for the data of a prompt."""
+    texts = turn.texts
+    more = f" and {len(texts) - MOST_SHOWN:,} more" if len(texts) > MOST_SHOWN else ""
+    gave = ", ".join(quoted(text) for text in texts[:MOST_SHOWN]) + more or "no answer"
+    return f"- {quoted(' '.join(turn.question.split()))}: {gave}"
+
+
+def reference_lines(references: Sequence[Reference]) -> list[str]:
+    """What the words of a question refer to, for the data of a prompt."""
+    return [
+        f"In the question, {quoted(item.text)} is {', '.join(quoted(one.name) for one in item.entities[:MOST_SHOWN])}"
+        for item in references
+    ]
+
+
+def referred(references: Sequence[Reference]) -> list[Mention]:
+    """The references of a question as mentions of the entities."""
+    return [
+        Mention(item.text, item.start, item.end, tuple(dict.fromkeys(one.name for one in item.entities))) for item in references
+    ]
+
+
+# -- conversations -------------------------------------------------------------------------------------
+
+
+class Chat:
+    """A conversation with a graph: each question may refer to the answers before.
+
+    `turns` are the outcomes in order; `options` are those of `Graph.ask`, for every question.
+    """
+
+    def __init__(self, graph: Host, llm: Any, options: Mapping[str, Any]) -> None:
+        self.graph, self.llm, self.options = graph, llm, dict(options)
+        self._check(options)
+        self._turns: list[Asked] = []
+        self._choices: dict[str, str] = dict(options.get("choose") or {})
+
+    def __repr__(self) -> str:
+        return f"<Chat of {len(self._turns)} turns>"
+
+    @property
+    def turns(self) -> tuple[Asked, ...]:
+        """The outcomes so far, the first question first."""
+        return tuple(self._turns)
+
+    def ask(self, question: str, **options: Any) -> Asked:
+        """Ask a question that may refer to the turns before; `options` are those of `Graph.ask`, for this
+        question. A question that is asked again, such as one with a choice, takes the place of the last
+        turn. What a name means (`choose`) applies to the rest of the conversation, what a word such as
+        "his" refers to applies to this question.
+        """
+        self._check(options)
+        again = bool(self._turns) and self._turns[-1].question == question
+        before = self._turns[:-1] if again else self._turns
+        given = dict(options.pop("choose", None) or {})
+        self._choices |= {name: key for name, key in given.items() if name.casefold() not in _KIND_OF}
+        turn = self.graph.ask(
+            question, self.llm, **{**self.options, **options, "choose": {**self._choices, **given}, "before": tuple(before)}
+        )
+        self._turns = [*before, turn]
+        return turn
+
+    def clear(self) -> None:
+        """Forget the turns, and what names mean."""
+        self._turns, self._choices = [], dict(self.options.get("choose") or {})
+
+    def _check(self, options: Mapping[str, Any]) -> None:
+        known = inspect.signature(self.graph.ask).parameters.keys() - {"question", "llm", "before"}
+        for name in options:
+            if name not in known:
+                raise OptionError(f"{name!r} is no option of a question", candidates=nearest(name, known))
