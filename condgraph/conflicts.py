@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -112,7 +112,9 @@ def declare(graph: Asked, value: Any, prefer: Any, *, remove: bool, wait: float)
         after = {name: one for name, one in before.items() if name not in fresh}
     else:
         if not isinstance(storage, LocalStorage) and any(fresh.values()):
-            raise _unsupported(storage)
+            raise UnsupportedError(
+                storage.place, ["preferences that are declared"], hint="name the preference in a query: query(..., prefer='latest')"
+            )
         if not isinstance(storage, LocalStorage) or storage.snapshot is not None:
             known = predicates_of(graph)
             for name in fresh:
@@ -134,28 +136,31 @@ def check_sources(storage: Storage, prefer: Preference | None) -> None:
 
 
 def preferring(storage: Storage, prefer: Any) -> Snapshot:
-    """The snapshot of a graph with another preference for all predicates that are declared."""
-    wanted = Preference.of(prefer)
-    if not isinstance(storage, LocalStorage):
-        raise _unsupported(storage)
-    snapshot = storage.current
-    declared = declared_in(snapshot.about)
-    if not declared or wanted is None:
+    """The snapshot of a graph with another preference for all predicates that are declared; or, of a mapping, with one for
+    each predicate that it names. A graph on a server is pulled, once for each state of it.
+    """
+    declared = declared_in({"settings": storage.settings})
+    wanted: dict[str, Preference | None] = {}
+    if isinstance(prefer, Mapping):
+        wanted = single_valued(prefer)
+    elif (preference := Preference.of(prefer)) is not None:
+        wanted = dict.fromkeys(declared, preference)
+    if not wanted or not all(wanted.values()):
         raise OptionError(
             "prefer needs predicates that are declared as having one value at a time",
-            hint="graph.declare(single_valued=['capital'])",
+            hint="graph.declare(single_valued=['capital']), or name them: prefer={'capital': 'latest'}",
         )
-    check_sources(storage, wanted)
-    known: dict[Preference, Snapshot] = snapshot.schema.kept.setdefault("preferring", {})
-    if wanted not in known:
-        if len(known) >= 4:
-            known.clear()
-        settings = {**storage.settings, "single_valued": dict.fromkeys(declared, wanted.stored)}
-        known[wanted] = snapshot.with_settings(settings)
-    return known[wanted]
-
-
-def _unsupported(storage: Storage) -> UnsupportedError:
-    return UnsupportedError(
-        storage.place, ["prefer"], hint="ask the graph in process: graph.snapshot(), then declare(...) and query(..., prefer=...)"
-    )
+    snapshot = storage.copied()
+    for name, preference in wanted.items():
+        if name not in declared and snapshot.predicate(name) < 0:
+            known = [*snapshot.schema.relations, *snapshot.schema.attributes]
+            raise UnknownNameError("predicate", name, candidates=nearest(name, known))
+        check_sources(storage, preference)
+    after = {name: None if one is None else one.stored for name, one in (declared | wanted).items()}
+    views: dict[str, Snapshot] = snapshot.schema.kept.setdefault("preferring", {})
+    key = repr(after)
+    if key not in views:
+        if len(views) >= 4:
+            views.clear()
+        views[key] = snapshot.with_settings({**storage.settings, "single_valued": after})
+    return views[key]

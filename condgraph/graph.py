@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from condgraph.difference import Difference
     from condgraph.engine.algebra import Node
     from condgraph.engine.check import KnownIds
-    from condgraph.engine.conflicts import Conflicts, Preference
+    from condgraph.engine.conflicts import Conflicts, Prefer, Preference
     from condgraph.engine.period import Period, TimeLike
     from condgraph.engine.store import Store
     from condgraph.languages.table.builder import TableQuery
@@ -381,7 +381,7 @@ class Graph:
         self,
         single_valued: str | Iterable[str] | Mapping[str, Any],
         *,
-        prefer: str | Sequence[str] | None = None,
+        prefer: Prefer | None = None,
         remove: bool = False,
         wait: float = 0.0,
     ) -> Mapping[str, Preference | None]:
@@ -463,7 +463,7 @@ class Graph:
         between: Sequence[TimeLike | None] | None = None,
         certain: bool = False,
         as_of: AsOf | None = None,
-        prefer: str | Sequence[str] | None = None,
+        prefer: Prefer | None = None,
     ) -> Answer:
         """Answer a KoPL program: text, the data set's JSON list, or the serialisation of its
         baselines.
@@ -479,7 +479,8 @@ class Graph:
 
         `as_of` asks an earlier version of a graph in a folder, as `Graph.as_of` does. `prefer` resolves
         the conflicts of all declared predicates ("rank", "latest", "earliest", or sources, best first),
-        in place of the preferences that were declared (`declare`), in process.
+        in place of the preferences that were declared (`declare`); a mapping of predicates to preferences
+        names the predicates itself. A graph on a server is pulled for it, and answered in process.
         """
         options = QueryOptions(
             "kopl",
@@ -512,7 +513,7 @@ class Graph:
         between: Sequence[TimeLike | None] | None = None,
         certain: bool = False,
         as_of: AsOf | None = None,
-        prefer: str | Sequence[str] | None = None,
+        prefer: Prefer | None = None,
         **options: Any,
     ) -> Answer:
         """Answer a program in any language; it is recognised from the text, `language` overrules.
@@ -543,9 +544,10 @@ class Graph:
         return view
 
     def _ask(self, program: Any, options: QueryOptions) -> Answer:
-        if options.as_of is not None or options.prefer is not None:
-            return self._view(options)._ask(program, options)
         timeout = self.timeout if options.timeout is None else options.timeout
+        if options.as_of is not None or options.prefer is not None:
+            with within(timeout, options.cancelled):
+                return self._view(options)._ask(program, options)
         with within(timeout, options.cancelled):
             try:
                 found = self._answer(program, options)
@@ -595,7 +597,7 @@ class Graph:
         between: Sequence[TimeLike | None] | None = None,
         certain: bool = False,
         as_of: AsOf | None = None,
-        prefer: str | Sequence[str] | None = None,
+        prefer: Prefer | None = None,
     ) -> Answer:
         """Answer a Cypher query that reads (openCypher 9 and the core of GQL): rows of the columns that it
         returns, with evidence. `docs/reference/cypher.md` says how the graph looks as a property graph.
@@ -646,6 +648,8 @@ class Graph:
         at: TimeLike | None = None,
         between: Sequence[TimeLike | None] | None = None,
         certain: bool = False,
+        as_of: AsOf | None = None,
+        prefer: Prefer | None = None,
     ) -> Matches:
         """The k subgraphs that are most similar to a pattern (SimGRAG), exactly, by graph semantic
         distance.
@@ -664,11 +668,13 @@ class Graph:
         edge may be left out. With a `timeout` (seconds), the best so
         far is given and marked as such. With `exact=False` candidates come from the approximate
         index (`index(..., faiss=True)`), which may miss some. `engine="sparql"` asks the embedded
-        RDF store for the edges. `at`, `between` and `certain` are as for `kopl`.
+        RDF store for the edges. `at`, `between`, `certain`, `as_of`
+        and `prefer` are as for `kopl`.
         """
         check_bounds(timeout, limit, what="solutions to show")
         timeout = self.timeout if timeout is None else timeout
-        period = QueryOptions(at=at, between=between, certain=certain).period
+        view = QueryOptions(at=at, between=between, certain=certain, as_of=as_of, prefer=prefer)
+        period = view.period
         if period is not None and not exact:
             raise OptionError("the approximate index is of all statements, whenever they hold", hint="leave exact=False out")
         options: dict[str, Any] = {
@@ -680,7 +686,8 @@ class Graph:
         try:
             with within(timeout, cancelled):
                 given = options if period is None else {**options, "period": period}
-                matches = cast("Matches", self._store_of(engine).match(pattern, exact=exact, encoder=encoder, limit=limit, **given))
+                store = self._view(view)._store_of(engine)
+                matches = cast("Matches", store.match(pattern, exact=exact, encoder=encoder, limit=limit, **given))
         except DeadlineError:
             # Before the search began, or after it in the last look at the graph's state.
             from condgraph.patterns.match import unsearched
@@ -702,7 +709,7 @@ class Graph:
         between: Sequence[TimeLike | None] | None = None,
         certain: bool = False,
         as_of: AsOf | None = None,
-        prefer: str | Sequence[str] | None = None,
+        prefer: Prefer | None = None,
         **options: Any,
     ) -> str:
         """The plan of a program as text, without running it; on a server, and with
@@ -827,7 +834,7 @@ class Graph:
         between: Sequence[TimeLike | None] | None = None,
         certain: bool = False,
         as_of: AsOf | None = None,
-        prefer: str | Sequence[str] | None = None,
+        prefer: Prefer | None = None,
         **options: Any,
     ) -> PreparedProgram:
         """Read a program with parameters (`$name`), in any language, once, to run it with other values

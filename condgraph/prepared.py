@@ -22,6 +22,7 @@ from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
+    from condgraph.engine.conflicts import Prefer
     from condgraph.engine.execute.paths import Path
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.store import Store
@@ -36,15 +37,18 @@ _TEXTS: Final = {str}
 
 def prepare(graph: Any, program: Any, options: QueryOptions) -> PreparedProgram:
     """`Graph.prepare`."""
+    prefer, options.prefer = options.prefer, None
+    # A version stays as it is; what a preference decides changes with the graph.
     graph = graph._view(options)
-    graph._store_of(options.engine)
+    view = graph if prefer is None else graph._view(QueryOptions(prefer=prefer))
+    view._store_of(options.engine)
     read, of_language = template(program, options.language), options.of_language()
     check_options(read.language, of_language)
     if (table := of_language.get("table")) is not None:
         from condgraph.languages.table.builder import clause_of
 
         clause_of(table)
-    return PreparedProgram(graph, read, program, options.engine, of_language)
+    return PreparedProgram(graph, read, program, options.engine, of_language, prefer)
 
 
 def run(graph: Any, program: Any, options: QueryOptions) -> Answer:
@@ -71,7 +75,10 @@ class PreparedProgram:
     It follows its graph: after a load, the next call is answered from what the graph holds then.
     """
 
-    def __init__(self, graph: Any, read: Template, program: Any, engine: str | None, options: dict[str, Any]) -> None:
+    def __init__(
+        self, graph: Any, read: Template, program: Any, engine: str | None, options: dict[str, Any], prefer: Prefer | None = None
+    ) -> None:
+        self._prefer = prefer
         self.graph, self.language, self.engine = graph, read.language, engine
         self.program: str = program if isinstance(program, str) else json.dumps(program, ensure_ascii=False, default=str)
         self._template, self._options = read, options
@@ -133,11 +140,15 @@ class PreparedProgram:
     def explain(self, /, **values: Any) -> str:
         """What the program becomes with these values, as `Graph.explain` shows it."""
         bound = self._template.bind(given(self.parameters, values))
-        return explain(self.graph._store_of(self.engine), bound, self.language, self._options)
+        return explain(self._view()._store_of(self.engine), bound, self.language, self._options)
+
+    def _view(self) -> Any:
+        """The graph as it is now, as the preference leaves it."""
+        return self.graph if self._prefer is None else self.graph._view(QueryOptions(prefer=self._prefer))
 
     def _run(self, values: Mapping[str, Any], limit: int | None) -> Answer:
         texts = given(self._template.parameters, values)
-        store = self.graph._store_of(self.engine)
+        store = self._view()._store_of(self.engine)
         found = None
         if type(store) is SnapshotStore and self._template.entities and limit is None:
             found = self._quickly(store, texts)
@@ -151,7 +162,7 @@ class PreparedProgram:
             # Names in a pattern need not exist.
             options = {name: value for name, value in self._options.items() if name not in ("on_unknown", "period")}
             period = self._options.get("period")
-            matches: Answer = self.graph.match(bound, limit=limit, engine=self.engine, at=period, **options)
+            matches: Answer = self._view().match(bound, limit=limit, engine=self.engine, at=period, **options)
             return matches
         return answer(store, bound, self.language, limit, self._options)
 

@@ -12,6 +12,7 @@ from condgraph.engine.errors import OptionError
 from condgraph.names.forms import OnUnknown
 
 if TYPE_CHECKING:
+    from condgraph.engine.conflicts import Prefer
     from condgraph.engine.period import Period, TimeLike
     from condgraph.versions import AsOf
 
@@ -25,7 +26,7 @@ class QueryOptions:
     `timeout` is in seconds, `limit` the most values to give, `parameters` the values of `$name` in
     the program, `table` a clause over its rows, `further` what only its language takes. `at` is the
     time, or `between` the two times, at which statements have to hold, with `certain` for certain. `as_of` names
-    the version of the graph that is asked, `prefer` what resolves conflicts of declared predicates.
+    the version of the graph that is asked, `prefer` what resolves conflicts of declared predicates, or of those that it names.
     """
 
     language: str | None = None
@@ -41,7 +42,7 @@ class QueryOptions:
     between: Sequence[TimeLike | None] | None = None
     certain: bool = False
     as_of: AsOf | None = None
-    prefer: str | Sequence[str] | None = None
+    prefer: Prefer | None = None
 
     def __post_init__(self) -> None:
         if self.timeout is not None or self.limit is not None:

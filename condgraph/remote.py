@@ -9,7 +9,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from condgraph.engine.bounds import waiting
 from condgraph.engine.changes import Change, OvertakenError
@@ -34,6 +34,8 @@ class ServerStore(Store, Protocol):
     """One graph in a database: queried there, and managed from here."""
 
     place: str
+    #: The predicates that are declared as having one value at a time.
+    declared: tuple[str, ...]
 
     @property
     def timeout(self) -> float | None:
@@ -100,6 +102,8 @@ class ServerStorage(Storage):
         self._seen: frozenset[tuple[str, str]] | None = None
         #: What it pulled of the graph to look at, once it has.
         self._pulled: tuple[Snapshot | None] | None = None
+        #: The graph in process, with the name of its content.
+        self._copy: tuple[str, Snapshot] | None = None
 
     @abstractmethod
     def write(
@@ -121,8 +125,28 @@ class ServerStorage(Storage):
         """The whole graph, pulled."""
         return self.server.snapshot()
 
+    def content(self) -> str | None:
+        """A name for what the graph holds now; None where the server has none."""
+        return None
+
+    def copied(self) -> Snapshot:
+        """The whole graph in process, pulled again when it changes on the server; always where nobody knows that."""
+        content, copy = self.content(), self._copy
+        if copy is not None and content is not None and copy[0] == content:
+            return copy[1]
+        snapshot = self.whole()
+        # A load in between may have given another state than the name is of.
+        self._copy = (content, snapshot) if content is not None and self.content() == content else None
+        return snapshot
+
+    def configure(self, wait: float = 0.0, **changes: Any) -> None:
+        """Change settings, which last as long as this object; what answers knows which predicates are declared."""
+        super().configure(wait, **changes)
+        self.server.declared = tuple(self.settings.get("single_valued", ()))
+
     def close(self) -> None:
         """Let go of the connection."""
+        self._copy = None
         self.server.close()
 
     def refresh(self) -> None:

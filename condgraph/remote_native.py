@@ -87,6 +87,10 @@ class NativeStorage(Neo4jStorage):
         """Nothing is written."""
         raise ReadOnlyError(f"{self.place} is a database that condgraph did not write, and only reads", hint=_WRITES)
 
+    def content(self) -> str | None:
+        """Nobody knows when others change the database."""
+        return None
+
     def refresh(self) -> None:
         """Look at the whole database again when it is next asked."""
         self.mapped.refresh()

@@ -43,6 +43,10 @@ class Neo4jStorage(ServerStorage):
         """Only graphs in process have an RDF store of their own."""
         raise UnsupportedError("Neo4j", ["SPARQL"], hint="graph.snapshot() is the same graph in process, which has an RDF store")
 
+    def content(self) -> str | None:
+        """As the graph's node states it."""
+        return self.server.content
+
     def write(
         self, snapshot: Snapshot, wait: float, change: Change, progress: Progress | None
     ) -> tuple[dict[str, int], dict[str, int]]:

@@ -44,6 +44,10 @@ class SparqlStorage(ServerStorage):
         """The graph as it is now, pulled into process and stored until it changes there."""
         return self.server.linked()
 
+    def copied(self) -> Snapshot:
+        """As `current`."""
+        return self.current
+
     def store(self, engine: str | None) -> Store:
         """What answers on the server; `engine="snapshot"` answers in process, on the pulled graph."""
         return self.server if engine in (None, "sparql") else local_store(self, engine)

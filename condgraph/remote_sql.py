@@ -58,6 +58,10 @@ class SqlStorage(ServerStorage):
         """Only graphs in process have an RDF store of their own."""
         raise UnsupportedError("SQL", ["SPARQL"], hint="graph.snapshot() is the same graph in process, which has an RDF store")
 
+    def content(self) -> str | None:
+        """As its table states it."""
+        return self.server.content()
+
     def write(
         self, snapshot: Snapshot, wait: float, change: Change, progress: Progress | None
     ) -> tuple[dict[str, int], dict[str, int]]:
@@ -105,6 +109,10 @@ class TheirStorage(SqlStorage):
     """Tables that somebody else made."""
 
     server: TheirStore
+
+    def content(self) -> str | None:
+        """Nobody knows when others change the tables."""
+        return None
 
     def check_writable(self) -> None:
         """Nothing is written."""

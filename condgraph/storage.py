@@ -115,6 +115,10 @@ class Storage(ABC):
     def whole(self) -> Snapshot:
         """The whole graph as it is now, in process; pulled from a server."""
 
+    def copied(self) -> Snapshot:
+        """The same, pulled from a server only when it has changed."""
+        return self.current
+
     @abstractmethod
     def close(self) -> None:
         """Let go of what is open."""

@@ -153,6 +153,14 @@ Between = Annotated[
     list[str] | None, Field(min_length=2, max_length=2, description="Only statements that may hold between these two times")
 ]
 Certain = Annotated[bool, Field(description="Of these only what holds in all of that time for certain")]
+AsOf = Annotated[str | None, Field(description="An earlier version, by its id or a time, such as g000003 or 2026-11-27")]
+Prefer = Annotated[
+    str | list[str] | dict[str, str | list[str]] | None,
+    Field(
+        description="What counts of two statements that contradict each other: rank, latest, earliest, or sources, best first; "
+        'or one of these for each predicate, such as {"capital": "latest"}'
+    ),
+]
 Most = Annotated[int, Field(ge=1, le=MOST, description="The most results to give")]
 
 
@@ -193,6 +201,8 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         at: At = None,
         between: Between = None,
         certain: Certain = False,
+        as_of: AsOf = None,
+        prefer: Prefer = None,
         limit: Most = 50,
         facts: Annotated[int, Field(ge=0, le=MOST, description="How many of the statements that the answer rests on to give")] = 5,
     ) -> Annotated[CallToolResult, Answered]:
@@ -210,6 +220,8 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
                 at=at,
                 between=between,
                 certain=certain,
+                as_of=as_of,
+                prefer=prefer,
                 limit=limit,
                 facts=facts,
             )
@@ -219,12 +231,18 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
     async def match(
         pattern: Annotated[str, Field(description="Such as: (UNKNOWN film 1) -[directed by]-> (Clint Eastwood)")],
         k: Annotated[int, Field(ge=1, le=MOST, description="How many of the nearest subgraphs")] = 3,
+        at: At = None,
+        between: Between = None,
+        certain: Certain = False,
+        as_of: AsOf = None,
+        prefer: Prefer = None,
         limit: Most = 20,
     ) -> Annotated[CallToolResult, Matched]:
         """Find the subgraphs most similar to a pattern, for questions whose names or directions you
         are not sure of. `distance` 0 is an exact match.
         """
-        return await calls.reply(partial(tools.match, pattern, k=k, limit=limit))
+        view: dict[str, Any] = {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": prefer}
+        return await calls.reply(partial(tools.match, pattern, k=k, limit=limit, **view))
 
     @server.tool(title="What an answer rests on", annotations=READS)
     async def evidence(
@@ -235,6 +253,8 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         at: At = None,
         between: Between = None,
         certain: Certain = False,
+        as_of: AsOf = None,
+        prefer: Prefer = None,
         limit: Most = 50,
         offset: Annotated[int, Field(ge=0, description="How many statements to leave out at the beginning")] = 0,
     ) -> Annotated[CallToolResult, Evidenced]:
@@ -251,6 +271,8 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
                 at=at,
                 between=between,
                 certain=certain,
+                as_of=as_of,
+                prefer=prefer,
                 limit=limit,
                 offset=offset,
             )

@@ -25,6 +25,7 @@ from condgraph.query_options import QueryOptions
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
+    from condgraph.engine.conflicts import Prefer
     from condgraph.engine.records import Evidence
     from condgraph.graph import Graph
 
@@ -309,6 +310,8 @@ class Toolbox:
         at: str | None = None,
         between: Sequence[str] | None = None,
         certain: bool = False,
+        as_of: str | None = None,
+        prefer: Prefer | None = None,
         limit: int = 50,
         facts: int = 5,
         cancelled: Event | None = None,
@@ -319,8 +322,8 @@ class Toolbox:
         checked(limit, "limit")
         checked(facts, "facts", least=0)
         with within(self.timeout, cancelled):
-            times = {"at": at, "between": between, "certain": certain}
-            return answered(self.asked(program, language, parameters, limit, table, **times), limit, facts)
+            view: dict[str, Any] = {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": prefer}
+            return answered(self.asked(program, language, parameters, limit, table, **view), limit, facts)
 
     def evidence(
         self,
@@ -332,6 +335,8 @@ class Toolbox:
         at: str | None = None,
         between: Sequence[str] | None = None,
         certain: bool = False,
+        as_of: str | None = None,
+        prefer: Prefer | None = None,
         limit: int = 50,
         offset: int = 0,
         cancelled: Event | None = None,
@@ -340,7 +345,8 @@ class Toolbox:
         checked(limit, "limit")
         checked(offset, "offset", 1 << 31, least=0)
         with within(self.timeout, cancelled):
-            answer = self.asked(program, language, parameters, MOST, table, at=at, between=between, certain=certain)
+            view: dict[str, Any] = {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": prefer}
+            answer = self.asked(program, language, parameters, MOST, table, **view)
             evidence = answer.evidence
             searched = [str(item) for item in getattr(evidence, "searched", ())]
             texts = [shortened(text, LONGEST) for text in answer.texts[:limit]]
@@ -354,20 +360,20 @@ class Toolbox:
         parameters: Mapping[str, Any] | None,
         limit: int,
         table: str | None = None,
-        **times: Any,
+        **view: Any,
     ) -> Answer:
-        """The answer itself; `times` are `at`, `between` and `certain` of `Graph.query`."""
+        """The answer itself; `view` are `at`, `between`, `certain`, `as_of` and `prefer` of `Graph.query`."""
         short(program, "program")
         short(table or "", "table")
-        options = QueryOptions(language, timeout=self.timeout, limit=limit, table=table, parameters=parameters, **times)
+        options = QueryOptions(language, timeout=self.timeout, limit=limit, table=table, parameters=parameters, **view)
         return run(self._current(), program, options)
 
-    def match(self, pattern: str, *, k: int = 3, limit: int = 20, cancelled: Event | None = None) -> Matched:
-        """The subgraphs most similar to a pattern; names may be misspelled, directions guessed."""
+    def match(self, pattern: str, *, k: int = 3, limit: int = 20, cancelled: Event | None = None, **view: Any) -> Matched:
+        """The subgraphs most similar to a pattern; names may be misspelled, directions guessed. `view` as for `asked`."""
         checked(limit, "limit")
         checked(k, "k")
         short(pattern, "pattern")
-        answer = self._current().match(pattern, k=k, limit=limit, timeout=self.timeout, cancelled=cancelled)
+        answer = self._current().match(pattern, k=k, limit=limit, timeout=self.timeout, cancelled=cancelled, **view)
         with within(self.timeout, cancelled):
             unknown = [(at, node.name) for at, node in enumerate(answer.pattern.nodes) if not node.known]
             shown = [
@@ -387,6 +393,13 @@ class Toolbox:
         if self.llm is None:
             raise OptionError("no language model is configured", hint="write a program for `query`")
         return self._current().ask(question, self.llm, timeout=self.timeout, cancelled=cancelled).data()
+
+
+def _preferences(prefer: Mapping[str, str] | None) -> Any:
+    """By predicate one of the words, or a source."""
+    from condgraph.engine.conflicts import CRITERIA
+
+    return {name: text if text in CRITERIA else [text] for name, text in prefer.items()} if prefer else None
 
 
 def checked(number: int, what: str, most: int = MOST, *, least: int = 1) -> None:
@@ -439,6 +452,8 @@ def calls(tools: Toolbox) -> list[Call]:
         table: str | None = None,
         parameters: dict[str, str] | None = None,
         at: str | None = None,
+        as_of: str | None = None,
+        prefer: dict[str, str] | None = None,
         limit: int = 50,
         facts: int = 5,
     ) -> dict[str, Any]:
@@ -446,9 +461,11 @@ def calls(tools: Toolbox) -> list[Call]:
         `Find(Nepal) Relate(capital, forward) QueryName()`. `parameters` are values of `$name` in the
         program, unquoted. `table` groups its rows: `group by country show count() order by count()
         desc limit 3`. With `at`, such as `1984` or `1984-05-03`, only statements count that may hold
-        then. Gives typed answers, warnings, and statements that the answer rests on.
+        then; `as_of` asks the version of a time; `prefer` says by predicate which of contradicting statements
+        counts, `rank`, `latest`, `earliest` or a source. Gives typed answers, warnings, and statements that the answer rests on.
         """
-        return result_of(lambda: tools.query(program, table=table, parameters=parameters, at=at, limit=limit, facts=facts))
+        view: dict[str, Any] = {"at": at, "as_of": as_of, "prefer": _preferences(prefer)}
+        return result_of(lambda: tools.query(program, table=table, parameters=parameters, limit=limit, facts=facts, **view))
 
     def match(pattern: str, k: int = 3) -> dict[str, Any]:
         """Find the subgraphs most similar to a pattern, such as
@@ -461,11 +478,14 @@ def calls(tools: Toolbox) -> list[Call]:
         table: str | None = None,
         parameters: dict[str, str] | None = None,
         at: str | None = None,
+        as_of: str | None = None,
+        prefer: dict[str, str] | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> dict[str, Any]:
         """The statements that the answer to a program rests on, each with its sources and rows."""
-        return result_of(lambda: tools.evidence(program, table=table, parameters=parameters, at=at, limit=limit, offset=offset))
+        view: dict[str, Any] = {"at": at, "as_of": as_of, "prefer": _preferences(prefer)}
+        return result_of(lambda: tools.evidence(program, table=table, parameters=parameters, limit=limit, offset=offset, **view))
 
     result: list[Call] = [schema, find, query, match, evidence]
     if tools.llm is not None:

@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
 
@@ -21,6 +21,9 @@ from condgraph.cli import complete
 from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES
 from condgraph.engine.bounds import within
 from condgraph.graph import Graph
+
+if TYPE_CHECKING:
+    from condgraph.engine.conflicts import Prefer
 
 # -- groups of options -------------------------------------------------------------------------------
 # Options that belong together, as one dataclass: a command takes the dataclass, the command line
@@ -138,13 +141,23 @@ def parameters(texts: Sequence[str]) -> dict[str, str]:
     return result
 
 
-def preference(texts: Sequence[str] | None) -> str | list[str] | None:
-    """Values of `--prefer` as the library takes them: one of its words, or sources."""
+def preference(texts: Sequence[str] | None) -> Prefer | None:
+    """Values of `--prefer` as the library takes them: one of its words, sources, or these of each predicate that is named
+    (`capital=latest`). Raises `typer.BadParameter` where only some name a predicate.
+    """
     from condgraph.engine.conflicts import CRITERIA
 
     if not texts:
         return None
-    return texts[0] if len(texts) == 1 and texts[0] in CRITERIA else list(texts)
+    pairs = [text.partition("=") for text in texts]
+    if not any(mark for _, mark, _ in pairs):
+        return texts[0] if len(texts) == 1 and texts[0] in CRITERIA else list(texts)
+    if not all(mark for _, mark, _ in pairs):
+        raise typer.BadParameter("either every one is PREDICATE=PREFERENCE, or none", param_hint="--prefer")
+    named: dict[str, list[str]] = {}
+    for predicate, _, text in pairs:
+        named.setdefault(predicate, []).append(text)
+    return {predicate: few[0] if len(few) == 1 and few[0] in CRITERIA else few for predicate, few in named.items()}
 
 
 def program_text(text: str | None, file: Path | None) -> str:
@@ -218,7 +231,8 @@ PreferOption = Annotated[
     typer.Option(
         "--prefer",
         metavar="PREFERENCE",
-        help="What counts of two statements that contradict each other: rank, latest, earliest, or a source; may be repeated.",
+        help="What counts of two statements that contradict each other: rank, latest, earliest, or a source; may be repeated. "
+        "Or for one predicate: capital=latest.",
     ),
 ]
 TimeoutOption = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")]

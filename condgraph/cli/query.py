@@ -71,12 +71,9 @@ class EngineName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramOptions:
-    """How a program is read."""
+class ViewOptions:
+    """Which statements count."""
 
-    language: LanguageOption = None
-    table: TableOption = None
-    param: ParamOption = None
     at: Annotated[
         str | None, typer.Option("--at", metavar="TIME", help="Only statements that may hold at this time: 1984, 1984-05-03.")
     ] = None
@@ -91,11 +88,24 @@ class ProgramOptions:
     ] = None
     prefer: PreferOption = None
 
-    def options(self, **further: Any) -> QueryOptions:
+    def given(self) -> dict[str, Any]:
+        """These as options of `Graph.query` and `Graph.match`."""
+        given = {item.name: getattr(self, item.name) for item in fields(ViewOptions)}
+        return given | {"prefer": preference(self.prefer)}
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramOptions:
+    """How a program is read."""
+
+    language: LanguageOption = None
+    table: TableOption = None
+    param: ParamOption = None
+
+    def options(self, view: ViewOptions, **further: Any) -> QueryOptions:
         """These and further ones, as the options of a query."""
         return QueryOptions(
-            self.language, table=self.table, parameters=parameters(self.param or []),
-            at=self.at, between=self.between, certain=self.certain, as_of=self.as_of, prefer=preference(self.prefer), **further,
+            self.language, table=self.table, parameters=parameters(self.param or []), **view.given(), **further
         )  # fmt: skip
 
 
@@ -106,6 +116,7 @@ def query(
     text: TextArgument = None,
     file: FileOption = None,
     reading: ProgramOptions,
+    view: ViewOptions,
     login: LoginOptions,
     engine: Annotated[
         EngineName | None, typer.Option("--engine", help="What answers on a local graph: in process, or its RDF store.")
@@ -130,7 +141,7 @@ def query(
     with guard():
         program = program_text(text, file)
         how = {"engine": engine and engine.value, "on_unknown": on_unknown.value}
-        options = reading.options(timeout=timeout, limit=limit, **how)
+        options = reading.options(view, timeout=timeout, limit=limit, **how)
     with guard(program), opened(store, login, timeout=timeout) as at:
         if show:
             typer.echo(explained(at, program, options))
@@ -158,12 +169,13 @@ def explain(
     text: TextArgument = None,
     file: FileOption = None,
     reading: ProgramOptions,
+    view: ViewOptions,
     login: LoginOptions,
 ) -> None:
     """Show the plan of a program, or on a server the compiled query, and do not run it."""
     with guard():
         program = program_text(text, file)
-        options = reading.options()
+        options = reading.options(view)
     with guard(program), opened(store, login) as at:
         typer.echo(explained(at, program, options))
 
@@ -236,6 +248,7 @@ def match(
     text: TextArgument = None,
     file: FileOption = None,
     search: SearchOptions,
+    view: ViewOptions,
     login: LoginOptions,
     output: OutputOptions,
     timeout: TimeoutOption = None,
@@ -245,9 +258,9 @@ def match(
     "Clint Eastwood").
     """
     with guard():
-        program = program_text(text, file)
+        program, counting = program_text(text, file), view.given()
     with guard(program), opened(store, login, timeout=timeout) as at:
-        matches = at.match(program, **search.of_match(), timeout=timeout, limit=limit)
+        matches = at.match(program, **search.of_match(), **counting, timeout=timeout, limit=limit)
         if output.prompt:
             for warning in matches.warnings:
                 typer.echo(f"warning: {printable(warning)}", err=True)

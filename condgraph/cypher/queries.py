@@ -146,6 +146,8 @@ T = TypeVar("T")
 class CypherStore(ABC):
     """A graph of a Neo4j database that can be asked: over a connection, under a name, in a layout."""
 
+    declared: tuple[str, ...] = ()
+
     def __init__(self, connection: Connection, name: str, layout: Layout) -> None:
         self.connection, self.name, self._layout = connection, name, layout
         self.place = connection.place

@@ -422,13 +422,12 @@ class Answer(AnswerValues):
         """What contradicts the statements that the answer rests on, of predicates that are declared as having one value
         at a time.
         """
-        # Servers store no declarations.
-        run: Run | None = self.run
-        if run is None or not run.snapshot.about.get("settings", {}).get("single_valued"):
+        declared = self.run.snapshot.about.get("settings", {}).get("single_valued")
+        if not declared:
             return []
         from condgraph.engine.conflicts import notices
 
-        return notices(run.snapshot, self.evidence.trail.statements, empty=not self.values)
+        return notices(self.run.snapshot, self.evidence.trail.statements, declared, empty=not self.values)
 
     def _emptied(self, values: list[Any]) -> list[str]:
         """Why the answer is empty, or what is counted and summed up in it."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, nearest, numbered
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity
+from condgraph.engine.identity import statement_ids
 from condgraph.engine.pieces import watched
 from condgraph.engine.records import Evidence, record_of, statement_text
 from condgraph.engine.snapshot.cells import PARTS, decode_values
@@ -52,6 +53,8 @@ _SHOWN: Final = 5
 _MOST_LOOKED_AT: Final = 100_000
 #: Conflicts that are counted for a warning.
 _MOST_COUNTED: Final = 100_000
+#: Subjects of which a server is asked for what contradicts an answer.
+MOST_SUBJECTS: Final = 1_000
 #: The qualifier of a statement's rank, and its values, best first; a statement without one is "normal".
 RANK: Final = "rank"
 RANKS: Final = ("preferred", "normal", "deprecated")
@@ -100,6 +103,8 @@ class Preference:
         return self.criterion or "source"
 
 
+#: A preference of a query, for all declared predicates, or for each of those that it names.
+Prefer: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 #: Predicates with one value at a time, each with the preference that resolves its conflicts.
 SingleValued: TypeAlias = Mapping[str, Preference | None]
 
@@ -564,11 +569,22 @@ def _resolved(snapshot: Snapshot, declared: SingleValued) -> Resolved:
 # -- answers -----------------------------------------------------------------------------------------
 
 
-def notices(snapshot: Snapshot, evidence: Numbers, *, empty: bool) -> list[str]:
+def statements_of(snapshot: Snapshot, statements: Numbers, predicates: Iterable[str]) -> Numbers:
+    """Those of some statements that have one of the predicates."""
+    wanted = [number for name in predicates if (number := snapshot.predicate(name)) >= 0]
+    return statements[np.isin(snapshot.predicates(statements), wanted)]
+
+
+def same_in(snapshot: Snapshot, other: Snapshot, statements: Numbers) -> Numbers:
+    """The numbers that statements of another snapshot have in this one, sorted, by their content."""
+    there = statement_ids(other)[statements]
+    return np.flatnonzero(np.isin(statement_ids(snapshot), there)).astype(np.int32)
+
+
+def notices(snapshot: Snapshot, evidence: Numbers, declared: Iterable[str], *, empty: bool) -> list[str]:
     """What contradicts the statements that an answer rests on, sorted: both sides, and which of them it rests on. Only
     statements of declared predicates are looked at.
     """
-    declared = declared_in(snapshot.about)
     left: Resolved | None = snapshot.schema.kept.get("decided")
     statements = evidence
     predicates = snapshot.predicates(statements)

@@ -77,6 +77,9 @@ class QueryStore(Protocol):
     one further query each.
     """
 
+    #: The predicates that are declared as having one value at a time.
+    declared: tuple[str, ...]
+
     def answer(self, request: Request) -> Answer:
         """As of `Store`."""
         ...

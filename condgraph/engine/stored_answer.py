@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.algebra import ByName, Facts, Names, Objects, around
+from condgraph.engine.algebra import ById, ByName, Facts, Names, Objects, Scan, around
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, kept, within
 from condgraph.engine.check import known_ids
 from condgraph.engine.errors import DeadlineError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.evidence import trace_back
+from condgraph.engine.pieces import each_once
 from condgraph.engine.row_texts import labels_of_table, labels_plan
 from condgraph.engine.store import plan_answer
 from condgraph.engine.why_not import MOST_ENTITIES, folded
@@ -92,9 +93,12 @@ class StoredAnswer(Answer):
             check()
             return [f"what left the answer without values could not be found out within {self._explaining:.3g} s"]
 
+    def _contradicted(self) -> list[str]:
+        return contradicted(self, self._store, self._timeout)
+
     @property
     def _explaining(self) -> float:
-        return MOST_EXPLAINING if self._timeout is None else min(MOST_EXPLAINING, self._timeout / 4)
+        return _explaining(self._timeout)
 
     def _lookup(self) -> Lookup:
         return _StoreLookup(self._store)
@@ -103,6 +107,42 @@ class StoredAnswer(Answer):
         """How many statements, or entities, each operator gives on the store."""
         with within(timeout):
             return self._store.counted(nodes, known_ids(self._witness))
+
+
+def _explaining(timeout: float | None) -> float:
+    return MOST_EXPLAINING if timeout is None else min(MOST_EXPLAINING, timeout / 4)
+
+
+def contradicted(answer: Answer, store: QueryStore, timeout: float | None) -> list[str]:
+    """What contradicts the statements that an answer of a store rests on, of its declared predicates: one query for their
+    subjects, next to that for the evidence.
+    """
+    if not store.declared:
+        return []
+    seconds = _explaining(timeout)
+    try:
+        with within(seconds):
+            return _contradictions(answer, store, store.declared)
+    except DeadlineError:
+        check()
+        return [f"what contradicts the statements of the answer could not be found out within {seconds:.3g} s"]
+
+
+def _contradictions(answer: Answer, store: QueryStore, declared: Sequence[str]) -> list[str]:
+    from condgraph.engine.conflicts import MOST_SUBJECTS, notices, same_in, statements_of
+
+    trail = answer.evidence.trail
+    snapshot = trail.run.snapshot
+    statements = statements_of(snapshot, trail.statements, declared)
+    owners = each_once(snapshot.subjects(statements).tolist())
+    if not owners:
+        return []
+    some = ById(tuple(snapshot.ident(owner) for owner in owners[:MOST_SUBJECTS]))
+    near = store.witness(Objects(Scan(some, tuple(declared)))).snapshot
+    result = notices(near, same_in(near, snapshot, statements), declared, empty=False)
+    if len(owners) > MOST_SUBJECTS:
+        result.append(f"only {MOST_SUBJECTS:,} of {len(owners):,} subjects were looked at for what contradicts the answer")
+    return result
 
 
 class _StoreLookup:

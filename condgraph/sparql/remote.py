@@ -98,7 +98,7 @@ class LinkedStore(RdfStore):
     """A store whose schema is that of the whole graph, pulled into process."""
 
     def __init__(self, graph: SparqlStore) -> None:
-        self._graph = graph
+        self._graph, self.declared = graph, graph.declared
 
     def select(self, text: str) -> list[QuerySolution]:
         """The rows of a SELECT over the graph."""

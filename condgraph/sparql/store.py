@@ -457,6 +457,8 @@ _KIND_OF_CLASS = {f"{PRED}{name}": kind for kind, name in ENTITY_CLASSES.items()
 class RdfStore(ABC):
     """A graph in an RDF store that answers programs (`engine.store`)."""
 
+    declared: tuple[str, ...] = ()
+
     @property
     @abstractmethod
     def target(self) -> Target:

@@ -224,6 +224,7 @@ class SqlStore:
 
     #: What records of this graph are.
     shape: Layout = NUMBERED
+    declared: tuple[str, ...] = ()
 
     def __init__(self, engine: Engine, *, graph: str, read_only: bool, timeout: float | None) -> None:
         if not graph:
@@ -261,7 +262,7 @@ class SqlStore:
         """Forget what is known, which another process may have changed."""
         self._state = None
 
-    def _content(self) -> str:
+    def content(self) -> str:
         """A name for what the graph holds; raises where there is none."""
         try:
             ((form, content),) = self.engine.read(self._all("about", "format", "content"))
@@ -280,7 +281,7 @@ class SqlStore:
         state, now = self._state, time.monotonic()
         if state is not None and (now - state.looked < _LEASE or self._unchanged(state.unchanged)):
             return state
-        unchanged, content = self.engine.unchanged(), self._content()
+        unchanged, content = self.engine.unchanged(), self.content()
         if state is None or state.content != content:
             # The first query of a file opens it.
             unchanged = self.engine.unchanged()
@@ -301,7 +302,7 @@ class SqlStore:
             before = self._current()
             unchanged = before.unchanged
             result = ask()
-            if self._unchanged(unchanged) or self._content() == before.content:
+            if self._unchanged(unchanged) or self.content() == before.content:
                 return result
             self._state = None
         raise StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")

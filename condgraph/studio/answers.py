@@ -227,7 +227,11 @@ def compiled(graph: Graph, program: Any, language: str, options: dict[str, Any] 
         return queries
     from condgraph.cypher.answer import pasted
     from condgraph.questions.translations import Compilers
+    from condgraph.storage import preferred
 
+    if preferred(graph.current) is not graph.current:
+        # No query of a whole graph leaves out what a preference decides against.
+        return queries
     try:
         compilers = Compilers(graph.current, graph.name)
         plan = compilers.plan(program, language, options)

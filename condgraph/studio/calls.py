@@ -26,6 +26,7 @@ from condgraph.studio.completion import completed, label_ids, schema_of, vocabul
 
 if TYPE_CHECKING:
     from condgraph.ask.records import AskStep
+    from condgraph.engine.period import Period
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.graph import Graph
     from condgraph.remote_neo4j import Neo4jGraph
@@ -68,7 +69,7 @@ def names(graph: Graph, arguments: Document) -> Document:
 def query(graph: Graph, arguments: Document) -> Result:
     """A program in any language."""
     begin = time.perf_counter()
-    language = arguments.get("language")
+    graph, language = _viewed(graph, arguments), arguments.get("language")
     if language in FOREIGN and not _has(graph, language):
         raise UnsupportedError(
             f"a graph {answers.store_of(graph)}", [{"sparql": "SPARQL", "cypher": "Cypher"}[language]], hint="ask KoPL, say"
@@ -107,11 +108,19 @@ def query(graph: Graph, arguments: Document) -> Result:
 _TIMES: Final = ("at", "between", "certain")
 
 
+def _viewed(graph: Graph, arguments: Document) -> Graph:
+    """The version of the graph that is asked, as a preference leaves it."""
+    return graph._view(QueryOptions(as_of=arguments.get("as_of"), prefer=arguments.get("prefer")))
+
+
+def _period(arguments: Document) -> Period | None:
+    return QueryOptions(**{name: arguments[name] for name in _TIMES if arguments.get(name)}).period
+
+
 def _bound(text: str, language: str | None, arguments: Document) -> tuple[Any, str, Document]:
     """A program with the values of its parameters in it, its language, and the options of that."""
     options: Document = {} if arguments.get("table") is None else {"table": arguments["table"]}
-    times = {name: arguments[name] for name in _TIMES if arguments.get(name)}
-    if (period := QueryOptions(**times).period) is not None:
+    if (period := _period(arguments)) is not None:
         options["period"] = period
     if arguments.get("parameters"):
         read = template(text, language)
@@ -134,7 +143,9 @@ def match(graph: Graph, arguments: Document) -> Result:
     for name in options:
         if name not in MATCH_OPTIONS:
             raise OptionError(f"a pattern takes no option {name!r}", candidates=nearest(name, MATCH_OPTIONS))
-    answer = graph.match(arguments["pattern"], limit=arguments["limit"], k=arguments["k"], **options)
+    graph = _viewed(graph, arguments)
+    period: Any = _period(arguments)
+    answer = graph.match(arguments["pattern"], limit=arguments["limit"], k=arguments["k"], at=period, **options)
     return _answered(graph, answer, arguments, arguments["format"], begin)
 
 
@@ -158,7 +169,7 @@ def _written(document: Document, form: str, begin: float) -> Result:
 
 def explain(graph: Graph, arguments: Document) -> Document:
     """What a program becomes, without running it."""
-    language = arguments.get("language")
+    graph, language = _viewed(graph, arguments), arguments.get("language")
     if language == "sparql" or (language == "cypher" and answers.store_of(graph) == answers.ON_NEO4J):
         _refuse_options(arguments, str(language))
     program, language, options = _bound(arguments["program"], language, arguments)

@@ -57,6 +57,22 @@ def _few_texts(value: Any, kinds: tuple[type, ...] = (str,), noun: str = "texts"
     return value
 
 
+def _few_preferences(value: Any) -> Any:
+    """As `_few_texts`: a text, a list of texts, or either by the names of predicates."""
+
+    def fits(one: Any) -> bool:
+        few = one if isinstance(one, list) and 0 < len(one) <= _MOST_FIELDS else [one]
+        return all(isinstance(text, str) and len(text) <= _NAME for text in few)
+
+    if fits(value) or (isinstance(value, dict) and 0 < len(value) <= _MOST_FIELDS and all(map(fits, value.values()))):
+        return value
+    raise PydanticCustomError(
+        "preference",
+        "it is a text, a list of texts, or an object of these by predicate, of at most {most} members",
+        {"most": _MOST_FIELDS},
+    )
+
+
 def _few_values(value: Any) -> Any:
     return _few_texts(value, (str, int, float), "texts and numbers")
 
@@ -67,6 +83,22 @@ class Call(Request):
     graph: str | None = Field(None, max_length=64, description="The scratch graph; by default the graph that is served.")
     timeout: float | None = Field(
         None, ge=0.001, le=86_400, description="Seconds; the server's own deadline is the default and the most."
+    )
+
+
+class Viewed(Call):
+    """The fields that say which statements count."""
+
+    at: str | None = Field(None, max_length=100, description="Only statements that may hold at this time: `1984`, `1984-05-03`.")
+    between: list[str] | None = Field(
+        None, min_length=2, max_length=2, description="Only statements that may hold between these two times."
+    )
+    certain: bool = Field(False, description="Of these only what holds in all of that time for certain.")
+    as_of: str | None = Field(None, max_length=100, description="An earlier version, by its id or a time: `g000003`, `2026-11-27`.")
+    prefer: Annotated[str | list[str] | dict[str, str | list[str]] | None, BeforeValidator(_few_preferences)] = Field(
+        None,
+        description="What counts of two statements that contradict each other: `rank`, `latest`, `earliest`, or sources, best "
+        'first; or one of these for each predicate: `{"capital": "latest"}`.',
     )
 
 
@@ -93,7 +125,7 @@ class Program(Call):
     )
 
 
-class Explain(Program):
+class Explain(Program, Viewed):
     """A program with its table and parameters."""
 
     table: str | None = Field(
@@ -102,11 +134,6 @@ class Explain(Program):
     parameters: Annotated[dict[str, str | int | float], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_values)] | None = (
         Field(None, description="Values of the parameters (`$name`) of the program.")
     )
-    at: str | None = Field(None, max_length=100, description="Only statements that may hold at this time: `1984`, `1984-05-03`.")
-    between: list[str] | None = Field(
-        None, min_length=2, max_length=2, description="Only statements that may hold between these two times."
-    )
-    certain: bool = Field(False, description="Of these only what holds in all of that time for certain.")
 
 
 class Query(Explain, Formatted):
@@ -134,7 +161,7 @@ class MatchOptions(Request):
     k_types: int | None = Field(None, ge=1, le=100_000, description="The most candidates of a hint.")
 
 
-class Match(Formatted):
+class Match(Viewed, Formatted):
     """A pattern to be searched for."""
 
     pattern: str = Field(max_length=_TEXT, description="The pattern.")

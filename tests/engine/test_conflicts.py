@@ -11,11 +11,15 @@ import pytest
 from typer.testing import CliRunner
 
 import condgraph
+from condgraph.agents.toolbox import Toolbox
+from condgraph.agents.toolbox import calls as agent_calls
 from condgraph.cli.app import app
 from condgraph.engine.conflicts import compared
 from condgraph.engine.errors import CondgraphError, OptionError, ReadOnlyError, UnknownNameError, UnsupportedError
 from condgraph.engine.facts import Ref, Statement
 from condgraph.engine.values import Quantity, Time
+from condgraph.studio import calls
+from condgraph.studio.spec import Match, Query, read_fields
 from tests.support.contradictions import by_hand, listed, random_statements
 from tests.support.lanes import by_lane
 from tests.support.stores import empty_graph, marked
@@ -181,13 +185,126 @@ def test_servers_list_the_same(stored: Any) -> None:
     with pytest.raises(UnknownNameError):
         graph.conflicts("q")
     for call in (
-        lambda: graph.query("Find(s1) QueryAttr(p)", prefer="rank"),
+        lambda: graph.declare("p", prefer="rank"),
         lambda: graph.conflicts(propose=True),
         lambda: graph.versions(),
         lambda: graph.query("Find(s1) QueryAttr(p)", as_of="2020"),
     ):
         with pytest.raises(UnsupportedError, match=r"graph|folders"):
             call()
+
+
+def test_answers_of_servers_name_the_other_side(stored: Any) -> None:
+    local = condgraph.Graph()
+    for graph in (local, stored):
+        graph.add(random_statements(120, 3))
+        assert not graph.query("Find(s1) QueryAttr(p)").warnings
+        graph.declare("p")
+    programs = [f"Find(s{number}) QueryAttr(p)" for number in range(6)]
+    programs += ["FindAll() FilterNum(p, 2, >) QueryName()", "Find(o1) Relate(p, backward) QueryName()"]
+    warned = 0
+    for program in programs:
+        expected = sorted(local.query(program, on_unknown="empty").warnings)
+        assert sorted(stored.query(program, on_unknown="empty").warnings) == expected, program
+        warned += sum("the answer rests on" in warning for warning in expected)
+    assert warned > 5
+    stored.declare("p", remove=True)
+    assert not stored.query(programs[0]).warnings
+
+
+@pytest.mark.parametrize("prefer", ["latest", {"p": ["b", "a"]}, {"p": "earliest"}], ids=str)
+def test_preferences_resolve_conflicts_of_servers(stored: Any, prefer: Any) -> None:
+    local = condgraph.Graph()
+    for graph in (local, stored):
+        for source, seed in (("a", 3), ("b", 4)):
+            graph.add(random_statements(120, seed), source=source)
+        graph.declare("p")
+    changed = 0
+    for number in range(10):
+        program = f"Find(s{number}) QueryAttr(p)"
+        here, there = (graph.query(program, on_unknown="empty", prefer=prefer) for graph in (local, stored))
+        assert (there.texts, sorted(there.warnings)) == (here.texts, sorted(here.warnings))
+        assert there.check(full=True)
+        changed += here.texts != local.query(program, on_unknown="empty").texts
+    assert changed
+    prepared = stored.prepare("Find($x) QueryAttr(p)", prefer=prefer)
+    assert prepared(x="s1").texts == local.query("Find(s1) QueryAttr(p)", prefer=prefer).texts
+    # What is added on the server later counts.
+    for graph in (local, stored):
+        graph.add([Statement("s1", "p", Quantity(99))], source="a")
+    assert prepared(x="s1").texts == local.query("Find(s1) QueryAttr(p)", prefer=prefer).texts
+
+
+def test_a_preference_names_its_predicates(graph: condgraph.Graph) -> None:
+    assert graph.query(CAPITAL, prefer={"capital": ["notes"]}).texts == ["Pokhara"]
+    assert graph.query(CAPITAL).texts == ["Kathmandu", "Pokhara"]
+    pattern = [("Nepal", "capital", "UNKNOWN city 1")]
+    assert graph.match(pattern, k=None, prefer={"capital": ["notes"]}).texts == ["Pokhara"]
+    assert graph.match(pattern, k=None).texts == ["Kathmandu", "Pokhara"]
+    with pytest.raises(UnknownNameError) as unknown:
+        graph.query(CAPITAL, prefer={"capitol": "latest"})
+    assert unknown.value.candidates == ("capital",)
+    for wrong in ({}, {"capital": "newest"}, {"capital": ["nobody"]}, {"capital": None}, {"capital": 3}):
+        with pytest.raises(OptionError):
+            graph.query(CAPITAL, prefer=wrong)
+
+
+def test_a_prepared_program_with_a_preference_follows_its_graph(graph: condgraph.Graph) -> None:
+    prepared = graph.prepare("Find($x) Relate(capital, forward) QueryName()", prefer={"capital": ["third", "notes"]})
+    assert prepared(x="Nepal").texts == ["Pokhara"]
+    graph.add([Statement("Nepal", "capital", Ref("Lalitpur"))], source="third")
+    assert prepared(x="Nepal").texts == ["Lalitpur"]
+
+
+def test_the_http_api_asks_with_a_preference_and_of_a_version(tmp_path: Path) -> None:
+    graph = condgraph.open(tmp_path / "store")
+    graph.keep_versions(5)
+    graph.add([Statement("Nepal", "capital", Ref("Kathmandu"))], source="atlas")
+    graph.add([Statement("Nepal", "capital", Ref("Pokhara"))], source="notes")
+
+    def texts(call: Any, fields: dict[str, Any], model: Any) -> list[str]:
+        document = call(graph, read_fields(fields, model))
+        return sorted(row[-1]["text"] for row in document["rows"])
+
+    assert texts(calls.query, {"program": CAPITAL}, Query) == ["Kathmandu", "Pokhara"]
+    assert texts(calls.query, {"program": CAPITAL, "prefer": {"capital": ["notes"]}}, Query) == ["Pokhara"]
+    assert texts(calls.query, {"program": CAPITAL, "as_of": "g000001"}, Query) == ["Kathmandu"]
+    pattern = {"pattern": "(Nepal) -[capital]-> (UNKNOWN city 1)", "k": 2}
+    exact = {}
+    for fields in ({}, {"prefer": {"capital": ["notes"]}}, {"as_of": "g000001"}):
+        rows = calls.match(graph, read_fields(pattern | fields, Match))["rows"]
+        exact[str(fields)] = sum(row[-1]["number"] == 0 for row in rows)
+    assert [*exact.values()] == [2, 1, 1]
+
+
+def test_agents_ask_with_a_preference_and_of_a_version(tmp_path: Path) -> None:
+    graph = condgraph.open(tmp_path / "store")
+    graph.keep_versions(5)
+    graph.add([Statement("Nepal", "capital", Ref("Kathmandu"))], source="atlas")
+    graph.add([Statement("Nepal", "capital", Ref("Pokhara"))], source="notes")
+    tools = Toolbox(graph)
+    assert tools.query(CAPITAL, prefer={"capital": ["notes"]}).texts == ["Pokhara"]
+    assert tools.query(CAPITAL, as_of="g000001").texts == ["Kathmandu"]
+    functions = {function.__name__: function for function in agent_calls(tools)}
+    assert functions["query"](CAPITAL, prefer={"capital": "notes"})["texts"] == ["Pokhara"]
+    assert functions["evidence"](CAPITAL, as_of="g000001")["total"] == 1
+    assert functions["query"](CAPITAL, as_of="g000009")["error"]
+    pattern = "(Nepal) -[capital]-> (UNKNOWN city 1)"
+    for view, expected in (({}, 2), ({"prefer": {"capital": ["notes"]}}, 1), ({"as_of": "g000001"}, 1)):
+        assert sum(not subgraph.distance for subgraph in tools.match(pattern, **view).subgraphs) == expected
+
+
+def test_the_command_line_asks_with_a_preference_of_a_predicate(tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    with condgraph.open(store) as graph:
+        graph.add([Statement("Nepal", "capital", Ref("Kathmandu"))], source="atlas")
+        graph.add([Statement("Nepal", "capital", Ref("Pokhara"))], source="notes")
+    run = CliRunner().invoke(app, ["query", "-d", store, CAPITAL, "--prefer", "capital=notes", "--prefer", "capital=atlas"])
+    assert run.stdout == "Pokhara\n"
+    pattern = "(Nepal) -[capital]-> (UNKNOWN city 1)"
+    run = CliRunner().invoke(app, ["match", "-d", store, "--best", "--prefer", "capital=notes", "--format", "json", pattern])
+    assert json.loads(run.stdout)["answers"] == ["Pokhara"]
+    assert CliRunner().invoke(app, ["query", "-d", store, CAPITAL, "--prefer", "capital=a", "--prefer", "b"]).exit_code == 2
 
 
 def test_bad_input_is_a_typed_error(graph: condgraph.Graph) -> None:

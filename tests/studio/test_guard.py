@@ -165,6 +165,15 @@ def test_rates(monkeypatch: pytest.MonkeyPatch) -> None:
         {"program": "x", "on_unknown": ["error"]},
         {"program": "x", "place": "/etc"},
         {"program": "x", "encoder": "/model"},
+        {"program": "x", "as_of": 5},
+        {"program": "x", "as_of": "x" * 101},
+        {"program": "x", "prefer": []},
+        {"program": "x", "prefer": {}},
+        {"program": "x", "prefer": {"a": 1}},
+        {"program": "x", "prefer": {"a": {"b": "c"}}},
+        {"program": "x", "prefer": ["s"] * 101},
+        {"program": "x", "prefer": {str(number): "rank" for number in range(101)}},
+        {"program": "x", "prefer": {"a": ["x" * 10_001]}},
     ],
 )
 def test_fields_that_are_wrong(given: dict[str, Any]) -> None:
@@ -180,6 +189,12 @@ def test_fields() -> None:
         "program": "x", "limit": 5, "facts": 200, "format": "json", "compiled": True, "on_unknown": "error", "certain": False,
     }  # fmt: skip
     assert read_fields({"pattern": "p", "options": {"directed": False}}, Match)["options"] == {"directed": False}
+    view = {"at": "1984", "certain": True, "as_of": "g000001", "prefer": {"capital": ["atlas", "notes"]}}
+    for fields, model in (({"program": "x"}, Query), ({"pattern": "p"}, Match)):
+        given = read_fields(fields | view, model)
+        assert {name: given[name] for name in view} == view
+    for prefer in ("latest", ["atlas", "notes"], {"capital": "rank"}):
+        assert read_fields({"program": "x", "prefer": prefer}, Query)["prefer"] == prefer
     with pytest.raises(ProtocolError, match="nearest: 'program'"):
         read_fields({"programm": "x"}, Query)
     assert from_address(b"text=a%20b&kinds=entity&kinds=concept&limit=7", GetNames) == {

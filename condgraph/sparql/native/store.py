@@ -23,7 +23,7 @@ from condgraph.engine.pieces import watched
 from condgraph.engine.schema import offered
 from condgraph.engine.snapshot.readback import statements
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.stored_answer import _StoreLookup
+from condgraph.engine.stored_answer import _StoreLookup, contradicted
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.overview.survey import partial_survey
@@ -132,6 +132,9 @@ class EndpointAnswer(Answer):
     def _lookup(self) -> Lookup:
         return _StoreLookup(self._store)
 
+    def _contradicted(self) -> list[str]:
+        return contradicted(self, self._store, self._timeout)
+
     def _size(self, node: Node) -> tuple[int, tuple[str, ...]]:
         size, sample = super()._size(node)
         if isinstance(node, alg.AllEntities):
@@ -142,6 +145,8 @@ class EndpointAnswer(Answer):
 
 class NativeRdfStore:
     """The triples of an endpoint, asked where they are. `build` makes a graph of triples (the loader of RDF)."""
+
+    declared: tuple[str, ...] = ()
 
     def __init__(self, endpoint: Endpoint, look: Callable[[bool], Mapping], build: Callable[..., Snapshot]) -> None:
         self.endpoint, self._look, self._build = endpoint, look, build
