@@ -171,19 +171,10 @@ class Embeddings:
     def load(cls, path: str | os.PathLike[str]) -> Embeddings:
         """Read a `.npz` file; raises `LinkModelError` for another file, and for NaN in it."""
         place = os.fspath(path)
-        try:
-            _check_size(place)
-            with np.load(place, allow_pickle=False) as stored:
-                unknown = sorted(set(stored.files) - set(_KNOWN))
-                if unknown:
-                    raise LinkModelError(f"{place} has arrays that a model has not: {', '.join(unknown)}", hint=_MADE)
-                arrays = {name: stored[name] for name in stored.files}
-        except FileNotFoundError:
-            raise LinkModelError(f"{place}: there is no such file", hint=_MADE) from None
-        except MemoryError:
-            raise LinkModelError(f"{place} says that its arrays are larger than the memory", hint=_MADE) from None
-        except _UNREADABLE as error:
-            raise LinkModelError(f"{place} cannot be read as arrays: {error}", hint=_MADE) from None
+        arrays = load_arrays(place, _MADE)
+        unknown = sorted(set(arrays) - set(_KNOWN))
+        if unknown:
+            raise LinkModelError(f"{place} has arrays that a model has not: {', '.join(unknown)}", hint=_MADE)
         missing = [name for name in ("entities", "relations", "entity_vectors", "relation_vectors") if name not in arrays]
         if missing:
             raise LinkModelError(f"{place} lacks {', '.join(missing)}", hint=_MADE)
@@ -260,13 +251,24 @@ def save_arrays(place: Path, arrays: Mapping[str, Any]) -> None:
         fresh.unlink(missing_ok=True)
 
 
-def _check_size(place: str) -> None:
-    """Raise `LinkModelError` for a file that unpacks to far more: vectors do not pack so well."""
-    if zipfile.is_zipfile(place):
-        with zipfile.ZipFile(place) as packed:
-            whole = sum(item.file_size for item in packed.infolist())
-        if whole > _MOST_PACKED * (os.path.getsize(place) + 4096):
-            raise LinkModelError(f"{place} is packed more than {_MOST_PACKED} times: {whole:,} bytes", hint=_MADE)
+def load_arrays(place: str, hint: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a `.npz` file of others; raises `LinkModelError` for another file, and for one that
+    unpacks to far more than what vectors and rules do.
+    """
+    try:
+        if zipfile.is_zipfile(place):
+            with zipfile.ZipFile(place) as packed:
+                whole = sum(item.file_size for item in packed.infolist())
+            if whole > _MOST_PACKED * (os.path.getsize(place) + 4096):
+                raise LinkModelError(f"{place} is packed more than {_MOST_PACKED} times: {whole:,} bytes", hint=hint)
+        with np.load(place, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except FileNotFoundError:
+        raise LinkModelError(f"{place}: there is no such file", hint=hint) from None
+    except MemoryError:
+        raise LinkModelError(f"{place} says that its arrays are larger than the memory", hint=hint) from None
+    except _UNREADABLE as error:
+        raise LinkModelError(f"{place} cannot be read as arrays: {error}", hint=hint) from None
 
 
 def _json(array: NDArray[Any], place: str, name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from condgraph.engine.errors import LinkModelError
 from condgraph.engine.pieces import changed
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.links.edges import Edges, Ends, Ints
-from condgraph.links.embeddings import Floats, save_arrays
+from condgraph.links.embeddings import Floats, load_arrays, save_arrays
 from condgraph.links.ranks import rank_among
 from condgraph.links.rules import (
     UNSEEN,
@@ -286,22 +285,41 @@ class Rules:
         graph or of an earlier state of it.
         """
         place = os.fspath(path)
+        arrays = load_arrays(place, _AGAIN)
         try:
-            with np.load(place, allow_pickle=False) as arrays:
-                about = json.loads(arrays["rules"].tobytes())
-                choice = arrays["choice"]
-                cyclic = Cyclic(*(arrays[f"cyclic_{name}"] for name in _COLUMNS))
-                constant = Constant(*(arrays[f"constant_{name}"] for name in _COLUMNS))
-            if about["format"] != FORMAT:
-                raise LinkModelError(f"{place} is of format {about['format']}, not {FORMAT}", hint=_AGAIN)
-        except LinkModelError:
-            raise
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+            about = json.loads(arrays["rules"].tobytes())
+            if about.pop("format") != FORMAT:
+                raise LinkModelError(f"{place} is of another format than {FORMAT}", hint=_AGAIN)
+            if about.pop("edges", None) != edges.fingerprint:
+                raise LinkModelError(f"the rules in {place} are of another graph, or the graph has changed", hint=_AGAIN)
+            cyclic = Cyclic(*(arrays[f"cyclic_{name}"] for name in _COLUMNS))
+            constant = Constant(*(arrays[f"constant_{name}"] for name in _COLUMNS))
+            rules = cls(edges, cyclic, constant, arrays["choice"], about)
+            rules._check()
+        except (ValueError, KeyError, IndexError, AttributeError, TypeError, RecursionError) as error:
             raise LinkModelError(f"{place} cannot be read as rules: {error}", hint=_AGAIN) from None
-        if about.pop("edges", None) != edges.fingerprint:
-            raise LinkModelError(f"the rules in {place} are of another graph, or the graph has changed", hint=_AGAIN)
-        about.pop("format")
-        return cls(edges, cyclic, constant, choice, about)
+        return rules
+
+    def _check(self) -> None:
+        """Raise `ValueError` for columns that are no rules of this graph."""
+        base, size = self.paths.steps + 1, self.features.size
+        ends = {"relation": len(self.relations), "code": base**3, "target": size, "body": size + self.paths.steps}
+        for kind, names in ((self.cyclic, ("relation", "code")), (self.constant, ("target", "body"))):
+            for name in (*names, "right", "predicted"):
+                values, end = getattr(kind, name), ends.get(name, np.inf)
+                if values.dtype.kind != "i" or values.ndim != 1 or values.shape != kind.right.shape:
+                    raise ValueError(f"{name} is {values.dtype}{values.shape}, and whole numbers as many as the others are needed")
+                if len(values) and not 0 <= values.min() <= values.max() < end:
+                    raise ValueError(f"{name} has numbers that are not from 0 to {end - 1}")
+            if (kind.right > kind.predicted).any():
+                raise ValueError("more predictions are right than there are")
+        code = self.cyclic.code
+        if (code == 0).any() or any(((code % base == 0) & (code > 0)).any() for code in (code, code // base, code // base**2)):
+            raise ValueError("code has a path with a step that is none")
+        if (np.diff(self.cyclic.relation) < 0).any():
+            raise ValueError("the rules are not in the order of their relations")
+        if self.choice.shape != (2 * len(self.relations),) or not np.isin(self.choice, CHOICES).all():
+            raise ValueError(f"choice is not one of {CHOICES} for each relation and direction")
 
 
 _COLUMNS: Final = ("first", "second", "right", "predicted")

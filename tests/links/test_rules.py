@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -159,6 +160,30 @@ def test_bad_input_is_an_error_or_a_smaller_model(tmp_path) -> None:
     (tmp_path / "cut.npz").write_bytes((tmp_path / "r.npz").read_bytes()[:200])
     with pytest.raises(LinkModelError, match="cannot be read"):
         Rules.load(tmp_path / "cut.npz", rules.edges)
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "message"),
+    [
+        ("cyclic_first", lambda a: a + 99, "relation has numbers"),
+        ("cyclic_second", lambda a: a * 0, "a step that is none"),
+        ("cyclic_predicted", lambda a: a * 0, "more predictions are right"),
+        ("constant_second", lambda a: a - 10**6, "body has numbers"),
+        ("constant_right", lambda a: a.astype(float), "right is float64"),
+        ("constant_first", lambda a: a + 10**6, "cannot be read as rules"),
+        ("choice", lambda a: a + 100, "choice is not one of"),
+    ],
+)
+def test_a_damaged_file_is_an_error(tmp_path: Any, column: str, change: Any, message: str) -> None:
+    rules = learn(Edges.of(_planted()), Learning(seconds=2))
+    rules.save(tmp_path / "r.npz")
+    assert str(next(rules.every())) == str(next(Rules.load(tmp_path / "r.npz", rules.edges).every()))
+    with np.load(tmp_path / "r.npz") as arrays:
+        columns = dict(arrays)
+    assert len(columns[column])
+    np.savez(tmp_path / "damaged.npz", **{**columns, column: change(columns[column])})
+    with pytest.raises(LinkModelError, match=message):
+        Rules.load(tmp_path / "damaged.npz", rules.edges)
 
 
 def test_a_budget_that_ends_early_gives_fewer_rules_and_says_so() -> None:
