@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from threading import Event
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
     from condgraph.vectors.stored import IndexReport
     from condgraph.versions import AsOf, Keep, Version
 
+#: Options of queries that have none, most of them.
+_KOPL, _CYPHER = QueryOptions("kopl"), QueryOptions("cypher")
 #: What answers (`storage.ENGINES`).
 Engine = Literal["snapshot", "sparql"]
 #: The parameters of `load` that are no options of a format.
@@ -482,20 +485,16 @@ class Graph:
         in place of the preferences that were declared (`declare`); a mapping of predicates to preferences
         names the predicates itself. A graph on a server is pulled for it, and answered in process.
         """
-        options = QueryOptions(
-            "kopl",
-            engine,
-            timeout,
-            limit,
-            cancelled,
-            on_unknown,
-            at=at,
-            between=between,
-            certain=certain,
-            as_of=as_of,
-            prefer=prefer,
-        )
-        return self._ask(program, options)
+        plain = engine is None and timeout is None and limit is None and cancelled is None and on_unknown == "error"
+        if plain and at is None and between is None and certain is False and as_of is None and prefer is None:
+            return self._ask(program, _KOPL)
+        return self._ask(
+            program,
+            QueryOptions(
+                "kopl", engine, timeout, limit, cancelled, on_unknown,
+                at=at, between=between, certain=certain, as_of=as_of, prefer=prefer,
+            ),
+        )  # fmt: skip
 
     def query(
         self,
@@ -548,17 +547,23 @@ class Graph:
         if options.as_of is not None or options.prefer is not None:
             with within(timeout, options.cancelled):
                 return self._view(options)._ask(program, options)
+        if timeout is None and options.cancelled is None:
+            if options is _CYPHER or options is _KOPL:
+                store = self._storage.store(None)
+                quick = store.quick_answer(program, options.language or "") if type(store) is SnapshotStore else None
+                if quick is not None:
+                    return quick
+            return self._answer(program, options)
         with within(timeout, options.cancelled):
-            try:
-                found = self._answer(program, options)
-            except UnknownNameError as error:
-                if not self._storage.renewed(error.kind):
-                    raise
-                found = self._answer(program, options)
-            return found.keep_to(timeout)
+            return self._answer(program, options).keep_to(timeout)
 
     def _answer(self, program: Any, options: QueryOptions) -> Answer:
-        return answer(self._store_of(options.engine), program, options.language, options.limit, options.of_language())
+        try:
+            return answer(self._storage.store(options.engine), program, options.language, options.limit, options.of_language())
+        except UnknownNameError as error:
+            if not self._storage.renewed(error.kind):
+                raise
+            return answer(self._storage.store(options.engine), program, options.language, options.limit, options.of_language())
 
     def _store_of(self, engine: str | None) -> Store:
         """What answers, and raises `OptionError` for what is no engine of this graph."""
@@ -606,6 +611,9 @@ class Graph:
         `on_unknown="empty"` lets labels, types and properties that the graph does not have mean nothing. `at`,
         `between` and `certain` are as for `kopl`. On Neo4j the server runs the query (`Neo4jGraph.cypher`).
         """
+        plain = not parameters and timeout is None and limit is None and cancelled is None and on_unknown == "error"
+        if plain and at is None and between is None and certain is False and as_of is None and prefer is None:
+            return self._ask(text, _CYPHER)
         further = {"parameters": parameters} if parameters else None
         return self._ask(
             text,
@@ -1009,8 +1017,7 @@ class GraphAt(Graph):
             raise OptionError(
                 f"this graph is of {self.period} already", hint="name another time on the graph itself: graph.query(..., at=...)"
             )
-        options.at = self.period
-        return options
+        return replace(options, at=self.period)
 
     def _ask(self, program: Any, options: QueryOptions) -> Answer:
         return self.graph._ask(program, self._placed(options))

@@ -113,24 +113,22 @@ _TEXTS: Final = re.compile(r"""('[^'\\]*'|"[^"\\]*"|`[^`]*`|//|/\*)""")
 _MOST_SHAPES: Final = 256
 _MOST_CHARACTERS: Final = 1_000
 
-Shapes: TypeAlias = "dict[Any, OpenPlan | OpenRows | bool]"
+Shapes: TypeAlias = "dict[Any, OpenPlan | SmallRows | bool]"
 _NO_SHAPES: Final[Shapes] = {}
 
 
-def quick_answer(snapshot: Snapshot, request: Request, whole: Callable[[], Answer]) -> Answer | None:
+def quick_answer(
+    snapshot: Snapshot, program: Any, language: str, options: Mapping[str, Any], whole: Callable[[], Answer], *, ready: bool = False
+) -> Answer | None:
     """The answer to a program by the plan of an earlier one of the same shape; None where there is no such plan, or it
-    does not do for these names. `whole` gives the answer without it.
+    does not do for these names. `whole` gives the answer without it. With `ready` no plan is made.
 
     KoPL texts of one shape differ in the name of their first `Find` alone, Cypher queries in their texts and in those of
     their parameters.
     """
-    program = request.program
-    if request.lower is not lower:
-        # Whoever lowers otherwise means another plan, or looks at it.
-        return None
-    if request.language == "cypher":
-        return _quick_cypher(snapshot, request, whole)
-    if request.language != "kopl" or request.options or type(program) is not str or len(program) > _MOST_CHARACTERS:
+    if language == "cypher":
+        return _quick_cypher(snapshot, program, options, whole, ready)
+    if language != "kopl" or options or type(program) is not str or len(program) > _MOST_CHARACTERS:
         return None
     match = _BEGINS.match(program)
     if match is None:
@@ -138,7 +136,7 @@ def quick_answer(snapshot: Snapshot, request: Request, whole: Callable[[], Answe
     rest = program[match.end() :]
     plan = snapshot.schema.kept.get("shapes", _NO_SHAPES).get(rest)
     if plan is None or type(plan) is bool:
-        plan = _made(snapshot, rest, lambda: _plan_of_shape(snapshot, rest))
+        plan = None if ready else _made(snapshot, rest, lambda: _plan_of_shape(snapshot, rest))
         if plan is None:
             return None
     answer = plan.answer({"name": match[1] or match[2]}, whole, "kopl")
@@ -149,9 +147,9 @@ def quick_answer(snapshot: Snapshot, request: Request, whole: Callable[[], Answe
 _CYPHER_OPTIONS: Final = frozenset(("parameters", "on_unknown"))
 
 
-def _quick_cypher(snapshot: Snapshot, request: Request, whole: Callable[[], Answer]) -> Answer | None:
-    program: Any = request.program
-    options = request.options
+def _quick_cypher(
+    snapshot: Snapshot, program: Any, options: Mapping[str, Any], whole: Callable[[], Answer], ready: bool
+) -> Answer | None:
     parameters: Mapping[str, Any] = {}
     if type(program) is BoundQuery:
         program, parameters = program.text, program.parameters
@@ -161,23 +159,18 @@ def _quick_cypher(snapshot: Snapshot, request: Request, whole: Callable[[], Answ
         parameters = options.get("parameters") or parameters
     if type(program) is not str or len(program) > _MOST_CHARACTERS or "\\" in program:
         return None
-    pieces = _TEXTS.split(program)
     key: Any
-    if len(pieces) == 3 and pieces[1][0] in "\"'":
+    if '"' not in program and "`" not in program and "/" not in program and len(pieces := program.split("'")) == 3:
         # Most have one text.
-        texts = {_HOLES[0]: pieces[1][1:-1]}
+        texts = {_HOLES[0]: pieces[1]}
         key = (pieces[0], pieces[2])
-    elif "`" not in program and "/" not in program:
-        texts = {name: text[1:-1] for name, text in zip(_HOLES, pieces[1::2], strict=False)}
-        key = tuple(pieces[::2])
-    elif "//" in pieces or "/*" in pieces:
-        return None
     else:
+        pieces = _TEXTS.split(program)
+        if len(pieces) > 2 * len(_HOLES) or "//" in pieces or "/*" in pieces:
+            return None
         quoted = [piece[1:-1] for piece in pieces[1::2] if piece[0] != "`"]
         texts = dict(zip(_HOLES, quoted, strict=False))
         key = tuple([None if at % 2 and piece[0] != "`" else piece for at, piece in enumerate(pieces)])
-    if len(pieces) > 2 * len(_HOLES):
-        return None
     others: dict[str, Any] = {}
     if parameters:
         for name, value in parameters.items():
@@ -190,18 +183,16 @@ def _quick_cypher(snapshot: Snapshot, request: Request, whole: Callable[[], Answ
         key = (key, *parameters, *((name, type(value), value) for name, value in others.items()))
     if "on_unknown" in options:
         key = (key, options["on_unknown"])
-    plan = snapshot.schema.kept.get("shapes", _NO_SHAPES).get(key)
+    plan: Any = snapshot.schema.kept.get("shapes", _NO_SHAPES).get(key)
     if plan is None or type(plan) is bool:
-        plan = _made(snapshot, key, lambda: open_rows(snapshot, pieces, texts, others, options))
+        plan = None if ready else _made(snapshot, key, lambda: open_rows(snapshot, _TEXTS.split(program), texts, others, options))
         if plan is None:
             return None
-    answer: Answer | None = plan.answer(texts, whole, "cypher")
-    if answer is not None:
-        answer._program = program
-    return answer
+    rows = plan.run(texts)
+    return None if rows is None else QuickRows(rows, plan.names, snapshot, whole, program)
 
 
-def _made(snapshot: Snapshot, key: Any, make: Callable[[], OpenPlan | OpenRows | None]) -> OpenPlan | OpenRows | None:
+def _made(snapshot: Snapshot, key: Any, make: Callable[[], OpenPlan | SmallRows | None]) -> OpenPlan | SmallRows | None:
     """The plan of a shape, which is made for the second program of it: most come once."""
     shapes: Shapes = snapshot.schema.kept.setdefault("shapes", {})
     state = shapes.get(key)
@@ -235,26 +226,11 @@ def _plan_of_shape(snapshot: Snapshot, rest: str) -> OpenPlan | None:
 _HOLES: Final = tuple(f"{_PLACEHOLDER}{at}" for at in range(32))
 
 
-class OpenRows:
-    """A Cypher query whose texts are parameters, as functions over small lists."""
-
-    __slots__ = ("_rows",)
-
-    def __init__(self, rows: SmallRows) -> None:
-        self._rows = rows
-
-    def answer(self, texts: dict[Any, Any], whole: Callable[[], Answer], language: str) -> Answer | None:
-        """The answer with these texts; None where there are too many rows for it."""
-        rows = self._rows
-        found = rows.run(texts)
-        return None if found is None else QuickRows(found, rows.names, rows.snapshot, whole, language)
-
-
 def open_rows(
     snapshot: Snapshot, pieces: list[str], texts: Mapping[str, str], others: Mapping[str, Any], options: Mapping[str, Any]
-) -> OpenRows | None:
-    """A query, in pieces with the texts and names in quotes between them, with parameters in the place of its texts; None
-    where the plan depends on them, or is none of few rows.
+) -> SmallRows | None:
+    """A query, in pieces with the texts and names in quotes between them, as functions over small lists, with parameters in
+    the place of its texts; None where the plan depends on them, or is none of few rows.
     """
     # Whoever does not ask in Cypher does without it.
     from condgraph.engine.execute.small_rows import small_rows
@@ -270,8 +246,7 @@ def open_rows(
     order = lowered.order or []
     if lowered.warnings or any(_depends(node) for node in order):
         return None
-    rows = small_rows(snapshot, lowered.plan, order, {text: name for name, text in placeholders.items()})
-    return None if rows is None else OpenRows(rows)
+    return small_rows(snapshot, lowered.plan, order, {text: name for name, text in placeholders.items()})
 
 
 def _depends(node: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.answer import Answer
@@ -11,8 +12,9 @@ from condgraph.engine.errors import OptionError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.run import count
 from condgraph.engine.execute.validity import cut
+from condgraph.engine.store import Request
 from condgraph.languages.pattern.pattern import Pattern, shown
-from condgraph.languages.registry import PATTERN
+from condgraph.languages.registry import PATTERN, lower
 from condgraph.open_plan import quick_answer
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from condgraph.engine.check import KnownIds
     from condgraph.engine.period import Period
     from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.engine.store import Request
     from condgraph.patterns.distance.near_terms import NearTerms
     from condgraph.patterns.matches import Matches
     from condgraph.vectors.encoders import Encoder
@@ -40,8 +41,20 @@ class SnapshotStore:
             # Names in a pattern need not exist.
             options = {name: value for name, value in request.options.items() if name != "on_unknown"}
             return self.match(request.program, limit=request.limit, **options)
-        quick = None if request.limit is not None else quick_answer(self.snapshot, request, lambda: self._plainly(request))
+        quick = None
+        # Whoever lowers otherwise means another plan, or looks at it.
+        if request.limit is None and request.lower is lower:
+            whole = partial(self._plainly, request)
+            quick = quick_answer(self.snapshot, request.program, request.language, request.options, whole)
         return self._plainly(request) if quick is None else quick
+
+    def quick_answer(self, program: Any, language: str) -> Answer | None:
+        """The answer to a program without options by a plan that is ready; None where there is none."""
+
+        def whole() -> Answer:
+            return self._plainly(Request(program, language, {}, None, lower))
+
+        return quick_answer(self.snapshot, program, language, {}, whole, ready=True)
 
     def _plainly(self, request: Request) -> Answer:
         snapshot = self.snapshot

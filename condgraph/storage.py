@@ -235,6 +235,8 @@ class LocalStorage(Storage):
         self._end, self._count = 0, 0
         #: The last state that was merged, and what it gave.
         self._merged: tuple[tuple[Snapshot | None, Edits], Snapshot] | None = None
+        #: The last state that was queried, and its store.
+        self._queried: tuple[tuple[Snapshot | None, Edits], Store] | None = None
         #: Of a graph in memory, all changes.
         self._all: list[Edit] = []
         self._torn = 0
@@ -266,7 +268,7 @@ class LocalStorage(Storage):
 
     @snapshot.setter
     def snapshot(self, snapshot: Snapshot | None) -> None:
-        self._state, self._merged = (snapshot, Edits()), None
+        self._state, self._merged, self._queried = (snapshot, Edits()), None, None
 
     @property
     def _base(self) -> Snapshot | None:
@@ -411,7 +413,12 @@ class LocalStorage(Storage):
 
     def store(self, engine: str | None) -> Store:
         """The snapshot in process, or its embedded RDF store."""
-        return local_store(self, engine)
+        if engine is not None:
+            return local_store(self, engine)
+        queried, state = self._queried, self._state
+        if queried is None or queried[0] is not state:
+            queried = self._queried = state, local_store(self, None)
+        return queried[1]
 
     def known(self, changes: bool) -> Snapshot | None:
         """The open generation."""

@@ -70,12 +70,13 @@ class QuickAnswer(Answer):
 class QuickRows(QuickAnswer):
     """An answer of rows: `found` are their values, in order."""
 
+    language = "cypher"
+    _found = _texts = None
+
     def __init__(
-        self, found: list[tuple[Any, ...]], columns: tuple[str, ...], snapshot: Snapshot, whole: Callable[[], Answer], language: str
+        self, rows: list[tuple[Any, ...]], columns: tuple[str, ...], snapshot: Snapshot, whole: Callable[[], Answer], program: str
     ) -> None:
-        self._rows, self._columns, self._make_whole, self.language = found, columns, whole, language
-        self._quick = found, snapshot
-        self._found = self._texts = None
+        self._rows, self._columns, self._snapshot, self._make_whole, self._program = rows, columns, snapshot, whole, program
 
     @property
     def values(self) -> list[Any]:
@@ -88,7 +89,7 @@ class QuickRows(QuickAnswer):
         return self._columns
 
     def _result(self) -> tuple[Any, Snapshot]:
-        return self.run.results[id(self.plan)].grid(self._columns), self._quick[1]
+        return self.run.results[id(self.plan)].grid(self._columns), self._snapshot
 
     def _work_out(self) -> tuple[list[Any], list[str]]:
         from condgraph.engine.execute.small_rows import texts_of

@@ -52,19 +52,21 @@ _BAGS: Final[dict[int, PartKind]] = {PREDICATE: "pred", ATTRIBUTE: "att", QUALIF
 
 
 class Terms:
-    """A column; `kind` is None where it is mixed."""
+    """A column; `kind` is None where it is mixed. `counts` are the terms of a column of whole numbers that has no unbound
+    rows, where they are at hand.
+    """
 
-    __slots__ = ("kind", "numbers")
+    __slots__ = ("counts", "kind", "numbers")
 
-    def __init__(self, kind: int | None, numbers: Numbers) -> None:
-        self.kind, self.numbers = kind, numbers
+    def __init__(self, kind: int | None, numbers: Numbers, counts: Places | None = None) -> None:
+        self.kind, self.numbers, self.counts = kind, numbers, counts
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def take(self, places: Numbers) -> Terms:
         """Some of the rows, by place."""
-        return Terms(self.kind, self.numbers.take(places))
+        return Terms(self.kind, self.numbers.take(places), None if self.counts is None else self.counts.take(places))
 
     @property
     def bound(self) -> NDArray[np.bool_]:
@@ -390,6 +392,8 @@ class RowSet:
         several ways are told apart if `spelled`.
         """
         column = self.column(name).narrowed()
+        if column.counts is not None:
+            return column.counts
         places = np.flatnonzero(column.bound)
         ranks = np.full(self.size, np.iinfo(np.int64).max, np.int64)
         if not len(places):

@@ -80,6 +80,8 @@ class _Kind(str):
 
 #: Values that are texts, or null.
 _TEXT: Final = _Kind(_VALUE)
+#: Numbers of rows, never null.
+_COUNT: Final = _Kind(_VALUE)
 
 
 _NONE: Final = type(None)
@@ -98,13 +100,14 @@ class _Unsuited(Exception):
 class SmallRows:
     """A plan as functions over lists. `names` are those of its columns."""
 
-    __slots__ = ("_columns", "_kinds", "_make", "_ordered", "names", "snapshot")
+    __slots__ = ("_columns", "_kinds", "_make", "_ordered", "_plain", "names", "snapshot")
 
     def __init__(
         self, snapshot: Snapshot, names: tuple[str, ...], columns: Sequence[str], make: _Make, kinds: _Kinds, ordered: bool
     ) -> None:
         self.snapshot, self._make, self._ordered, self.names = snapshot, make, ordered, names
         self._columns, self._kinds = columns, [kinds[name] for name in columns]
+        self._plain = all(kind is _TEXT or kind is _COUNT for kind in self._kinds)
 
     def run(self, texts: dict[Any, Any]) -> list[tuple[Any, ...]] | None:
         """The rows in the order of an answer; None where the operators over arrays have to give them. `texts` are those of
@@ -113,10 +116,18 @@ class SmallRows:
         try:
             size, columns = self._make(texts)
             lists = [columns[name] for name in self._columns]
+            if self._plain:
+                if size < 2 or self._ordered:
+                    return list(zip(*lists, strict=True))
+                try:
+                    # Rows with a null where it decides have no order here.
+                    return list(zip(sorted(lists[0]))) if len(lists) == 1 else sorted(zip(*lists, strict=True))
+                except TypeError:
+                    pass
             if size > 1 and not self._ordered:
                 lists = _in_fixed_order(lists, self._kinds)
             for at, kind in enumerate(self._kinds):
-                if kind is not _TEXT:
+                if kind is not _TEXT and kind is not _COUNT:
                     lists[at] = self._shown(lists[at], kind)
             return list(zip(*lists, strict=True))
         except (_Unsuited, CondgraphError):
@@ -160,7 +171,7 @@ def _plain(value: Any) -> Any:
 
 def _keys(values: list[Any], kind: str) -> list[Any]:
     """Keys of a column that are equal where its terms are, and less where these come before in the fixed order."""
-    if kind is _TEXT and None not in values:
+    if kind is _COUNT or (kind is _TEXT and None not in values):
         return values
     types: set[type] = set(map(type, values))
     if frozenset(types) in _ALIKE or not types:
@@ -242,6 +253,8 @@ class _Planner:
                 takers[id(child)] = takers.get(id(child), 0) + 1
         self.shared = {key for key, count in takers.items() if count > 1}
         self._made: dict[int, tuple[_Make, _Kinds]] = {}
+        #: Variables whose values are those of another one.
+        self.same: dict[str, str] = {}
         self.asked = self._mentioned(order)
 
     @staticmethod
@@ -462,12 +475,27 @@ class _Planner:
 def _through(planner: _Planner, node: alg.Project) -> tuple[list[tuple[str, str]], Solutions]:
     """The columns of a projection, and of those below it that nothing else takes, with what is below them."""
     pairs, of = list(node.names), node.of
-    while isinstance(of, alg.Project) and id(of) not in planner.shared:
-        known = dict(of.names)
-        if any(old not in known for _, old in pairs):
-            raise _Unsuited
-        pairs, of = [(new, known[old]) for new, old in pairs], of.of
+    while isinstance(of, alg.Project | alg.Extend) and id(of) not in planner.shared:
+        if isinstance(of, alg.Project):
+            known = dict(of.names)
+            if any(old not in known for _, old in pairs):
+                raise _Unsuited
+            pairs = [(new, known[old]) for new, old in pairs]
+        elif (name := _same(of)) is not None:
+            pairs = [(new, name if old == of.variable else old) for new, old in pairs]
+        else:
+            break
+        of = of.of
     return pairs, of
+
+
+def _same(node: alg.Extend) -> str | None:
+    """The variable whose values another one has as well: a variable, or a count, which is never null."""
+    e = node.expression
+    if isinstance(e, ex.Call) and e.name == "coalesce" and isinstance(e.arguments[0], ex.Variable):
+        counts = [one.name for one in node.of.aggregates if one.function == "count"] if isinstance(node.of, alg.GroupRows) else []
+        e = e.arguments[0] if e.arguments[0].name in counts else e
+    return e.name if isinstance(e, ex.Variable) else None
 
 
 def _project(planner: _Planner, node: alg.Project, needed: set[str] | None) -> tuple[_Make, _Kinds]:
@@ -496,12 +524,13 @@ def _extend(planner: _Planner, node: alg.Extend, needed: set[str] | None) -> tup
     ):
         # Values of one type are their own keys, and `_keys` refuses others.
         e = e.arguments[0]
-    below = None if needed is None else (needed - {variable}) | ex.variables(e)
+    name = e.name if isinstance(e, ex.Variable) else _same(node)
+    below = None if needed is None else (needed - {variable}) | ({name} if name is not None else ex.variables(e))
     of, kinds = planner.rows(node.of, below)
-    if isinstance(e, ex.Variable):
-        name = e.name
+    if name is not None:
         if name not in kinds or (e is not node.expression and kinds[name] != _VALUE):
             raise _Unsuited
+        planner.same[variable] = planner.same.get(name, name)
 
         def alias(known: _Known) -> _Rows:
             size, columns = of(known)
@@ -580,23 +609,24 @@ def _order(planner: _Planner, node: alg.OrderRows, needed: set[str] | None) -> t
     of, kinds = planner.rows(node.of, None)
     if any(one.variable not in kinds for one in node.by) or list(kinds) != list(node.of.variables):
         raise _Unsuited
-    names = list(kinds)
+    # Rows that have all columns alike are the same, in whatever order.
+    others = {planner.same.get(name, name): name for name in kinds}
+    for by in node.by:
+        others.pop(planner.same.get(by.variable, by.variable), None)
+    last, steps = list(others.values()), list(reversed(node.by))
 
     def order(known: _Known) -> _Rows:
         size, columns = of(known)
         if size < 2:
             return size, columns
-        keys = {name: _keys(columns[name], kinds[name]) for name in names}
-        # Two columns may be one list. Rows that have all of them alike are the same, in whatever order.
-        lists = {id(columns[name]): keys[name] for name in names}
-        if lists.keys() <= {id(columns[by.variable]) for by in node.by}:
-            places = list(range(size))
-        else:
-            places = _sorted_by(list(lists.values()))
-        for by in reversed(node.by):
-            places.sort(key=keys[by.variable].__getitem__, reverse=by.descending)
+        places = list(range(size))
+        if last:
+            places = _sorted_by([_keys(columns[name], kinds[name]) for name in last])
+        for by in steps:
             values = columns[by.variable]
-            if None in values:
+            keys = _keys(values, kinds[by.variable])
+            places.sort(key=keys.__getitem__, reverse=by.descending)
+            if keys is not values and None in values:
                 places.sort(key=[(value is None) is not by.first for value in values].__getitem__)
         return size, _taken(columns, places)
 
@@ -630,7 +660,8 @@ def _group(planner: _Planner, node: alg.GroupRows, needed: set[str] | None) -> t
     if not asked <= set(kinds):
         raise _Unsuited
     ordered, keys = planner.ordered(node.of), node.keys
-    result_kinds = {**{name: kinds[name] for name in keys}, **{one.name: _VALUE for one in node.aggregates}}
+    result_kinds = {**{name: kinds[name] for name in keys}}
+    result_kinds |= {one.name: _COUNT if one.function == "count" else _VALUE for one in node.aggregates}
     if len(keys) < 2 and all(one.of is None for one in node.aggregates):
         return _counted(of, keys[0] if keys else None, [one.name for one in node.aggregates], kinds), result_kinds
 
@@ -934,14 +965,17 @@ class _Matching:
 
         def begin(known: _Known) -> _Rows:
             numbers = entities(known)
-            if len(numbers) > MOST:
+            size = len(numbers)
+            if size > MOST:
                 raise _Unsuited
-            for mask in masks:
-                numbers = [number for number in numbers if mask[number]]
-            for test in tests:
-                inside = set(test(known))
-                numbers = [number for number in numbers if number in inside]
-            return len(numbers), {name: numbers}
+            if masks or tests:
+                for mask in masks:
+                    numbers = [number for number in numbers if mask[number]]
+                for test in tests:
+                    inside = set(test(known))
+                    numbers = [number for number in numbers if number in inside]
+                size = len(numbers)
+            return size, {name: numbers}
 
         return begin
 

@@ -336,7 +336,8 @@ def order_rows(run: Run, node: alg.OrderRows) -> RowSet:
             ranks = -ranks
         marks.extend([np.where(bound, 0, -1 if by.first else 1), np.where(bound, ranks, 0)])
     # Columns that are one, and those whose equal terms are written alike, tell no rows apart that are equal by them.
-    seen = {id(of.column(by.variable).numbers) for by in node.by if of.column(by.variable).kind in (ENTITY, STATEMENT, NAME)}
+    by_columns = [of.column(by.variable) for by in node.by]
+    seen = {id(one.numbers) for one in by_columns if one.kind in (ENTITY, STATEMENT, NAME) or one.counts is not None}
     for name, column in of.columns.items():
         if id(column.numbers) not in seen:
             seen.add(id(column.numbers))
@@ -445,7 +446,7 @@ def _once(keys: Places, order: Places, group: Places) -> tuple[Places, Places]:
 def _counts(run: Run, counts: Places) -> Terms:
     some, which = np.unique(counts, return_inverse=True)
     numbers = np.array([given(run.scope, int(one)) for one in some.tolist()], np.int32)
-    return Terms(GIVEN, numbers.take(which))
+    return Terms(GIVEN, numbers.take(which), counts.astype(np.int64, copy=False))
 
 
 def _from_column(run: Run, column: Column) -> Terms:
