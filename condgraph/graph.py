@@ -38,6 +38,7 @@ from condgraph.names.forms import OnUnknown
 from condgraph.prepared import PreparedProgram, explained, prepare
 from condgraph.query_options import QueryOptions
 from condgraph.reports import COUNTED, SEE_SCHEMA, EditReport, LoadReport, Status, UnloadReport
+from condgraph.snapshot_store import SnapshotStore
 from condgraph.storage import LocalStorage, Storage, no_versions
 
 if TYPE_CHECKING:
