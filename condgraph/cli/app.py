@@ -19,7 +19,7 @@ from condgraph.cli.load import abandon, delete, formats, guess, index, load, unl
 from condgraph.cli.mcp import mcp
 from condgraph.cli.query import cypher, explain, logic, match, query, sparql
 from condgraph.cli.serve import serve
-from condgraph.cli.status import browser, conflicts, export, map_database, schema, status, versions
+from condgraph.cli.status import browser, conflicts, doctor, export, map_database, schema, status, versions
 
 app = typer.Typer(
     name="condgraph",
@@ -90,6 +90,7 @@ for command in (
     mcp,
     verify,
     browser,
+    doctor,
 ):
     app.command(epilog=EXIT_CODES)(command)
 

@@ -1,4 +1,4 @@
-"""Commands that show what a store holds, or write it to files: status, schema, export, browser, map."""
+"""Commands that show what a store holds, or write it to files: status, schema, export, browser, map; and `doctor`."""
 
 from __future__ import annotations
 
@@ -74,6 +74,34 @@ def status(
                 typer.echo("")
                 rows = [(source.name, source.format, source.location) for source in status.sources]
                 write_table(("source", "format", "read from"), rows)
+
+
+# -- doctor ------------------------------------------------------------------------------------------
+
+
+def doctor(
+    *, form: Annotated[StatusFormat, typer.Option("--format", help="How the report is written.")] = StatusFormat.TABLE
+) -> None:
+    """Show what is installed for each part of condgraph, what is missing, and how to get it. The exit code
+    is 1 where a package that is always needed is missing, or one has a version that will not do.
+    """
+    from condgraph.doctor import examine
+
+    with guard():
+        report = examine()
+        if form is StatusFormat.JSON:
+            parts = [{**asdict(part), "ready": part.ready, "hint": part.hint} for part in report.parts]
+            document = {"version": report.version, "python": report.python, "healthy": report.healthy, "parts": parts}
+            typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        else:
+            typer.echo(f"condgraph {report.version} on Python {report.python}\n")
+            rows = []
+            for part in report.parts:
+                lacking = ", ".join(str(package) for package in part.packages if package.state != "installed")
+                rows.append((part.extra or "(always)", part.purpose, f"{lacking}: {part.hint}" if lacking else "ready"))
+            write_table(("extra", "for", "state"), rows)
+    if not report.healthy:
+        raise typer.Exit(1)
 
 
 # -- conflicts and versions --------------------------------------------------------------------------
