@@ -168,7 +168,7 @@ class Graph:
         primary: Mapping[str, str | Sequence[str]] | None = None,
         name_columns: Mapping[str, str] | None = None,
         relations: Mapping[str, str] | Sequence[str] | None = None,
-        times: str | Mapping[str, str] | None = None,
+        times: str | os.PathLike[str] | Mapping[str, str] | None = None,
         declaration: str | os.PathLike[str] | Literal[False] | None = None,
         keys: Mapping[str, Any] | Literal[False] | None = None,
         columns: str | Sequence[str] | None = None,
@@ -227,7 +227,8 @@ class Graph:
         - `skip`: lines above the header, which are left out
         - `longest_cell`: characters that a cell may have
         - `times`: columns that say when rows hold, "[valid_from, valid_to)", or "]" with the end included;
-          of several tables `{"prices": "[valid_from, valid_to)"}`
+          of several tables `{"prices": "[valid_from, valid_to)"}`; of graphs the qualifiers that say when statements hold,
+          for all or by predicate, `{"capital": "[since, until)", "*": "observed"}`, or a file with a section `[times]`
 
         Of several tables with keys between them (folders, workbooks, databases), besides:
 

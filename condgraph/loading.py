@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from condgraph.ask.demos import Demo
     from condgraph.engine.snapshot.build import Builder
     from condgraph.loaders.recognise import Recognised
+    from condgraph.loaders.validity import StatementTimes
 
 #: Formats that state what RDF calls the terms of a source.
 _RDF: Final = ("rdf", "wikidata")
@@ -65,8 +66,13 @@ def load(
     options = dict(options)
     declared = _declared(options.pop("single_valued", None))
     recognised = recognise(source, format, name=name, encoding=options.get("encoding"), options=options)
+    times = options.get("times")
     for one in recognised:
-        one.format.check_options(options)
+        # Every format takes times: tables of rows, others of statements.
+        of_format = options if "times" in one.format.options else {key: options[key] for key in options if key != "times"}
+        one.format.check_options(of_format)
+        if times is not None and "times" not in one.format.options:
+            _statement_times(times)
     known = storage.sources(wait)
     given = known_by(recognised, options, known, named=name is not None, changes=replace or append)
     begin = time.perf_counter()
@@ -81,6 +87,7 @@ def load(
 
     def read(builder: Builder) -> None:
         readings.clear()
+        of_statements = None
         for one in ready:
             scope = scope_of(one.source, changed, known)
             reading = Reading(knowing_terms(one.source, changed, known), on_error, progress, own_rdf=_own_rdf, scope=scope)
@@ -89,13 +96,18 @@ def load(
             builder.added_to(changed.more)
             builder.begin(one.source)
             items = one.format.read(one.data, reading, options)
-            if isinstance(times := options.get("times"), str):
+            if times is not None and "times" not in one.format.options:
+                of_statements = of_statements or _statement_times(times)
+                items = of_statements.timed(items, reading)
+            elif isinstance(times, str):
                 from condgraph.loaders.validity import RowTimes, with_times
 
                 items = with_times(items, {"": RowTimes.of(times)}, reading)
             builder.add(items)
             builder.single_valued |= _declared(reading.single_valued or None)
         builder.single_valued |= declared
+        if of_statements is not None:
+            of_statements.check()
 
     if replace or append:
         check_kind(replace, append)
@@ -105,6 +117,12 @@ def load(
         built = storage.build(read, wait, progress=progress)
     names, formats = tuple(one.source.name for one in given), tuple(one.format.name for one in given)
     return report(names, formats, built, readings, begin)
+
+
+def _statement_times(value: Any) -> StatementTimes:
+    from condgraph.loaders.validity import StatementTimes
+
+    return StatementTimes.of(value)
 
 
 def _declared(value: Any) -> dict[str, Any]:

@@ -5,23 +5,26 @@ written there.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.engine.bounds import within
-from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError
-from condgraph.engine.facts import Source
+from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError, nearest
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Source
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.loaders.base import Reading
 from condgraph.loaders.rdf.load import items_of
+from condgraph.loaders.validity import OTHERS, StatementTimes
 from condgraph.overview.survey import Survey
 from condgraph.remote import RemoteGraph, ServerStorage
 from condgraph.reports import Status
 from condgraph.snapshot_store import SnapshotStore
 from condgraph.sparql.client import Endpoint
 from condgraph.sparql.native.look import looked
-from condgraph.sparql.native.mapping import Mapping, written
+from condgraph.sparql.native.mapping import OWN, Mapping, Predicate, written
 from condgraph.sparql.native.store import SOURCE, NativeRdfStore
 from condgraph.sparql.text.table import Table
 
@@ -41,8 +44,30 @@ def built(mapping: Mapping, place: str, triples: list[Any], nodes: list[Any], co
         options["labels"] = list(mapping.given_labels)
     builder = Builder()
     builder.begin(source)
-    builder.add(items_of(triples, Reading(source), options, nodes, concepts))
+    reading = Reading(source)
+    items = items_of(triples, reading, options, nodes, concepts)
+    builder.add(StatementTimes.of(mapping.times).timed(items, reading) if mapping.times else items)
     return Snapshot.of(*lay_out(builder))
+
+
+def timed(mapping: Mapping) -> Mapping:
+    """A mapping whose declared times are qualifiers of their own. Raises `OptionError` for what is no interval, and for a
+    predicate or a qualifier that the endpoint does not have.
+    """
+    if not mapping.times:
+        return mapping
+    predicates, keys = ([one.name for one in several] for several in (mapping.predicates, mapping.qualifiers))
+    for predicate, columns in StatementTimes.of(mapping.times).columns().items():
+        wanted = [("predicate", name, predicates) for name in (predicate,) if name != OTHERS]
+        for what, name, known in (*wanted, *(("qualifier", column, keys) for column in columns)):
+            if mapping.whole and name not in known:
+                raise OptionError(
+                    f"`times` of the mapping file names the {what} {name!r}, which no statement has",
+                    candidates=nearest(name, known),
+                )
+    kinds = {(Kind.TIME, NO_UNIT): 1}
+    fresh = tuple(Predicate(f"{OWN}{key}", key, 0, kinds) for key in (START_TIME, END_TIME, POINT_IN_TIME) if key not in keys)
+    return replace(mapping, qualifiers=(*mapping.qualifiers, *fresh))
 
 
 class TriplesStorage(ServerStorage):
@@ -98,7 +123,7 @@ class TriplesGraph(RemoteGraph):
 
     def __init__(self, endpoint: Endpoint, *, mapping: str | os.PathLike[str] | None = None) -> None:
         def look(fresh: bool) -> Mapping:
-            return looked(endpoint, mapping, fresh=fresh)
+            return timed(looked(endpoint, mapping, fresh=fresh))
 
         server = NativeRdfStore(endpoint, look, built)
         if mapping is not None:

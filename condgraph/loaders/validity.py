@@ -1,4 +1,5 @@
-"""Times of rows: columns that say when the rows of a table hold, as the times of the statements of each row.
+"""Declared times: columns that say when the rows of a table hold, and qualifiers that say when statements do, as the
+qualifiers `start time`, `end time` and `point in time`, which every store and language knows.
 
 `[valid_from, valid_to)` are two columns whose end is the first moment in which the row no longer holds, as histories of
 SQL:2011 and slowly changing dimensions have it; `[valid_from, valid_to]` two whose end is the last day (or month, or
@@ -7,6 +8,7 @@ year) in which it does; `observed_on` is one column, a point in time.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +32,8 @@ from condgraph.engine.facts import (
     Texts,
     Times,
 )
-from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, Value, collapse, text_of
+from condgraph.engine.toml import read_file
+from condgraph.engine.values import DAY_SECONDS, UNKNOWN, Precision, Quantity, Time, Value, collapse, text_of
 from condgraph.loaders.base import Reading
 
 _HINT: Final = "times are '[valid_from, valid_to)' (the end is excluded), '[valid_from, valid_to]' (it is included), or 'observed'"
@@ -79,7 +82,7 @@ class RowTimes:
         """The columns that are named."""
         return [name for name in (self.start, self.end, self.point) if name]
 
-    def qualifiers(self, cells: Mapping[str, Value]) -> Qualifiers:
+    def qualifiers(self, cells: Mapping[str, Value], what: str = "the row") -> Qualifiers:
         """What the cells of a row say as qualifiers of its statements; raises ValueError for cells that are no times, and
         where the row holds at no time.
         """
@@ -90,7 +93,7 @@ class RowTimes:
             end = _before(end)
         if start is not None and end is not None and start.start >= end.end:
             first, last = (text_of(cells[name]) for name in (self.start, self.end))
-            raise ValueError(f"the row holds at no time: {self.end!r} is {last}, {self.start!r} is {first}")
+            raise ValueError(f"{what} holds at no time: {self.end!r} is {last}, {self.start!r} is {first}")
         keyed = ((START_TIME, start), (END_TIME, end), (POINT_IN_TIME, point))
         return tuple((key, time) for key, time in keyed if time is not None)
 
@@ -226,3 +229,132 @@ def _one_by_one(batch: Batch, of_rows: Sequence[Qualifiers | None]) -> Iterator[
         yield Statement(
             batch.subjects[at], name, Ref(thing) if relation else thing, tuple(chain(own, times)), int(batch.rows[at]), raws[at]
         )
+
+
+# -- statements --------------------------------------------------------------------------------------
+
+#: The predicates that a declaration does not name.
+OTHERS: Final = "*"
+_SIDES: Final = ((START_TIME, "start"), (END_TIME, "end"), (POINT_IN_TIME, "point"))
+
+
+class StatementTimes:
+    """Which qualifiers say when statements hold, by predicate; `OTHERS` are all predicates that are not named."""
+
+    def __init__(self, times: Mapping[str, RowTimes]) -> None:
+        self._times = times
+        #: The qualifiers that statements of each declared predicate had, and all predicates.
+        self._seen: dict[str, set[str]] = defaultdict(set)
+        self._predicates: set[str] = set()
+
+    @classmethod
+    def of(cls, value: Any) -> StatementTimes:
+        """Read `"[since, until)"`, a mapping of predicates to such texts, or the place of a file with a section `[times]`.
+        Raises `OptionError`.
+        """
+        if isinstance(value, os.PathLike) or (isinstance(value, str) and value.endswith(".toml")):
+            place, section = os.fspath(value), read_file(value).get("times")
+            if not isinstance(section, Mapping):
+                raise OptionError(f"{place} has no section [times]", hint='[times]\ncapital = "[since, until)"')
+            value = section
+        if isinstance(value, str):
+            value = {OTHERS: value}
+        if not isinstance(value, Mapping) or not value:
+            raise OptionError(
+                f"times= is an interval of qualifiers or a mapping of predicates to these, not {shortened(repr(value), 100)}",
+                hint=_HINT,
+            )
+        return cls({str(predicate): RowTimes.of(text) for predicate, text in value.items()})
+
+    def columns(self) -> dict[str, list[str]]:
+        """The qualifiers that are named, by predicate."""
+        return {predicate: times.columns() for predicate, times in self._times.items()}
+
+    def timed(self, items: Iterable[Any], reading: Reading) -> Iterator[Any]:
+        """The items, with the times that their qualifiers say. A statement whose qualifiers are no times, or that holds at
+        no time, is bad: it raises `LoadError`, or is left out.
+        """
+        for item in items:
+            if isinstance(item, Sourced) and isinstance(item.item, Statement):
+                statement = self._statement(item.item, reading)
+                if statement is not None:
+                    yield item if statement is item.item else replace(item, item=statement)
+            elif isinstance(item, Statement):
+                statement = self._statement(item, reading)
+                if statement is not None:
+                    yield statement
+            elif isinstance(item, Batch) and item.qualifiers and self._concerns(item):
+                every = [()] * len(item)
+                yield from filter(None, (self._statement(one, reading) for one in _one_by_one(item, every)))
+            else:
+                if isinstance(item, Batch):
+                    self._note(item)
+                yield item
+
+    def check(self) -> None:
+        """Raise `OptionError` for a declared predicate or qualifier that no statement had."""
+        for predicate, times in self._times.items():
+            if predicate != OTHERS and predicate not in self._predicates:
+                raise OptionError(
+                    f"times= names the predicate {predicate!r}, which no statement has",
+                    candidates=nearest(predicate, self._predicates),
+                )
+            for column in times.columns():
+                seen = self._seen[predicate]
+                if column not in seen:
+                    of = "" if predicate == OTHERS else f" of {predicate!r}"
+                    raise OptionError(
+                        f"times= names the qualifier {column!r}, which no statement{of} has", candidates=nearest(column, seen)
+                    )
+
+    def _concerns(self, batch: Batch) -> bool:
+        if OTHERS in self._times:
+            return True
+        names = {batch.predicates} if isinstance(batch.predicates, str) else set(batch.predicates)
+        return not names.isdisjoint(self._times)
+
+    def _note(self, batch: Batch) -> None:
+        self._predicates |= {batch.predicates} if isinstance(batch.predicates, str) else set(batch.predicates)
+
+    def _statement(self, statement: Statement, reading: Reading) -> Statement | None:
+        """A statement with its times; None of a bad one."""
+        predicate = statement.predicate
+        self._predicates.add(predicate)
+        declared = predicate if predicate in self._times else OTHERS
+        times = self._times.get(declared)
+        if times is None or not statement.qualifiers:
+            return statement
+        self._seen[declared].update(key for key, _ in statement.qualifiers)
+        columns = times.columns()
+        stated = [(key, value) for key, value in statement.qualifiers if key in columns]
+        if not stated:
+            return statement
+        try:
+            added = self._added(times, stated, f"a statement of {predicate!r}")
+        except ValueError as error:
+            reading.bad(f"{error} (of {shortened(statement.subject, 60)})", row=statement.row or None)
+            return None
+        # What a declaration reads under one of the three names themselves is replaced.
+        rest = [(key, value) for key, value in statement.qualifiers if not (key in columns and key in _VALIDITY)]
+        return replace(statement, qualifiers=tuple(dict.fromkeys([*rest, *added])))
+
+    @staticmethod
+    def _added(times: RowTimes, stated: Sequence[tuple[str, Any]], what: str) -> list[tuple[str, Any]]:
+        """The times of qualifiers, of which a key may have several."""
+        added: list[tuple[str, Any]] = []
+        for name, value in stated:
+            if isinstance(value, Ref):
+                raise ValueError(f"{name!r} is no time: {value.id!r}")
+            sides = {side: name for _, side in _SIDES if getattr(times, side) == name}
+            own = RowTimes(**sides, excluded=times.excluded)
+            if value is UNKNOWN:
+                added += [(key, UNKNOWN) for key, side in _SIDES if getattr(own, side)]
+            else:
+                added += own.qualifiers({name: value}, what)
+        if len(stated) == len({name for name, _ in stated}):
+            # With both ends: one that comes before the other.
+            times.qualifiers({name: value for name, value in stated if value is not UNKNOWN}, what)
+        return added
+
+
+_VALIDITY: Final = frozenset(key for key, _ in _SIDES)

@@ -1,4 +1,4 @@
-"""Times of rows: columns that say when the rows of a table hold."""
+"""Declared times: columns that say when the rows of a table hold, qualifiers that say when statements do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.engine.errors import LoadError, OptionError
+from condgraph.engine.errors import LoadError, OptionError, StoreMissingError
 
 Row = tuple[str, int, str, str]
 
@@ -105,3 +105,108 @@ def test_ends_that_are_starts(tmp_path: Path) -> None:
     point = condgraph.open()
     point.load(path, key="id", times="valid_from")
     assert point.query("FindAll() FilterNum(price, 0, >) QueryName()", at="2002").texts == ["b"]
+
+
+# -- statements --------------------------------------------------------------------------------------
+
+REIGNS = """
+@prefix ex: <http://ex.org/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+ex:DE rdfs:label "Germany" . ex:Bonn rdfs:label "Bonn" . ex:Berlin rdfs:label "Berlin" . ex:Merkel rdfs:label "Merkel" .
+ex:DE ex:capital ex:Bonn, ex:Berlin ; ex:head ex:Merkel ; ex:population 78, 82 .
+[] a rdf:Statement ; rdf:subject ex:DE ; rdf:predicate ex:capital ; rdf:object ex:Bonn ;
+  ex:since "1949"^^xsd:gYear ; ex:until "1990-10-03"^^xsd:date .
+[] a rdf:Statement ; rdf:subject ex:DE ; rdf:predicate ex:capital ; rdf:object ex:Berlin ; ex:since "1990-10-03"^^xsd:date .
+[] a rdf:Statement ; rdf:subject ex:DE ; rdf:predicate ex:population ; rdf:object 78 ; ex:observed "1984"^^xsd:gYear .
+[] a rdf:Statement ; rdf:subject ex:DE ; rdf:predicate ex:head ; rdf:object ex:Merkel ;
+  ex:since "2005"^^xsd:gYear ; ex:until "2021-12-08"^^xsd:date .
+"""
+DECLARED = {"capital": "[since, until)", "population": "observed", "head": "[since, until]"}
+
+
+def reigns(tmp_path: Path) -> Path:
+    path = tmp_path / "reigns.ttl"
+    path.write_text(REIGNS, encoding="utf-8")
+    return path
+
+
+def capitals(graph: Any, at: str) -> list[str]:
+    texts: list[str] = graph.query("Find(Germany) Relate(capital, forward) QueryName()", at=at).texts
+    return texts
+
+
+def test_statements_at_a_time(tmp_path: Path) -> None:
+    """Qualifiers by predicate, with the end excluded or included."""
+    graph = condgraph.open()
+    graph.load(reigns(tmp_path), times=DECLARED)
+    assert capitals(graph, "1960") == capitals(graph, "1990-10-02") == ["Bonn"]
+    assert capitals(graph, "1990-10-03") == ["Berlin"]
+    assert graph.query("Find(Germany) QueryAttr(population)", at="1984").texts == ["78", "82"]
+    assert graph.query("Find(Germany) QueryAttr(population)", at="1990").texts == ["82"]
+    for at, held in (("2021-12-08", ["Merkel"]), ("2021-12-09", []), ("2004", [])):
+        assert graph.query("Find(Germany) Relate(head, forward) QueryName()", at=at).texts == held
+    # The qualifiers themselves are there as well, and a plain program is as it was.
+    assert graph.query("Find(Germany) Relate(capital, forward) QFilterYear(since, 1949, =) QueryName()").texts == ["Bonn"]
+    file = tmp_path / "times.toml"
+    file.write_text('[times]\ncapital = "[since, until]"\n"*" = "observed"\n', encoding="utf-8")
+    other = condgraph.open()
+    other.load(reigns(tmp_path), times=file)
+    assert capitals(other, "1990-10-03") == ["Berlin", "Bonn"]
+    assert other.query("Find(Germany) Relate(head, forward) QueryName()", at="1700").texts == ["Merkel"]
+
+
+def test_ends_of_canonical_names_can_be_excluded(tmp_path: Path) -> None:
+    """Data whose `end time` is the first day on which a statement no longer holds."""
+    path = tmp_path / "capitals.tsv"
+    path.write_text("A\tcapital\tB\t2000-01-01\t2001-01-01\n", encoding="utf-8")
+    graph = condgraph.open()
+    graph.load(path, format="quintuples", columns="head, relation, tail, start, end", times="[start time, end time)")
+    program = "Find(A) Relate(capital, forward) QueryName()"
+    assert graph.query(program, at="2000-12-31").texts == ["B"]
+    assert graph.query(program, at="2001-01-01").texts == []
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ({"capitl": "[since, until)"}, "predicate 'capitl', which no statement has; nearest: 'capital'"),
+        ({"capital": "[sinc, until)"}, "qualifier 'sinc', which no statement of 'capital' has; nearest: 'since'"),
+        ("soon", "qualifier 'soon', which no statement has"),
+        ("[since, until", "does not say whether the end is included"),
+        ({}, "a mapping of predicates"),
+        ({"capital": 3}, "no interval"),
+        (7, "a mapping of predicates"),
+    ],
+)
+def test_declarations_that_fit_nothing(tmp_path: Path, times: Any, message: str) -> None:
+    graph = condgraph.open()
+    with pytest.raises(OptionError, match=message):
+        graph.load(reigns(tmp_path), times=times)
+    with pytest.raises(StoreMissingError):
+        _ = graph.current
+
+
+def test_statements_that_hold_at_no_time(tmp_path: Path) -> None:
+    path = reigns(tmp_path)
+    path.write_text(REIGNS.replace('"1949"^^xsd:gYear', '"1999"^^xsd:gYear'), encoding="utf-8")
+    with pytest.raises(LoadError, match="a statement of 'capital' holds at no time: 'until' is 1990-10-03, 'since' is 1999"):
+        condgraph.open().load(path, times=DECLARED)
+    graph = condgraph.open()
+    report = graph.load(path, times=DECLARED, on_error="skip")
+    assert [problem.message for problem in report.problems if problem.skipped]
+    assert capitals(graph, "1960") == []
+    path.write_text(REIGNS.replace('"1949"^^xsd:gYear', '"soon"'), encoding="utf-8")
+    with pytest.raises(LoadError, match="'since' is no time: 'soon'"):
+        condgraph.open().load(path, times=DECLARED)
+
+
+def test_declared_times_are_pushed(tmp_path: Path) -> None:
+    """A store that the graph is pushed to knows them."""
+    graph = condgraph.open()
+    graph.load(reigns(tmp_path), times=DECLARED)
+    with condgraph.open(f"duckdb:///{tmp_path}/reigns.duckdb") as stored:
+        stored.push(graph)
+        for at in ("1960", "1990-10-02", "1990-10-03"):
+            assert capitals(stored, at) == capitals(graph, at) == graph.query(
+                "Find(Germany) Relate(capital, forward) QueryName()", at=at, engine="sparql"
+            ).texts  # fmt: skip

@@ -16,6 +16,7 @@ import condgraph
 from condgraph.engine.errors import CondgraphError, OptionError, ReadOnlyError, StoreError
 from condgraph.graph import Graph
 from condgraph.remote_triples import TriplesGraph
+from tests.loaders.test_validity import REIGNS
 from tests.support.wikibase_dump import Dump
 
 pytestmark = pytest.mark.service
@@ -328,3 +329,25 @@ def test_a_reply_beyond_the_bound_is_an_error(serve: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr("condgraph.sparql.native.store.MOST_BYTES", 1000)
     with pytest.raises(StoreError, match="more than 1,000 bytes"):
         misbehaving(serve, lambda handler, _: handler.reply(200, b" " * 5_000_000)).kopl(PROGRAM)
+
+
+def test_declared_times(serve: Any, tmp_path: Path) -> None:
+    """A mapping file says which qualifiers are times: the answers are those of a load that declares the same."""
+    _, place = serve(REIGNS)
+    (tmp_path / "map.toml").write_text('[times]\ncapital = "[since, until)"\nhead = "[since, until]"\n', encoding="utf-8")
+    remote = condgraph.open(place, layout="native", mapping=tmp_path / "map.toml")
+    (tmp_path / "reigns.ttl").write_text(REIGNS, encoding="utf-8")
+    local = condgraph.open()
+    local.load(tmp_path / "reigns.ttl", times={"capital": "[since, until)", "head": "[since, until]"})
+    seen = set()
+    for program in ("Find(Germany) Relate(capital, forward) QueryName()", "Find(Germany) Relate(head, forward) QueryName()",
+                    "Find(Germany) Relate(capital, forward) QFilterDate(start time, 1990-10-03, =) QueryName()"):  # fmt: skip
+        for at in ("1960", "1990-10-02", "1990-10-03", "2021-12-08", "2021-12-09"):
+            here, there = (graph.query(program, at=at) for graph in (local, remote))
+            assert (here.texts, sorted(here.warnings)) == (there.texts, sorted(there.warnings)), (program, at)
+            seen.add(tuple(here.texts))
+    assert len(seen) >= 4
+    for text, message in (("capitl", "predicate 'capitl'.*nearest: 'capital'"), ("capital", "qualifier 'sinc'.*nearest: 'since'")):
+        (tmp_path / "map.toml").write_text(f'[times]\n{text} = "[sinc, until)"\n', encoding="utf-8")
+        with pytest.raises(OptionError, match=message):
+            condgraph.open(place, layout="native", mapping=tmp_path / "map.toml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -60,6 +61,10 @@ def shown(answer: Any) -> tuple[Any, ...]:
     )
 
 
+#: What answers without anything show.
+_EMPTY = (([], [], []), (["Quantity(number=0, unit='1')"], ["0"], []), (["0"], ["0"], []))
+
+
 def disagreements(
     graph: condgraph.Graph,
     asked: Sequence[Any],
@@ -68,10 +73,13 @@ def disagreements(
     *,
     each: int = 0,
     seed: int = 0,
+    lenient: bool = False,
+    tally: Counter[str] | None = None,
 ) -> tuple[int, list[str]]:
     """How many programs were compared, and those whose answers differ: `graph` and `others` (the same
     graph on other stores) as of a time, against the plan of the program on the graph that was cut. `each` is how
-    many programs are asked at a time, in a random choice.
+    many programs are asked at a time, in a random choice. With `lenient` a program may be an error, which is to be the
+    same everywhere. `tally` counts the answers that are empty, that have something, and errors.
     """
     chosen, count, wrong = random.Random(seed), 0, list[str]()
     for time, certain in times:
@@ -82,10 +90,12 @@ def disagreements(
                 plan = lower(graph.current.schema, program, language, {}).plan
                 expected: Any = shown(plan_answer(cut, plan))
             except CondgraphError as error:
-                if not each:
+                if not each and not lenient:
                     # Programs that a test lists are right.
                     raise
                 expected = type(error).__name__
+            if tally is not None:
+                tally["error" if isinstance(expected, str) else "empty" if expected in _EMPTY else "something"] += 1
             for place in (graph, *others):
                 try:
                     found: Any = shown(place.query(program, at=time, certain=certain))

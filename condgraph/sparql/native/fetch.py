@@ -23,7 +23,7 @@ from condgraph.engine.terms import is_iri
 from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Kind, Quantity, Time, civil, format_number
 from condgraph.sparql.compile.conditions import NOTHING, TARGET
 from condgraph.sparql.layout import RDF, XSD, string
-from condgraph.sparql.native.mapping import LABEL, SUBCLASS, TYPE, Mapping
+from condgraph.sparql.native.mapping import LABEL, OWN, SUBCLASS, TYPE, Mapping
 
 #: The predicate of a row that says that a node is there; it is no triple of the endpoint.
 THERE: Final = "urn:condgraph:there"
@@ -227,7 +227,7 @@ class Fetcher:
         self.mapping = mapping
         self.layout: Layout = WikibaseShape(mapping) if mapping.shape == "wikibase" else Plain(mapping)
         self._predicates = {one.name: one for one in mapping.predicates}
-        self._keys = {one.name: one.iri for one in mapping.qualifiers}
+        self._keys = {one.name: one.iri for one in mapping.qualifiers if not one.iri.startswith(OWN)}
         known = {one.iri for one in mapping.predicates}
         named = mapping.labels[:1] if mapping.shape == "wikibase" else mapping.labels
         #: Predicates of names that are in use.

@@ -350,7 +350,7 @@ def looked(endpoint: Endpoint, file: str | os.PathLike[str] | None, *, fresh: bo
     looked for now. `file` is the place of a mapping file.
     """
     said = {} if file is None else stated(file)
-    settings = {key: value for key, value in said.items() if key not in ("predicate", "hide")}
+    settings = {key: value for key, value in said.items() if key not in ("predicate", "hide", "times")}
     place = _place(endpoint.query_url, settings)
     if not fresh:
         with suppress(OSError, ValueError, TypeError, KeyError):

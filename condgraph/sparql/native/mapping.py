@@ -75,6 +75,8 @@ class Mapping:
     triples: int = 0
     whole: bool = True
     notes: tuple[str, ...] = ()
+    #: The qualifiers that say when statements hold, by predicate, as `times=` of a load has them.
+    times: dict[str, str] = field(default_factory=dict)
     #: When the endpoint was looked at, in seconds since 1970.
     at: float = 0.0
 
@@ -116,7 +118,7 @@ def loads(text: str) -> Mapping:
 
 # -- the mapping file --------------------------------------------------------------------------------
 
-_KEYS: Final = ("shape", "languages", "labels", "names", "graphs", "hide", "predicate")
+_KEYS: Final = ("shape", "languages", "labels", "names", "graphs", "hide", "predicate", "times")
 
 
 def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -129,6 +131,7 @@ def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
             "shape": lambda one: one in ("plain", "wikibase"),
             "names": lambda one: one in ("iri", "local"),
             "languages": lambda one: _all(one, is_tag),
+            "times": lambda one: isinstance(one, dict) and _all(list(one.values()), _is_name),
             "predicate": lambda one: isinstance(one, dict) and all(map(is_iri, one)) and _all(list(one.values()), _is_name),
         }.get(key, lambda one: _all(one, is_iri))
         right: bool = good(value)  # type: ignore[no-untyped-call]
@@ -138,6 +141,7 @@ def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
                 "names": '"iri" or "local"',
                 "languages": "a list of language tags",
                 "predicate": "a table of names by IRI",
+                "times": 'a table of intervals of qualifiers by the name of a predicate, as "[since, until)"',
             }.get(key, "a list of IRIs")
             raise OptionError(f"{key} in the mapping file {place} is {what}, not {value!r}")
     return said
@@ -171,7 +175,7 @@ def renamed(guess: Mapping, said: dict[str, Any]) -> Mapping:
         if owners.setdefault(one.name, one.iri) != one.iri:
             both = f"{owners[one.name]!r} and {one.iri!r}"
             raise OptionError(f"the mapping calls {both} both {one.name!r}", hint="name one otherwise")
-    return result
+    return replace(result, times=dict(said.get("times", {})))
 
 
 def written(mapping: Mapping, place: str) -> str:

@@ -1,0 +1,165 @@
+"""Random programs over a graph of statements with times, made from its own statements, so that they have answers."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import Precision, Quantity, Time, civil
+
+_OPERATORS = ("=", "!=", "<", ">")
+
+
+def _call(function: str, *inputs: str, of: Sequence[int] = ()) -> dict[str, Any]:
+    return {"function": function, "inputs": list(inputs), "dependencies": list(of)}
+
+
+def quoted(text: str) -> str:
+    """A text as Cypher and logical queries write it."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def backticked(text: str) -> str:
+    """A name as Cypher writes it."""
+    return "`" + text.replace("`", "``") + "`"
+
+
+class Maker:
+    """Programs over one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, seed: int) -> None:
+        self.snapshot, self.dice = snapshot, random.Random(seed)
+
+    def relation(self, around: int | None = None) -> tuple[int, str, int]:
+        """A relation: subject, predicate, object; one that leaves or enters an entity, where there is one."""
+        snapshot = self.snapshot
+        chosen = self.dice.randrange(snapshot.relations)
+        if around is not None:
+            near = [*snapshot.outgoing(around, 0, snapshot.relations), *snapshot.incoming(around, 0, snapshot.relations)]
+            chosen = int(self.dice.choice(near)) if near else chosen
+        ends = int(snapshot.relation_subject[chosen]), int(snapshot.relation_object[chosen])
+        return ends[0], snapshot.predicate_name(snapshot.predicate_of(chosen)), ends[1]
+
+    def attribute(self) -> tuple[int, str, Any]:
+        """An attribute: subject, predicate, value."""
+        snapshot = self.snapshot
+        chosen = self.dice.randrange(snapshot.statements - snapshot.relations)
+        number = snapshot.relations + chosen
+        return (
+            int(snapshot.attribute_subject[chosen]),
+            snapshot.predicate_name(snapshot.predicate_of(number)),
+            snapshot.value("att", chosen),
+        )
+
+    def time(self) -> tuple[Time, bool]:
+        """A year, a month, a day or some years near times of the graph, and whether statements hold for certain."""
+        dice, starts = self.dice, self.snapshot.arrays.get("val.start")
+        ends = self.snapshot.arrays.get("val.end")
+        known = int(dice.choice([starts, ends])[dice.randrange(len(starts))])
+        day = known // 86_400 if abs(known) < 2**40 else 0
+        year, month, date = civil(day)
+        made = dice.choice(
+            (Time.year(year), Time.year(year + dice.randint(-3, 3)), Time.month(year, month), Time.day(year, month, date))
+        )
+        if dice.random() < 0.2:
+            made = Time(made.start, Time.year(year + dice.randint(4, 9)).end, Precision.SPAN)
+        return made, dice.random() < 0.35
+
+    def program(self) -> Any:
+        """A program in one of the languages."""
+        kinds = [self._walk, self._walk, self._both, self._qualifier, self._cypher, self._cypher, self._logic, self._llm]
+        if self.snapshot.statements > self.snapshot.relations:
+            kinds += [self._value, self._value]
+        return self.dice.choice(kinds)()
+
+    def _hop(self, entity: int) -> tuple[str, str, int]:
+        head, name, tail = self.relation(entity)
+        return (name, "forward", tail) if head == entity else (name, "backward", head)
+
+    def _steps(self, entity: int, steps: list[dict[str, Any]]) -> None:
+        steps.append(_call("Find", self.snapshot.name(entity)))
+        for _ in range(self.dice.randint(1, 2)):
+            name, direction, entity = self._hop(entity)
+            steps.append(_call("Relate", name, direction, of=[len(steps) - 1]))
+
+    def _walk(self) -> Any:
+        steps: list[dict[str, Any]] = []
+        self._steps(self.relation()[0], steps)
+        if self.dice.random() < 0.3:
+            year = civil(self.time()[0].start // 86_400)[0]
+            key = self.dice.choice(("start time", "end time", "point in time"))
+            steps.append(_call("QFilterYear", key, str(year), self.dice.choice(_OPERATORS), of=[len(steps) - 1]))
+        steps.append(_call(self.dice.choice(("QueryName", "Count")), of=[len(steps) - 1]))
+        return steps
+
+    def _both(self) -> Any:
+        steps: list[dict[str, Any]] = []
+        head, _, tail = self.relation()
+        self._steps(head, steps)
+        first = len(steps) - 1
+        self._steps(self.dice.choice((head, tail)), steps)
+        steps.append(_call(self.dice.choice(("And", "Or")), of=[first, len(steps) - 1]))
+        steps.append(_call("QueryName", of=[len(steps) - 1]))
+        return steps
+
+    def _qualifier(self) -> Any:
+        head, name, tail = self.relation()
+        steps = [_call("Find", self.snapshot.name(head)), _call("Find", self.snapshot.name(tail))]
+        if self.dice.random() < 0.5:
+            return [*steps, _call("QueryRelation", of=[0, 1])]
+        key = self.dice.choice(("start time", "end time", "point in time"))
+        return [*steps, _call("QueryRelationQualifier", name, key, of=[0, 1])]
+
+    def _value(self) -> Any:
+        head, key, value = self.attribute()
+        name, dice = self.snapshot.name(head), self.dice
+        made = [[_call("Find", name), _call("QueryAttr", key, of=[0])]]
+        if isinstance(value, Quantity):
+            text = str(value)
+            test = _call("FilterNum", key, text, dice.choice(_OPERATORS), of=[0])
+            made.append([_call("FindAll"), test, _call(dice.choice(("Count", "QueryName")), of=[1])])
+            made.append([_call("FindAll"), _call("SelectAmong", key, dice.choice(("largest", "smallest")), of=[0])])
+            other = self.snapshot.name(self.attribute()[0])
+            ends = [_call("Find", name), _call("Find", other)]
+            made.append([*ends, _call("SelectBetween", key, dice.choice(("greater", "less")), of=[0, 1])])
+        return dice.choice(made)
+
+    def _cypher(self) -> str:
+        head, name, tail = self.relation()
+        one, two, relation = quoted(self.snapshot.name(head)), quoted(self.snapshot.name(tail)), backticked(name)
+        other = backticked(self.relation(tail)[1])
+        return self.dice.choice(
+            (
+                f"MATCH (a {{name: {one}}})-[r:{relation}]->(b) RETURN b.name",
+                f"MATCH (a {{name: {one}}})-[r]-(b) RETURN type(r), b.name",
+                f"MATCH (a {{name: {one}}})-[:{relation}]->(b)-[:{other}]-(c) RETURN DISTINCT c.name",
+                f"MATCH (b {{name: {two}}}) OPTIONAL MATCH (a)-[:{relation}]->(b) RETURN b.name, count(a)",
+                f"MATCH (a {{name: {one}}})-[:{relation}|{other}*1..2]->(b) RETURN b.name",
+                f"MATCH (a)-[:{relation}]->(b {{name: {two}}}) WHERE NOT (a)-[:{other}]->() RETURN a.name",
+                f"MATCH (a {{name: {one}}})-[r]->(b) RETURN type(r), count(*)",
+            )
+        )
+
+    def _logic(self) -> str:
+        head, name, tail = self.relation()
+        other = self.relation(tail)
+        known = quoted(self.snapshot.name(head))
+        first = f"{_atom(name)}({known}, ?x)"
+        second = f"{_atom(other[1])}({quoted(self.snapshot.name(other[0]))}, ?x)"
+        link = self.dice.choice((" and ", " or ", " and not "))
+        return f"?x : {first}{link}{second}" if self.dice.random() < 0.6 else f"?x : {first}"
+
+    def _llm(self) -> str:
+        head, name, tail = self.relation()
+        parts = [f"relation={name!r}"]
+        parts += self.dice.choice(([f"head_entity={self.snapshot.name(head)!r}"], [f"tail_entity={self.snapshot.name(tail)!r}"]))
+        if self.dice.random() < 0.4:
+            parts.append(f"key={self.dice.choice(('start time', 'end time', 'time'))!r}")
+        return json.dumps("get_information(" + ", ".join(parts) + ")", ensure_ascii=False).join(("Query1: ", ""))
+
+
+def _atom(name: str) -> str:
+    return name if name.isidentifier() else quoted(name)
