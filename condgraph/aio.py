@@ -102,33 +102,39 @@ def completed(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[
     return call
 
 
+async def followed(
+    ask: Callable[..., Coroutine[Any, Any, Asked]], arguments: Sequence[Any], options: Mapping[str, Any]
+) -> AsyncIterator[AskStep | Asked]:
+    """The steps of a question while they are done, and the outcome at last."""
+    from asyncio import Queue, create_task, get_running_loop
+
+    loop = get_running_loop()
+    steps: Queue[AskStep | None] = Queue()
+    on_step = options.get("on_step")
+
+    def report(step: AskStep) -> None:
+        if on_step is not None:
+            on_step(step)
+        loop.call_soon_threadsafe(steps.put_nowait, step)
+
+    task = create_task(ask(*arguments, **{**options, "on_step": report}))
+    task.add_done_callback(lambda _: steps.put_nowait(None))
+    try:
+        while (step := await steps.get()) is not None:
+            yield step
+        yield await task
+    finally:
+        task.cancel()
+
+
 def stepwise(
     method: Callable[Concatenate[Any, P], Asked],
 ) -> Callable[Concatenate[Any, P], AsyncIterator[AskStep | Asked]]:
-    """`Graph.ask`, or `Chat.ask`, as its steps while they are done, and the outcome at last."""
+    """`Graph.ask` as its steps while they are done, and the outcome at last."""
 
     @wraps(method)
-    async def steps_of(
-        self: AsyncGraph | AsyncChat, /, *arguments: Any, on_step: Any = None, **options: Any
-    ) -> AsyncIterator[AskStep | Asked]:
-        from asyncio import Queue, create_task, get_running_loop
-
-        loop = get_running_loop()
-        steps: Queue[AskStep | None] = Queue()
-
-        def report(step: AskStep) -> None:
-            if on_step is not None:
-                on_step(step)
-            loop.call_soon_threadsafe(steps.put_nowait, step)
-
-        task = create_task(self.ask(*arguments, on_step=report, **options))
-        task.add_done_callback(lambda _: steps.put_nowait(None))
-        try:
-            while (step := await steps.get()) is not None:
-                yield step
-            yield await task
-        finally:
-            task.cancel()
+    def steps_of(self: AsyncGraph, /, *arguments: Any, **options: Any) -> AsyncIterator[AskStep | Asked]:
+        return followed(self.ask, arguments, options)
 
     return steps_of
 
@@ -318,7 +324,9 @@ class AsyncChat:
         timeout = options.get("timeout", self.chat.options.get("timeout"))
         return await self.graph._cancellable(lambda: self.chat.ask(question, **options), timeout, cancelled)
 
-    asking = stepwise(Graph.ask)
+    def asking(self, question: str, **options: Any) -> AsyncIterator[AskStep | Asked]:
+        """`Chat.ask` as its steps while they are done, and the outcome at last."""
+        return followed(self.ask, (question,), options)
 
     def clear(self) -> None:
         """`Chat.clear`."""

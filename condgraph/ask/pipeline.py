@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.ask.chat import MOST_TURNS, history_line, refer, reference_lines, referred
 from condgraph.ask.demos import Demos, Similar, names_of
-from condgraph.ask.programs import METHODS, VIA_OF, Runner, declines, feedback_of, first_program, gives_up, program_in
+from condgraph.ask.judge import doubts
+from condgraph.ask.programs import METHODS, VIA_OF, Runner, candidates, declines, feedback_of, first_program, gives_up, program_in
 from condgraph.ask.prompt import (
     Excerpt,
     Known,
@@ -323,6 +324,8 @@ class Asking:
         #: What words of the question refer to in the turns before, and those that the user has to choose.
         self.references: list[Reference] = []
         self.open: list[Choice] = []
+        #: The names in the question.
+        self.mentions: list[Mention] = []
         #: The turns before that are shown, the last first, as lines of data and as programs.
         self.history: list[str] = []
         #: The most tokens of the next reply.
@@ -366,6 +369,9 @@ class Asking:
                     hint="nothing was looked for; a larger prompt_tokens= or a shorter question may help",
                 )
             result = self._referring(mentions_in(self.question, known), known, store)
+            # What a word refers to is named by its name.
+            texts = {item.start: item.entities[0].name for item in self.references}
+            self.mentions = [replace(item, text=texts.get(item.start, item.text)) for item in result]
             about += [str(item) for item in self.references]
             form = masked(self.question, result)
             scores = known.predicates.scores(asked_about(self.question, result))
@@ -615,7 +621,8 @@ class Asking:
 
     def _settled(self) -> bool:
         return any(
-            attempt.choice is not None or (attempt.answer is not None and attempt.stage is None) for attempt in self.attempts
+            attempt.choice is not None or (attempt.answer is not None and attempt.stage is None and not attempt.doubts)
+            for attempt in self.attempts
         )
 
     def _unfinished(
@@ -711,11 +718,24 @@ class Asking:
                 why = "the time was over while the program ran"
                 self._unfinished(reply, "running", why, program, language, sample=sample, number=number)
                 raise
-            attempt = replace(attempt, sample=sample, number=number, notes=(*begun.notes, *attempt.notes))
-            if attempt.stage is not None:
+            attempt = replace(
+                attempt, sample=sample, number=number, notes=(*begun.notes, *attempt.notes), doubts=tuple(self._doubts(attempt))
+            )
+            if isinstance(attempt.failure, UnknownNameError) and attempt.stage == "resolving":
+                with self.step("draft") as about:
+                    drafts = runner.drafts(attempt, candidates(attempt.failure, known), self._doubts)
+                    about += map(str, drafts)
+                attempt = replace(attempt, drafts=tuple(drafts))
+            if attempt.stage is not None or attempt.doubts:
                 attempt = replace(attempt, feedback=feedback_of(attempt, known))
         self.attempts.append(attempt)
         return attempt
+
+    def _doubts(self, attempt: Attempt) -> list[str]:
+        """Why the answer of an attempt may be one to another question."""
+        if attempt.answer is None or attempt.stage is not None:
+            return []
+        return doubts(self.question, self.mentions, attempt)
 
     def _run(self, runner: Runner, reply: str, program: str, language: str) -> Attempt:
         before = dict(runner.seconds)
@@ -736,9 +756,9 @@ class Asking:
 
     def _decided(self) -> Asked:
         """The outcome of the attempts: the answer of most samples, a choice, or why there is none."""
-        answered = [attempt for attempt in self.attempts if attempt.answer is not None and attempt.stage is None]
-        # What rests on a substitution has no vote next to what does not.
-        answered = [attempt for attempt in answered if not _doubtful(attempt)] or answered
+        ran = [attempt for attempt in self.attempts if attempt.answer is not None and attempt.stage is None]
+        # What rests on a substitution, or does not fit the question, has no vote next to what does.
+        answered = [attempt for attempt in ran if not _doubtful(attempt)] or ran
         votes: tuple[Vote, ...] = ()
         if answered:
             with self.step("vote") as about:
@@ -746,8 +766,8 @@ class Asking:
                 # Of equal votes the first answer.
                 best = max(counts.values())
                 chosen = next(item for item in answered if counts[_normal(item)] == best)
-                votes = tuple(Vote(texts, count) for texts, count in counts.most_common())
-                about.append(f"{best} of {len(answered)}")
+                votes = tuple(Vote(texts, count) for texts, count in Counter(map(_normal, ran)).most_common())
+                about.append(f"{best} of {len(ran)}")
             chosen_choice = [attempt for attempt in self.attempts if attempt.choice is not None]
             if len(chosen_choice) <= best:
                 return self._outcome("answered", chosen, votes)
@@ -769,12 +789,15 @@ class Asking:
             self.warnings += [warning for warning in answer.warnings if warning not in self.warnings]
         elif self.attempts and status == "failed":
             self.warnings.append(f"no program ran: {self.attempts[-1].error}")
+            self.warnings += [str(draft) for draft in self.attempts[-1].drafts[:1]]
         if status in ("empty", "failed", "abstained") and self.excerpt is not None:
             self.warnings.append(self._looked_for(self.excerpt))
         if answer is not None and status in ("answered", "doubtful"):
             text, citations = self._in_words(answer)
         if answer is not None and status == "doubtful":
-            text = "\n".join([f"Doubtful: {'; '.join(answer.substitutions)}", *([text] if text else [])])
+            assert attempt is not None
+            text = "\n".join([f"Doubtful: {'; '.join([*answer.substitutions, *attempt.doubts])}", *([text] if text else [])])
+            self.warnings += attempt.doubts
         spent = self.model.spent
         return Asked(
             self.question, status, answer, VIA_OF.get(attempt.language, "") if attempt else "",
@@ -822,8 +845,8 @@ class Asking:
 
 
 def _doubtful(attempt: Attempt) -> bool:
-    """Whether the answer of an attempt rests on a name that was read as another one."""
-    return attempt.answer is not None and attempt.answer.doubtful
+    """Whether the answer of an attempt rests on a name that was read as another one, or does not fit."""
+    return attempt.answer is not None and (attempt.answer.doubtful or bool(attempt.doubts))
 
 
 def _normal(attempt: Attempt) -> tuple[str, ...]:

@@ -12,13 +12,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.ask.prompt import known_of
-from condgraph.ask.records import Attempt, Choice, Option, Stage
+from condgraph.ask.records import Attempt, Choice, Draft, Option, Stage
 from condgraph.ask.wording import CYPHER
 from condgraph.engine.algebra import ById, ByName, Compare, Distinct, Names, Node, Objects, Scan, Where, expressions, postorder
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import (
     AmbiguousNameError,
     CondgraphError,
+    DeadlineError,
     InterruptedQueryError,
     LiteralError,
     ParseError,
@@ -43,7 +44,7 @@ from condgraph.languages.pattern.pattern import Pattern
 from condgraph.languages.registry import lower as lower_program
 from condgraph.names.vocabulary import resolve
 from condgraph.names.words import near_names
-from condgraph.overview.schema import quoted, unmarked
+from condgraph.overview.schema import cypher_name, quoted, unmarked
 
 if TYPE_CHECKING:
     from condgraph.ask.prompt import Known
@@ -347,8 +348,9 @@ def _kopl(text: str) -> str:
 #: Characters of a program's part that is wrong, and of the whole feedback.
 _PART: Final = 60
 MOST_FEEDBACK: Final = 1_500
-#: Names that are offered for one.
+#: Names that are offered for one, and drafts.
 MOST_NAMES: Final = 8
+_MOST_OFFERED: Final = 3
 #: Kinds of names of Cypher, as other languages call them.
 _KINDS: Final = {
     "label": "concept", "relationship type": "relation", "property": "attribute", "property of relationships": "qualifier",
@@ -362,7 +364,10 @@ _FOR_PEOPLE: Final = (
 
 def feedback_of(attempt: Attempt, known: Known) -> str:
     """What went wrong in an attempt, in a few lines with the nearest names."""
-    if attempt.answer is not None:
+    if attempt.answer is not None and attempt.doubts:
+        gave = ", ".join(quoted(text, _PART) for text in (attempt.gave or ())[:3])
+        lines = [f"The program ran and gave {gave}.", *(f"But {doubt}." for doubt in attempt.doubts)]
+    elif attempt.answer is not None:
         lines = _of_nothing(attempt)
     elif attempt.failure is not None:
         lines = _of_error(attempt, attempt.failure, known)
@@ -383,6 +388,7 @@ def _of_error(attempt: Attempt, error: CondgraphError, known: Known) -> list[str
         near = candidates(error, known)
         if near:
             lines.append(f"Nearest names: {_listed(near)}")
+        lines += [_of_draft(draft) for draft in attempt.drafts[:_MOST_OFFERED]]
         lines.append(_qualifier(error, known) or _of_cypher(error, known))
         if error.kind == "function" and attempt.language == "llm_query":
             lines.append(f"The functions are {_FUNCTIONS}.")
@@ -393,6 +399,11 @@ def _of_error(attempt: Attempt, error: CondgraphError, known: Known) -> list[str
     if error.code == "parse":
         lines.append(_brackets(attempt.program))
     return lines
+
+
+def _of_draft(draft: Draft) -> str:
+    gave = ", ".join(quoted(text, _PART) for text in draft.texts[:3]) + (" and more" if len(draft.texts) > 3 else "")
+    return f"With {quoted(draft.name)} in its place the program gives {gave}."
 
 
 def candidates(error: UnknownNameError, known: Known) -> list[str]:
@@ -530,6 +541,10 @@ def _listed(names: Sequence[str]) -> str:
 
 #: Sources that a program is tried in, and meanings of a name.
 MOST_TRIED: Final = 10
+#: Names that are tried in place of an unknown one, seconds for all of them, and texts of what each gives.
+MOST_DRAFTS: Final = 4
+_DRAFTS: Final = 2.0
+_MOST_TEXTS: Final = 20
 #: Values that an unknown one is compared with.
 _MOST_NEAR: Final = 1_000
 #: Kinds of unknown names that are words of a language: whoever used them wrote no program of it.
@@ -679,6 +694,30 @@ class Runner:
             begun, answer=answer, stage=stage, error="" if stage is None else "the program gives nothing", lowered=lowered
         )
 
+    def drafts(self, attempt: Attempt, names: Sequence[str], judge: Callable[[Attempt], Sequence[str]]) -> list[Draft]:
+        """The program of an attempt that ended at an unknown name, with each of `names` in its place (KB-BINDER):
+        those that give something, what `judge` does not speak against first.
+        """
+        error = attempt.failure
+        if not isinstance(error, UnknownNameError) or error.span is None or error.span[0] >= error.span[1]:
+            return []
+        start, end = error.span
+        part = attempt.program[start:end]
+        mark = part[0] if part[0] in "'\"`" and part[-1:] == part[0] else ""
+        result: list[Draft] = []
+        try:
+            with within(_DRAFTS):
+                for name in names[:MOST_DRAFTS]:
+                    check()
+                    written = _written(name, mark, attempt.language)
+                    program = f"{attempt.program[:start]}{written}{attempt.program[end:]}"
+                    draft = self.attempt(attempt.reply, program, attempt.language)
+                    if draft.answer is not None and draft.stage is None and draft.gave:
+                        result.append(Draft(error.name, name, program, draft.gave[:_MOST_TEXTS], tuple(judge(draft))))
+        except DeadlineError:
+            check()
+        return sorted(result, key=lambda draft: len(draft.doubts))
+
     def _entities(self, names: list[str]) -> dict[str, list[str]]:
         """The ids of the entities of each name; concepts and rows of tables are none."""
         if not names:
@@ -732,6 +771,15 @@ class Runner:
         self.seconds["run"] += time.perf_counter() - begin
         stage: Stage | None = None if answer.values else "running"
         return replace(begun, answer=answer, stage=stage, error="" if stage is None else "no subgraph is like the pattern")
+
+
+def _written(name: str, mark: str, language: str) -> str:
+    """A name as a program has it, between the marks of the name that it takes the place of."""
+    if mark:
+        return mark + name.replace("\\", "\\\\").replace(mark, "\\" + mark) + mark
+    if language == "cypher":
+        return cypher_name(name, len(name))
+    return json.dumps(name, ensure_ascii=False) if any(letter in name for letter in ",()\"'") else name
 
 
 def stage_of(error: CondgraphError) -> Stage:

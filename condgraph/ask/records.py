@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 
 #: How a question ended: with an answer; with an answer to a program in which a name was read as
-#: another one; with a program that ran without a result; with a name whose meaning the user has to
-#: choose; without any program that ran; with a model that declined; with a spent budget.
+#: another one, or that does not fit the question; with a program that ran without a result; with a
+#: name whose meaning the user has to choose; without any program that ran; with a model that
+#: declined; with a spent budget.
 Status = Literal["answered", "doubtful", "empty", "ambiguous", "failed", "abstained", "budget"]
 #: Where an attempt failed.
 Stage = Literal["retrieval", "writing", "resolving", "running"]
@@ -103,9 +104,28 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class Draft:
+    """A program with a name of the graph in place of an unknown one: the `unknown` name, the `name`, what the
+    program gives, and why that may be an answer to another question.
+    """
+
+    unknown: str
+    name: str
+    program: str
+    texts: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        gives = ", ".join(map(repr, self.texts[:3])) + (f" and {len(self.texts) - 3:,} more" if len(self.texts) > 3 else "")
+        return f"with {self.name!r} in place of {self.unknown!r} the program gives {gives}"
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """A program by a model: the reply, the program in it, and its result. `stage` and `error` are
-    where and why it failed, `feedback` what the model was told. `unfinished`: the deadline passed
+    where and why it failed, `feedback` what the model was told; `doubts` say why its answer may be one to
+    another question, and `drafts` are the programs with names of the graph in place of an unknown one that
+    give something, best first. `unfinished`: the deadline passed
     while the model wrote, or before its program had run.
     """
 
@@ -120,6 +140,8 @@ class Attempt:
     source: str | None = None
     choice: Choice | None = None
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    drafts: tuple[Draft, ...] = ()
     #: The error, and the plan of the program, for feedback.
     failure: CondgraphError | None = field(default=None, repr=False, compare=False)
     lowered: Lowered | None = field(default=None, repr=False, compare=False)
@@ -235,7 +257,8 @@ class Asked:
             "attempts": [
                 {
                     "program": attempt.program, "language": attempt.language, "stage": attempt.stage, "error": attempt.error,
-                    "feedback": attempt.feedback, "unfinished": attempt.unfinished,
+                    "feedback": attempt.feedback, "unfinished": attempt.unfinished, "doubts": list(attempt.doubts),
+                    "drafts": [str(draft) for draft in attempt.drafts],
                     "answers": None if attempt.answer is None else list(attempt.answer.texts[:20]),
                 }
                 for attempt in self.attempts

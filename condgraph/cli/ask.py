@@ -204,7 +204,7 @@ def _report(outcome: Asked, form: AskFormat) -> Exit:
 
 #: What is said of answers that are not sure.
 _STATUSES: Final = {
-    "doubtful": "doubtful: the program has a name that the graph does not have, and another was taken",
+    "doubtful": "doubtful: the answer may be to another question, as the first line says",
     "empty": "empty: the program of the model gives nothing, which is not to say that there is nothing",
     "ambiguous": "ambiguous: a name has several meanings with different answers, see --choose",
 }

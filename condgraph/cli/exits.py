@@ -32,7 +32,8 @@ EXIT_CODES: Final = (
     "Exit codes: 0 an answer, also an empty one of a program of your own; 1 an error in the program or the data; 2 wrong usage; "
     "3 the store cannot be used; "
     "4 the deadline passed; 5 no sure answer: a name of the program was read as another, or, of ask, a name has several meanings "
-    "or the model's program gives nothing; 130 interrupted; 141 the reader of the output went away."
+    "or the program of the model gives nothing or does not fit the question; "
+    "130 interrupted; 141 the reader of the output went away."
 )
 
 

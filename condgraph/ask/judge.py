@@ -1,0 +1,139 @@
+"""Whether an answer fits its question: by the type of value that the question asks for, and by the names in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.facts import Entity
+from condgraph.engine.values import Quantity, Time
+from condgraph.names.words import STOP, stem, words_of
+
+if TYPE_CHECKING:
+    from condgraph.ask.prompt import Mention
+    from condgraph.ask.records import Attempt
+    from condgraph.engine.answer import Answer
+
+#: What a question asks for.
+Wanted = Literal["time", "number", "measure", "person", "place"]
+#: How a question begins that asks for a type of value; other questions ask for anything.
+_BEFORE: Final = r"(?:(?:and|so|but|then|in|on|at|by|since|until|from|to|for|about)\s+){0,2}"
+_ASKS: Final[Mapping[Wanted, re.Pattern[str]]] = {
+    "time": re.compile(_BEFORE + r"(?:when|(?:what|which)\s+(?:year|date|month|day|decade|century))\b", re.IGNORECASE),
+    "number": re.compile(_BEFORE + r"how\s+many\b(?!\s+(?:times\s+)?(?:more|less))", re.IGNORECASE),
+    "measure": re.compile(_BEFORE + r"how\s+(?:high|tall|deep|heavy|wide)\b", re.IGNORECASE),
+    "person": re.compile(_BEFORE + r"whom?\b", re.IGNORECASE),
+    "place": re.compile(_BEFORE + r"where\b", re.IGNORECASE),
+}
+_NAMES: Final = {
+    "time": "when", "number": "how many", "measure": "for a measure", "person": "who", "place": "where",
+}  # fmt: skip
+_NUMBER_WORDS: Final = frozenset(
+    "no none zero one two three four five six seven eight nine ten eleven twelve hundred thousand million once twice".split()  # noqa: SIM905
+)
+_TIME_WORDS: Final = re.compile(
+    r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|spring|summer|autumn|fall|winter|today|present"
+    r"|never|unknown|season|century|ancient)",
+    re.IGNORECASE,
+)
+#: Values of an answer, and texts of a plan, that are looked at.
+_MOST: Final = 50
+_MOST_TEXTS: Final = 2_000
+
+
+def wanted(question: str) -> Wanted | None:
+    """What type of value a question asks for, by its first words; None where these do not say.
+
+    >>> wanted("When was she born?"), wanted("And in which year?"), wanted("How many are there?"), wanted("Name them.")
+    ('time', 'time', 'number', None)
+    """
+    text = question[:200].strip()
+    return next((kind for kind, asks in _ASKS.items() if asks.match(text)), None)
+
+
+def doubts(question: str, mentions: Sequence[Mention], attempt: Attempt) -> list[str]:
+    """Why an answer may be one to another question, a sentence each for the model and the user; none where it
+    fits.
+    """
+    answer = attempt.answer
+    if answer is None:
+        return []
+    result = []
+    kind = wanted(question)
+    if kind is not None and (gave := _misfit(kind, answer)):
+        result.append(f"the question asks {_NAMES[kind]}, and the program gives {gave}")
+    named = [item for item in mentions if item.names and item.end > item.start and (item.exact or len(item.names) == 1)]
+    # What is written with a capital is a name; small words may be names by chance.
+    named = [item for item in named if any(letter.isupper() or letter.isdigit() for letter in item.text)]
+    if named and not _uses(attempt, named):
+        names = " or ".join(repr(item.text) for item in named[:3])
+        result.append(f"the answer does not depend on {names}, which the question names")
+    return result
+
+
+def _misfit(kind: Wanted, answer: Answer) -> str:
+    """What an answer gives where the question asks for another type; "" where it fits or is not sure to
+    misfit.
+    """
+    rows = answer.values[:_MOST]
+    cells = [cell for row in rows for cell in (row if isinstance(row, tuple) and answer.columns else (row,)) if cell is not None]
+    if not cells:
+        return ""
+    if all(isinstance(cell, bool) for cell in cells):
+        return "yes or no"
+    numbers = [cell for cell in cells if isinstance(cell, (int, float, Quantity)) and not isinstance(cell, bool)]
+    texts = [cell.name if isinstance(cell, Entity) else str(cell) for cell in cells]
+    digits = any(letter.isdigit() for text in texts for letter in text)
+    if kind in ("person", "place"):
+        if len(numbers) == len(cells):
+            return "a number"
+        return "a time" if all(isinstance(cell, Time) for cell in cells) else ""
+    if kind == "time":
+        if all(isinstance(cell, Quantity) and cell.unit for cell in cells):
+            return "a number with a unit"
+        return "" if digits or any(_TIME_WORDS.search(text) for text in texts) else "names"
+    if kind == "measure" and all(type(cell) is int for cell in cells):
+        return "a count"
+    return "" if digits or any(set(words_of(text)) & _NUMBER_WORDS for text in texts) else "names"
+
+
+def _uses(attempt: Attempt, named: Sequence[Mention]) -> bool:
+    """Whether the part of a program that its answer depends on has a word of one of these names."""
+    assert attempt.answer is not None
+    lowered = attempt.lowered
+    texts: Iterable[str] = [attempt.program]
+    if lowered is not None and any("does not need" in warning for warning in lowered.warnings + list(attempt.answer.warnings)):
+        texts = _texts(lowered.plan)
+    said = {stem(word) for text in texts for word in words_of(text)}
+    for item in named:
+        words = {stem(word) for text in (item.text, *item.names) for word in words_of(text)}
+        if (words - STOP or words) & said:
+            return True
+        # Scripts without spaces have no words.
+        if any(name in text for text in texts for name in item.names):
+            return True
+    return False
+
+
+def _texts(plan: Node) -> list[str]:
+    """The texts in a plan: names, ids and values."""
+    result: list[str] = []
+    for node in postorder(plan):
+        for item in fields(node):  # type: ignore[arg-type]
+            result += _in(getattr(node, item.name))
+            if len(result) > _MOST_TEXTS:
+                return result
+    return result
+
+
+def _in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Quantity, Time)):
+        yield str(value)
+    elif isinstance(value, (tuple, list, frozenset)):
+        for item in value:
+            yield from _in(item)

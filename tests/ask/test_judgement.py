@@ -1,0 +1,114 @@
+"""Answers that do not fit their questions, and drafts in which names of the graph take the place of unknown ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from condgraph.ask.judge import wanted
+from condgraph.graph import Graph
+from condgraph.models.chat import Completion
+from tests.ask.asking import Scripted, countries
+from tests.ask.test_ask import Sampling
+
+CAPITAL = "Find(India) Relate(capital, forward) QueryName()"
+HIGH = "Query1: \"get_information(relation='height', head_entity='Annapurna I')\""
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return countries()
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("When was she born?", "time"), ("and in which year did it end?", "time"), ("How many are there?", "number"),
+        ("How many more wins than losses?", None), ("Who is it?", "person"),
+        ("Where is it?", "place"), ("How tall is it?", "measure"),
+        ("Name them when they are open.", None), ("Whose is it?", None), ("Is it high?", None),
+    ],
+)  # fmt: skip
+def test_what_a_question_asks_for(question: str, kind: str | None) -> None:
+    assert wanted(question) == kind
+
+
+@pytest.mark.parametrize(
+    ("question", "program", "doubt"),
+    [
+        ("How high is Annapurna I?", HIGH, ""),
+        ("When was Annapurna I first climbed?", HIGH, "the question asks when, and the program gives a number with a unit"),
+        ("Who climbed Annapurna I?", HIGH, "the question asks who, and the program gives a number"),
+        ("How high is Annapurna I?", HIGH + '\nQuery2: "count(set=\'output_of_query1\')"', "gives a count"),
+        ("How many capitals has India?", CAPITAL, "the question asks how many, and the program gives names"),
+        ("What is the capital of Nepal?", CAPITAL, "the answer does not depend on 'Nepal', which the question names"),
+        # A name in a query that the answer does not need is not in the answer.
+        (
+            "Which mountains are in Italy?",
+            "Query1: \"get_information(relation='country', tail_entity='Italy')\"\n"
+            "Query2: \"get_information(relation='country', tail_entity='Nepal')\"",
+            "the answer does not depend on 'Italy'",
+        ),
+        ("Which capital is it?", CAPITAL, ""),
+        ("what is the capital of the country of the ganges?", CAPITAL, ""),
+        ("Is India's capital New Delhi?", "Find(India) Relate(capital, forward) QueryName()", ""),
+    ],
+)  # fmt: skip
+def test_an_answer_that_does_not_fit_is_doubtful(graph: Graph, question: str, program: str, doubt: str) -> None:
+    """The model is told why, and where it insists the outcome says so."""
+    model = Scripted(program)
+    found = graph.ask(question, model, via="kopl" if program == CAPITAL else "query")
+    assert found.answer is not None
+    if not doubt:
+        assert (found.status, len(model.seen), found.attempts[0].doubts) == ("answered", 1, ())
+        return
+    assert (found.status, len(model.seen)) == ("doubtful", 2)
+    assert doubt in found.text.splitlines()[0]
+    assert any(doubt in warning for warning in found.warnings)
+    assert doubt in model.seen[1][-1]["content"]
+
+
+def test_a_program_is_corrected_after_a_doubt(graph: Graph) -> None:
+    found = graph.ask("What is the capital of Nepal?", Scripted(CAPITAL, CAPITAL.replace("India", "Nepal")), via="kopl")
+    assert (found.status, found.texts) == ("answered", ["Kathmandu"])
+    assert [attempt.doubts != () for attempt in found.attempts] == [True, False]
+
+
+def test_what_fits_is_voted_for(graph: Graph) -> None:
+    """Two samples agree on what the question does not ask for; one fits it."""
+    texts = (CAPITAL, CAPITAL, CAPITAL.replace("India", "Nepal"))
+    found = graph.ask("What is the capital of Nepal?", Sampling([Completion(text) for text in texts]), samples=3, via="kopl")
+    assert (found.status, found.texts) == ("answered", ["Kathmandu"])
+    assert [vote.count for vote in found.votes] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("via", "wrong", "right"),
+    [
+        ("kopl", "Find(India) Relate(capitol, forward) QueryName()", "Find(India) Relate(capital, forward) QueryName()"),
+        ("kopl", "Find(Indai) Relate(capital, forward) QueryName()", "Find(India) Relate(capital, forward) QueryName()"),
+        (
+            "query",
+            "Query1: \"get_information(relation='capitol', head_entity='India')\"",
+            "Query1: \"get_information(relation='capital', head_entity='India')\"",
+        ),
+        ("cypher", "MATCH ({name: 'India'})-[:capitol]->(c) RETURN c", "MATCH ({name: 'India'})-[:capital]->(c) RETURN c"),
+    ],
+)  # fmt: skip
+def test_the_nearest_that_works(graph: Graph, via: str, wrong: str, right: str) -> None:
+    """The model is told what a program gives with the nearest names, and the user where the model does not correct it."""
+    model = Scripted(wrong)
+    found = graph.ask("What is the capital of India?", model, via=via)  # type: ignore[arg-type]
+    assert found.status == "failed"
+    draft = found.attempts[0].drafts[0]
+    assert (draft.program, draft.texts, draft.doubts) == (right, ("New Delhi",), ())
+    assert f'With "{draft.name}" in its place the program gives "New Delhi".' in model.seen[1][-1]["content"]
+    assert str(draft) in found.warnings
+
+
+def test_a_draft_that_fits_comes_first(graph: Graph) -> None:
+    """'death' is as near to the place as to the date; the question asks when."""
+    model = Scripted("Find(Indira Gandhi) QueryAttr(date of brith)")
+    found = graph.ask("When was Indira Gandhi born?", model, via="kopl")
+    drafts = found.attempts[0].drafts
+    assert drafts[0].name == "date of birth"
+    assert [bool(draft.doubts) for draft in drafts] == sorted(bool(draft.doubts) for draft in drafts)
