@@ -50,7 +50,7 @@ def open(
     `py2neo.Graph`; an endpoint is `sparql+https://host/sparql`. A Neo4j database that has nodes, and
     no graph of condgraph's, is queried as it is, and nothing is written there. An option that the
     place does not have is an `OptionError`. A SQL database is `duckdb:///file.duckdb` (four slashes
-    begin an absolute path) or `postgresql://host/database`; a graph is a schema of it. A file of DuckDB
+    begin an absolute path) or `postgresql://host/database`; a graph is a schema of it. A SQL database
     that has tables, and no graph of condgraph's, is queried as it is, and nothing is written there.
 
     - `graph`: the name of the graph in its store
@@ -63,7 +63,7 @@ def open(
     - `patience`: for how many seconds (30) a server may be silent where it has little to do: accept a
       connection, give the state of a graph or the plan of a query
     - `database`: of Neo4j, by default `NEO4J_DATABASE`, or the user's home database
-    - `layout`: "native" for a Neo4j database, a DuckDB file, or the triples of an endpoint, as they are,
+    - `layout`: "native" for a Neo4j database, a SQL database, or the triples of an endpoint, as they are,
       "condgraph" for a graph of condgraph's
     - `mapping`: the place of a mapping file, which says how to read what is there as it is
     - `labels`: of a graph of condgraph's on Neo4j, whether its entities carry their direct concepts as

@@ -28,10 +28,10 @@ from condgraph.storage import ENGINES
 if TYPE_CHECKING:
     from condgraph.engine.store import Store
     from condgraph.sparql.embedded import EmbeddedStore
-    from condgraph.sql.engines import DuckDb, Engine
+    from condgraph.sql.catalogue import Table
+    from condgraph.sql.engines import Engine
     from condgraph.sql.store import SqlStore
     from condgraph.sql.their_store import TheirStore
-    from condgraph.sql.theirs import Table
     from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport
 
@@ -132,20 +132,21 @@ class TheirStorage(SqlStorage):
 
 
 class TheirGraph(SqlGraph):
-    """A file of DuckDB with tables that somebody else made: it is asked as it is, and never written to. `mapping` is the place
-    of a declaration file (`condgraph.toml`), as loads take it.
+    """A database with tables that somebody else made: it is asked as it is, and never written to. `mapping` is the place of a
+    declaration file (`condgraph.toml`), as loads take it; `notes` say what is left out.
     """
 
-    def __init__(self, engine: DuckDb, tables: list[Table], mapping: Path | None, timeout: float | None) -> None:
+    def __init__(self, engine: Engine, tables: list[Table], mapping: Path | None, timeout: float | None, notes: list[str]) -> None:
+        from condgraph.sql.catalogue import cells_of
         from condgraph.sql.their_store import TheirStore
         from condgraph.sql.theirs import TheirTables, check_tables
 
-        called = Path(engine.place).stem
+        called = Path(engine.place).stem if engine.scheme == "duckdb" else engine.place.rpartition("/")[2]
         reading = Reading(Source(called, engine.place), "skip")
         _declare(tables, mapping, reading)
         check_tables(tables, engine.place)
-        notes = [problem.message for problem in reading.problems]
-        store = TheirStore(engine, TheirTables(tables, called), timeout=timeout, notes=notes)
+        notes = [*notes, *(problem.message for problem in reading.problems)]
+        store = TheirStore(engine, TheirTables(tables, called, cells_of(engine)), timeout=timeout, notes=notes)
         RemoteGraph.__init__(self, TheirStorage(store, graph="default", read_only=True))
 
     def mapping_file(self) -> str:
@@ -186,21 +187,14 @@ def theirs(place: str, *, sure: bool, mapping: str | os.PathLike[str] | None, **
     _check(options)
     timeout = options.pop("timeout", None)
     engine = _engine(place, **options)
+    from condgraph.sql.catalogue import catalogue
     from condgraph.sql.engines import DuckDb
-
-    if not isinstance(engine, DuckDb):
-        if sure:
-            raise UnsupportedError(
-                "SQL", [f"tables of {engine.title} where they are"], hint="load the database: graph.load(address)"
-            )
-        return None
-    from condgraph.sql.theirs import catalogue
 
     try:
         with within(timeout):
-            if not sure and not engine.is_file():
+            if not sure and isinstance(engine, DuckDb) and not engine.is_file():
                 return None
-            tables = catalogue(engine)
+            tables, notes = catalogue(engine)
             if not sure and any(table.schema.startswith("condgraph ") for table in tables):
                 return None
             tables = [table for table in tables if not table.schema.startswith("condgraph ")]
@@ -208,7 +202,7 @@ def theirs(place: str, *, sure: bool, mapping: str | os.PathLike[str] | None, **
                 if sure:
                     raise StoreMissingError(f"there are no tables in {engine.place}", hint='layout="condgraph" makes a graph there')
                 return None
-            return TheirGraph(engine, tables, None if mapping is None else Path(mapping), timeout)
+            return TheirGraph(engine, tables, None if mapping is None else Path(mapping), timeout, notes)
     except BaseException:
         engine.close()
         raise
@@ -216,7 +210,7 @@ def theirs(place: str, *, sure: bool, mapping: str | os.PathLike[str] | None, **
 
 def _declare(tables: list[Table], mapping: Path | None, reading: Reading) -> None:
     """Name the columns as loads do, and set what the mapping file says of the tables, over what the database declares."""
-    from condgraph.sql.theirs import Reference, ends_of
+    from condgraph.sql.catalogue import Reference, ends_of
 
     headers: dict[str, list[str]] = {}
     for table in tables:
@@ -287,7 +281,7 @@ _WORDS: Final = {Kind.QUANTITY: "number", Kind.TIME: "time", Kind.TEXT: "text"}
 def _label(table: Table) -> str | None:
     """The column of texts that is called like a name."""
     stem = singular(plain(table.name))
-    texts = [item.predicate for item in table.values if item.type == "VARCHAR"]
+    texts = [item.predicate for item in table.values if item.sort == "text"]
     ranked = sorted((rank, at) for at, item in enumerate(texts) if (rank := name_rank(plain(item), stem)) is not None)
     return texts[ranked[0][1]] if ranked else None
 

@@ -64,7 +64,7 @@ class Compiler:
         #: The predicates that statements of these plans have; None where any may.
         self.predicates = _predicates(plans)
         self.shape = NUMBERED if isinstance(place, str) else NAMED
-        self.tests = Tests(schema.inexact, self.members)
+        self.tests = Tests(schema.inexact, self.members, self.by_bytes)
         self._takers = _takers(plans)
         self._depth = 0
         self._parts: list[tuple[str, Query]] = []
@@ -87,6 +87,10 @@ class Compiler:
         if isinstance(self.place, str):
             return self.stored("statement")
         return self.place.relation("statement", "statement", None if predicates is None else frozenset(predicates))
+
+    def by_bytes(self, text: exp.Expr) -> exp.Expr:
+        """A text that is ordered by its bytes; columns of condgraph's own tables are so already."""
+        return text if isinstance(self.place, str) else self.place.by_bytes(text)
 
     def bound(self, part: str, alias: str | None = None) -> exp.Table:
         """A part of this query."""
@@ -181,6 +185,10 @@ class Relations(Protocol):
 
     def relation(self, table: str, alias: str, predicates: frozenset[str] | None) -> exp.Expr:
         """A table, of statements at least those of some predicates."""
+        ...
+
+    def by_bytes(self, text: exp.Expr) -> exp.Expr:
+        """A text that is ordered by its bytes."""
         ...
 
 

@@ -28,10 +28,10 @@ def compared(operator: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
 
 
 class Tests:
-    """What tests of one query share: whether floats tell all numbers of the graph apart, and its sets."""
+    """What tests of one query share: whether floats tell all numbers of the graph apart, its sets, and how texts are ordered."""
 
-    def __init__(self, inexact: bool, entities: Set) -> None:
-        self.inexact, self.entities = inexact, entities
+    def __init__(self, inexact: bool, entities: Set, by_bytes: Callable[[exp.Expr], exp.Expr]) -> None:
+        self.inexact, self.entities, self.by_bytes = inexact, entities, by_bytes
 
 
 def supports(test: Condition) -> bool:
@@ -58,7 +58,10 @@ def _compare(tests: Tests, test: alg.Compare, table: str) -> exp.Expr:
         return both([_is(kind, Kind.QUANTITY), unit, _exactly(test.operator, table, mine, literal(tie_break(value.number)))])
     if not isinstance(value, str):
         raise PlanError("nothing compares with a value that is not known")
-    return both([one_of(kind, [int(Kind.TEXT), int(Kind.ENTITY)]), compared(test.operator, column("text", table), literal(value))])
+    text: exp.Expr = column("text", table)
+    if test.operator not in ("=", "!="):
+        text = tests.by_bytes(text)
+    return both([one_of(kind, [int(Kind.TEXT), int(Kind.ENTITY)]), compared(test.operator, text, literal(value))])
 
 
 def _is(kind: exp.Expr, wanted: Kind) -> exp.Expr:

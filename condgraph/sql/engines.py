@@ -54,9 +54,10 @@ class Writer(Protocol):
 class Engine(ABC):
     """A database. `place` names it without a password."""
 
-    #: The name of the dialect in `sqlglot`, and of the engine in messages.
+    #: The name of the dialect in `sqlglot`, of the engine in messages, and of its addresses.
     dialect: ClassVar[str]
     title: ClassVar[str]
+    scheme: ClassVar[str]
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -254,6 +255,7 @@ class DuckDb(Engine):
 
     dialect = "duckdb"
     title = "DuckDB"
+    scheme = "duckdb"
 
     def __init__(self, path: str) -> None:
         try:
@@ -346,11 +348,16 @@ class _DuckWriter:
 # -- PostgreSQL --------------------------------------------------------------------------------------
 
 
+#: What a connection says of texts and times, whatever the server, the database and the user are set to.
+_SETTINGS: Final = {"standard_conforming_strings": "on", "DateStyle": "ISO", "IntervalStyle": "postgres", "TimeZone": "UTC"}
+
+
 class Postgres(Engine):
-    """A database of PostgreSQL. A connection is used by one query at a time, and kept for the next."""
+    """A database of PostgreSQL. A connection is used by one query at a time, and then by the next."""
 
     dialect = "postgres"
     title = "PostgreSQL"
+    scheme = "postgresql"
 
     def __init__(self, address: Address, user: str | None, password: str | None) -> None:
         try:
@@ -370,10 +377,13 @@ class Postgres(Engine):
         self._lock = Lock()
 
     def _opened(self, *, read_only: bool) -> Any:
-        options = "-c standard_conforming_strings=on -c default_transaction_read_only=" + ("on" if read_only else "off")
+        settings = {**_SETTINGS, "default_transaction_read_only": "on" if read_only else "off"}
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         try:
             login = {name: value for name, value in self._login.items() if value is not None}
-            return self._library.connect(**login, options=options, autocommit=read_only, application_name="condgraph")
+            return self._library.connect(
+                **login, options=options, autocommit=read_only, application_name="condgraph", client_encoding="utf8"
+            )
         except self._library.Error as error:
             raise StoreError(f"PostgreSQL at {self.place} cannot be reached: {self._shown(error)}") from None
 
@@ -381,35 +391,46 @@ class Postgres(Engine):
         text, password = _first_line(error), self._login["password"]
         return text.replace(str(password), "...") if password else text
 
-    @contextmanager
-    def _connection(self) -> Iterator[Any]:
+    def read(self, query: exp.Expr) -> list[Row]:
+        """The rows of a query. A connection that was lost while it was idle is opened again."""
+        text = self.text(query).encode()
         with self._lock:
             connection = self._idle.pop() if self._idle else None
-        if connection is None or connection.closed:
-            connection = self._opened(read_only=True)
+        if connection is not None:
+            try:
+                return self._rows(connection, text)
+            except self._library.Error as error:
+                if not connection.broken:
+                    raise self._wrong(connection, error) from None
+                check()
+                self.close()
+        connection = self._opened(read_only=True)
         try:
-            yield connection
+            return self._rows(connection, text)
+        except self._library.Error as error:
+            raise self._wrong(connection, error) from None
+
+    def _rows(self, connection: Any, text: bytes) -> list[Row]:
+        result: list[Row] = []
+        try:
+            with _watching(connection.cancel), connection.cursor() as cursor:
+                cursor.execute(text)
+                while rows := cursor.fetchmany(_TOGETHER):
+                    result += rows
+                    check()
         except BaseException:
-            connection.close()
+            # Whether it is lost is known of one that is not closed.
+            if not connection.broken:
+                connection.close()
             raise
         with self._lock:
             self._idle.append(connection)
+        return result
 
-    def read(self, query: exp.Expr) -> list[Row]:
-        """The rows of a query."""
-        text, found = self.text(query), list[Row]()
-        with self._connection() as connection:
-            try:
-                with _watching(connection.cancel), connection.cursor() as cursor:
-                    cursor.execute(text.encode())
-                    while rows := cursor.fetchmany(_TOGETHER):
-                        found += rows
-                        check()
-            except self._library.Error as error:
-                check()
-                what = "has lost the connection" if connection.closed or connection.broken else "does not answer"
-                raise StoreError(f"PostgreSQL at {self.place} {what}: {self._shown(error)}") from None
-        return found
+    def _wrong(self, connection: Any, error: Exception) -> StoreError:
+        check()
+        what = "has lost the connection" if connection.broken else "does not answer"
+        return StoreError(f"PostgreSQL at {self.place} {what}: {self._shown(error)}")
 
     @contextmanager
     def writing(self, wait: float) -> Iterator[Writer]:

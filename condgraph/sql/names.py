@@ -131,7 +131,8 @@ class SqlNames:
         for text in filter(is_text, around):
             for side, down in ((exp.GTE, False), (exp.LT, True)):
                 query = select(column("name"), distinct=True).from_(self._in.stored("entity"), copy=False)
-                query = query.where(side(this=column("name"), expression=literal(text)), copy=False)
-                query = query.order_by(exp.Ordered(this=column("name"), desc=down), copy=False).limit(AROUND, copy=False)
+                own = self._in.by_bytes(column("name"))
+                query = query.where(side(this=own, expression=literal(text)), copy=False)
+                query = query.order_by(exp.Ordered(this=own.copy(), desc=down), copy=False).limit(AROUND, copy=False)
                 result += [name for (name,) in self._read(query)]
         return result

@@ -408,7 +408,7 @@ def compile_sizes(nodes: Sequence[Node], place: str | Relations, schema: StoredS
             select(column("name"))
             .from_(compiler.stored("entity"), copy=False)
             .where(within(column("e"), compiler.set_of(own)), copy=False)
-            .order_by(column("name"), column("id"), copy=False)
+            .order_by(*(compiler.by_bytes(column(part)) for part in ("name", "id")), copy=False)
             .limit(3, copy=False)
         )
         few = exp.Subquery(this=first, alias=exp.TableAlias(this=name("few")))

@@ -15,12 +15,13 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.overview.survey import Survey
-from condgraph.sql.engines import DuckDb
+from condgraph.sql.catalogue import ends_of
+from condgraph.sql.engines import Engine
 from condgraph.sql.store import SqlStore
 from condgraph.sql.tables import NAMED, Graph
 from condgraph.sql.terms import column, select
 from condgraph.sql.their_survey import survey_of
-from condgraph.sql.theirs import TheirTables, ends_of, shortfalls
+from condgraph.sql.theirs import TheirTables, shortfalls
 
 #: Qualifiers that say when a statement holds, which tables of relations cannot have here.
 _TIMES: Final = (START_TIME, END_TIME, POINT_IN_TIME)
@@ -92,7 +93,7 @@ class TheirStore(SqlStore):
 
     shape = NAMED
 
-    def __init__(self, engine: DuckDb, tables: TheirTables, *, timeout: float | None, notes: Sequence[str] = ()) -> None:
+    def __init__(self, engine: Engine, tables: TheirTables, *, timeout: float | None, notes: Sequence[str] = ()) -> None:
         super().__init__(engine, graph="default", read_only=True, timeout=timeout)
         self.theirs = self.relations = tables
         for table in tables.tables.values():
@@ -102,6 +103,11 @@ class TheirStore(SqlStore):
         self._schema = schema_of(tables)
         #: What is to be known of what is there: what is left out, and why.
         self.notes = (*notes, *shortfalls(engine, tables))
+
+    def refresh(self) -> None:
+        """Count again what the tables hold."""
+        super().refresh()
+        self._schema.kept.pop("survey", None)
 
     def exists(self) -> bool:
         """It is there."""
@@ -123,7 +129,7 @@ class TheirStore(SqlStore):
     @property
     def known_sources(self) -> tuple[Source, ...]:
         """A source for each table."""
-        return tuple(Source(item, self.place, "duckdb") for item in self.theirs.sources)
+        return tuple(Source(item, self.place, self.engine.scheme) for item in self.theirs.sources)
 
     def steady(self, ask: Any) -> Any:
         """What `ask` gives: each query sees one state of the database."""
@@ -149,10 +155,10 @@ class TheirStore(SqlStore):
         }  # fmt: skip
 
     def survey(self) -> Survey:
-        """What the tables hold, counted at the first call: nobody can write while the file is open."""
+        """What the tables hold, counted at the first call, and after `refresh`: a file is not written while it is open."""
         result: Survey | None = self._schema.kept.get("survey")
         if result is None:
-            result = self._schema.kept["survey"] = survey_of(self.engine.read, self.theirs)
+            result = self._schema.kept["survey"] = survey_of(self.engine.read, self.theirs, self.engine.scheme)
         return result
 
     def _pulled(self, read: Any) -> Snapshot:

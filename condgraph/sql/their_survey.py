@@ -14,9 +14,10 @@ from sqlglot import exp
 
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
 from condgraph.overview.survey import EXAMPLES, Ends, Survey, cut
+from condgraph.sql.catalogue import Table, ends_of
 from condgraph.sql.tables import CELL, Row, value_of
 from condgraph.sql.terms import Query, column, literal, named, one_of, select, together
-from condgraph.sql.theirs import Table, TheirTables, ends_of
+from condgraph.sql.theirs import TheirTables
 
 Read = Callable[[exp.Query], list[Row]]
 
@@ -139,8 +140,8 @@ def _members(read: Read, tables: TheirTables) -> tuple[dict[str, int], dict[str,
     return sizes, names
 
 
-def survey_of(read: Read, tables: TheirTables) -> Survey:
-    """The survey of the tables; `read` gives the rows of a query."""
+def survey_of(read: Read, tables: TheirTables, form: str) -> Survey:
+    """The survey of the tables, of a database of this sort; `read` gives the rows of a query."""
     parts = list(_parts(tables))
     sizes, members = _members(read, tables)
     values: dict[tuple[str, str | None, Kind], _Span] = {}
@@ -184,7 +185,7 @@ def survey_of(read: Read, tables: TheirTables) -> Survey:
             "entities": rows, "concepts": len(concepts), "rows": rows,
             "relations": relations.total(), "attributes": attributes.total(), "qualifiers": qualifiers,
         },
-        "sources": [[source, "duckdb", count] for source, count in _by_count(totals)],
+        "sources": [[source, form, count] for source, count in _by_count(totals)],
         "kinds": listed,
         "predicates": described,
         "subjects": _ends(predicates, ends[0], place),

@@ -269,7 +269,7 @@ def test_a_deadline_ends_the_query_on_the_server(server: str) -> None:
 @pytest.mark.service
 def test_no_message_has_the_password(server: str) -> None:
     for address in (server.replace("/test", "/missing"), "postgresql://test:a%40secret@127.0.0.1:1/test"):
-        graph = condgraph.open(address)
+        graph = condgraph.open(address, layout="condgraph")
         with pytest.raises(StoreError) as caught:
             graph.kopl("FindAll() Count()")
         assert "secret" not in f"{caught.value}{caught.value.hint}{graph!r}{graph.store!r}"

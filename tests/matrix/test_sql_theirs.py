@@ -20,7 +20,6 @@ from condgraph.engine.errors import (
     OptionError,
     ReadOnlyError,
     StoreError,
-    UnsupportedError,
 )
 from condgraph.engine.values import Quantity, Time
 from condgraph.overview.survey import survey
@@ -151,8 +150,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
     (tmp_path / "wrong.toml").write_text('[tables.a]\nkey = "b"\ntypes = { b = "time" }\n')
     with pytest.raises(LoadError, match="cannot be read as time"):
         condgraph.open(f"duckdb:///{tmp_path}/bare.duckdb", mapping=tmp_path / "wrong.toml")
-    with pytest.raises(UnsupportedError, match="PostgreSQL where they are"):
-        condgraph.open("postgresql://localhost/x", layout="native")
 
 
 def test_what_is_left_out_is_noted(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 STATEMENTS: Final = (
     'CREATE TABLE "Kunden Ä" ("Nr" INTEGER PRIMARY KEY, "Full Name" VARCHAR, "select" VARCHAR, "geb. am" DATE, "rate" DECIMAL(8,2))',
     'CREATE TABLE "order" ("group" INTEGER PRIMARY KEY, "by ""whom""" INTEGER REFERENCES "Kunden Ä" ("Nr"), "placed" DATE, "total" DECIMAL(10,2), "ok" BOOLEAN)',
-    'CREATE TABLE "товар" ("код" VARCHAR PRIMARY KEY, "name" VARCHAR, "вес" DOUBLE, "Parent" VARCHAR REFERENCES "товар" ("код"))',
+    'CREATE TABLE "товар" ("код" VARCHAR PRIMARY KEY, "name" VARCHAR, "вес" DOUBLE PRECISION, "Parent" VARCHAR REFERENCES "товар" ("код"))',
     'CREATE TABLE "Line+Item" ("order" INTEGER REFERENCES "order" ("group"), "код" VARCHAR REFERENCES "товар" ("код"), "n" INTEGER, PRIMARY KEY ("order", "код"))',
     'CREATE TABLE "notes" ("on" INTEGER, "Text" VARCHAR, FOREIGN KEY ("on") REFERENCES "order" ("group"))',
     'CREATE TABLE "likes" ("who" INTEGER REFERENCES "Kunden Ä" ("Nr"), "what" VARCHAR REFERENCES "товар" ("код"))',

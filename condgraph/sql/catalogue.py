@@ -1,0 +1,426 @@
+"""What a database says of tables that somebody else made: their columns with types, their keys, and how cells of each type
+are read there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+import sqlglot
+from sqlglot import exp
+
+from condgraph.engine.values import Kind
+from condgraph.sql.engines import DuckDb, Engine, Postgres
+from condgraph.sql.terms import both, cast, known, literal, name
+
+#: What a column holds: whole numbers that floats hold, and that they may not hold; floats of both sizes; dates and
+#: timestamps; bytes; lists and structures; texts; anything else, which is read as the database prints it.
+Sort: TypeAlias = Literal["integer", "long", "single", "double", "decimal", "date", "time", "bytes", "nested", "text", "other"]
+_NUMBERS: Final = ("integer", "long", "single", "double", "decimal")
+
+
+@dataclass(slots=True)
+class Column:
+    """A column: its predicate, its name in the database, its type there, and what it holds.
+
+    `digits` are those of a decimal number, and how many of them are behind the point; None where any number may be.
+    `ordered` says whether the database compares its texts by language rules of its own.
+    """
+
+    predicate: str
+    real: str
+    type: str
+    sort: Sort
+    digits: tuple[int, int] | None = None
+    ordered: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """The type of its values."""
+        if self.sort in _NUMBERS:
+            return Kind.QUANTITY
+        return Kind.TIME if self.sort in ("date", "time") else Kind.TEXT
+
+    @property
+    def whole(self) -> bool:
+        """Whether it holds whole numbers."""
+        return self.sort in ("integer", "long")
+
+
+@dataclass(slots=True)
+class Reference:
+    """Columns that hold keys of another table, by predicates; `certain` where the database makes sure of it."""
+
+    columns: tuple[str, ...]
+    target: str
+    others: tuple[str, ...]
+    certain: bool = True
+
+
+@dataclass(slots=True)
+class Table:
+    """A table or view. `key`, `label` and columns of references are predicates; `relation` is that of rows that are relations.
+    The key is `certain` where the database makes sure of it; rows of a view are not counted, as that may take any time.
+    """
+
+    name: str
+    schema: str
+    real: str
+    rows: int
+    columns: list[Column] = field(default_factory=list)
+    key: tuple[str, ...] = ()
+    references: list[Reference] = field(default_factory=list)
+    label: str | None = None
+    relation: str | None = None
+    certain: bool = True
+    is_view: bool = False
+
+    def column(self, predicate: str) -> Column:
+        """The column of a predicate."""
+        return next(item for item in self.columns if item.predicate == predicate)
+
+    @property
+    def row_number(self) -> str:
+        """A name for the numbers of rows, which no column has."""
+        result, taken = "row", {item.real.lower() for item in self.columns}
+        while result in taken:
+            result += "_"
+        return result
+
+    @property
+    def values(self) -> list[Column]:
+        """The columns that are no references."""
+        taken = {item.columns[0] for item in self.references if len(item.columns) == 1}
+        return [item for item in self.columns if item.predicate not in taken]
+
+
+def ends_of(table: Table) -> list[Reference]:
+    """The references of one column, in the order of the columns."""
+    places = [item.predicate for item in table.columns]
+    return sorted((item for item in table.references if len(item.columns) == 1), key=lambda item: places.index(item.columns[0]))
+
+
+# -- DuckDB ------------------------------------------------------------------------------------------
+
+_COLUMNS: Final = """
+    SELECT c.schema_name, c.table_name, c.column_name, c.data_type, t.estimated_size
+    FROM duckdb_columns() AS c LEFT JOIN duckdb_tables() AS t ON t.table_oid = c.table_oid AND t.database_oid = c.database_oid
+    WHERE NOT c.internal AND c.database_name = current_database() ORDER BY c.schema_name, c.table_name, c.column_index"""
+_KEYS: Final = """
+    SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names
+    FROM duckdb_constraints() WHERE constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') AND database_name = current_database()
+    ORDER BY schema_name, table_name, constraint_index"""
+
+
+def _of_duckdb(engine: DuckDb) -> list[Table]:
+    tables: dict[tuple[str, str], Table] = {}
+    for schema, real, column_name, kind, rows in engine.read(sqlglot.parse_one(_COLUMNS, dialect="duckdb")):
+        table = tables.setdefault((schema, real), Table(real, schema, real, 1 if rows is None else rows, is_view=rows is None))
+        table.columns.append(_duckdb_column(column_name, kind))
+    _tell_apart(list(tables.values()))
+    for schema, real, sort, columns, other, others in engine.read(sqlglot.parse_one(_KEYS, dialect="duckdb")):
+        table = tables[schema, real]
+        if sort == "PRIMARY KEY":
+            table.key = tuple(columns)
+        else:
+            table.references.append(Reference(tuple(columns), tables[schema, other].name, tuple(others)))
+    return list(tables.values())
+
+
+def _duckdb_column(real: str, kind: str) -> Column:
+    digits: tuple[int, int] | None = None
+    sort: Sort = _DUCKDB.get(kind, "other")
+    if kind.startswith("DECIMAL"):
+        width, scale = map(int, kind[8:-1].split(","))
+        sort, digits = "decimal", (width, scale)
+    elif kind.startswith("TIMESTAMP"):
+        sort = "time"
+    elif kind.endswith("]") or kind.startswith(("STRUCT", "MAP")):
+        sort = "nested"
+    return Column(real, real, kind, sort, digits)
+
+
+_DUCKDB: Final[dict[str, Sort]] = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"), "integer"),
+    **dict.fromkeys(("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT"), "long"),
+    "FLOAT": "single", "DOUBLE": "double", "DATE": "date", "BLOB": "bytes", "VARCHAR": "text",
+}  # fmt: skip
+
+
+# -- PostgreSQL --------------------------------------------------------------------------------------
+
+_PG_TABLES: Final = """
+    SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relispopulated,
+      has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),
+      CASE c.relkind
+        WHEN 'p' THEN (
+          SELECT sum(greatest(k.reltuples, 0)) FROM pg_partition_tree(c.oid) AS p JOIN pg_class AS k ON k.oid = p.relid
+          WHERE p.isleaf
+        )
+        WHEN 'v' THEN NULL ELSE c.reltuples END::double precision,
+      pg_relation_size(c.oid)
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND c.relpersistence <> 't'
+      AND NOT starts_with(n.nspname, 'pg_') AND n.nspname <> 'information_schema'
+    ORDER BY n.nspname, c.relname"""
+_PG_COLUMNS: Final = """
+    SELECT a.attrelid::bigint, a.attnum, a.attname, a.atttypid::bigint, a.atttypmod, l.collname
+    FROM pg_attribute AS a LEFT JOIN pg_collation AS l ON l.oid = a.attcollation
+    WHERE a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum"""
+_PG_TYPES: Final = """
+    SELECT oid::bigint, typname, typcategory::text, typbasetype::bigint, typtypmod FROM pg_type
+    WHERE typtype <> 'c' OR oid IN (SELECT atttypid FROM pg_attribute)"""
+_PG_KEYS: Final = """
+    SELECT contype::text, conrelid::bigint, conkey::int[], confrelid::bigint, confkey::int[], convalidated FROM pg_constraint
+    WHERE contype IN ('p', 'f') AND conrelid <> 0 AND conparentid = 0 ORDER BY conrelid, conname"""
+_POSTGRES: Final[dict[str, Sort]] = {
+    "int2": "integer", "int4": "integer", "int8": "long", "float4": "single", "float8": "double", "numeric": "decimal",
+    "money": "decimal", "date": "date", "timestamp": "time", "timestamptz": "time", "bytea": "bytes", "text": "text",
+    "varchar": "text",
+}  # fmt: skip
+#: Bytes of a row, where the server has not counted the rows of a table.
+_ROW: Final = 100
+
+
+def _of_postgres(engine: Postgres) -> tuple[list[Table], list[str]]:
+    def rows(text: str) -> list[Any]:
+        return engine.read(sqlglot.parse_one(text, dialect="postgres"))
+
+    tables: dict[int, Table] = {}
+    left_out: dict[int, tuple[str, str]] = {}
+    for oid, schema, real, sort, filled, readable, count, size in rows(_PG_TABLES):
+        if not readable or not filled:
+            why = "is a materialised view that was not filled" if readable else "may not be read by this user"
+            left_out[oid] = (f"{schema}.{real}", why)
+            continue
+        count = 1 if count is None else size // _ROW if count < 0 else int(count)
+        tables[oid] = Table(real, schema, real, count, is_view=sort == "v")
+    types = {oid: rest for oid, *rest in rows(_PG_TYPES)}
+    numbers: dict[int, dict[int, str]] = {}
+    for oid, number, real, kind, modifier, collation in rows(_PG_COLUMNS):
+        if oid in tables:
+            tables[oid].columns.append(_postgres_column(real, types, kind, modifier, collation))
+            numbers.setdefault(oid, {})[number] = real
+    _tell_apart(list(tables.values()))
+    notes = [f"{called!r} {why}: left out" for called, why in left_out.values() if not called.startswith("condgraph ")]
+    for sort, oid, mine, other, others, sure in rows(_PG_KEYS):
+        if oid not in tables:
+            continue
+        columns = tuple(numbers[oid][item] for item in mine)
+        if sort == "p":
+            tables[oid].key = columns
+        elif other in tables:
+            theirs = tuple(numbers[other][item] for item in others)
+            tables[oid].references.append(Reference(columns, tables[other].name, theirs, certain=sure))
+        elif other in left_out:
+            named_columns = " + ".join(map(repr, columns))
+            notes.append(f"{named_columns} of {tables[oid].name!r} refers to {left_out[other][0]!r}, which is left out: values")
+    return list(tables.values()), notes
+
+
+def _postgres_column(real: str, types: dict[int, list[Any]], kind: int, modifier: int, collation: str | None) -> Column:
+    called, category, base, own = types[kind]
+    shown = called
+    while base:
+        # A domain: its type is that below it.
+        modifier = own if modifier < 0 else modifier
+        called, category, base, own = types[base]
+    sort: Sort = _POSTGRES.get(called, "other")
+    digits = None
+    if category == "A":
+        sort = "nested"
+    elif called == "numeric" and modifier >= 4:
+        digits = ((modifier - 4) >> 16) & 0xFFFF, ((modifier - 4) & 0x7FF ^ 0x400) - 0x400
+    return Column(real, real, shown, sort, digits, collation not in (None, "default", "C", "POSIX"))
+
+
+def _tell_apart(tables: Sequence[Table]) -> None:
+    """Tables of one name in several schemas are called with their schemas."""
+    names = [table.real for table in tables]
+    for table in tables:
+        if names.count(table.real) > 1:
+            table.name = f"{table.schema}.{table.real}"
+
+
+def catalogue(engine: Engine) -> tuple[list[Table], list[str]]:
+    """The tables and views of a database with the keys it declares, and what is left out: two to four queries."""
+    if isinstance(engine, DuckDb):
+        tables, notes = _of_duckdb(engine), list[str]()
+    else:
+        assert isinstance(engine, Postgres)
+        tables, notes = _of_postgres(engine)
+    return sorted(tables, key=lambda table: table.name), notes
+
+
+# -- Cells -------------------------------------------------------------------------------------------
+
+
+def call(function: str, *arguments: exp.Expr) -> exp.Expr:
+    """A call of a function of the database."""
+    return exp.Anonymous(this=function, expressions=list(arguments))
+
+
+class Cells(ABC):
+    """How the cells of a database are read; a cell is an expression, of a column."""
+
+    def value(self, item: Column, cell: exp.Expr) -> exp.Expr:
+        """A cell whose texts are compared as they are everywhere."""
+        return cell
+
+    def by_bytes(self, text: exp.Expr) -> exp.Expr:
+        """A text that is ordered by its bytes."""
+        return text
+
+    def is_given(self, item: Column, cell: exp.Expr) -> exp.Expr:
+        """Whether a cell has a value: NULL, the empty text and NaN are none."""
+        if item.kind is Kind.TEXT:
+            return exp.NEQ(this=exp.Trim(this=self.text(item, cell)), expression=literal(""))
+        nan = self.is_nan(item, cell)
+        return known(cell) if nan is None else both([known(cell.copy()), exp.not_(nan)])
+
+    def text(self, item: Column, cell: exp.Expr) -> exp.Expr:
+        """A cell that is no number and no time as a text: of lists and structures as JSON, of bytes as hexadecimal digits."""
+        if item.sort == "bytes":
+            return exp.DPipe(this=literal("0x"), expression=self.hexadecimal(cell))
+        if item.sort == "nested":
+            return cast(call("TO_JSON", cell), "text")
+        return self.value(item, cell) if item.sort == "text" else cast(cell, "text")
+
+    @abstractmethod
+    def is_nan(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
+        """Whether a number is none; None where the column has no such."""
+
+    @abstractmethod
+    def is_finite(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
+        """Whether a number or time is finite; None where all are."""
+
+    @abstractmethod
+    def seconds(self, cell: exp.Expr) -> exp.Expr:
+        """The seconds of a time since 1970."""
+
+    @abstractmethod
+    def hexadecimal(self, cell: exp.Expr) -> exp.Expr:
+        """Bytes as digits."""
+
+    @abstractmethod
+    def number(self, item: Column, cell: exp.Expr) -> exp.Expr:
+        """A number as a float; a query that meets one that no float is ends with an error that names the column."""
+
+
+#: Digits that a float holds of every decimal number.
+_DIGITS: Final = 15
+_TOO_LONG: Final = "a number has more digits than can be compared here"
+
+
+def _most(item: Column) -> int | None:
+    """The greatest number of a column that a float certainly holds; None where it holds all of them."""
+    if item.sort == "long":
+        return 2**53
+    if item.digits is not None and item.digits[0] > _DIGITS:
+        return int(10 ** max(0, _DIGITS - item.digits[1]))
+    return None
+
+
+def _fitting(cell: exp.Expr, most: int) -> exp.Expr:
+    return exp.Between(this=cell.copy(), low=literal(-most), high=literal(most))
+
+
+def _decimal(cell: exp.Expr) -> exp.Cast:
+    return exp.Cast(this=cell, to=exp.DataType.build("decimal"))
+
+
+class DuckDbCells(Cells):
+    """Cells of DuckDB."""
+
+    def is_nan(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
+        """Floats may be none."""
+        return call("ISNAN", cell.copy()) if item.sort in ("single", "double") else None
+
+    def is_finite(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
+        """Floats and times may be infinite."""
+        return call("ISFINITE", cell.copy()) if item.sort in ("single", "double", "date", "time") else None
+
+    def seconds(self, cell: exp.Expr) -> exp.Expr:
+        """With fractions."""
+        return call("EPOCH", cell)
+
+    def hexadecimal(self, cell: exp.Expr) -> exp.Expr:
+        """Great letters."""
+        return call("HEX", cell)
+
+    def number(self, item: Column, cell: exp.Expr) -> exp.Expr:
+        """A single float is the number that its shortest text is; the nearest double has more digits."""
+        most = _most(item)
+        if item.sort == "single":
+            return cast(cast(cell, "text"), "double")
+        if most is None:
+            return cast(cell, "double")
+        raised = cast(call("ERROR", literal(f"{item.predicate}: {_TOO_LONG}")), "double")
+        return exp.Case(ifs=[exp.If(this=_fitting(cell, most), true=cast(cell, "double"))], default=raised)
+
+
+class PostgresCells(Cells):
+    """Cells of PostgreSQL."""
+
+    def value(self, item: Column, cell: exp.Expr) -> exp.Expr:
+        """Texts of a column that has an order of its own are compared by their bytes."""
+        return self.by_bytes(cell) if item.ordered and item.sort == "text" else cell
+
+    def by_bytes(self, text: exp.Expr) -> exp.Expr:
+        """Whatever the language of the database."""
+        return exp.Collate(this=exp.Paren(this=text), expression=name("C"))
+
+    def is_nan(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
+        """Floats and decimal numbers may be none."""
+        if item.sort not in ("single", "double", "decimal") or item.type == "money":
+            return None
+        return exp.EQ(this=cell.copy(), expression=exp.Cast(this=literal("NaN"), to=_pg_type(item)))
+
+    def is_finite(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
+        """Floats, times, and decimal numbers of any size may be infinite."""
+        if item.sort in ("date", "time"):
+            return call("ISFINITE", cell.copy())
+        if item.sort in ("single", "double") or (item.sort == "decimal" and item.digits is None and item.type != "money"):
+            infinite = [literal(text) for text in ("Infinity", "-Infinity")]
+            return exp.not_(exp.In(this=cast(cell.copy(), "text"), expressions=infinite))
+        return None
+
+    def seconds(self, cell: exp.Expr) -> exp.Expr:
+        """With fractions."""
+        return exp.Extract(this=exp.Var(this="EPOCH"), expression=cell)
+
+    def hexadecimal(self, cell: exp.Expr) -> exp.Expr:
+        """Great letters."""
+        return exp.Upper(this=call("ENCODE", cell, literal("hex")))
+
+    def number(self, item: Column, cell: exp.Expr) -> exp.Expr:
+        """PostgreSQL has no function that raises an error; the cast of a text that is no number does."""
+        most = _most(item)
+        if item.sort == "single":
+            return cast(cast(cell, "text"), "double")
+        if item.type == "money":
+            cell = _decimal(cell)
+        if item.sort == "decimal" and item.digits is None:
+            # A decimal number of so many digits comes back from a float as it was.
+            again = exp.EQ(this=_decimal(cast(cell.copy(), "double")), expression=cell.copy())
+            largest = _decimal(literal("1e300"))
+            in_range = exp.Between(this=cell.copy(), low=exp.Neg(this=largest), high=largest.copy())
+            fits: exp.Expr = exp.Case(ifs=[exp.If(this=in_range, true=again)], default=exp.false())
+        elif most is None:
+            return cast(cell, "double")
+        else:
+            fits = _fitting(cell, most)
+        message = exp.DPipe(this=literal(f"{item.predicate}: {_TOO_LONG}: "), expression=cast(cell.copy(), "text"))
+        return exp.Case(ifs=[exp.If(this=fits, true=cast(cell, "double"))], default=cast(message, "double"))
+
+
+def _pg_type(item: Column) -> exp.DataType:
+    return exp.DataType.build({"single": "float", "double": "double"}.get(item.sort, "decimal"), dialect="postgres")
+
+
+def cells_of(engine: Engine) -> Cells:
+    """How the cells of a database are read."""
+    return DuckDbCells() if isinstance(engine, DuckDb) else PostgresCells()
