@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from condgraph.engine.changes import Change
 from condgraph.engine.errors import StoreDamagedError, numbered, on_one_line
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.forms import form_of
@@ -118,6 +119,35 @@ def ids_of(part: Part) -> tuple[str, ...]:
     if isinstance(part, Entity):
         return (part.id,)
     return (part.entity, part.concept) if isinstance(part, Member) else (part.concept, part.parent)
+
+
+# -- changes on servers --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A change of a graph on a server: its number and record, what the graph holds `before`, which has the name `content`
+    there, and `after` it.
+    """
+
+    number: int
+    record: str
+    content: str
+    before: Snapshot
+    after: Snapshot
+
+
+def joined(change: Change, records: Iterable[str], previous: Snapshot | None, snapshot: Snapshot) -> tuple[Snapshot, list[str]]:
+    """What a graph on a server holds once a snapshot is loaded next to what it held, with `change`; single changes stay
+    true, which are given as their records. And what to say of that.
+    """
+    edits = Edits.of(Edit.read(record.encode()) for record in records)
+    if previous is None or not edits:
+        return change.joined(previous, snapshot), []
+    builder = change.builder(previous)
+    builder.add(readback.items(snapshot))
+    columns, counts, notes = edits.settled(builder, previous)
+    return Snapshot.of(columns, counts), notes
 
 
 # -- identity --------------------------------------------------------------------------------------
@@ -327,6 +357,18 @@ class Edits:
                     entities[number] = (part.name, *entities[number][1:])
             for _, numbers, names, _ in builder.rows:
                 names[(numbers == number) & (names >= 0)] = text
+
+    def settled(self, builder: Builder, before: Snapshot | None) -> tuple[dict[str, Any], dict[str, int], list[str]]:
+        """The columns and counts of what a load built next to what the graph held `before`, of which these changes stay
+        true; and what to say of that.
+        """
+        if not self:
+            return *lay_out(builder), []
+        self.drop_links(builder)
+        self.rename(builder)
+        result, notes = self.keep_hidden(Snapshot.of(*lay_out(builder)))
+        columns = {name: result.arrays.get(name) for name in result.arrays.names}
+        return columns, result.counts, [*notes, *self.came_back(before, result)]
 
     def keep_hidden(self, snapshot: Snapshot) -> tuple[Snapshot, list[str]]:
         """A snapshot that was loaded, without the statements that are hidden, and what to say of that."""

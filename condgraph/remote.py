@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import random
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+from condgraph.edits import Edit, Edits, Written, is_quick
 from condgraph.engine.bounds import waiting
 from condgraph.engine.changes import Change, OvertakenError
 from condgraph.engine.errors import OptionError, StoreBusyError, UnsupportedError
@@ -22,7 +24,18 @@ from condgraph.graph import Graph
 from condgraph.loaders.base import Progress
 from condgraph.overview.survey import Survey
 from condgraph.reports import Built, Status
-from condgraph.storage import Planned, Read, Storage, filled, laid_out, replaced_by_nothing
+from condgraph.storage import (
+    MOST_WAITING,
+    Make,
+    Planned,
+    Read,
+    Storage,
+    check_edits_stay,
+    filled,
+    laid_out,
+    merge,
+    replaced_by_nothing,
+)
 
 #: Statements of a graph on a server that is pulled where a table may refer to its rows.
 MOST_LOOKED_AT: Final = 100_000
@@ -84,6 +97,28 @@ class ServerStore(Store, Protocol):
 
     def delete(self) -> bool:
         """Remove the graph, and nothing else; whether there was one."""
+        ...
+
+
+class EditedStore(ServerStore, Protocol):
+    """One graph that condgraph wrote, which takes single changes."""
+
+    def content_now(self) -> str:
+        """The name of what the graph holds, read now; raises where there is no graph, or it is being loaded."""
+        ...
+
+    def edit_records(self) -> list[str]:
+        """The records of the single changes (`edits.Edit.record`), in order."""
+        ...
+
+    def last_edit(self) -> int:
+        """The number of the last single change; 0 where there is none."""
+        ...
+
+    def write_edit(self, change: Written, wait: float) -> str:
+        """Write a single change, all of it or nothing; the name of what the graph holds then. Raises `OvertakenError` where the graph does not have the content
+        that the change was made for, `StoreBusyError` where somebody writes it for longer than `wait` seconds.
+        """
         ...
 
 
@@ -223,6 +258,7 @@ class ServerStorage(Storage):
     def _built(self, read: Read | None, wait: float, plan: Planned | None, progress: Progress | None) -> Built:
         """One try of `build`."""
         changed = Change() if plan is None else plan(self.sources(wait))
+        check_edits_stay(changed)
         builder = Builder()
         self._seen = None
         try:
@@ -269,6 +305,63 @@ class ServerStorage(Storage):
         """Remove the graph from the server, and nothing else."""
         with self._lock:
             return self.server.delete()
+
+
+class EditedStorage(ServerStorage):
+    """A graph on a server that condgraph wrote, and that takes single changes: each is made of the whole graph, which is
+    pulled for the first, and written as what differs.
+    """
+
+    server: EditedStore
+
+    def __init__(self, server: EditedStore, *, graph: str, read_only: bool) -> None:
+        super().__init__(server, graph=graph, read_only=read_only)
+        #: Of a graph that was changed here: the name of its content on the server, what was pulled, the changes since then,
+        #: and what the graph holds with them.
+        self._mirror: tuple[str, Snapshot, Edits, Snapshot] | None = None
+
+    def edit(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
+        """Make a single change of what the graph holds now, pulled once, and write it at once on the server."""
+        self.check_editable()
+        until = time.monotonic() + wait
+        with self._lock:
+            if not self.server.exists() and self.server.under_way() is None:
+                # A graph of nothing, which has a node to write on.
+                self.write(laid_out(Builder()), wait, Change(), None)
+            while True:
+                try:
+                    return self._edited(make, max(until - time.monotonic(), 0.0))
+                except StoreBusyError:
+                    if time.monotonic() >= until:
+                        raise
+                    time.sleep(random.uniform(_AGAIN / 10, _AGAIN))
+
+    def _edited(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
+        """One try of `edit`."""
+        content = self.server.content_now()
+        mirror = self._mirror
+        if mirror is None or mirror[0] != content:
+            self._mirror = None
+            whole = self.server.snapshot()
+            if self.server.content_now() != content:
+                raise OvertakenError(f"graph {self.graph!r} was changed by somebody else meanwhile")
+            mirror = content, whole, Edits(), whole
+        _, base, edits, before = mirror
+        edit = make(base, edits, self.server.last_edit() + 1)
+        edits = edits.followed_by([edit])
+        after = merge(base, edits)
+        content = self.server.write_edit(Written(edit.number, edit.record().decode(), content, before, after), wait)
+        if edits.count >= MOST_WAITING or not is_quick(edit):
+            base, edits = after, Edits()
+        self._mirror = content, base, edits, after
+        return edit, self.remarks()
+
+    def check_editable(self) -> None:
+        """Raise `UnsupportedError` where the server cannot make a change all at once."""
+
+    def edits(self) -> list[Edit]:
+        """All single changes, in order."""
+        return [Edit.read(record.encode()) for record in self.server.edit_records()]
 
 
 class RemoteGraph(Graph):

@@ -14,7 +14,7 @@ from condgraph.engine.errors import OptionError, UnsupportedError
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.graph import Graph
 from condgraph.loaders.base import Progress
-from condgraph.remote import RemoteGraph, ServerStorage
+from condgraph.remote import EditedStorage, RemoteGraph
 from condgraph.storage import ENGINES
 from condgraph.vectors.encoders import encoder_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from condgraph.vectors.stored import IndexReport
 
 
-class Neo4jStorage(ServerStorage):
+class Neo4jStorage(EditedStorage):
     """One graph of a Neo4j database, which Neo4j alone answers."""
 
     server: Neo4jStore

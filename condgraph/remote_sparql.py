@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.changes import Change
-from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.errors import OptionError, UnsupportedError, nearest
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.graph import Graph
 from condgraph.loaders.base import Progress
-from condgraph.remote import RemoteGraph, ServerStorage
+from condgraph.remote import EditedStorage, RemoteGraph
 from condgraph.reports import Status
 from condgraph.sparql.remote import SparqlStore
 from condgraph.sparql.text.table import Table
@@ -34,7 +35,7 @@ def _plain(address: str) -> str:
     return address[7:] if address[:7].lower() == "sparql+" else address
 
 
-class SparqlStorage(ServerStorage):
+class SparqlStorage(EditedStorage):
     """One graph of an RDF store."""
 
     server: SparqlStore
@@ -61,6 +62,21 @@ class SparqlStorage(ServerStorage):
     ) -> tuple[dict[str, int], dict[str, int]]:
         """Write a snapshot."""
         return self.server.push(snapshot, wait=wait, change=change)
+
+    def remarks(self) -> list[str]:
+        """What the last load has to say of single changes."""
+        return list(self.server.remarks)
+
+    def check_editable(self) -> None:
+        """Raise `UnsupportedError` where an update request is not made all at once."""
+        # A first query tells which server it is.
+        self.server.exists()
+        dialect = self.server.endpoint.dialect
+        if not dialect.atomic:
+            raise UnsupportedError(
+                f"{dialect.name} at {self.place}", ["single changes: it makes an update request row by row"],
+                hint="graph.add([...], source=..., replace=True) replaces a source",
+            )  # fmt: skip
 
     def index(
         self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
@@ -115,3 +131,5 @@ class SparqlGraph(RemoteGraph):
         nothing. `wait` as for `load`.
         """
         self.store.push(graph.current, wait=wait)
+        for remark in self.store.remarks:
+            warnings.warn(remark, stacklevel=2)

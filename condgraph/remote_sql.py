@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -21,7 +22,7 @@ from condgraph.loaders.folder.declared import Declared, of_file
 from condgraph.loaders.folder.tab import name_rank
 from condgraph.loaders.table.joins import plain, singular
 from condgraph.loaders.table.rows import column_names
-from condgraph.remote import RemoteGraph, ServerStorage
+from condgraph.remote import EditedStorage, RemoteGraph
 from condgraph.reports import Status
 from condgraph.storage import ENGINES
 
@@ -42,7 +43,7 @@ _ESTIMATES: Final = "these are estimates: rows of a table by its columns, and a 
 _EXAMPLE: Final = "duckdb:///folder/file.duckdb or postgresql://user@host:5432/database"
 
 
-class SqlStorage(ServerStorage):
+class SqlStorage(EditedStorage):
     """One graph in a SQL database, which the database alone answers."""
 
     server: SqlStore
@@ -67,6 +68,10 @@ class SqlStorage(ServerStorage):
     ) -> tuple[dict[str, int], dict[str, int]]:
         """Write a snapshot."""
         return self.server.push(snapshot, wait=wait, change=change)
+
+    def remarks(self) -> list[str]:
+        """What the last load has to say of single changes."""
+        return list(self.server.remarks)
 
     def index(
         self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
@@ -103,6 +108,8 @@ class SqlGraph(RemoteGraph):
         """Write a local graph as this one, next to what it holds; the same content twice changes nothing. `wait` as for `load`."""
         self._storage.check_writable()
         self.store.push(graph.current, wait=wait)
+        for remark in self.store.remarks:
+            warnings.warn(remark, stacklevel=2)
 
 
 class TheirStorage(SqlStorage):

@@ -430,10 +430,7 @@ class LocalStorage(Storage):
             earlier = self.snapshot
             before = {} if earlier is None else dict(earlier.counts)
             changed = Change() if plan is None else plan(self.sources())
-            if EDITS in changed.without:
-                raise SourceError(
-                    "single changes are not taken away together", hint="retract what was added; add what was retracted"
-                )
+            check_edits_stay(changed)
             edits = Edits.of(self.edits())
             builder = self._waiting.builder(self._base, changed.without)
             seeded = builder.statements
@@ -441,16 +438,8 @@ class LocalStorage(Storage):
                 filled(builder, read)
             read_statements = builder.statements - seeded
             gone = [builder.sources[number].name for number in sorted(builder.emptied)] if read is not None else []
-            if edits:
-                edits.drop_links(builder)
-                edits.rename(builder)
             with _in_bounds():
-                columns, counts = lay_out(builder)
-            notes: list[str] = []
-            if edits:
-                kept, notes = edits.keep_hidden(Snapshot.of(columns, counts))
-                columns, counts = {name: kept.arrays.get(name) for name in kept.arrays.names}, kept.counts
-                notes += edits.came_back(earlier, kept)
+                columns, counts, notes = edits.settled(builder, earlier)
             warnings = [*notes, *changed.warnings, *replaced_by_nothing(gone), *self._undeclared(changed), *builder.warnings]
             fresh = frozenset(builder.declared)
             further = self._further(builder)
@@ -630,6 +619,12 @@ def preferred(snapshot: Snapshot) -> Snapshot:
 
     declared = declared_in(snapshot.about)
     return resolved(snapshot, declared).snapshot if any(declared.values()) else snapshot
+
+
+def check_edits_stay(change: Change) -> None:
+    """Raise `SourceError` for a load that takes the source of single changes away."""
+    if EDITS in change.without:
+        raise SourceError("single changes are not taken away together", hint="retract what was added; add what was retracted")
 
 
 def replaced_by_nothing(names: Sequence[str]) -> list[str]:

@@ -34,7 +34,7 @@ MOST: Final = 200
 #: Labels of each node of condgraph's that no other of these labels counts as well.
 _NODES: Final = (
     *(layout.ENTITY, layout.VALUE, layout.STATEMENT, layout.QUALIFIER, layout.GRAPH, layout.SOURCE, layout.PREDICATE),
-    *(layout.LOAD, layout.FORMER, layout.VECTORS, layout.EMBEDDING),
+    *(layout.LOAD, layout.FORMER, layout.EDIT, layout.VECTORS, layout.EMBEDDING),
 )
 #: How labels, constraints and indexes of the layout begin, in any case.
 _OURS: Final = "condgraph"

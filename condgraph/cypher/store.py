@@ -11,7 +11,20 @@ from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import KINDS, Bound, Layout, value_of
 from condgraph.cypher.layout.schema import CONDGRAPH, FORMAT, GRAPH, make_indexes, prepare
 from condgraph.cypher.load.lock import delete, unfinished
-from condgraph.cypher.load.push import LEASE, NOTHING, abandon, check_graph, check_layout, graph_sources, look, pull, push
+from condgraph.cypher.load.push import (
+    LEASE,
+    NOTHING,
+    abandon,
+    check_graph,
+    check_layout,
+    edit_records,
+    graph_sources,
+    last_edit,
+    look,
+    pull,
+    push,
+    write_edit,
+)
 from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.patterns.vectors import drop
 from condgraph.cypher.queries import CypherStore
@@ -35,6 +48,7 @@ from condgraph.overview.survey import Survey, stored_survey
 
 if TYPE_CHECKING:
     from condgraph.cypher.patterns.match import Neo4jPatterns
+    from condgraph.edits import Written
     from condgraph.engine.changes import Change
     from condgraph.patterns.matches import Matches
 
@@ -242,7 +256,8 @@ class Neo4jStore(CypherStore):
         for longer before it writes, so that no reader who looked before it meets half of it.
         """
         at = time.monotonic()
-        if self._current is None or at - self._looked > LEASE:
+        # Single changes do not wait for readers, as loads do.
+        if self._current is None or self._current.get("edited") or at - self._looked > LEASE:
             about = self._about()
             if self._current is None or about["content"] != self._current["content"]:
                 self._schema = None
@@ -320,6 +335,28 @@ class Neo4jStore(CypherStore):
             statements = result[1].get("relations", 0) + result[1].get("attributes", 0)
             warm_after(self.connection, self._shapes, statements, time.monotonic() - begin)
         return result
+
+    def content_now(self) -> str:
+        """The name of what the graph holds, read now."""
+        self.refresh()
+        return self.content
+
+    def edit_records(self) -> list[str]:
+        """The records of single changes, in order."""
+        return edit_records(self.connection, self.name) if self._state() else []
+
+    def last_edit(self) -> int:
+        """The number of the last single change."""
+        return last_edit(self.connection, self.name)
+
+    def write_edit(self, change: Written, wait: float) -> str:
+        """Write one single change, in one transaction; the content then."""
+        self._check_writable()
+        try:
+            content, self.remarks = write_edit(self.connection, self.name, change, self._about())
+            return content
+        finally:
+            self.refresh()
 
     def label(self, on: bool) -> None:
         """Give entities their concepts as labels, or take these away; nothing else changes. One that

@@ -50,10 +50,15 @@ class Change:
         """What a graph on a server holds with this change, and what is added to it."""
         if previous is None:
             return snapshot
-        builder = Builder(previous, self.without)
-        builder.added_to(self.more)
+        builder = self.builder(previous)
         builder.add(items(snapshot))
         return Snapshot.of(*lay_out(builder))
+
+    def builder(self, previous: Snapshot) -> Builder:
+        """A builder of what a graph holds with this change, to which is added what is loaded."""
+        builder = Builder(previous, self.without)
+        builder.added_to(self.more)
+        return builder
 
     def check(self, known: Iterable[Source], snapshot: Snapshot) -> None:
         """Raise `SourceError` where a source of `snapshot` has the name of a `known` one that it

@@ -47,6 +47,8 @@ class Dialect:
     #: Whether of paths that meet all but one are sub-selects: Virtuoso orders their joins by samples, and
     #: may work out a sub-select for each row of what it is joined with.
     selects_paths: bool = True
+    #: Whether one update request is made as a whole or not at all, as SPARQL 1.1 asks; Virtuoso commits rows.
+    atomic: bool = True
     #: Whether texts compare by units of UTF-16, and not by code point.
     by_units: bool = False
 
@@ -74,6 +76,7 @@ VIRTUOSO: Final = Dialect(
     names_predicates=True,
     gathers_in_parts=True,
     selects_paths=False,
+    atomic=False,
 )
 OXIGRAPH: Final = Dialect("oxigraph", 5_000, 20_000, 2_000, (("/query", "/store"),))
 FUSEKI: Final = Dialect("fuseki", 5_000, 20_000, 2_000, by_units=True)

@@ -28,7 +28,18 @@ from condgraph.sparql.compile.conditions import Target
 from condgraph.sparql.dialect import OXIGRAPH, cut
 from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri, checked_base, predicted_graph, string
 from condgraph.sparql.load.pull import EVERYTHING, pull, sources
-from condgraph.sparql.load.push import Loader, abandon, busy, in_pieces, marks, remove, state, unfinished
+from condgraph.sparql.load.push import (
+    Loader,
+    abandon,
+    busy,
+    edit_records,
+    in_pieces,
+    marks,
+    remove,
+    state,
+    unfinished,
+    write_edit,
+)
 from condgraph.sparql.load.write import counts
 from condgraph.sparql.store import RdfStore
 from condgraph.sparql.text.lists import rewrite
@@ -40,6 +51,7 @@ if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
 
     from condgraph.engine.answer import Answer
+    from condgraph.edits import Written
     from condgraph.engine.changes import Change
     from condgraph.engine.store import Request
     from condgraph.patterns.matches import Matches
@@ -436,6 +448,33 @@ class SparqlStore(RdfStore):
         found = self._loader.push(snapshot, wait=wait, by_update=self._update_given, change=change)
         self._schema = None
         return found
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the last load has to say of single changes."""
+        return self._loader.remarks
+
+    def content_now(self) -> str:
+        """The name of what the graph holds, read now."""
+        return self.about()["load"][0]
+
+    def edit_records(self) -> list[str]:
+        """The records of the single changes, in order."""
+        return edit_records(self.endpoint, self.base)
+
+    def last_edit(self) -> int:
+        """The number of the last single change."""
+        rows = list(self._run(f"SELECT (MAX(SUBSTR(STR(?o), 1, 9)) AS ?n) WHERE {{ <{self.base}> <pred:edit> ?o }}"))
+        return int(rows[0]["n"].value) if rows and rows[0]["n"] is not None else 0
+
+    def write_edit(self, change: Written, wait: float) -> str:
+        """Write one single change, in one request."""
+        if self.read_only:
+            raise ReadOnlyError.at(self.place)
+        try:
+            return write_edit(self.endpoint, self.base, self.name, change)
+        finally:
+            self._schema = None
 
     def under_way(self) -> tuple[list[str], bool] | None:
         """The sources of a load that is not finished, and whether its writer is gone."""

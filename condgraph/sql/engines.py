@@ -519,5 +519,13 @@ def schema_query(name: str) -> exp.Select:
     return exp.Select(expressions=[exp.column("schema_name")]).from_(table, copy=False).where(own, copy=False)
 
 
+def table_query(schema: str, name: str) -> exp.Select:
+    """The query for a table of a schema."""
+    table = exp.Table(this=exp.to_identifier("tables"), db=exp.to_identifier("information_schema"))
+    parts = (("table_schema", schema), ("table_name", name))
+    own = [exp.EQ(this=exp.column(column), expression=exp.Literal.string(text)) for column, text in parts]
+    return exp.Select(expressions=[exp.column("table_name")]).from_(table, copy=False).where(*own, copy=False)
+
+
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

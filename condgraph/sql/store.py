@@ -13,7 +13,8 @@ from sqlglot import exp
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.bounds import kept, timed
-from condgraph.engine.changes import Change
+from condgraph.edits import Written, joined
+from condgraph.engine.changes import Change, OvertakenError
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import (
     LoadError,
@@ -43,7 +44,7 @@ from condgraph.names.linking import LinkingSchema
 from condgraph.overview.survey import Survey, stored_survey
 from condgraph.snapshot_store import SnapshotStore
 from condgraph.sql.compiler import Relations, beyond, is_native
-from condgraph.sql.engines import Engine, Writer, schema_query
+from condgraph.sql.engines import Engine, Writer, schema_query, table_query
 from condgraph.sql.names import SqlNames
 from condgraph.sql.plan import (
     Compiled,
@@ -56,7 +57,22 @@ from condgraph.sql.plan import (
     compile_witness,
     native,
 )
-from condgraph.sql.tables import CELL, FORMAT, INDEXES, NUMBERED, TABLES, Graph, Layout, Row, columns, value_of, views
+from condgraph.sql.tables import (
+    CELL,
+    EDIT_COLUMNS,
+    EDITS,
+    FORMAT,
+    INDEXES,
+    NUMBERED,
+    TABLES,
+    Columns,
+    Graph,
+    Layout,
+    Row,
+    columns,
+    value_of,
+    views,
+)
 from condgraph.sql.terms import check_text, column, is_text, select, table_of
 
 if TYPE_CHECKING:
@@ -238,6 +254,8 @@ class SqlStore:
         #: Where queries find the graph's tables.
         self.relations: str | Relations = self._in
         self._state: _State | None = None
+        #: What the last load has to say of single changes.
+        self.remarks: list[str] = []
 
     def __repr__(self) -> str:
         return f"<SqlStore {self.name!r} at {self.place}>"
@@ -471,23 +489,59 @@ class SqlStore:
             there = bool(writer.read(schema_query(self._in)))
             previous = self._pulled(writer.read) if there else None
             change.check(_sources(writer.read(self._all("source"))) if there else (), snapshot)
-            joined = change.joined(previous, snapshot)
+            records = self._records(writer.read) if there else []
+            after, self.remarks = joined(change, records, previous, snapshot)
             before = {} if previous is None else previous.counts
-            if previous is None or content_digest(previous) != content_digest(joined):
-                self._write(writer, joined)
+            if previous is None or content_digest(previous) != content_digest(after):
+                self._write(writer, after, content_digest(after), records)
         self._state = None
-        return dict(before), dict(joined.counts)
+        return dict(before), dict(after.counts)
+
+    def content_now(self) -> str:
+        """The name of what the graph holds, read now."""
+        return self._content()
+
+    def edit_records(self) -> list[str]:
+        """The records of the single changes, in order."""
+        return self._records(self.engine.read) if self.exists() else []
+
+    def last_edit(self) -> int:
+        """The number of the last single change."""
+        return len(self.edit_records())
+
+    def _records(self, read: Callable[[exp.Query], list[Row]]) -> list[str]:
+        # Graphs that an earlier version wrote have no table of changes.
+        if not read(table_query(self._in, EDITS)):
+            return []
+        return [record for _, record in sorted(read(self._all(EDITS, *EDIT_COLUMNS)))]
+
+    def write_edit(self, change: Written, wait: float) -> str:
+        """Write one single change, in one transaction: the tables are written anew."""
+        self._check_writable()
+        content = content_digest(change.after)
+        with self.engine.writing(wait) as writer:
+            if not writer.read(schema_query(self._in)):
+                raise OvertakenError(f"graph {self.name!r} was removed meanwhile")
+            records = self._records(writer.read)
+            ((now,),) = writer.read(self._all("about", "content"))
+            if now != change.content or len(records) != change.number - 1:
+                raise OvertakenError(f"graph {self.name!r} was changed by somebody else meanwhile", hint="make the change again")
+            self._write(writer, change.after, content, [*records, change.record])
+        self._state = None
+        return content
 
     def _check_writable(self) -> None:
         if self.read_only:
             raise ReadOnlyError(f"graph {self.name!r} at {self.place} was opened to be read")
 
-    def _write(self, writer: Writer, snapshot: Snapshot) -> None:
+    def _write(self, writer: Writer, snapshot: Snapshot, content: str, records: list[str]) -> None:
         place = exp.Table(db=exp.to_identifier(self._in, quoted=True))
         self._drop(writer)
         writer.execute(exp.Create(this=place, kind="SCHEMA"))
-        for table, values in columns(snapshot, content_digest(snapshot)):
-            kinds = TABLES[table]
+        edits: Columns = dict(zip(EDIT_COLUMNS, (range(1, len(records) + 1), records), strict=True))
+        every = {**TABLES, EDITS: EDIT_COLUMNS}
+        for table, values in (*columns(snapshot, content), (EDITS, edits)):
+            kinds = every[table]
             for name, kind in kinds.items():
                 if kind == "text":
                     _check_texts(table, name, values[name])

@@ -10,6 +10,7 @@ read back as items.
     qualifier(f, n, key, o, CELL)
     place(f, n, source, row, raw)                             where a statement comes from, the first one first
     about(format, content, counts, schema, survey)            one row
+    edit(n, record)                                           the single changes
 
 Three views have what is read of statements together (`views`): the rows of some tables as records, each with the name of
 its table, and the entities that a statement leads to.
@@ -67,6 +68,9 @@ TABLES: Final[dict[str, dict[str, Type]]] = {
     "place": {"f": "int", "n": "int", "source": "int", "row": "int", "raw": "text"},
     "about": {"format": "int", "content": "text", "counts": "text", "schema": "text", "survey": "text"},
 }  # fmt: skip
+#: The table of single changes (`edits`), which no query of a program reads.
+EDITS: Final = "edit"
+EDIT_COLUMNS: Final[dict[str, Type]] = {"n": "int", "record": "text"}
 #: Columns that are looked up in: those of texts by equality alone, as texts may be longer than an index takes.
 INDEXES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("entity", ("e",)), ("entity", ("id",)), ("entity", ("name",)), ("member", ("concept", "e")), ("statement", ("f",)),

@@ -11,6 +11,7 @@
     (:Graph {name, format, complete, content, counts, schema, survey}),
     (:Source {graph, name, number, location, format, content, terms})
     (:Predicate {graph, key, name, relations, attributes, qualifiers})   how many statements and qualifiers a name has
+    (:Edit {graph, number, record})                      the single changes (`edits`)
     (:Load {graph, batch}), (:Former {graph, load, ...})     only while a load is under way: what it wrote, and what it changed
 
 Each label begins with `Condgraph` in the database, each constraint and index with `condgraph_`:
@@ -103,6 +104,7 @@ SOURCE: Final = "CondgraphSource"
 PREDICATE: Final = "CondgraphPredicate"
 LOAD: Final = "CondgraphLoad"
 FORMER: Final = "CondgraphFormer"
+EDIT: Final = "CondgraphEdit"
 VECTORS: Final = "CondgraphVectors"
 EMBEDDING: Final = "CondgraphEmbedding"
 #: What a graph's node says is being loaded while it is deleted.
@@ -150,6 +152,7 @@ CONSTRAINTS: Final = (
     Index("condgraph_4_graph", GRAPH, ("name",), unique=True),
     Index("condgraph_4_load", LOAD, ("graph", "batch"), unique=True),
     Index("condgraph_4_former", FORMER, ("graph", "load", "at"), unique=True),
+    Index("condgraph_4_edit", EDIT, ("graph", "number"), unique=True),
     Index("condgraph_4_source", SOURCE, ("graph", "name"), unique=True),
     Index("condgraph_4_predicate", PREDICATE, ("graph", "key"), unique=True),
 )

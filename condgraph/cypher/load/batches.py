@@ -225,13 +225,25 @@ TEXTS: Final[dict[str, str]] = {
     + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid IS NULL "
     + _noted("f", "'member ' + r[10]", "member", "sources", "rows", **_ENDS, object="b.handle")
     + "SET f.sources = r[4], f.rows = r[5]",
-    # What goes is marked first, and removed when all else is done: until then it can be taken back.
-    "gone relations": _PAIR + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid = r[3] SET f.gone = $stamp",
-    "gone attributes": _ENTITIES
-    + f"WITH es[r[0]] AS a, r MATCH (a)-[f:$(r[1])]->(v:{VALUE}) WHERE f.sid = r[2] SET v.gone = $stamp",
-    "gone statements": f"UNWIND $rows AS r MATCH (o:{STATEMENT} {{graph: $graph, sid: r[0]}}) SET o.gone = $stamp",
-    "gone members": _PAIR + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid IS NULL SET f.gone = $stamp",
-    "gone entities": f"UNWIND $rows AS r MATCH (e:{ENTITY} {{graph: $graph, handle: r[0]}}) SET e.gone = $stamp",
-    "gone predicates": f"UNWIND $rows AS r MATCH (p:{PREDICATE} {{graph: $graph, key: r[0]}}) SET p.gone = $stamp",
-    "gone sources": f"UNWIND $rows AS r MATCH (s:{SOURCE} {{graph: $graph, name: r[0]}}) SET s.gone = $stamp",
+}
+#: What goes, by the kind of batch: how it is found, by which name, and what goes with it.
+_GOES: Final = {
+    "gone relations": (_PAIR + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid = r[3]", "f"),
+    "gone attributes": (_ENTITIES + f"WITH es[r[0]] AS a, r MATCH (a)-[f:$(r[1])]->(v:{VALUE}) WHERE f.sid = r[2]", "v"),
+    "gone statements": (f"UNWIND $rows AS r MATCH (o:{STATEMENT} {{graph: $graph, sid: r[0]}})", "o"),
+    "gone members": (_PAIR + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid IS NULL", "f"),
+    "gone entities": (f"UNWIND $rows AS r MATCH (e:{ENTITY} {{graph: $graph, handle: r[0]}})", "e"),
+    "gone predicates": (f"UNWIND $rows AS r MATCH (p:{PREDICATE} {{graph: $graph, key: r[0]}})", "p"),
+    "gone sources": (f"UNWIND $rows AS r MATCH (s:{SOURCE} {{graph: $graph, name: r[0]}})", "s"),
+}
+# A load marks what goes first, and removes it when all else is done: until then it can be taken back.
+TEXTS.update((kind, f"{found} SET {name}.gone = $stamp") for kind, (found, name) in _GOES.items())
+#: What goes in the transaction of a single change.
+REMOVALS: Final[dict[str, str]] = {
+    kind: f"{found} DELETE f"
+    if name == "f"
+    else f"{found} OPTIONAL MATCH ({name})-[:QUALIFIER]->(q:{QUALIFIER}) DETACH DELETE q, {name}"
+    if name in "vo"
+    else f"{found} DETACH DELETE {name}"
+    for kind, (found, name) in _GOES.items()
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.cypher.layout.schema import (
     DELETED,
+    EDIT,
     ENTITY,
     FORMAT,
     FORMER,
@@ -58,7 +59,7 @@ def delete(connection: Connection, graph: str) -> None:
         {"graph": graph, "deleted": DELETED},
     )
     remove(connection, graph)
-    for label, key in ((PREDICATE, "key"), (SOURCE, "name"), (LOAD, "batch"), (FORMER, "at")):
+    for label, key in ((PREDICATE, "key"), (SOURCE, "name"), (EDIT, "number"), (LOAD, "batch"), (FORMER, "at")):
         text = f"MATCH (n:{label}) WHERE n.graph = $graph AND n.{key} IS NOT NULL WITH n LIMIT {EDGES} DETACH DELETE n"
         while connection.write(text, {"graph": graph}).deleted:
             pass
@@ -125,7 +126,8 @@ _RELEASING: Final = 5.0
 #: What a person may do about a load that was ended.
 ABANDON: Final = "or abandon it with graph.abandon() or `condgraph abandon`"
 
-_LOCKED: Final = (
+#: Takes the write lock on the graph's node.
+LOCKED: Final = (
     f"MERGE (g:{GRAPH} {{name: $graph}}) SET g.beat = coalesce(g.beat, 0) RETURN g {{.*, survey: null}} AS about, "
     "timestamp() AS now"
 )
@@ -214,7 +216,7 @@ class Loading:
         self, transaction: Transaction, load: str, what: list[str], seen: dict[str, Any] | None, labelling: list[str] | None
     ) -> StoreBusyError | None:
         # The write lock on the graph's node makes the look and the change one step.
-        row = transaction.run(_LOCKED, {"graph": self.graph}).rows[0]
+        row = transaction.run(LOCKED, {"graph": self.graph}).rows[0]
         about, now = row["about"], row["now"]
         if about.get("owner") == self._owner.name and about.get("loading") == load:
             # The answer to a commit was lost, and this is its second run.
@@ -267,32 +269,21 @@ class Loading:
         if not once.rows:
             raise self._taken()
         if once.nodes:
-            self._make(transaction, batch)
+            make(transaction, self.graph, batch, TEXTS[batch.kind], self.stamp)
         # Last, since it locks the graph's node until this is committed.
         self._still(transaction)
-
-    def _make(self, transaction: Transaction, batch: Batch) -> None:
-        given = {"graph": self.graph, "ids": batch.ids, "rows": batch.rows, "stamp": self.stamp}
-        made = transaction.run(TEXTS[batch.kind], given)
-        for what, wanted, got in (("nodes", batch.nodes, made.nodes), ("relationships", batch.edges, made.edges)):
-            if wanted is not None and wanted != got:
-                raise StoreError(
-                    f"the server made {got} {what} of batch {batch.name!r}, which holds {wanted}", hint=f"load again, {ABANDON}"
-                )
 
     def finish(self, content: str, snapshot: Snapshot, labels: str | None = None) -> None:
         """Say that the graph is complete, and which labels entities carry (`Labelling.stated`), and
         forget how it was written.
         """
-        about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(described(snapshot)), "labels": labels}
-        self._end(_DONE, {"content": content, "survey": packed(survey(snapshot), content), **about})
+        self._end(_DONE, terms(content, snapshot, labels))
 
     def remove(self, content: str, snapshot: Snapshot, labels: str | None = None) -> None:
         """Say that the graph is `snapshot` but for what is marked as gone, take that away, and say
         that the graph is complete.
         """
-        about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(described(snapshot)), "labels": labels}
-        given = {"content": content, "survey": packed(survey(snapshot), content), "stamp": self.stamp, **about}
+        given = {"stamp": self.stamp, **terms(content, snapshot, labels)}
 
         def begun(transaction: Transaction) -> None:
             self._still(transaction)
@@ -320,6 +311,24 @@ class Loading:
         self._connection.transaction(done)
         self.load = ""
         forget(self._connection, self.graph)
+
+
+def terms(content: str, snapshot: Snapshot, labels: str | None) -> dict[str, str | None]:
+    """What a graph's node says of its content."""
+    return {
+        "content": content, "counts": json.dumps(snapshot.counts), "schema": json.dumps(described(snapshot)),
+        "survey": packed(survey(snapshot), content), "labels": labels,
+    }  # fmt: skip
+
+
+def make(transaction: Transaction, graph: str, batch: Batch, text: str, stamp: int | None) -> None:
+    """Write a batch; raises `StoreError` where the server made another number of records."""
+    made = transaction.run(text, {"graph": graph, "ids": batch.ids, "rows": batch.rows, "stamp": stamp})
+    for what, wanted, got in (("nodes", batch.nodes, made.nodes), ("relationships", batch.edges, made.edges)):
+        if wanted is not None and wanted != got:
+            raise StoreError(
+                f"the server made {got} {what} of batch {batch.name!r}, which holds {wanted}", hint=f"load again, {ABANDON}"
+            )
 
 
 def forget(connection: Connection, graph: str) -> None:

@@ -18,6 +18,7 @@ from condgraph.cypher.layout.base import value_of
 from condgraph.cypher.layout.schema import (
     CONCEPT,
     DELETED,
+    EDIT,
     ENTITY,
     FORMER,
     GRAPH,
@@ -35,11 +36,12 @@ from condgraph.cypher.layout.schema import (
     prepare,
     type_of,
 )
-from condgraph.cypher.load.batches import ENTITY_PROPERTIES, RENAMED
-from condgraph.cypher.load.lock import EDGES, ChangedError, Loading, busy_error, delete, remove
-from condgraph.cypher.load.write import OnProgress, content_id, earlier_content_id, write_snapshot
+from condgraph.cypher.load.batches import ENTITY_PROPERTIES, REMOVALS, RENAMED, TEXTS
+from condgraph.cypher.load.lock import EDGES, LOCKED, ChangedError, Loading, busy_error, delete, make, remove, terms
+from condgraph.cypher.load.write import Gone, OnProgress, RowMaker, content_id, earlier_content_id, write_snapshot
+from condgraph.edits import Written, joined
 from condgraph.engine.bounds import LEAST, waiting
-from condgraph.engine.changes import Change
+from condgraph.engine.changes import Change, OvertakenError
 from condgraph.engine.errors import (
     LoadError,
     OptionError,
@@ -58,7 +60,7 @@ from condgraph.engine.values import Value
 from condgraph.overview.survey import packed, survey
 
 if TYPE_CHECKING:
-    from condgraph.cypher.connection import Connection
+    from condgraph.cypher.connection import Connection, Transaction
 
 
 # -- What a server would refuse ----------------------------------------------------------------------
@@ -302,7 +304,9 @@ def push(
                 loading.end_removing()
                 return held, held
             previous, attempt = pull(connection, graph), f"{uuid4().hex} "
-            snapshot = change.joined(previous, snapshot)
+            snapshot, notes = joined(change, edit_records(connection, graph), previous, snapshot)
+            for note in notes:
+                on_remark(note)
             labelling = further(connection, about, previous, snapshot, wanted=begun.wanted)
             if labelling.every:
                 loading.label(labelling.every)
@@ -431,6 +435,78 @@ def _wait_for_others(connection: Connection, graph: str, load: str, what: list[s
         if left <= 0:
             raise busy
         time.sleep(min(_PAUSE, left))
+
+
+# -- Single changes ------------------------------------------------------------------------------------
+# A change is one transaction: it takes the write lock on the graph's node, looks whether the graph is what the
+# change was made for, and writes what differs, the record of the change, and what the node says of its content.
+#
+# Readers trust what they read of the node for a while (`LEASE`), which loads wait for. Of a graph that has changes
+# (`edited` of its node) they look each time; so the first change of a graph waits, and no other one.
+
+
+_RECORDS: Final = f"MATCH (e:{EDIT} {{graph: $graph}}) RETURN e.record ORDER BY e.number"
+_LAST_RECORD: Final = f"MATCH (e:{EDIT} {{graph: $graph}}) RETURN e.number AS number ORDER BY e.number DESC LIMIT 1"
+_RECORDED: Final = f"MATCH (e:{EDIT} {{graph: $graph, number: $number}}) RETURN e.record AS record"
+_EDITED: Final = f"MATCH (g:{GRAPH} {{name: $graph}}) SET g.edited = true"
+_CHANGED: Final = (
+    f"CREATE (:{EDIT} {{graph: $graph, number: $number, record: $record}}) WITH * MATCH (g:{GRAPH} {{name: $graph}}) "
+    "SET g.content = $content, g.counts = $counts, g.schema = $schema, g.survey = $survey, g.labels = $labels, "
+    "g.declares = true REMOVE g.beat"
+)
+
+
+def edit_records(connection: Connection, graph: str) -> list[str]:
+    """The records of the single changes of a graph, in order."""
+    return [record for (record,) in connection.stream(_RECORDS, {"graph": graph})]
+
+
+def last_edit(connection: Connection, graph: str) -> int:
+    """The number of the last single change; 0 where there is none."""
+    rows = connection.ask(_LAST_RECORD, {"graph": graph})
+    return int(rows[0]["number"]) if rows else 0
+
+
+def write_edit(connection: Connection, graph: str, change: Written, about: dict[str, Any]) -> tuple[str, list[str]]:
+    """Write one single change of a graph whose node says `about`; the content then, and remarks on labels. Raises `OvertakenError` where the
+    graph is another than before the change, `StoreBusyError` where somebody loads it.
+    """
+    check_loadable(change.after, connection)
+    if not about.get("edited"):
+        if not prepare(connection):
+            make_indexes(connection)
+        connection.write(_EDITED, {"graph": graph})
+        time.sleep(LEASE * 1.2)
+    labelling = further(connection, about, change.before, change.after, wanted="labels" in about)
+    batches = [*RowMaker(change.after, change.before, labelling).batches(), *Gone(change.before, change.after).batches()]
+    content = content_id(change.after)
+    given = {
+        "graph": graph, "number": change.number, "record": change.record,
+        **terms(content, change.after, labelling.stated(change.after)),
+    }  # fmt: skip
+
+    def work(transaction: Transaction) -> StoreBusyError | None:
+        rows = transaction.run(LOCKED, {"graph": graph}).rows
+        now_about = rows[0]["about"]
+        recorded = transaction.run(_RECORDED, {"graph": graph, "number": change.number}).rows
+        if recorded and recorded[0]["record"] == change.record:
+            # The answer to a commit was lost, and this is its second run.
+            return None
+        busy = busy_error(graph, now_about, rows[0]["now"], "", ())
+        if busy is None and (recorded or now_about.get("content") != change.content or not now_about.get("complete")):
+            busy = OvertakenError(f"graph {graph!r} was changed by somebody else meanwhile", hint="make the change again")
+        if busy is not None:
+            transaction.rollback()
+            return busy
+        for batch in batches:
+            make(transaction, graph, batch, REMOVALS.get(batch.kind) or TEXTS[batch.kind], None)
+        transaction.run(_CHANGED, given)
+        return None
+
+    busy = connection.transaction(work)
+    if busy is not None:
+        raise busy
+    return content, list(labelling.remarks)
 
 
 # -- Taking a load back ------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ OWN: Final = frozenset(
         own.PREDICATE,
         own.LOAD,
         own.FORMER,
+        own.EDIT,
         own.VECTORS,
         own.EMBEDDING,
     )

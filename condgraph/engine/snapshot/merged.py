@@ -700,7 +700,7 @@ class _Merge:
         counts["entities"] += len(self.fresh) - len(self.dropped)
         counts["relations"], counts["attributes"] = self.rel.size, self.att.size
         counts["qualifiers"], counts["predicates"], counts["sources"] = self.q.size, self.pred.size, sources
-        concept = [kinds[n] == EntityKind.CONCEPT if n >= 0 else False for n in self.known]
+        concept = [bool(n >= 0 and kinds[n] == EntityKind.CONCEPT) for n in self.known]
         for name, gone, more in (
             ("concept_subjects", self.gone_s[:split], self.d_s[: self.d_r]),
             ("concept_objects", self.gone_o, self.of("rel.o")),

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
+from condgraph.edits import Written, joined
 from condgraph.engine.bounds import LEAST
 from condgraph.engine.changes import Change, OvertakenError
 from condgraph.engine.errors import DeadlineError, LoadError, ParseError, StoreBusyError, StoreDamagedError, StoreError
@@ -222,14 +223,20 @@ def write_snapshot(
     _finish(endpoint, base, content, {"schema": schema, "survey": packed(survey(snapshot), content)})
 
 
+def _pieces(base: str, name: str, text: str, first: str = "") -> list[str]:
+    """A text as triples of the graph's node: literals of some length, each with its number."""
+    pieces = (text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE))
+    return [f"<{base}> <pred:{name}> {string(f'{first}{number:06d} {piece}')}" for number, piece in enumerate(pieces)]
+
+
 def _finish(endpoint: Endpoint, base: str, load: str, texts: Mapping[str, str]) -> None:
     """Write the texts that belong to a complete graph, and mark the graph as loaded, with the name of its
     content, since the same load may come again after others.
     """
     node = f"<{base}>"
     for name, text in texts.items():
-        for number, begin in enumerate(range(0, len(text), _PIECE)):
-            _insert(endpoint, base, [f"{node} <pred:{name}> {string(f'{number:06d} {text[begin : begin + _PIECE]}')}"])
+        for piece in _pieces(base, name, text):
+            _insert(endpoint, base, [piece])
     # Until here readers see a running load: its mark is replaced last, in one step. The other notes of
     # the load are without meaning after that.
     endpoint.update(
@@ -387,6 +394,8 @@ class Loader:
     ) -> None:
         self._endpoint, self._graph, self._base = endpoint, graph, base
         self._sources, self._pull = sources, pull
+        #: What the last load has to say of single changes.
+        self.remarks: list[str] = []
 
     def push(self, snapshot: Snapshot, *, wait: float, by_update: bool, change: Change | None = None) -> tuple[Counts, Counts]:
         """Add a snapshot to what the graph holds, except for what `change` removes; returns the counts
@@ -423,6 +432,7 @@ class Loader:
         self, snapshot: Snapshot, owner: str, patience: float | None, by_update: bool, change: Change
     ) -> tuple[Counts, Counts]:
         endpoint, base = self._endpoint, self._base
+        self.remarks = []
         load = load_id(snapshot, change.name)
         named = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
         what = list(dict.fromkeys((*named, *change.without)))
@@ -450,12 +460,71 @@ class Loader:
                 # The changes of the interrupted load are undone, and all are made again.
                 take_back(endpoint, base, found)
             previous = self._pull(False)
-            snapshot = change.joined(previous, snapshot)
+            snapshot, self.remarks = joined(change, edit_records(endpoint, base), previous, snapshot)
         write_snapshot(
             endpoint, snapshot, base, graph=self._graph, load=load, what=what, previous=previous,
             begun=found if begun and not adds else None,
         )  # fmt: skip
         return {} if previous is None else counts(previous), counts(snapshot)
+
+
+# -- single changes ----------------------------------------------------------------------------------
+# A change is one update request, which does nothing where the graph is not what the change was made for. Its record is
+# a text of the graph's node (`pred:edit`), in pieces that begin with the number of the change.
+
+
+def edit_records(endpoint: Endpoint, base: str) -> list[str]:
+    """The records of the single changes of a graph, in order."""
+    pieces: dict[str, list[str]] = {}
+    rows: Any = endpoint.query(f"SELECT ?o WHERE {{ <{base}> <pred:edit> ?o }}", graphs=(base,))
+    for row in rows:
+        number, _, piece = row["o"].value.partition(" ")
+        pieces.setdefault(number, []).append(piece)
+    return [in_pieces(pieces[number]) for number in sorted(pieces)]
+
+
+def write_edit(endpoint: Endpoint, base: str, graph: str, change: Written) -> str:
+    """Write one single change; the name of the content then. Raises `OvertakenError` where the graph is another than
+    before the change, `StoreBusyError` where somebody loads it.
+    """
+    check_loadable(change.after, GraphIris(base), endpoint.dialect)
+    node = f"<{base}>"
+    before, after = (
+        {line for line in triples(of, base, graph=graph) if not line.startswith(f"{node} ")} for of in (change.before, change.after)
+    )
+    content, number = load_id(change.after), f"{change.number:09d} "
+    record = _pieces(base, "edit", change.record, number)
+    about = [
+        f"{node} <pred:load> {string(content)}",
+        f"{node} <pred:counts> {string(json.dumps(counts(change.after), sort_keys=True))}",
+        *_pieces(base, "schema", json.dumps(described(change.after), ensure_ascii=False)),
+        *_pieces(base, "survey", packed(survey(change.after), content)),
+    ]
+    terms = ", ".join(f"<pred:{name}>" for name in ("load", "counts", "schema", "survey"))
+    text = (
+        f"DELETE {{ GRAPH <{base}> {{ {_joined([*sorted(before - after), f'{node} ?p ?o'])} }} }} "
+        f"INSERT {{ GRAPH <{base}> {{ {_joined([*sorted(after - before), *about, *record])} }} }} "
+        f"WHERE {{ GRAPH <{base}> {{ {node} <pred:load> {string(change.content)} . {node} ?p ?o FILTER(?p IN ({terms})) "
+        f"FILTER NOT EXISTS {{ {node} <pred:loading> ?mark }} "
+        f"FILTER NOT EXISTS {{ {node} <pred:edit> ?edit FILTER(STRSTARTS(STR(?edit), {string(number)})) }} }} }}"
+    )
+    try:
+        endpoint.update(text)
+    except (StoreError, DeadlineError):
+        # The answer may have been lost, and not the change.
+        if not _recorded(endpoint, base, record):
+            raise
+    if not _recorded(endpoint, base, record):
+        found = state(endpoint, base)
+        other = next((mark for mark in marks(found) if not mark.gone), None)
+        if "loading" in found:
+            raise unfinished(graph, found) if other is None else busy(graph, other)
+        raise OvertakenError(f"graph {graph!r} was changed by somebody else meanwhile", hint="make the change again")
+    return content
+
+
+def _recorded(endpoint: Endpoint, base: str, record: list[str]) -> bool:
+    return bool(endpoint.query(f"ASK {{ {record[0]} }}", graphs=(base,)))
 
 
 def busy(graph: str, mark: Mark) -> StoreBusyError:
