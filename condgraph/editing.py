@@ -7,6 +7,7 @@ from __future__ import annotations
 import getpass
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -19,7 +20,7 @@ from condgraph.engine.records import Evidence
 from condgraph.engine.snapshot import readback
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Kind as ValueKind
-from condgraph.engine.values import Quantity, Time, Unknown, Value, parse_quantity
+from condgraph.engine.values import Quantity, Time, Unknown, Value, collapse, parse_quantity
 from condgraph.reports import EditReport
 from condgraph.storage import Storage
 
@@ -39,7 +40,7 @@ def add(storage: Storage, subject: Any, predicate: Any, thing: Any, qualifiers: 
 
     def parts(reading: _Reading) -> tuple[list[Part], list[Part]]:
         if isinstance(subject, (Member, Subclass, Entity)) and predicate is None:
-            part: Part = replace(subject, row=0)
+            part: Part = reading.linked(replace(subject, row=0), new=True)
             renamed = reading.name_of(part.id) if isinstance(part, Entity) else None
             if isinstance(part, Entity) and renamed not in (None, part.name, part.id):
                 raise SourceError(
@@ -69,17 +70,26 @@ def correct(storage: Storage, statement: Any, changes: dict[str, Any], by: str |
     """`Graph.correct`; `changes` has what is given of subject, predicate, object, qualifiers and name."""
 
     def parts(reading: _Reading) -> tuple[list[Part], list[Part]]:
+        if isinstance(statement, str):
+            ident = reading.entity(statement, "entity", new=False)
+            return renamed(reading, Entity(ident, reading.name_of(ident) or ident))
         if isinstance(statement, Entity):
-            name = changes.get("name")
-            if set(changes) != {"name"} or not isinstance(name, str) or not name:
-                raise OptionError("of an entity the name is corrected", hint="graph.correct(Entity(id, name), name='New name')")
-            known = reading.name_of(statement.id)
-            if known != statement.name:
-                there = [] if known is None else [known]
-                raise UnknownNameError("entity", f"{statement.id} ({statement.name})", candidates=there)
-            if known == name:
-                raise SourceError(f"entity {statement.id!r} is called {name!r} already")
-            return [Entity(statement.id, name)], [Entity(statement.id, statement.name)]
+            return renamed(reading, statement)
+        return replaced(reading)
+
+    def renamed(reading: _Reading, entity: Entity) -> tuple[list[Part], list[Part]]:
+        name = changes.get("name")
+        if set(changes) != {"name"} or not isinstance(name, str) or not name:
+            raise OptionError("of an entity the name is corrected", hint="graph.correct(Entity(id, name), name='New name')")
+        known = reading.name_of(entity.id)
+        if known != entity.name:
+            there = [] if known is None else [known]
+            raise UnknownNameError("entity", f"{entity.id} ({entity.name})", candidates=there)
+        if known == name:
+            raise SourceError(f"entity {entity.id!r} is called {name!r} already")
+        return [Entity(entity.id, name)], [Entity(entity.id, entity.name)]
+
+    def replaced(reading: _Reading) -> tuple[list[Part], list[Part]]:
         if "name" in changes:
             raise OptionError("a statement has no name", hint="graph.correct(Entity(id, name), name=...) renames an entity")
         if not changes:
@@ -200,7 +210,8 @@ class _Reading:
         if named:
             return named[0]
         if not new:
-            raise UnknownNameError("entity", thing, candidates=self._near(thing), hint=f"Ref({thing!r}) is a new entity")
+            hint = f"Ref({thing!r}) is a new entity" if role == "object" else None
+            raise UnknownNameError("entity", thing, candidates=self._near(thing), hint=hint)
         near = self._near(thing)
         self._warnings.append(f"{role} {thing!r} is a new entity" + (f" (near: {', '.join(near)})" if near else ""))
         return thing
@@ -265,6 +276,8 @@ class _Reading:
 
     def _read(self, text: str, kinds: set[ValueKind], what: str) -> Ref | Value:
         only = next(iter(kinds - {ValueKind.UNKNOWN}), None) if len(kinds - {ValueKind.UNKNOWN}) == 1 else None
+        if not kinds and not self._new_type and (meant := _plainly(text)):
+            self._warnings.append(f"{what}, {text!r}, is added as a text, and not as a {meant}")
         if self._new_type or only in (None, ValueKind.TEXT):
             return text
         if only is ValueKind.ENTITY:
@@ -306,11 +319,87 @@ class _Reading:
         """A statement, membership or subclass that the graph has. Raises `UnknownNameError` with the
         nearest where it does not.
         """
-        part = _part_of(thing)
+        if type(thing) is tuple:
+            return self._written(thing)
+        part: Part = self.linked(_part_of(thing))
         if isinstance(part, Statement):
             part = normal(replace(part, subject=self._subject(part.subject)))
         if self.states(part):
             return part
+        raise self._missing(part)
+
+    def linked(self, part: Part, *, new: bool = False) -> Any:
+        """A membership or subclass whose ends may be named by name; what is `new` is warned of."""
+        if isinstance(part, Member):
+            one, other = part.entity, part.concept
+            return replace(part, entity=self._end(one, "entity", new=new), concept=self._end(other, "concept", new=new))
+        if isinstance(part, Subclass):
+            one, other = part.concept, part.parent
+            return replace(part, concept=self._end(one, "concept", new=new), parent=self._end(other, "concept", new=new))
+        return part
+
+    def _end(self, text: str, role: str, *, new: bool) -> str:
+        return self.entity(text, role) if new else self._subject(text)
+
+    def _written(self, parts: tuple[Any, ...]) -> Part:
+        """The statement that is meant by subject, predicate, object and perhaps qualifiers as people write them; without
+        qualifiers the only one of that subject, predicate and object.
+        """
+        if len(parts) not in (3, 4) or not all(isinstance(part, str) for part in parts[:2]):
+            raise OptionError(
+                f"a statement is subject, predicate, object and perhaps qualifiers, not {parts!r}", hint="the first two are texts"
+            )
+        subject, predicate = self.entity(parts[0], "subject", new=False), parts[1]
+        pairs = parts[3] if len(parts) == 4 else None
+        given = None if pairs is None else list(pairs.items() if isinstance(pairs, Mapping) else pairs)
+
+        def fits(statement: Statement) -> bool:
+            if not self._meant(parts[2], statement.object):
+                return False
+            if given is None:
+                return True
+            left = list(statement.qualifiers)
+            for key, value in given:
+                at = next((i for i, (name, one) in enumerate(left) if name == key and self._meant(value, one)), None)
+                if at is None:
+                    return False
+                del left[at]
+            return not left
+
+        every = self._waiting.about(self._snapshot, subject, predicate)
+        result = [statement for statement in every if fits(statement)]
+        if len(result) > 1:
+            meant = " | ".join(map(str, parts[:3]))
+            raise AmbiguousNameError(
+                f"{len(result)} statements are meant by {meant}",
+                candidates=list(map(shown, result[:10])),
+                hint="name the qualifiers as well",
+            )
+        if not result:
+            value = parts[2] if isinstance(parts[2], (str, Ref, Quantity, Time, Unknown)) else str(parts[2])
+            raise self._missing(Statement(subject, predicate, value))
+        return normal(result[0])
+
+    def _meant(self, given: Any, value: Ref | Value) -> bool:
+        """Whether a value is meant by what somebody writes."""
+        if isinstance(given, (Ref, Entity)):
+            return isinstance(value, Ref) and value.id == given.id
+        if not isinstance(given, str):
+            meant = self.value(given, set(), "the object")
+            return key_of(Statement("", "", meant)) == key_of(Statement("", "", value))
+        if isinstance(value, Ref):
+            return given in (value.id, self.name_of(value.id))
+        try:
+            if isinstance(value, Time) and Time.parse(given) == value:
+                return True
+            if isinstance(value, Quantity) and parse_quantity(given) == value:
+                return True
+        except ValueError:
+            pass
+        return collapse(given) == str(value)
+
+    def _missing(self, part: Part) -> UnknownNameError:
+        """The error of a part that the graph does not have, with the nearest that it has."""
         near: list[str] = []
         if isinstance(part, Statement):
             others = self._waiting.about(self._snapshot, part.subject, part.predicate)
@@ -323,13 +412,23 @@ class _Reading:
             if self._snapshot is not None and self.name_of(part.subject) is None:
                 near = near or self._near(part.subject)
         hint = "answer.evidence, or graph.export, has statements as the graph states them"
-        raise UnknownNameError("statement", shown(part), candidates=near, hint=hint)
+        return UnknownNameError("statement", shown(part), candidates=near, hint=hint)
 
     def _subject(self, subject: str) -> str:
         if self.name_of(subject) is not None:
             return subject
         named = self._named(subject)
         return named[0] if len(named) == 1 else subject
+
+
+def _plainly(text: str) -> str:
+    """The types that a text looks as if it were of; empty where that is a text."""
+    words = []
+    for word, read in (("number", parse_quantity), ("time", Time.parse)):
+        with suppress(ValueError):
+            read(text)
+            words.append(word)
+    return " or ".join(words)
 
 
 def _kind(value: Ref | Value) -> ValueKind:

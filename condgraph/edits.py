@@ -290,8 +290,13 @@ class Edits:
         if snapshot is not None:
             stays = np.ones(snapshot.statements, bool)
             stays[self.numbers(snapshot)] = False
+            if any(isinstance(part, (Member, Subclass)) for part in self.hidden.values()):
+                builder = Builder(snapshot, (), stays, unused=False)
+                if self.drop_links(builder):
+                    # Concepts that nobody mentions any more go with the second builder.
+                    snapshot = Snapshot.of(*lay_out(builder))
+                    stays = np.ones(snapshot.statements, bool)
         builder = Builder(snapshot, without, stays, unused=False)
-        self.drop_links(builder)
         if self.added:
             builder.begin(SOURCE)
             builder.add(self.items())
@@ -326,9 +331,9 @@ class Edits:
         found = [find(snapshot, part) for part in self.removed.values() if isinstance(part, Statement)]
         return np.array(sorted(number for number in found if number >= 0), np.int32)
 
-    def drop_links(self, builder: Builder) -> None:
-        """Take memberships and subclasses away that are hidden."""
-        ids = builder.entities
+    def drop_links(self, builder: Builder) -> bool:
+        """Take memberships and subclasses away that are hidden; whether there were any."""
+        ids, before = builder.entities, _links(builder)
         for part in self.hidden.values():
             if isinstance(part, Member) and part.entity in ids and part.concept in ids:
                 one, other = ids[part.entity], ids[part.concept]
@@ -337,6 +342,7 @@ class Edits:
             elif isinstance(part, Subclass) and part.concept in ids and part.parent in ids:
                 pair = ids[part.concept], ids[part.parent]
                 builder.subclasses = [each for each in builder.subclasses if each[:2] != pair]
+        return _links(builder) < before
 
     def rename(self, builder: Builder) -> None:
         """Give entities the names that changes gave them, whatever sources call them."""
@@ -364,24 +370,28 @@ class Edits:
         """
         if not self:
             return *lay_out(builder), []
-        self.drop_links(builder)
+        dropped = self.drop_links(builder)
         self.rename(builder)
-        result, notes = self.keep_hidden(Snapshot.of(*lay_out(builder)))
+        result, notes = self.keep_hidden(Snapshot.of(*lay_out(builder)), unused=dropped)
         columns = {name: result.arrays.get(name) for name in result.arrays.names}
         return columns, result.counts, [*notes, *self.came_back(before, result)]
 
-    def keep_hidden(self, snapshot: Snapshot) -> tuple[Snapshot, list[str]]:
-        """A snapshot that was loaded, without the statements that are hidden, and what to say of that."""
+    def keep_hidden(self, snapshot: Snapshot, *, unused: bool = False) -> tuple[Snapshot, list[str]]:
+        """A snapshot that was loaded, without the statements that are hidden, and what to say of that; `unused` says that
+        some of its entities are perhaps not mentioned any more.
+        """
         numbers = [find(snapshot, part) for part in self.hidden.values() if isinstance(part, Statement)]
         numbers = [number for number in numbers if number >= 0]
-        if not numbers:
-            return snapshot, []
         stays = np.ones(snapshot.statements, bool)
         stays[numbers] = False
+        if numbers or unused:
+            without = Snapshot.of(*lay_out(Builder(snapshot, stays=stays, unused=False)))
+        if not numbers:
+            return without if unused else snapshot, []
         first = next(readback.statements(snapshot, np.array(numbers[:1], np.int32)))[0]
         what = numbered(len(numbers), "statement that was retracted stays", "statements that were retracted stay")
         said = f"{what} hidden, though a source states {'it' if len(numbers) == 1 else 'them'} again: {shown(first)}"
-        return Snapshot.of(*lay_out(Builder(snapshot, stays=stays, unused=False))), [said]
+        return without, [said]
 
     def came_back(self, before: Snapshot | None, now: Snapshot) -> list[str]:
         """What to say of statements that were retracted, and that a load states with a change."""
@@ -397,6 +407,10 @@ class Edits:
             if fresh:
                 said.append(f"{shown(part)} was retracted, and comes back changed: {shown(fresh[0])}")
         return said[:20] + ([f"and {len(said) - 20} more come back changed"] if len(said) > 20 else [])
+
+
+def _links(builder: Builder) -> int:
+    return sum(map(len, builder.many_members)) + len(builder.members) + len(builder.subclasses)
 
 
 def _linked(snapshot: Snapshot, table: Literal["mem", "sub"], below: str, above: str) -> bool:

@@ -328,11 +328,13 @@ class Graph:
         return add_one(self._storage, items, predicate, object, qualifiers, by, note, new_type, WAIT if wait is None else wait)
 
     def retract(self, statement: Any, *, by: str | None = None, note: str = "", wait: float = WAIT) -> EditReport:
-        """Take one statement away (a `Statement`, or evidence of an answer; also a `Member` or a
-        `Subclass`), whatever sources state it: it stays hidden when these are loaded again, and a load
-        that states it with a change warns of it. What is added as the same statement later is shown.
+        """Take one statement away, whatever sources state it: it stays hidden when these are loaded
+        again, and a load that states it with a change warns of it. What is added as the same statement
+        later is shown. `statement` is a `Statement`, evidence of an answer, a `Member` or `Subclass`, or a
+        tuple of subject, predicate, object and perhaps qualifiers, each as an answer shows it.
 
-        Raises `UnknownNameError`, with the nearest statements, for one that is not there.
+        Raises `UnknownNameError`, with the nearest statements, for one that is not there, and
+        `AmbiguousNameError` for a tuple that several statements fit.
         """
         from condgraph.editing import retract
 
@@ -353,7 +355,7 @@ class Graph:
         wait: float = WAIT,
     ) -> EditReport:
         """Replace one statement by another, in one change: what is given of its parts is new. Of an
-        `Entity(id, name)` the `name`. The rest is as for `add` and `retract`.
+        `Entity(id, name)`, or of an entity's id or name, the `name`. The rest is as for `add` and `retract`.
         """
         from condgraph.editing import correct
 

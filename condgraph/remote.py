@@ -116,8 +116,10 @@ class EditedStore(ServerStore, Protocol):
         ...
 
     def write_edit(self, change: Written, wait: float) -> str:
-        """Write a single change, all of it or nothing; the name of what the graph holds then. Raises `OvertakenError` where the graph does not have the content
-        that the change was made for, `StoreBusyError` where somebody writes it for longer than `wait` seconds.
+        """Write a single change, all of it or nothing; the name of what the graph holds then.
+
+        Raises `OvertakenError` where the graph does not have the content that the change was made for, `StoreBusyError`
+        where somebody writes it for longer than `wait` seconds.
         """
         ...
 

@@ -13,6 +13,7 @@ import typer
 
 import condgraph
 from condgraph.cli.ask import ask, chain, chat, verify
+from condgraph.cli.edit import add, compact, correct, edits, retract
 from condgraph.cli.evaluate import evaluate, generate, train_links
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.load import abandon, delete, formats, guess, index, load, unload
@@ -79,6 +80,11 @@ for command in (
     export,
     ask,
     chat,
+    add,
+    retract,
+    correct,
+    edits,
+    compact,
     delete,
     unload,
     abandon,

@@ -50,8 +50,8 @@ from condgraph.sparql.text.table import Table
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
 
-    from condgraph.engine.answer import Answer
     from condgraph.edits import Written
+    from condgraph.engine.answer import Answer
     from condgraph.engine.changes import Change
     from condgraph.engine.store import Request
     from condgraph.patterns.matches import Matches
@@ -343,13 +343,20 @@ class SparqlStore(RdfStore):
 
     def snapshot(self) -> Snapshot:
         """The whole graph pulled into process, with its sources."""
-        written = json.loads(self.about()["counts"][0])
-        found = self._pull()
-        if counts(found) != written:
-            raise StoreError(
-                f"{self.place} gave not all of graph {self.name!r}", hint="a limit of the server (ResultSetMaxRows of Virtuoso)?"
-            )
-        return found
+
+        def ask() -> Snapshot:
+            before = self.about()
+            found = self._pull()
+            if self.about()["load"] != before["load"]:
+                raise _LoadedAnewError(f"graph {self.name!r} was changed while it was read")
+            if counts(found) != json.loads(before["counts"][0]):
+                raise StoreError(
+                    f"{self.place} gave not all of graph {self.name!r}",
+                    hint="a limit of the server (ResultSetMaxRows of Virtuoso)?",
+                )
+            return found
+
+        return self.steady(ask)
 
     def left(self) -> Snapshot | None:
         """What an interrupted load left in a graph that had content; None where there is no such load."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlglot import exp
 
+from condgraph.edits import Written, joined
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.bounds import kept, timed
-from condgraph.edits import Written, joined
 from condgraph.engine.changes import Change, OvertakenError
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import (

@@ -4,6 +4,7 @@ them gives the graph that is built from the same statements.
 
 from __future__ import annotations
 
+import getpass
 import random
 import resource
 import signal
@@ -32,6 +33,7 @@ from condgraph.engine.snapshot.directory import graph_directory, writing
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.readback import items, statements
 from condgraph.engine.snapshot.snapshot import Snapshot
+from tests.support import commands
 
 BERN = Statement("Bern", "population", Quantity(134000))
 
@@ -287,3 +289,48 @@ def test_readers_in_other_threads_see_the_last_change(tmp_path):
             reader.join()
         sys.setswitchinterval(interval)
     assert len(seen) > 10
+
+
+def test_the_command_line(tmp_path):
+    store = str(tmp_path / "store")
+    condgraph.open(store).add([BERN, Statement("Bern", "population", Quantity(134000), (("by", "census"),))])
+
+    def change(*words):
+        ran = commands.run(words[0], "-d", store, *words[1:])
+        return ran.returncode, ran.stdout + ran.stderr
+
+    code, text = change("retract", "Bern", "population", "134000")
+    assert (code, "2 statements are meant" in text, "by: census" in text) == (1, True, True)
+    code, text = change("retract", "Bern", "population", "134000", "-Q", "by=census", "--by", "anna")
+    assert (code, "- Bern | population | 134000 (by: census)" in text) == (0, True)
+    code, text = change("retract", "Bern", "population", "134001")
+    assert (code, "error[unknown-name]" in text, "nearest: 'Bern | population | 134000'" in text) == (1, True, True)
+    code, text = change("correct", "Bern", "population", "134000", "--object", "134,000.5 x y")
+    assert (code, "error[literal]" in text) == (1, True)
+    assert change("correct", "Bern", "population", "134000", "--object", "134591")[0] == 0
+    assert change("correct", "Bern", "--name", "Berne")[0] == 0
+    code, text = change("add", "Berne", "area", "51")
+    assert (code, "is added as a text, and not as a number" in text) == (0, True)
+    assert change("add", "Berne", "instance of", "city")[0] == 0
+    assert change("retract", "Berne", "instance of", "city")[0] == 0
+    assert change("add", "Berne", "population", "1", "-Q", "by")[0] == 2
+    code, text = change("edits")
+    kinds = ["correct", "correct", "add", "add", "retract"]
+    wanted = ["1 retract by anna", *(f"{n} {kind} by {getpass.getuser()}" for n, kind in enumerate(kinds, 2))]
+    assert [line.split(" at ")[0] for line in text.splitlines()] == wanted
+    with writing(graph_directory(tmp_path / "store", "default")):
+        code, text = change("retract", "Berne", "area", "51", "--wait", "0")
+        assert (code, "error[store-busy]" in text) == (3, True)
+    assert change("compact")[1].strip() == "no single change waits"
+
+
+def test_a_tuple_names_a_statement_as_an_answer_shows_it(graph):
+    graph.add([Statement("Bern", "twin", Ref("Rome"), (("since", Time.year(1990)),))], source="more")
+    graph.correct("Rome", name="Roma")
+    with pytest.raises(UnknownNameError):
+        graph.retract(("Bern", "twin", "Roma", {"since": "1991"}))
+    graph.retract(("Bern", "twin", "Roma", {"since": "1990"}))
+    graph.retract(("Bern", "population", 134000))
+    with pytest.raises(OptionError, match="subject, predicate, object"):
+        graph.retract(("Bern", "population"))
+    assert graph.kopl("Find(Bern) QueryAttr(population)").texts == []

@@ -1,6 +1,6 @@
 """Random single changes next to a plain model of what they do, made by a process that is killed now and then.
 
-`python -m tests.support.single_changes PLACE GRAPH` makes the changes that it reads, a line of JSON each.
+`python -m tests.support.single_changes PLACE OPTIONS` makes the changes that it reads, a line of JSON each.
 """
 
 from __future__ import annotations
@@ -54,7 +54,11 @@ def a_fact(dice: random.Random) -> Fact:
             "height": ("number", dice.randrange(4)), "says": ("text", dice.choice(["a", "b ü", "it's"])),
             "born": ("year", dice.randrange(1990, 1994)),
         }[predicate]  # fmt: skip
-    cells: list[tuple[str, Any]] = [("year", dice.randrange(2000, 2003)), ("ref", dice.choice(ENTITIES)), ("text", dice.choice("xy"))]
+    cells: list[tuple[str, Any]] = [
+        ("year", dice.randrange(2000, 2003)),
+        ("ref", dice.choice(ENTITIES)),
+        ("text", dice.choice("xy")),
+    ]
     pairs = [(KEYS[at], cells[at]) for at in dice.sample(range(3), dice.choice([0, 0, 0, 1, 2]))]
     return frozen(("statement", dice.choice(ENTITIES), predicate, thing, pairs))
 
@@ -102,7 +106,9 @@ class Model:
         """Something that can be done now."""
         facts = sorted(self.facts(), key=repr)
         while True:
-            kind = dice.choices(["add", "retract", "correct", "rename", "load", "unload", *more], [40, 30, 20, 2, 2, 1, *[1] * len(more)])[0]
+            kind = dice.choices(
+                ["add", "retract", "correct", "rename", "load", "unload", *more], [40, 30, 20, 2, 2, 1, *[1] * len(more)]
+            )[0]
             if kind == "load":
                 named = {one: f"{one.upper()} {dice.randrange(3)}" for one in dice.sample(ENTITIES, 2)}
                 # Sources that call one entity otherwise are another test's.
@@ -162,7 +168,7 @@ def act_on(graph: Any, act: dict[str, Any]) -> None:
 def facts_of(graph: Any) -> tuple[set[str], dict[str, str]]:
     """What a graph holds, as `told` has it, and the names that are not ids."""
     facts, names = set(), {}
-    for one in items(graph.snapshot() if "://" in graph.place else graph.current):
+    for one in items((graph.snapshot() if "://" in graph.place else graph).current):
         item = getattr(one, "item", one)
         if isinstance(item, Statement):
             facts.add(told(item))
@@ -184,8 +190,15 @@ def differences(graph: Any, model: Model) -> list[str]:
     """Where a graph is not the model."""
     facts, names = facts_of(graph)
     wanted = {told(item_of(fact)) for fact in model.facts()}
-    there = {one for fact in model.facts() for one in ENTITIES if one in fact[1:3] or any(("ref", one) in part for part in [fact, *fact[4:]])}
-    there |= {one for fact in model.facts() if fact[0] == "statement" for _, cell in fact[4] if cell[0] == "ref" for one in [cell[1]]}
+    there = {
+        one
+        for fact in model.facts()
+        for one in ENTITIES
+        if one in fact[1:3] or any(("ref", one) in part for part in [fact, *fact[4:]])
+    }
+    there |= {
+        one for fact in model.facts() if fact[0] == "statement" for _, cell in fact[4] if cell[0] == "ref" for one in [cell[1]]
+    }
     expected = {one: name for one, name in model.names().items() if one in there}
     wrong = [f"missing: {one}" for one in sorted(wanted - facts)] + [f"too much: {one}" for one in sorted(facts - wanted)]
     return wrong + [f"{one} is called {names.get(one)!r}, not {name!r}" for one, name in expected.items() if names.get(one) != name]
@@ -214,8 +227,8 @@ def asked(graph: Any, model: Model, dice: random.Random) -> str:
 class Writer:
     """A process that makes changes."""
 
-    def __init__(self, place: str, graph: str) -> None:
-        self._command = [sys.executable, "-m", "tests.support.single_changes", place, graph]
+    def __init__(self, place: str, options: dict[str, str]) -> None:
+        self._command = [sys.executable, "-m", "tests.support.single_changes", place, json.dumps(options)]
         self._process: Any = None
         self.kills = 0
 
@@ -242,16 +255,22 @@ class Writer:
             self.kill()
 
 
-def run(place: str, graph: str, opened: Any, *, seed: int, acts: int, kills: float, more: tuple[str, ...] = (), within: float = 0.02) -> dict[str, Any]:
+def run(
+    place: str, options: dict[str, str], *, seed: int, acts: int, kills: float, more: tuple[str, ...] = (), within: float = 0.02
+) -> dict[str, int]:
     """Make so many random changes, of which a part is killed within so many seconds after it was sent; after each the graph is
     compared with the model, and asked. What was done, by kind.
     """
-    dice, model, writer, done = random.Random(seed), Model(), Writer(place, graph), dict[str, int]()
+    dice, model, writer, done = random.Random(seed), Model(), Writer(place, options), dict[str, int]()
+    opened: Any = condgraph.open(place, **options)  # type: ignore[arg-type]
     try:
         for number in range(acts):
             act = model.an_act(dice, more=more) if model.loaded else {**model.an_act(dice), "do": "load", "source": "one"}
             if not model.loaded:
                 act = {"do": "load", "source": "one", "facts": [a_fact(dice) for _ in range(12)], "names": {"e0": "E Zero"}}
+            if place.startswith("duckdb"):
+                # A process that reads holds the file.
+                opened.close()
             writer.send(act)
             killed = dice.random() < kills and act["do"] not in ("load", "unload", "compact", "declare")
             if killed:
@@ -271,11 +290,12 @@ def run(place: str, graph: str, opened: Any, *, seed: int, acts: int, kills: flo
             assert not wrong, (number, act, killed, wrong)
     finally:
         writer.close()
+        opened.close()
     return {**done, "killed": writer.kills}
 
 
 def main() -> None:
-    graph = condgraph.open(sys.argv[1], graph=sys.argv[2])
+    graph = condgraph.open(sys.argv[1], **json.loads(sys.argv[2]))
     for line in sys.stdin:
         try:
             act_on(graph, json.loads(line))

@@ -468,8 +468,9 @@ def last_edit(connection: Connection, graph: str) -> int:
 
 
 def write_edit(connection: Connection, graph: str, change: Written, about: dict[str, Any]) -> tuple[str, list[str]]:
-    """Write one single change of a graph whose node says `about`; the content then, and remarks on labels. Raises `OvertakenError` where the
-    graph is another than before the change, `StoreBusyError` where somebody loads it.
+    """Write one single change of a graph whose node says `about`; the content then, and remarks on labels.
+
+    Raises `OvertakenError` where the graph is another than before the change, `StoreBusyError` where somebody loads it.
     """
     check_loadable(change.after, connection)
     if not about.get("edited"):

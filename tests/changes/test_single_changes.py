@@ -1,0 +1,171 @@
+"""Single changes in folders and on servers: random ones next to a plain model, made by processes that are killed; several
+writers; loads in between; and what is refused.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph import Entity, Member, Quantity, Ref, Statement
+from condgraph.engine.errors import ReadOnlyError, SourceError, StoreBusyError, UnknownNameError, UnsupportedError
+from tests.support.changing import exported
+from tests.support.lanes import by_lane
+from tests.support.postgres import postgres
+from tests.support.single_changes import run
+from tests.support.stores import marked
+
+BERN = Statement("Bern", "population", Quantity(134000))
+SWISS = [BERN, Statement("Bern", "country", Ref("Switzerland")), Member("Bern", "city"), Entity("Rome", "Rome")]
+STORES = [*marked("neo4j", "oxigraph", "duckdb", nightly=("fuseki", "postgres"))]
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[tuple[str, dict[str, str]]]:
+    """The address of a store, and the options of a graph there that is empty."""
+    options = {"graph": "single changes"}
+    if request.param == "duckdb":
+        yield f"duckdb:///{tmp_path}/graphs.duckdb", options
+        return
+    if request.param == "postgres":
+        with postgres(tmp_path) as address:
+            yield address, options
+        return
+    if request.param == "neo4j":
+        place = request.getfixturevalue("neo4j_uri")
+    else:
+        server = request.getfixturevalue(f"{request.param}_server")
+        place, options["update"] = f"sparql+{server.query}", server.update
+    with condgraph.open(place, **options) as graph:
+        graph.delete()
+        yield place, options
+        graph.delete()
+
+
+def population(graph: Any) -> list[str]:
+    return sorted(graph.kopl("Find(Bern) QueryAttr(population)").texts)
+
+
+@pytest.mark.parametrize("seed", range(by_lane(1, 20, 20)))
+def test_random_changes_in_a_folder_that_is_killed(tmp_path: Any, seed: int) -> None:
+    done = run(str(tmp_path), {}, seed=seed, acts=by_lane(40, 500, 500), kills=0.1, more=("compact", "declare"))
+    assert done["add"]
+    assert done["retract"]
+    assert done["killed"]
+
+
+def test_random_changes_on_a_server_whose_writer_is_killed(store: tuple[str, dict[str, str]]) -> None:
+    place, options = store
+    done = run(place, options, seed=5, acts=by_lane(6, 500, 500), kills=by_lane(0.4, 0.04, 0.04), within=0.3)
+    assert done["killed"]
+
+
+def test_changes_on_a_server_are_those_of_a_folder(store: tuple[str, dict[str, str]], tmp_path: Any) -> None:
+    place, options = store
+    folder = condgraph.open(tmp_path / "folder")
+    with condgraph.open(place, **options) as there:
+        for graph in (there, folder):
+            graph.add(SWISS)
+            report = graph.add("Bern", "population", 134591, {"point in time": "2020"}, by="anna", note="census")
+            assert (report.number, report.by) == (1, "anna")
+            graph.retract(BERN)
+            graph.correct(Entity("Rome", "Rome"), name="Roma")
+            graph.retract(Member("Bern", "city"))
+            graph.add(Member("Roma", "town"))
+            with pytest.raises(UnknownNameError, match="134591"):
+                graph.retract(BERN)
+        assert exported(there) == exported(folder)
+        assert [(edit.number, edit.kind, edit.by, edit.added, edit.removed) for edit in there.edits()] == [
+            (edit.number, edit.kind, edit.by, edit.added, edit.removed) for edit in folder.edits()
+        ]
+        assert there.schema().text() == folder.schema().text()
+        for graph in (there, folder):
+            report = graph.add([BERN, Member("Bern", "city"), Statement("Bern", "population", Quantity(7))], source="other")
+            assert sum("stays hidden" in warning for warning in report.warnings) == 1
+            assert any("comes back changed" in warning for warning in report.warnings)
+            with pytest.raises(SourceError, match="not taken away together"):
+                graph.unload("edits")
+        assert exported(there) == exported(folder)
+        assert population(there) == population(folder) == ["134591", "7"]
+        evidence = next(one for one in there.kopl("Find(Bern) QueryAttr(population)").evidence if one.sources[0][0].name == "edits")
+        assert evidence.sources[0][1] == 1
+        for graph in (there, folder):
+            graph.unload("other")
+            assert graph.compact() in (0, 5)
+        assert exported(there) == exported(folder)
+    with condgraph.open(place, **options, read_only=True) as reader, pytest.raises(ReadOnlyError):
+        reader.retract(Statement("Bern", "country", Ref("Switzerland")))
+
+
+def test_writers_on_a_server_take_turns(store: tuple[str, dict[str, str]]) -> None:
+    place, options = store
+    with condgraph.open(place, **options) as first:
+        first.add(SWISS)
+        errors: list[BaseException] = []
+
+        def write(who: int) -> None:
+            try:
+                with condgraph.open(place, **options) as graph:
+                    for number in range(3):
+                        graph.add("Bern", "population", 10 * who + number, by=str(who), wait=120.0)
+            except BaseException as error:  # noqa: BLE001 - raised below
+                errors.append(error)
+
+        writers = [threading.Thread(target=write, args=(who,)) for who in (1, 2, 3)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        if errors:
+            raise errors[0]
+        first.refresh()
+        wanted = sorted(["134000", *(str(10 * who + number) for who in (1, 2, 3) for number in range(3))])
+        assert population(first) == wanted
+        assert [edit.number for edit in first.edits()] == list(range(1, 10))
+
+
+def test_a_first_change_makes_the_graph(store: tuple[str, dict[str, str]]) -> None:
+    place, options = store
+    with condgraph.open(place, **options) as graph:
+        graph.add("Bern", "population", 1)
+        assert population(graph) == ["1"]
+        assert [source.name for source in graph.status().sources] == ["edits"]
+        graph.delete()
+        graph.add(SWISS)
+        assert graph.edits() == []
+
+
+def test_a_load_that_is_not_finished_is_no_graph_to_change(neo4j_uri: str) -> None:
+    with condgraph.open(neo4j_uri, graph="single changes") as graph:
+        graph.delete()
+        graph.add(SWISS)
+        connection = graph.store.connection
+        connection.write("MATCH (g:CondgraphGraph {name: 'single changes'}) SET g.loading = 'x', g.complete = false", {})
+        with pytest.raises(StoreBusyError, match="not finished"):
+            graph.retract(BERN, wait=0.0)
+        connection.write("MATCH (g:CondgraphGraph {name: 'single changes'}) SET g.complete = true REMOVE g.loading", {})
+        graph.retract(BERN)
+        graph.delete()
+
+
+def test_graphs_of_others_are_not_changed(neo4j_uri: str, oxigraph_server: Any, tmp_path: Any) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "theirs.duckdb")) as connection:
+        connection.execute("CREATE TABLE city (name VARCHAR PRIMARY KEY, population INT)")
+        connection.execute("INSERT INTO city VALUES ('Bern', 134000)")
+    for place in (neo4j_uri, f"sparql+{oxigraph_server.query}", f"duckdb:///{tmp_path}/theirs.duckdb"):
+        with condgraph.open(place, layout="native") as graph, pytest.raises(ReadOnlyError):
+            graph.add("Bern", "population", 1)
+
+
+@pytest.mark.slow
+def test_virtuoso_makes_no_change_at_once(virtuoso_server: Any) -> None:
+    with condgraph.open(f"sparql+{virtuoso_server.query}", graph="single", update=virtuoso_server.update) as graph:
+        graph.add(SWISS)
+        with pytest.raises(UnsupportedError, match="row by row"):
+            graph.add("Bern", "population", 1)
+        graph.delete()
