@@ -499,7 +499,7 @@ class SqlStore:
 
     def content_now(self) -> str:
         """The name of what the graph holds, read now."""
-        return self._content()
+        return self.content()
 
     def edit_records(self) -> list[str]:
         """The records of the single changes, in order."""
