@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -813,11 +814,15 @@ class Graph:
         )
 
     def versions(self) -> list[Version]:
-        """The versions of a graph in a folder that are stored, the current one last (`keep_versions`)."""
-        from condgraph.versions import versions_in
+        """The versions of a graph in a folder that are stored, the current one last (`keep_versions`). Warns of those
+        whose manifest is damaged.
+        """
+        from condgraph.versions import damage_of, versions_in
 
         if self._storage.directory is None:
             raise no_versions(self.place)
+        for damage in damage_of(self._storage.directory):
+            warnings.warn(damage, stacklevel=2)
         return versions_in(self._storage.directory)
 
     def as_of(self, as_of: AsOf) -> Graph:

@@ -398,12 +398,21 @@ class LocalStorage(Storage):
         if self._waiting:
             count = self._waiting.count
             notes.append(f"{numbered(count, 'single change waits', 'single changes wait')} to be merged")
+        notes += self._damage()
         if self._torn:
             notes.append(f"{self._torn} bytes of a change that was not finished are ignored; nobody was told that it was made")
         return Status(
             self.place, self.graph, generation, dict(snapshot.counts), self.sources(), snapshot.arrays.size, verify, others,
             tuple(notes),
         )  # fmt: skip
+
+    def _damage(self) -> list[str]:
+        """What to say of earlier versions that cannot be read."""
+        if self.directory is None or not self.settings.get("keep"):
+            return []
+        from condgraph.versions import damage_of
+
+        return damage_of(self.directory)
 
     def survey(self) -> Survey:
         """Counted from the columns."""
@@ -443,6 +452,7 @@ class LocalStorage(Storage):
             warnings = [*notes, *changed.warnings, *replaced_by_nothing(gone), *self._undeclared(changed), *builder.warnings]
             fresh = frozenset(builder.declared)
             further = self._further(builder)
+            warnings += self._damage()
             single_valued = list(builder.single_valued)
             del builder
             self._replace(columns, counts, further)

@@ -9,8 +9,9 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from condgraph.engine.errors import OptionError, StoreMissingError
+from condgraph.engine.errors import OptionError, StoreDamagedError, StoreMissingError
 from condgraph.engine.period import time_of
+from condgraph.engine.snapshot.directory import damaged_versions
 from condgraph.engine.snapshot.directory import versions as manifests
 
 #: A version is named by its id, or by a time at which it was the current one.
@@ -79,13 +80,17 @@ def version_as_of(directory: Path, as_of: AsOf) -> Version:
     """The version of an id, or the one that was current at a time: of a date, at its end. Times without a zone are UTC.
 
     Raises `StoreMissingError`, with the nearest version, where it is not stored any more, or nothing was loaded by then;
-    `OptionError` for what is neither an id nor a time.
+    `StoreDamagedError` where its manifest cannot be read, and for a time at which such a version may have been the current
+    one; `OptionError` for what is neither an id nor a time.
     """
     stored = versions_in(directory)
     if not stored:
         raise StoreMissingError(f"there is no graph in {directory.parent}", hint="load something first")
     match = _ID.fullmatch(as_of) if isinstance(as_of, str) else None
+    damaged = damaged_versions(directory)
     if match is not None:
+        if as_of in damaged:
+            raise _damaged(directory, [str(as_of)])
         version = next((one for one in stored if one.id == as_of), None)
         if version is not None:
             return version
@@ -97,6 +102,11 @@ def version_as_of(directory: Path, as_of: AsOf) -> Version:
         )  # fmt: skip
     moment = _moment(as_of)
     version = next((one for one in reversed(stored) if one.written.timestamp() <= moment), None)
+    after = next((one for one in stored if one.written.timestamp() > moment), None)
+    low, high = (0 if version is None else int(version.id[1:])), None if after is None else int(after.id[1:])
+    between = [name for name in damaged if low < int(name[1:]) and (high is None or int(name[1:]) < high)]
+    if between:
+        raise _damaged(directory, between)
     if version is not None:
         return version
     first = stored[0]
@@ -107,6 +117,23 @@ def version_as_of(directory: Path, as_of: AsOf) -> Version:
         message = f"nothing was loaded by then: the first version, {first.id}, is of {shown(first.written)}"
         hint = "name a later time"
     raise StoreMissingError(message, candidates=[first.id], hint=hint)
+
+
+def _damaged(directory: Path, names: list[str]) -> StoreDamagedError:
+    folders = ", ".join(str(directory / name) for name in names)
+    return StoreDamagedError(
+        f"when version {', '.join(names)} was the current one is not known: its manifest is not what was written",
+        hint=f"name another version, put the manifest back, or delete {folders}",
+    )
+
+
+def damage_of(directory: Path) -> list[str]:
+    """What to say of versions whose manifest cannot be read."""
+    return [
+        f"the manifest of version {name} is not what was written: nothing reads it, and it stays until "
+        f"{directory / name} is deleted"
+        for name in damaged_versions(directory)
+    ]
 
 
 def _moment(as_of: Any) -> float:

@@ -170,7 +170,11 @@ def versions(
     with guard(), opened(store, login, read_only=keep is None) as at:
         if keep is not None:
             at.keep_versions(keep)
-        listed = at.versions()
+        with catch_warnings(record=True) as caught:
+            simplefilter("always")
+            listed = at.versions()
+        for each in caught:
+            complain(f"warning: {printable(str(each.message))}")
         if form is StatusFormat.JSON:
             typer.echo(json.dumps([version.data() for version in listed], ensure_ascii=False, indent=2))
         else:

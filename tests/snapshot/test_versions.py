@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 
 import condgraph
 from condgraph.cli.app import app
-from condgraph.engine.errors import OptionError, ReadOnlyError, StoreMissingError, UnsupportedError
+from condgraph.engine.errors import OptionError, ReadOnlyError, StoreDamagedError, StoreMissingError, UnsupportedError
 from condgraph.engine.facts import Statement
+from condgraph.engine.snapshot.directory import graph_directory
 from condgraph.engine.values import Quantity
 
 SIZE = "Find(town) QueryAttr(size)"
@@ -136,3 +137,25 @@ def test_commands_show_and_ask_versions(graph: condgraph.Graph) -> None:
     assert run.stdout == "2022\n"
     run = CliRunner().invoke(app, ["versions", "-d", graph.place, "--keep", "2", "--format", "json"])
     assert [one["id"] for one in json.loads(run.stdout)] == ["g000003", "g000004"]
+
+
+def test_a_version_whose_manifest_is_damaged_is_not_lost(graph: condgraph.Graph) -> None:
+    place = graph_directory(Path(graph.place), "default") / "g000003"
+    manifest = place / "manifest.json"
+    written = manifest.read_bytes()
+    manifest.write_bytes(written.replace(b"census", b"cansus"))
+    with pytest.warns(UserWarning, match="g000003"):
+        assert [one.id for one in graph.versions()] == ["g000002", "g000004"]
+    assert any("g000003" in note for note in graph.status().notes)
+    for as_of in ("g000003", "2022", "2023-05-01"):
+        with pytest.raises(StoreDamagedError, match="g000003"):
+            graph.query(SIZE, as_of=as_of)
+    assert graph.query(SIZE, as_of="2030").texts == ["2023"]
+    for year in range(2024, 2028):
+        report = graph.add([Statement("town", "size", Quantity(year))], source="census", replace=True)
+        assert any("g000003" in warning for warning in report.warnings)
+    manifest.write_bytes(written)
+    assert graph.query(SIZE, as_of="g000003").texts == ["2022"]
+    assert not graph.status().notes
+    graph.add([Statement("town", "size", Quantity(9))], source="census", replace=True)
+    assert not place.exists()

@@ -237,19 +237,31 @@ def _store_version(directory: Path) -> float:
 
 def versions(directory: Path) -> list[dict[str, Any]]:
     """The manifests of all versions that are stored, the current one last."""
+    return _versions(directory)[0]
+
+
+def damaged_versions(directory: Path) -> list[str]:
+    """The names of the earlier versions whose manifest cannot be read. They stay as long as earlier versions do."""
+    return _versions(directory)[1]
+
+
+def _versions(directory: Path) -> tuple[list[dict[str, Any]], list[str]]:
     current = _read_manifest(directory)
     if current is None or not current["generation"]:
-        return []
-    earlier = [_read_version(path) for _, path in sorted(_generations(directory)) if path.name != current["generation"]]
-    return [*(manifest for manifest in earlier if manifest is not None), current]
-
-
-def _read_version(folder: Path) -> dict[str, Any] | None:
-    """The manifest of an earlier version; None of what a killed writer left."""
-    try:
-        return _read_manifest(folder) if (folder / _MANIFEST).exists() else None
-    except StoreError:
-        return None
+        return [], []
+    stored, damaged = list[dict[str, Any]](), list[str]()
+    for _, folder in sorted(_generations(directory)):
+        # What a killed writer left has no manifest.
+        if folder.name == current["generation"] or not (folder / _MANIFEST).exists():
+            continue
+        try:
+            manifest = _read_manifest(folder)
+        except StoreError:
+            damaged.append(folder.name)
+            continue
+        if manifest is not None:
+            stored.append(manifest)
+    return [*stored, current], damaged
 
 
 def _stored_versions(directory: Path, current: Mapping[str, Any], now: float) -> set[str]:
@@ -260,7 +272,8 @@ def _stored_versions(directory: Path, current: Mapping[str, Any], now: float) ->
     stay = {str(current["generation"])}
     if not rule or not current["generation"]:
         return stay
-    stored = versions(directory)
+    stored, damaged = _versions(directory)
+    stay.update(damaged)
     if "number" in rule:
         return stay | {manifest["generation"] for manifest in stored[-int(rule["number"]) :]}
     return stay | {earlier["generation"] for earlier, later in pairwise(stored) if later["written"] >= now - rule["seconds"]}
