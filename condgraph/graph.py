@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from condgraph.questions.generate import Questions
     from condgraph.sparql.embedded import EmbeddedStore
     from condgraph.sparql.text.table import Table
+    from condgraph.timeline import Timeline
     from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport
     from condgraph.versions import AsOf, Keep, Version
@@ -789,6 +790,22 @@ class Graph:
 
         return difference(self, first, second, certain, timeout)
 
+    def timeline(
+        self,
+        subject: str | Entity | None = None,
+        predicate: str | None = None,
+        object: str | Entity | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Timeline:
+        """The statements of a subject, a predicate or an object (all that are given) in the order of their times:
+        `before` and `after` one of them, `gaps`, `overlaps`, Allen's relations and how long each lasts. Entities are given
+        by name, id or record. On a server the statements are fetched by one query. Raises `UnknownNameError`.
+        """
+        from condgraph.timeline import timeline
+
+        return timeline(self, subject, predicate, object, timeout)
+
     def conflicts(
         self,
         *predicates: str,
@@ -1089,7 +1106,7 @@ def _refused(name: str) -> Callable[..., Any]:
 _TIMED: Final = ("chain", "explain", "logic", "match", "prepare", "reason", "verify_chain")
 _IN_PROCESS: Final = (
     "ask", "chat", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "learn_rules", "rdf",
-    "sample_queries", "schema", "sparql", "status", "to_rdflib", "train_links", "verify",
+    "sample_queries", "schema", "sparql", "status", "timeline", "to_rdflib", "train_links", "verify",
 )  # fmt: skip
 _CHANGES: Final = (
     "abandon", "add", "compact", "correct", "declare", "delete", "index", "keep_rows", "keep_versions", "load",

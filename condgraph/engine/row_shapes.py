@@ -252,7 +252,10 @@ Row: TypeAlias = tuple[Value | Ref | Name | bool | int | None, ...]
 
 #: Functions that look at the graph, or at more of an entity or statement than what identifies it.
 _LOOKING: Final = frozenset(
-    ["id", "elementid", "labels", "type", "keys", "properties", "startnode", "endnode", "nodes", "relationships", "names", "path"]
+    [
+        *("id", "elementid", "labels", "type", "keys", "properties", "startnode", "endnode", "nodes", "relationships", "names"),
+        *("path", "allen", "allen.possible", "allen.together", "days.least", "days.most"),
+    ]
 )
 _PLAIN: Final = (
     ex.Variable, ex.Constant, ex.And, ex.Or, ex.Xor, ex.Not, ex.IsNull, ex.Comparison, ex.Arithmetic, ex.Negative, ex.TextTest,

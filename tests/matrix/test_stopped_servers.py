@@ -96,6 +96,7 @@ CALLS: dict[str, Call] = {
     "Graph.counted": lambda graph: graph.counted([Scan(None, ("knows",))], lambda known: [], timeout=TIMEOUT),
     "Graph.schema": lambda graph: graph.schema(timeout=TIMEOUT),
     "Graph.status": lambda graph: graph.status(timeout=TIMEOUT),
+    "Graph.timeline": lambda graph: graph.timeline("Ann", timeout=TIMEOUT),
     "Graph.difference": lambda graph: graph.difference("1984", "1990", timeout=TIMEOUT),
     "Graph.conflicts": lambda graph: graph.conflicts("knows", timeout=TIMEOUT),
     "Neo4jGraph.cypher": lambda graph: graph.cypher("MATCH (n) RETURN count(n) AS n", timeout=TIMEOUT),

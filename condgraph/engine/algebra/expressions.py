@@ -384,6 +384,9 @@ _MAKERS: Final = ("date", "time", "localtime", "datetime", "localdatetime")
 #: of values of a group without null: `group_sum` of an empty list is 0, deviations are 0.0, the others null;
 #: sums and means take numbers, quantities of one dimension, or durations. `orderkey` is a text that sorts as the
 #: value does in the order of all values. `listed` is a list itself, and a list of any other value.
+#: `allen` is the relation in time of two statements or times (`engine.allen`), null where several are possible, which
+#: `allen.possible` lists; `allen.together` says whether both hold at some moment, null where that is not known;
+#: `days.least` and `days.most` are how long one lasts.
 FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(
         Signature(1),
@@ -415,6 +418,8 @@ FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(Signature(1), "duration datetime.fromepochmillis"),
     **_same(Signature(2), "point.distance distance"),
     **_same(Signature(3), "point.withinbbox"),
+    **_same(Signature(1), "days.least days.most"),
+    **_same(Signature(2), "allen allen.possible allen.together"),
     **_same(Signature(2), "datetime.fromepoch duration.between duration.indays duration.inmonths duration.inseconds"),
 }
 

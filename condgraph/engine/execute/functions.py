@@ -729,5 +729,6 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 GRAPH_FUNCTIONS: Final = {
     "id": "id", "elementid": "element_id", "type": "type", "labels": "labels", "keys": "keys", "properties": "properties",
     "startnode": "start_node", "endnode": "end_node", "nodes": "nodes", "relationships": "relationships", "name": "name",
-    "path": "path",
+    "path": "path", "allen": "allen", "allen.possible": "allen_possible", "allen.together": "allen_together",
+    "days.least": "days_least", "days.most": "days_most",
 }  # fmt: skip

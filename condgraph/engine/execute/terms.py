@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from condgraph.engine import temporal
+from condgraph.engine.allen import Bounds
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.validity import holds_at
@@ -402,6 +403,45 @@ class GraphTerms:
         if type(term) is not StatementAt:
             raise PlanError(f"endNode() is not defined for {type_name(term)}")
         return EntityAt(int(self._snapshot.relation_object[term.number]))
+
+    def _bounds(self, term: Any) -> Bounds | None:
+        """When a statement holds, or what interval a time is."""
+        if type(term) is StatementAt:
+            if self._touched is not None:
+                self._touched.add(term.number)
+            _, places = self._snapshot.qualifiers(np.array([term.number], np.int32))
+            keys = self._snapshot.arrays.get("q.key")
+            stated = [(self._snapshot.predicate_name(int(keys[at])), self._snapshot.value("q", at)) for at in places.tolist()]
+            return Bounds.stated(stated)
+        time = temporal.interval(term)
+        if time is None:
+            raise PlanError(f"{type_name(term)} has no time", hint="allen() and days.least() take relationships and times")
+        return Bounds.of(time)
+
+    def allen_possible(self, one: Any, other: Any) -> list[str] | None:
+        """The relations in time that two statements or times may have (`engine.allen`); null where one has no time."""
+        first, second = self._bounds(one), self._bounds(other)
+        return None if first is None or second is None else list(first.relations(second))
+
+    def allen(self, one: Any, other: Any) -> str | None:
+        """The relation in time of two statements or times; null where several are possible."""
+        possible = self.allen_possible(one, other)
+        return possible[0] if possible is not None and len(possible) == 1 else None
+
+    def allen_together(self, one: Any, other: Any) -> bool | None:
+        """Whether two statements or times have a moment in common; null where that is not known."""
+        first, second = self._bounds(one), self._bounds(other)
+        return None if first is None or second is None else first.together(second)
+
+    def days_least(self, term: Any) -> float | None:
+        """The least days that a statement or time lasts; null of one without a time."""
+        bounds = self._bounds(term)
+        return None if bounds is None else bounds.shortest()
+
+    def days_most(self, term: Any) -> float | None:
+        """The most days that a statement or time lasts; null where an end is not known."""
+        bounds = self._bounds(term)
+        return None if bounds is None else bounds.longest()
 
     def path(self, *parts: Any) -> PathAt | None:
         """A path of an entity, and alternately a statement, or a list of them, and an entity; null if one
