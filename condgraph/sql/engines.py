@@ -15,6 +15,7 @@ from threading import Condition, Event, Lock, Thread
 from typing import Any, ClassVar, Final, Protocol
 from weakref import WeakValueDictionary
 
+import sqlglot
 from sqlglot import exp
 
 from condgraph.engine.addresses import Address
@@ -62,12 +63,16 @@ class Engine(ABC):
     def __init__(self, place: str) -> None:
         self.place = place
 
-    def text(self, query: exp.Expr, *, pretty: bool = False) -> str:
-        """A query in the dialect of the engine."""
+    def text(self, query: exp.Expr | str, *, pretty: bool = False) -> str:
+        """A query in the dialect of the engine; a text is one already."""
+        if isinstance(query, str):
+            if not pretty:
+                return query
+            query = sqlglot.parse_one(query, dialect=self.dialect)
         return query.sql(dialect=self.dialect, identify=True, pretty=pretty, comments=False, copy=False)
 
     @abstractmethod
-    def read(self, query: exp.Expr) -> list[Row]:
+    def read(self, query: exp.Expr | str) -> list[Row]:
         """The rows of a query."""
 
     @abstractmethod
@@ -272,7 +277,7 @@ class DuckDb(Engine):
             self._file = _FILES.get(self._path) or _File(duckdb, self._path)
             _FILES[self._path] = self._file
 
-    def read(self, query: exp.Expr) -> list[Row]:
+    def read(self, query: exp.Expr | str) -> list[Row]:
         """The rows of a query."""
         text = self.text(query)
         with self._file.reading() as cursor:
@@ -391,7 +396,7 @@ class Postgres(Engine):
         text, password = _first_line(error), self._login["password"]
         return text.replace(str(password), "...") if password else text
 
-    def read(self, query: exp.Expr) -> list[Row]:
+    def read(self, query: exp.Expr | str) -> list[Row]:
         """The rows of a query. A connection that was lost while it was idle is opened again."""
         text = self.text(query).encode()
         with self._lock:

@@ -95,7 +95,7 @@ Shape: TypeAlias = Literal["entities", "values", "count", "truth", "gathered", "
 class Compiled:
     """A query, and what its rows are; of gathered ones the operators whose results they are, of a witness what was fetched."""
 
-    query: Query
+    query: Query | str
     shape: Shape
     leaves: tuple[Node, ...] = ()
     fetched: tuple[Unit, ...] = ()
@@ -143,7 +143,7 @@ def _compiled(plan: Node, place: str | Relations, schema: StoredSchema) -> Compi
         if cells is not None:
             return Compiled(compiler.whole(_values(compiler, cells)), "values")
     leaves: list[Node] = []
-    if _gathers(plan, leaves, set()):
+    if gathers(plan, leaves, set()):
         return Compiled(gathering(compiler, list(enumerate(leaves))), "gathered", leaves=tuple(leaves))
     return compile_witness(plan, place, schema)
 
@@ -172,7 +172,7 @@ def _values(compiler: Compiler, cells: str) -> Query:
     return query
 
 
-def _gathers(node: Node, leaves: list[Node], seen: set[int]) -> bool:
+def gathers(node: Node, leaves: list[Node], seen: set[int]) -> bool:
     """Collect the largest parts that are SQL; false where an operator above them reads the graph."""
     if id(node) in seen:
         return True
@@ -180,7 +180,7 @@ def _gathers(node: Node, leaves: list[Node], seen: set[int]) -> bool:
     if native(node):
         leaves.append(node)
         return True
-    return not isinstance(node, _READING) and all(_gathers(child, leaves, seen) for child in node.inputs())
+    return not isinstance(node, _READING) and all(gathers(child, leaves, seen) for child in node.inputs())
 
 
 # -- Records -----------------------------------------------------------------------------------------

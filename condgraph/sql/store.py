@@ -379,7 +379,7 @@ class SqlStore:
         def ask() -> SqlAnswer:
             lowered = request.lowered(self.naming_schema)
             self.check_plan(lowered.plan)
-            compiled = compile_plan(lowered.plan, self.relations, self.schema)
+            compiled = self.compiled(lowered.plan)
             return SqlAnswer(self, request, lowered, compiled, self.engine.read(compiled.query))
 
         return self.steady(ask)
@@ -388,7 +388,15 @@ class SqlStore:
         """The SQL of a program, without running it."""
         plan = request.lowered(self.naming_schema).plan
         self.check_plan(plan)
-        return self.engine.text(compile_plan(plan, self.relations, self.schema).query, pretty=True)
+        return self.engine.text(self.compiled(plan).query, pretty=True)
+
+    def compiled(self, plan: Node) -> Compiled:
+        """The query of a plan."""
+        return compile_plan(plan, self.relations, self.schema)
+
+    def compiled_witness(self, plan: Node) -> Compiled:
+        """The query of all that a plan rests on."""
+        return compile_witness(plan, self.relations, self.schema)
 
     def check_plan(self, plan: Node) -> None:
         """Raise `UnsupportedError` for a plan that cannot run on this graph."""
@@ -420,7 +428,7 @@ class SqlStore:
         """A plan run in process on the statements it rests on."""
 
         def ask() -> Run:
-            compiled = compile_witness(plan, self.relations, self.schema)
+            compiled = self.compiled_witness(plan)
             return Records(self.engine.read(compiled.query), self.known_sources, self.shape).witness(plan, compiled.fetched)
 
         return self.steady(ask)

@@ -17,9 +17,11 @@ from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.overview.survey import Survey
 from condgraph.sql.catalogue import ends_of
 from condgraph.sql.engines import Engine
+from condgraph.sql.plan import Compiled
 from condgraph.sql.store import SqlStore
 from condgraph.sql.tables import NAMED, Graph
 from condgraph.sql.terms import column, select
+from condgraph.sql.their_plan import TheirPlans
 from condgraph.sql.their_survey import survey_of
 from condgraph.sql.theirs import TheirTables, shortfalls
 
@@ -96,6 +98,7 @@ class TheirStore(SqlStore):
     def __init__(self, engine: Engine, tables: TheirTables, *, timeout: float | None, notes: Sequence[str] = ()) -> None:
         super().__init__(engine, graph="default", read_only=True, timeout=timeout)
         self.theirs = self.relations = tables
+        self._plans = TheirPlans(tables, engine.text)
         for table in tables.tables.values():
             times = [item.predicate for item in table.columns if table.relation is not None and item.predicate in _TIMES]
             if times:
@@ -134,6 +137,14 @@ class TheirStore(SqlStore):
     def steady(self, ask: Any) -> Any:
         """What `ask` gives: each query sees one state of the database."""
         return ask()
+
+    def compiled(self, plan: Node) -> Compiled:
+        """The query of a plan."""
+        return self._plans.compiled(plan) or super().compiled(plan)
+
+    def compiled_witness(self, plan: Node) -> Compiled:
+        """The query of all that a plan rests on."""
+        return self._plans.witness(plan) or super().compiled_witness(plan)
 
     def check_plan(self, plan: Node) -> None:
         """Raise for what rows of a database do not have: an order, and numbers."""

@@ -8,7 +8,8 @@ and the place of a column with the key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
@@ -43,6 +44,25 @@ def _joined(parts: Sequence[tuple[exp.Expr, bool]]) -> exp.Expr:
         result = part if result is None else exp.DPipe(this=exp.DPipe(this=result, expression=literal("+")), expression=part)
     assert result is not None
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Statements that the rows of a table give: the values of a column, or what a reference leads to, at its place among
+    those; with neither, rows that are relations.
+    """
+
+    table: Table
+    at: int
+    item: Column | None = None
+    reference: Reference | None = None
+
+    @property
+    def predicate(self) -> str:
+        """The predicate of its statements."""
+        if self.item is not None:
+            return self.item.predicate
+        return str(self.table.relation) if self.reference is None else " + ".join(self.reference.columns)
 
 
 class TheirTables:
@@ -88,11 +108,12 @@ class TheirTables:
         """A cell, compared as texts are everywhere."""
         return self.cells.value(item, column(item.real, alias))
 
-    def _id(self, table: Table, alias: str = "t") -> exp.Expr:
+    def id(self, table: Table, alias: str = "t") -> exp.Expr:
+        """The id of a row."""
         key = self._key(table, table.key, alias) if table.key else cast(column(table.row_number, alias), "text")
         return exp.DPipe(this=literal(f"{table.name}/"), expression=key)
 
-    def _from(self, table: Table, alias: str = "t") -> exp.Expr:
+    def rows(self, table: Table, alias: str = "t") -> exp.Expr:
         """A table to select from: the rows that have a key; one without a key with the numbers of its rows, as they lie."""
         if table.key and table.certain:
             return _quoted(table, alias)
@@ -104,29 +125,39 @@ class TheirTables:
         numbered = select(exp.Star(), named(window, table.row_number)).from_(_quoted(table), copy=False)
         return exp.Subquery(this=numbered, alias=exp.TableAlias(this=name(alias)))
 
-    def _label(self, table: Table, alias: str = "t") -> exp.Expr:
+    def label(self, table: Table, alias: str = "t") -> exp.Expr:
+        """The name of a row."""
         if table.label is None:
-            return self._id(table, alias)
+            return self.id(table, alias)
         text = cast(self.own(table.column(table.label), alias), "text")
         given = exp.NEQ(this=exp.Trim(this=text), expression=literal(""))
-        return case([(given, text.copy())], self._id(table, alias))
+        return case([(given, text.copy())], self.id(table, alias))
 
     @property
-    def _of_rows(self) -> list[Table]:
+    def of_rows(self) -> list[Table]:
+        """The tables whose rows are entities."""
         return [table for table in self.tables.values() if table.relation is None]
 
-    def entities(self, table: Table) -> Query:
+    def entities(self, table: Table) -> exp.Select:
         """The rows of a table as entities."""
-        cells = (self._id(table), self._id(table), self._label(table), literal(int(EntityKind.ROW)), self._number(table))
-        return _columns("entity", (*cells, literal(0))).from_(self._from(table), copy=False)
+        cells = (self.id(table), self.id(table), self.label(table), literal(int(EntityKind.ROW)), self._number(table))
+        return _columns("entity", (*cells, literal(0))).from_(self.rows(table), copy=False)
 
     def _entities(self) -> Query:
         queries: list[Query] = []
-        for table in self._of_rows:
-            own = (literal(table.name),) * 3
-            concept = _columns("entity", (*own, literal(int(EntityKind.CONCEPT)), NULL.copy(), literal(0)))
-            queries += [self.entities(table), concept]
+        for table in self.of_rows:
+            queries += [self.entities(table), self.concept(table)]
         return together(queries)
+
+    def concept(self, table: Table) -> exp.Select:
+        """The concept of a table."""
+        own = (literal(table.name),) * 3
+        return _columns("entity", (*own, literal(int(EntityKind.CONCEPT)), NULL.copy(), literal(0)))
+
+    def membership(self, table: Table) -> exp.Select:
+        """The rows of a table as members of its concept."""
+        cells = (self.id(table), literal(table.name), self._number(table), literal(0))
+        return _columns("membership", cells).from_(self.rows(table), copy=False)
 
     def _number(self, table: Table) -> exp.Expr:
         return literal(self._numbers[table.name])
@@ -134,17 +165,13 @@ class TheirTables:
     def _members(self) -> Query:
         return together(
             [
-                _columns("member", (literal(table.name), self._id(table))).from_(self._from(table), copy=False)
-                for table in self._of_rows
+                _columns("member", (literal(table.name), self.id(table))).from_(self.rows(table), copy=False)
+                for table in self.of_rows
             ]
         )
 
     def _memberships(self) -> Query:
-        queries = []
-        for table in self._of_rows:
-            cells = (self._id(table), literal(table.name), self._number(table), literal(0))
-            queries.append(_columns("membership", cells).from_(self._from(table), copy=False))
-        return together(queries)
+        return together([self.membership(table) for table in self.of_rows])
 
     def _sources(self) -> Query:
         return together(
@@ -156,30 +183,37 @@ class TheirTables:
 
     # -- statements --------------------------------------------------------------------------------
 
-    def facts(self, table: Table, sort: str, predicates: frozenset[str] | None) -> list[Query]:
-        """The statements, qualifiers or places (`sort`) of a table: of values, then of references, in their order."""
+    def parts(self, table: Table, predicates: Collection[str] | None) -> list[Part]:
+        """The statements of a table of some predicates: of values, then of references, in their order."""
 
         def asked(predicate: str) -> bool:
             return predicates is None or predicate in predicates
 
         if table.relation is not None:
-            return self._related(table, sort) if asked(table.relation) else []
+            return [Part(table, 0)] if asked(table.relation) else []
+        result = [Part(table, at, item=item) for at, item in enumerate(table.values)]
+        result += [Part(table, at, reference=item) for at, item in enumerate(table.references)]
+        return [part for part in result if asked(part.predicate)]
+
+    def facts(self, table: Table, sort: str, predicates: frozenset[str] | None) -> list[exp.Select]:
+        """The statements, qualifiers or places (`sort`) of a table, in the order of its parts."""
+        return [query for part in self.parts(table, predicates) for query in self.rows_of(part, sort)]
+
+    def rows_of(self, part: Part, sort: str) -> list[exp.Select]:
+        """The statements, qualifiers or places (`sort`) of a part; its table goes by `t`."""
+        table = part.table
+        if table.relation is not None:
+            return self._related(table, sort)
         if sort == "qualifier":
             return []
-        result: list[Query] = []
-        for at, item in enumerate(table.values):
-            if asked(item.predicate):
-                there = self._there(item)
-                fact = exp.DPipe(this=literal(f"{self._numbers[table.name]}.{at} "), expression=self._id(table))
-                cells = self._cells(item)
-                result.append(self._fact(table, sort, fact, item.predicate, NULL.copy(), cells, there))
-        for at, reference in enumerate(table.references):
-            predicate = " + ".join(reference.columns)
-            if asked(predicate):
-                fact = exp.DPipe(this=literal(f"{self._numbers[table.name]}.r{at} "), expression=self._id(table))
-                end, cells, there = self._end(table, reference)
-                result.append(self._fact(table, sort, fact, predicate, end, cells, there))
-        return result
+        if part.item is not None:
+            fact = exp.DPipe(this=literal(f"{self._numbers[table.name]}.{part.at} "), expression=self.id(table))
+            cells, there = self.cells_at(part.item, "t"), self.is_given(part.item, "t")
+            return [self._fact(table, sort, fact, part.predicate, NULL.copy(), cells, there)]
+        assert part.reference is not None
+        fact = exp.DPipe(this=literal(f"{self._numbers[table.name]}.r{part.at} "), expression=self.id(table))
+        end, cells, there = self._end(table, part.reference)
+        return [self._fact(table, sort, fact, part.predicate, end, cells, there)]
 
     def _end(self, table: Table, reference: Reference) -> tuple[exp.Expr, dict[str, exp.Expr], exp.Expr]:
         """The row that a reference leads to, with the parts of its cell, and whether there is one."""
@@ -189,62 +223,63 @@ class TheirTables:
         same = [exp.EQ(this=self.own(of, "o"), expression=mine.copy()) for of, mine in zip(there, columns, strict=True)]
 
         def looked_up(cell: exp.Expr) -> exp.Expr:
-            return exp.Subquery(this=select(cell).from_(self._from(other, "o"), copy=False).where(*same, copy=True))
+            return exp.Subquery(this=select(cell).from_(self.rows(other, "o"), copy=False).where(*same, copy=True))
 
         if reference.others == other.key and all(map(_same_text, here, there)):
             key = _joined([(mine.copy(), of.whole) for mine, of in zip(columns, there, strict=True)])
             end: exp.Expr = exp.DPipe(this=literal(f"{other.name}/"), expression=key)
         else:
-            end = looked_up(self._id(other, "o"))
-        text = looked_up(self._label(other, "o")) if other.label is not None else end.copy()
+            end = looked_up(self.id(other, "o"))
+        text = looked_up(self.label(other, "o")) if other.label is not None else end.copy()
         given = both([known(item.copy()) for item in columns])
         if not (reference.certain and other.certain):
-            some = select(literal(1)).from_(self._from(other, "o"), copy=False).where(*same, copy=True)
+            some = select(literal(1)).from_(self.rows(other, "o"), copy=False).where(*same, copy=True)
             given = both([given, exp.Exists(this=some)])
         return end, {"kind": literal(int(Kind.ENTITY)), "text": text}, given
 
     def _fact(
         self, table: Table, sort: str, fact: exp.Expr, predicate: str, end: exp.Expr, cells: dict[str, exp.Expr], there: exp.Expr
-    ) -> Query:
+    ) -> exp.Select:
         if sort == "place":
             return self._place(table, fact, there)
-        parts = (fact, self._id(table), literal(predicate), end, *_listed(cells), NULL.copy(), NULL.copy(), NULL.copy())
-        return _columns("statement", parts).from_(self._from(table), copy=False).where(there, copy=False)
+        parts = (fact, self.id(table), literal(predicate), end, *_listed(cells), NULL.copy(), NULL.copy(), NULL.copy())
+        return _columns("statement", parts).from_(self.rows(table), copy=False).where(there, copy=False)
 
-    def _place(self, table: Table, fact: exp.Expr, there: exp.Expr) -> Query:
+    def _place(self, table: Table, fact: exp.Expr, there: exp.Expr) -> exp.Select:
         parts = (fact, literal(0), self._number(table), literal(0), NULL.copy())
-        return _columns("place", parts).from_(self._from(table), copy=False).where(there, copy=False)
+        return _columns("place", parts).from_(self.rows(table), copy=False).where(there, copy=False)
 
-    def _related(self, table: Table, sort: str) -> list[Query]:
+    def _related(self, table: Table, sort: str) -> list[exp.Select]:
         """The rows of a table of relations, each a statement from its first reference to its second."""
         assert table.relation is not None
         first, second, *others = ends_of(table)
         (start, _, one), (end, cells, two) = self._end(table, first), self._end(table, second)
-        fact = exp.DPipe(this=literal(f"{self._numbers[table.name]} "), expression=self._id(table))
+        fact = exp.DPipe(this=literal(f"{self._numbers[table.name]} "), expression=self.id(table))
         there = both([one, two])
         if sort == "place":
             return [self._place(table, fact, there)]
         if sort == "statement":
             parts = (fact, start, literal(table.relation), end, *_listed(cells), NULL.copy(), NULL.copy(), NULL.copy())
-            return [_columns("statement", parts).from_(self._from(table), copy=False).where(there, copy=False)]
-        result: list[Query] = []
+            return [_columns("statement", parts).from_(self.rows(table), copy=False).where(there, copy=False)]
+        result: list[exp.Select] = []
         for at, item in enumerate(table.values):
-            parts = (fact.copy(), literal(at), literal(item.predicate), NULL.copy(), *_listed(self._cells(item)))
-            query = _columns("qualifier", parts).from_(self._from(table), copy=False)
-            result.append(query.where(both([there.copy(), self._there(item)]), copy=False))
+            parts = (fact.copy(), literal(at), literal(item.predicate), NULL.copy(), *_listed(self.cells_at(item, "t")))
+            query = _columns("qualifier", parts).from_(self.rows(table), copy=False)
+            result.append(query.where(both([there.copy(), self.is_given(item, "t")]), copy=False))
         for at, reference in enumerate(others, len(table.values)):
             end, cells, given = self._end(table, reference)
             parts = (fact.copy(), literal(at), literal(reference.columns[0]), end, *_listed(cells))
-            query = _columns("qualifier", parts).from_(self._from(table), copy=False)
+            query = _columns("qualifier", parts).from_(self.rows(table), copy=False)
             result.append(query.where(both([there.copy(), given]), copy=False))
         return result
 
-    def _there(self, item: Column) -> exp.Expr:
-        return self.cells.is_given(item, column(item.real, "t"))
+    def is_given(self, item: Column, alias: str) -> exp.Expr:
+        """Whether a column of a row has a value."""
+        return self.cells.is_given(item, column(item.real, alias))
 
-    def _cells(self, item: Column) -> dict[str, exp.Expr]:
-        """The parts of a value. Infinite numbers and times are texts."""
-        cell, kind = column(item.real, "t"), literal(int(item.kind))
+    def cells_at(self, item: Column, alias: str) -> dict[str, exp.Expr]:
+        """The parts of a value of a row. Infinite numbers and times are texts."""
+        cell, kind = column(item.real, alias), literal(int(item.kind))
         if item.kind is Kind.TEXT:
             return {"kind": kind, "text": self.cells.text(item, cell)}
         result: dict[str, exp.Expr] = {"kind": kind}
@@ -327,7 +362,7 @@ class TheirTables:
             if large:
                 yield f"rows of {table.name!r} that lack an end of the relation are left out, and were not counted", None, False
             else:
-                query = _counted(self._from(table), exp.not_(exp.Paren(this=there)))
+                query = _counted(self.rows(table), exp.not_(exp.Paren(this=there)))
                 yield f"of {table.name!r} left out: an end of the relation is missing", query, False
         for reference in ends[2:] if table.relation is not None else table.references:
             other = self.tables[reference.target]
@@ -349,7 +384,7 @@ class TheirTables:
             given = both([known(column(table.column(item).real, "t")) for item in reference.columns])
             dangling = both([given, exp.not_(exp.Paren(this=self._end(table, reference)[2]))])
             message = f"of {table.name!r} without {columns}: no row of {other.name!r} has that key"
-            yield message, _counted(self._from(table), dangling), False
+            yield message, _counted(self.rows(table), dangling), False
 
     def _repeats(self, table: Table, columns: Sequence[str]) -> Query:
         """How many rows have these columns as an earlier row has them."""
