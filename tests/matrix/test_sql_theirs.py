@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+import sqlglot
 
 import condgraph
 from condgraph import Graph
@@ -116,6 +117,30 @@ def test_sql_and_evidence(pair: tuple[Graph, TheirGraph]) -> None:
     assert statement.sources[0][0].name == "shop/товар"
     assert answer.check()
     assert answer.sql in there.kopl('Find("Jam") Relate(Parent, forward) QueryName()').explain()
+
+
+def test_a_query_reads_the_tables_that_it_needs(pair: tuple[Graph, TheirGraph]) -> None:
+    _, there = pair
+    for text, tables in (
+        ('Find("Jam") Relate(Parent, forward) FilterConcept("товар") QueryName()', {"товар"}),
+        ('FindAll() FilterConcept(order) FilterNum(total, "10", >) Count()', {"order"}),
+        ('Find("Ann") Relate(rated, forward) QFilterNum(stars, "4", >) QueryName()', {"Kunden Ä", "rates", "товар"}),
+        ("FindAll() FilterConcept(order) SelectAmong(total, largest)", {"order"}),
+    ):
+        query = sqlglot.parse_one(there.kopl(text).sql, dialect="duckdb")
+        assert {table.name for table in query.find_all(sqlglot.exp.Table)} == tables, text
+
+
+def test_texts_of_queries_are_filled_with_other_values(pair: tuple[Graph, TheirGraph]) -> None:
+    _, there = pair
+    asked = 'FindAll() FilterConcept("Kunden Ä") FilterStr(select, {}) QueryName()'
+    values = ["x'y", 'a\\"b', "'; DROP TABLE likes; --", "condgraph0:text:0;", "(none)"]
+    answers = [there.kopl(asked.format(f'"{value}"')) for value in values]
+    assert [answer.texts for answer in answers] == [["Ann"], ["Ann"], [], [], ["Kunden Ä/4"]]
+    assert "'''; DROP TABLE likes; --'" in answers[2].sql
+    asked = 'FindAll() FilterConcept(order) FilterDate(placed, "{}", >) Count()'
+    days = ["2020-01-05", "2020-01-04", "2021-07-09", "9999-12-31", "0001-01-01"]
+    assert [there.kopl(asked.format(day)).texts for day in days] == [["2"], ["3"], ["0"], ["0"], ["3"]]
 
 
 def test_nothing_is_written(pair: tuple[Graph, TheirGraph]) -> None:
