@@ -48,10 +48,12 @@ def open(
 
     Neo4j is an address (`neo4j://host:7687`, `bolt+s://...`), a `neo4j.Driver`, or a
     `py2neo.Graph`; an endpoint is `sparql+https://host/sparql`. A Neo4j database that has nodes, and
-    no graph of condgraph's, is queried as it is, and nothing is written there. An option that the
-    place does not have is an `OptionError`. A SQL database is `duckdb:///file.duckdb` (four slashes
-    begin an absolute path) or `postgresql://host/database`; a graph is a schema of it. A SQL database
-    that has tables, and no graph of condgraph's, is queried as it is, and nothing is written there.
+    no graph of condgraph's, is queried as it is, and nothing is written there. An endpoint that has
+    triples, and no graph of condgraph's, is queried as it is too, unless `graph`, `update`, `store` or
+    `base` is given. An option that the place does not have is an `OptionError`. A SQL database is
+    `duckdb:///file.duckdb` (four slashes begin an absolute path) or `postgresql://host/database`; a graph
+    is a schema of it. A SQL database that has tables, and no graph of condgraph's, is queried as it is,
+    and nothing is written there.
 
     - `graph`: the name of the graph in its store
     - `read_only`: whether loads are refused
@@ -104,6 +106,12 @@ def open(
                 from condgraph.remote_triples import triples
 
                 return triples(os.fspath(place), mapping=mapping, **options)
+            if layout is None and graph == "default" and not {"update", "store", "base"} & options.keys():
+                from condgraph.remote_triples import existing_triples
+
+                existing_rdf = existing_triples(os.fspath(place), **options)
+                if existing_rdf is not None:
+                    return existing_rdf
             return SparqlGraph(os.fspath(place), graph=graph, read_only=read_only, **options)
         if scheme in SQL_SCHEMES and mark:
             from condgraph.remote_sql import SqlGraph, theirs

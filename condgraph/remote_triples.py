@@ -8,8 +8,16 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from condgraph.engine.bounds import within
-from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError, nearest
+from condgraph.engine.bounds import check, within
+from condgraph.engine.errors import (
+    DeadlineError,
+    OptionError,
+    ParseError,
+    ReadOnlyError,
+    StoreError,
+    UnsupportedError,
+    nearest,
+)
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Source
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
@@ -157,3 +165,26 @@ def triples(place: str, *, mapping: str | os.PathLike[str] | None = None, **opti
         raise OptionError(f"triples that condgraph did not write take no option {wrong!r}", hint=f"they take: {', '.join(OPTIONS)}")
     address = place[7:] if place[:7].lower() == "sparql+" else place
     return TriplesGraph(Endpoint(address, read_only=True, **options), mapping=mapping)
+
+
+#: Seconds in which an endpoint says whether a graph of condgraph's is there.
+_PROBE: Final = 5.0
+_OURS: Final = "ASK { { ?g <pred:load> ?l } UNION { GRAPH ?n { ?g <pred:load> ?l } } UNION { GRAPH ?n { ?g <pred:loading> ?l } } }"
+_ANY: Final = "ASK { ?s ?p ?o }"
+
+
+def existing_triples(place: str, **options: Any) -> TriplesGraph | None:
+    """The triples at an address where condgraph wrote no graph: two small queries. None where it did, where there is
+    nothing, and where the endpoint does not tell in time: that is an error of the first question.
+    """
+    if any(name not in OPTIONS for name in options):
+        return None
+    found = triples(place, **options)
+    endpoint = found.store.endpoint
+    try:
+        with within(min(_PROBE, endpoint.timeout or _PROBE, endpoint.patience)):
+            if not endpoint.query(_OURS) and endpoint.query(_ANY):
+                return found
+    except (StoreError, ParseError, DeadlineError):
+        check()
+    return None

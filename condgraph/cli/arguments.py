@@ -282,15 +282,16 @@ def how_to_open(store: str, login: LoginOptions, read_only: bool = True, labels:
     """The options of `condgraph.open` that a command line and its environment specify.
 
     A command that writes is about a graph that condgraph wrote. For others the environment says how
-    to read a Neo4j database: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file. It
+    to read a Neo4j database or an endpoint: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file. It
     also has the addresses of an RDF store besides the one for queries: `SPARQL_UPDATE`, and
     `SPARQL_STORE` (Graph Store Protocol).
     """
     given: dict[str, Any] = {"user": login.user, "password": login.password, "database": login.database, "labels": labels}
-    if is_neo4j(store):
+    endpoint = store.partition("://")[0].lower() in SPARQL_SCHEMES
+    if is_neo4j(store) or endpoint:
         given |= {"layout": os.environ.get("CONDGRAPH_LAYOUT") or None, "mapping": os.environ.get("CONDGRAPH_MAPPING") or None}
         if not read_only:
             given |= {"layout": "condgraph", "mapping": None}
-    elif store.partition("://")[0].lower() in SPARQL_SCHEMES:
+    if endpoint and given["layout"] != "native" and given["mapping"] is None:
         given |= {"update": os.environ.get("SPARQL_UPDATE") or None, "store": os.environ.get("SPARQL_STORE") or None}
     return {name: value for name, value in given.items() if value is not None}

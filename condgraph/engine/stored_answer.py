@@ -33,7 +33,32 @@ MOST_EXPLAINING: Final = 30.0
 _MOST_FOLDED: Final = 3
 
 
-class StoredAnswer(Answer):
+class ExplainedAnswer(Answer):
+    """An answer whose explanation asks a store."""
+
+    _store: QueryStore
+
+    def _emptied(self, values: list[Any]) -> list[str]:
+        """Within a part of the time that the answer has: the store is asked for it."""
+        try:
+            with within(self._explaining):
+                return super()._emptied(values)
+        except DeadlineError:
+            check()
+            return [f"what left the answer without values could not be found out within {self._explaining:.3g} s"]
+
+    def _contradicted(self) -> list[str]:
+        return contradicted(self, self._store, self._timeout)
+
+    @property
+    def _explaining(self) -> float:
+        return _explaining(self._timeout)
+
+    def _lookup(self) -> Lookup:
+        return _StoreLookup(self._store)
+
+
+class StoredAnswer(ExplainedAnswer):
     """The answer to one program, from a store that is no snapshot.
 
     The statements that it rests on are one further query, for evidence, checks, and what only the
@@ -83,25 +108,6 @@ class StoredAnswer(Answer):
 
     def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         return self.recounted(nodes, timeout)
-
-    def _emptied(self, values: list[Any]) -> list[str]:
-        """Within a part of the time that the answer has: the store is asked for it."""
-        try:
-            with within(self._explaining):
-                return super()._emptied(values)
-        except DeadlineError:
-            check()
-            return [f"what left the answer without values could not be found out within {self._explaining:.3g} s"]
-
-    def _contradicted(self) -> list[str]:
-        return contradicted(self, self._store, self._timeout)
-
-    @property
-    def _explaining(self) -> float:
-        return _explaining(self._timeout)
-
-    def _lookup(self) -> Lookup:
-        return _StoreLookup(self._store)
 
     def recounted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         """How many statements, or entities, each operator gives on the store."""

@@ -49,6 +49,8 @@ class Dialect:
     selects_paths: bool = True
     #: Whether one update request is made as a whole or not at all, as SPARQL 1.1 asks; Virtuoso commits rows.
     atomic: bool = True
+    #: Whether it tells the year of every date; Virtuoso ends a query over dates that it keeps apart.
+    years: bool = True
     #: Whether texts compare by units of UTF-16, and not by code point.
     by_units: bool = False
 
@@ -77,6 +79,7 @@ VIRTUOSO: Final = Dialect(
     gathers_in_parts=True,
     selects_paths=False,
     atomic=False,
+    years=False,
 )
 OXIGRAPH: Final = Dialect("oxigraph", 5_000, 20_000, 2_000, (("/query", "/store"),))
 FUSEKI: Final = Dialect("fuseki", 5_000, 20_000, 2_000, by_units=True)

@@ -9,9 +9,10 @@ plan on what was fetched. So an operator becomes patterns that hold for all of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, Solutions, postorder
@@ -22,6 +23,7 @@ from condgraph.engine.row_shapes import shapes_of
 from condgraph.engine.terms import is_iri
 from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Kind, Quantity, Time, civil, format_number
 from condgraph.sparql.compile.conditions import NOTHING, TARGET
+from condgraph.sparql.dialect import STANDARD, Dialect
 from condgraph.sparql.layout import RDF, XSD, string
 from condgraph.sparql.native.mapping import LABEL, OWN, SUBCLASS, TYPE, Mapping
 
@@ -31,7 +33,14 @@ THERE: Final = "urn:condgraph:there"
 MOST: Final = 1_000_000
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
 _DERIVED: Final = "http://www.w3.org/ns/prov#wasDerivedFrom"
-_PARTS: Final = ("timeValue", "timePrecision", "quantityAmount", "quantityUnit", "quantityUpperBound", "quantityLowerBound")
+#: Parts of a node of values, but for the unit, with their columns.
+_PARTS: Final = {
+    "timeValue": "t",
+    "timePrecision": "h",
+    "quantityAmount": "q",
+    "quantityUpperBound": "g",
+    "quantityLowerBound": "k",
+}
 
 
 class Fact(NamedTuple):
@@ -43,27 +52,53 @@ class Fact(NamedTuple):
     statement: str = ""
 
 
-class Triple(NamedTuple):
-    """Terms to return, and the patterns that bind them besides those of the statement."""
+class Branch(NamedTuple):
+    """A part of a query: patterns, and the terms of the columns that it returns."""
 
     patterns: str
-    subject: str
-    predicate: str
-    object: str
+    columns: dict[str, str]
+
+
+class Part(NamedTuple):
+    """A query of some triples, with the columns of its rows."""
+
+    text: str
+    columns: tuple[str, ...]
 
 
 Fresh = Callable[[str], str]
+#: Subject, predicate and object of a triple: columns of a row, or IRIs.
+Recipe: TypeAlias = tuple[str, str, str]
+#: Rows of labels, and of nodes that are there.
+_APART: Final[Recipe] = ("x", "y", "z")
 
 
 def _listed(iris: Iterable[str]) -> str:
     return " ".join(f"<{iri}>" for iri in iris)
 
 
+@dataclass(frozen=True)
+class Labels:
+    """The names of nodes: predicates that are in use, and languages."""
+
+    predicates: tuple[str, ...]
+    languages: tuple[str, ...]
+
+    def of(self, node: str, predicate: str, text: str) -> str:
+        """Patterns of the names of a node."""
+        tags = ", ".join(string(tag) for tag in ("", *self.languages))
+        return f"{node} <{predicate}> {text} . FILTER(LCASE(LANG({text})) IN ({tags}))"
+
+
 # -- layouts -----------------------------------------------------------------------------------------
 
 
 class Layout(Protocol):
-    """How statements and memberships are written as triples."""
+    """How statements and memberships are written as triples. `recipes` are the triples of one row of a
+    result: those whose columns are bound.
+    """
+
+    recipes: tuple[Recipe, ...]
 
     def statement(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> tuple[str, Fact]:
         """Patterns of the statements of some predicates, by IRI (None: of any), and their terms."""
@@ -73,12 +108,12 @@ class Layout(Protocol):
         """Patterns of a qualifier of a statement, by the IRI of its key."""
         ...
 
-    def triples(self, fact: Fact, fresh: Fresh) -> list[Triple]:
-        """The triples that a statement and its qualifiers are."""
+    def ends(self, e: str, fresh: Fresh) -> list[str]:
+        """Patterns of the subjects, and of the objects, of all statements."""
         ...
 
-    def nodes(self, fact: Fact, fresh: Fresh) -> list[tuple[str, str]]:
-        """The nodes in a statement whose names are needed: variables with the patterns that bind them."""
+    def branches(self, fact: Fact, labels: Labels) -> list[Branch]:
+        """The triples that a statement and its qualifiers are, with the names of the nodes in it."""
         ...
 
     def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
@@ -99,8 +134,9 @@ class Plain:
     mapping says that there are such.
     """
 
-    def __init__(self, mapping: Mapping) -> None:
+    def __init__(self, mapping: Mapping, labels: Labels) -> None:
         self._reified = mapping.reified
+        self.recipes: tuple[Recipe, ...] = (("s", "p", "o"), ("f", "b", "c"), ("o", labels.predicates[0], "l"), _APART)
 
     def statement(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> tuple[str, Fact]:
         """As of `Layout`."""
@@ -125,23 +161,28 @@ class Plain:
         """As of `Layout`; the language and the datatype of a value are no triples."""
         return ""
 
-    def triples(self, fact: Fact, fresh: Fresh) -> list[Triple]:
+    def ends(self, e: str, fresh: Fresh) -> list[str]:
         """As of `Layout`."""
-        found = [Triple("", fact.subject, fact.predicate, fact.object)]
-        if self._reified:
-            node, b, c = fresh("f"), fresh("b"), fresh("c")
-            found.append(Triple(f"{self._spoken(fact, node)} {node} {b} {c} .", node, b, c))
-        return found
+        out, fact = self.statement(e, None, fresh("o"), fresh)
+        # A predicate of which nothing but a label is stated is no entity.
+        out += f" FILTER({fact.predicate} != <{LABEL}> || NOT EXISTS {{ {fresh('s')} {e} {fresh('o')} }})"
+        return [out, self.statement(fresh("s"), None, e, fresh)[0]]
 
-    def _spoken(self, fact: Fact, node: str) -> str:
-        return f"{node} <{RDF}subject> {fact.subject} ; <{RDF}predicate> {fact.predicate} ; <{RDF}object> {fact.object} ."
-
-    def nodes(self, fact: Fact, fresh: Fresh) -> list[tuple[str, str]]:
+    def branches(self, fact: Fact, labels: Labels) -> list[Branch]:
         """As of `Layout`."""
-        found = [(fact.subject, ""), (fact.object, "")]
+        row = {"s": fact.subject, "p": fact.predicate, "o": fact.object}
+        # One predicate of names fits into the row of the statement; several would multiply its rows.
+        single = labels.predicates[0] if len(labels.predicates) == 1 else None
+        name = f"OPTIONAL {{ {labels.of(fact.object, single, '?l')} }}" if single else ""
+        found = [Branch(name, {**row, **({"l": "?l"} if single else {})})]
+        for label in labels.predicates:
+            nodes = (fact.subject,) if single else (fact.subject, fact.object)
+            found += [Branch(labels.of(node, label, "?z"), {"x": node, "y": f"<{label}>", "z": "?z"}) for node in nodes]
         if self._reified:
-            node, b, c = fresh("f"), fresh("b"), fresh("c")
-            found.append((c, f"{self._spoken(fact, node)} {node} {b} {c} ."))
+            about = f"?f <{RDF}subject> {fact.subject} ; <{RDF}predicate> {fact.predicate} ; <{RDF}object> {fact.object} ; ?b ?c ."
+            found.append(Branch(about, {"f": "?f", "b": "?b", "c": "?c"}))
+            for label in labels.predicates:
+                found.append(Branch(f"{about} {labels.of('?c', label, '?z')}", {"x": "?c", "y": f"<{label}>", "z": "?z"}))
         return found
 
     def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
@@ -162,8 +203,14 @@ class WikibaseShape:
     behind `psv:` and `pqv:` (https://www.mediawiki.org/wiki/Wikibase/Indexing/RDF_Dump_Format).
     """
 
-    def __init__(self, mapping: Mapping) -> None:
+    def __init__(self, mapping: Mapping, labels: Labels) -> None:
         self._claim = f"{mapping.base}/prop/"
+        label = labels.predicates[0]
+        self.recipes: tuple[Recipe, ...] = (
+            *(("s", "p", "f"), ("f", "b", "c"), ("c", label, "l"), ("c", ONTOLOGY + "quantityUnit", "u"), ("u", label, "m")),
+            *(("c", ONTOLOGY + part, column) for part, column in _PARTS.items()),
+            _APART,
+        )
 
     def _form(self, iri: str, form: str) -> str:
         return f"<{self._claim}{form}/{iri.removeprefix(self._claim)}>"
@@ -185,21 +232,33 @@ class WikibaseShape:
         """As of `Layout`."""
         return f"{fact.statement} {self._form(key, 'qualifier')} {value} ."
 
-    def triples(self, fact: Fact, fresh: Fresh) -> list[Triple]:
-        """As of `Layout`."""
-        b, c, k, v, b2, c2 = (fresh(name) for name in ("b", "c", "k", "v", "b", "c"))
-        parts = _listed(ONTOLOGY + part for part in _PARTS)
+    def ends(self, e: str, fresh: Fresh) -> list[str]:
+        """As of `Layout`. A statement has a rank; that it is one by two texts of IRIs, every triple would be asked."""
+        f, f2, v = fresh("f"), fresh("f"), fresh("v")
+        rank = f"<{ONTOLOGY}rank>"
+        limit = f'FILTER(STRSTARTS(STR({v}), "{self._claim}statement/P"))'
         return [
-            Triple("", fact.subject, fact.predicate, fact.statement),
-            Triple(f"{fact.statement} {b} {c} . FILTER({b} != <{_DERIVED}>)", fact.statement, b, c),
-            Triple(f"{fact.statement} {k} {v} . VALUES {b2} {{ {parts} }} {v} {b2} {c2} .", v, b2, c2),
+            f"{f} {rank} {fresh('r')} . {e} {fresh('p')} {f} .",
+            f"{f2} {rank} {fresh('r')} . {f2} {v} {e} . {limit}",
         ]
 
-    def nodes(self, fact: Fact, fresh: Fresh) -> list[tuple[str, str]]:
-        """As of `Layout`: the subject, the nodes of the object and the qualifiers, and the units."""
-        k, q, k2, v, u = (fresh(name) for name in ("k", "q", "k", "v", "u"))
-        unit = f"{fact.statement} {k2} {v} . {v} <{ONTOLOGY}quantityUnit> {u} ."
-        return [(fact.subject, ""), (q, f"{fact.statement} {k} {q} . FILTER(isIRI({q}))"), (u, unit)]
+    def branches(self, fact: Fact, labels: Labels) -> list[Branch]:
+        """As of `Layout`: what hangs on a node of values, or is called so, is optional in the row of the node. Every
+        store looks that up for each row, where of alternatives many make a list first.
+        """
+        label = labels.predicates[0]
+        optional = [
+            labels.of("?c", label, "?l"),
+            *(f"?c <{ONTOLOGY}{part}> ?{column} ." for part, column in _PARTS.items()),
+            f"?c <{ONTOLOGY}quantityUnit> ?u . OPTIONAL {{ {labels.of('?u', label, '?m')} }}",
+        ]
+        about = f"{fact.statement} ?b ?c . FILTER(?b != <{_DERIVED}>) " + " ".join(f"OPTIONAL {{ {one} }}" for one in optional)
+        row = {"s": fact.subject, "p": fact.predicate, "f": fact.statement}
+        columns = ("b", "c", "l", *_PARTS.values(), "u", "m")
+        return [
+            Branch(about, {**row, **{column: f"?{column}" for column in columns}}),
+            Branch(labels.of(fact.subject, label, "?z"), {"x": fact.subject, "y": f"<{label}>", "z": "?z"}),
+        ]
 
     def _property(self, number: str, subject: str, thing: str, fresh: Fresh) -> tuple[str, Fact]:
         return self.statement(subject, [self._claim + number], thing, fresh)
@@ -223,15 +282,17 @@ class WikibaseShape:
 class Fetcher:
     """Writes the query for the units of a plan."""
 
-    def __init__(self, mapping: Mapping) -> None:
-        self.mapping = mapping
-        self.layout: Layout = WikibaseShape(mapping) if mapping.shape == "wikibase" else Plain(mapping)
+    def __init__(self, mapping: Mapping, dialect: Dialect = STANDARD) -> None:
+        self.mapping, self._dialect = mapping, dialect
         self._predicates = {one.name: one for one in mapping.predicates}
         self._keys = {one.name: one.iri for one in mapping.qualifiers if not one.iri.startswith(OWN)}
         known = {one.iri for one in mapping.predicates}
         named = mapping.labels[:1] if mapping.shape == "wikibase" else mapping.labels
         #: Predicates of names that are in use.
         self.labels = [iri for iri in named if iri in known] or list(named[:1])
+        self._labels = Labels(tuple(self.labels), mapping.languages)
+        shape = WikibaseShape if mapping.shape == "wikibase" else Plain
+        self.layout: Layout = shape(mapping, self._labels)
         self._variables = 0
 
     def fresh(self, prefix: str) -> str:
@@ -242,18 +303,48 @@ class Fetcher:
     # -- the query ---------------------------------------------------------------------------------
 
     def query(self, fetched: Sequence[Unit]) -> str:
-        """The query of the triples (?a ?b ?c) of some units; a row of `THERE` is a node without one."""
-        branches: dict[str, None] = {}
+        """The query of the triples of some units, as rows that `read` reads."""
+        return self.union(self.parts(fetched))
+
+    def union(self, parts: Sequence[Part]) -> str:
+        """Some parts as one query."""
+        if not parts:
+            return f"SELECT ?x ?y ?z WHERE {{ ?x ?y ?z . {NOTHING} }}"
+        columns = dict.fromkeys(column for part in parts for column in part.columns)
+        union = " UNION ".join(f"{{ {part.text} }}" for part in parts)
+        return f"SELECT {' '.join(f'?{column}' for column in columns)} WHERE {{ {union} }} LIMIT {MOST + 1}"
+
+    def parts(self, fetched: Sequence[Unit]) -> list[Part]:
+        """The parts of the query of some units, each a query."""
+        found: dict[str, Part] = {}
         for unit in fetched:
             self._variables = 0
-            for branch in self._unit(unit):
-                branches[branch] = None
-        if not branches:
-            return f"SELECT ?a ?b ?c WHERE {{ ?a ?b ?c . {NOTHING} }}"
-        union = " UNION ".join(f"{{ {branch} }}" for branch in branches)
-        return f"SELECT DISTINCT ?a ?b ?c WHERE {{ {union} }} LIMIT {MOST + 1}"
+            for part in self._unit(unit):
+                found[part.text] = part
+        return list(found.values())
 
-    def _unit(self, unit: Unit) -> Iterable[str]:
+    def read(self, rows: Iterable[Any], variables: Iterable[str]) -> Iterator[tuple[Any, Any, Any]]:
+        """The triples in the rows of a result with some variables, each once, as terms of pyoxigraph. A node that is there
+        has the predicate `THERE`.
+        """
+        import pyoxigraph
+
+        there = set(variables)
+        recipes = [
+            tuple(part if len(part) == 1 else pyoxigraph.NamedNode(part) for part in recipe)
+            for recipe in self.layout.recipes
+            if all(part in there for part in recipe if len(part) == 1)
+        ]
+        seen: set[tuple[Any, Any, Any]] = set()
+        for row in rows:
+            for subject, predicate, thing in recipes:
+                a, c = row[subject], row[thing]
+                b = row[predicate] if isinstance(predicate, str) else predicate
+                if a is not None and b is not None and c is not None and (a, b, c) not in seen:
+                    seen.add((a, b, c))
+                    yield a, b, c
+
+    def _unit(self, unit: Unit) -> Iterable[Part]:
         node = unit.compiled
         if isinstance(node, alg.Facts):
             flips = _undirected(node)
@@ -267,31 +358,30 @@ class Fetcher:
         if unit.concepts is not None:
             yield from self._memberships(patterns, e, unit.concepts)
 
-    def _of_fact(self, patterns: list[str], fact: Fact) -> Iterable[str]:
-        for triple in self.layout.triples(fact, self.fresh):
-            yield _select([*patterns, triple.patterns], triple.subject, triple.predicate, triple.object)
-        for node, more in self.layout.nodes(fact, self.fresh):
-            yield from self._names([*patterns, more], node)
+    def _of_fact(self, patterns: list[str], fact: Fact) -> Iterable[Part]:
+        for branch in self.layout.branches(fact, self._labels):
+            yield _select([*patterns, branch.patterns], branch.columns)
 
-    def _names(self, patterns: list[str], node: str) -> Iterable[str]:
-        text = self.fresh("l")
-        said = ", ".join(string(tag) for tag in ("", *self.mapping.languages))
-        spoken = f"FILTER(LCASE(LANG({text})) IN ({said}))"
+    def _of_node(self, patterns: list[str], e: str) -> Iterable[Part]:
+        yield _select([*patterns, f"FILTER(!isLiteral({e}))"], {"x": e, "y": f"<{THERE}>", "z": '""'})
         for label in self.labels:
-            yield _select([*patterns, f"{node} <{label}> {text} . {spoken}"], node, f"<{label}>", text)
+            yield _select([*patterns, self._labels.of(e, label, "?z")], {"x": e, "y": f"<{label}>", "z": "?z"})
 
-    def _of_node(self, patterns: list[str], e: str) -> Iterable[str]:
-        yield _select([*patterns, f"FILTER(!isLiteral({e}))"], e, f"<{THERE}>", '""')
-        yield from self._names(patterns, e)
-
-    def _memberships(self, patterns: list[str], e: str, concepts: Node) -> Iterable[str]:
-        first, top = self.fresh("c"), self.fresh("c")
+    def _memberships(self, patterns: list[str], e: str, concepts: Node) -> Iterable[Part]:
+        first = self.fresh("c")
         member, fact = self.layout.member(e, first, self.fresh)
-        wanted = self.entities(concepts, top)  # type: ignore[arg-type]
-        yield from self._of_fact([*patterns, *wanted, member, self.layout.above(first, top)], fact)
+        yield from self._of_fact([*patterns, self._below(concepts, first), member], fact)
         low, high = self.fresh("c"), self.fresh("c")
         subclass, edge = self.layout.subclass(low, high, self.fresh)
-        yield from self._of_fact([*wanted, self.layout.above(high, top), subclass], edge)
+        yield from self._of_fact([self._below(concepts, high), subclass], edge)
+
+    def _below(self, concepts: Node, first: str) -> str:
+        """Some concepts and all below them. As a query of its own: a path whose ends are both free, among other patterns,
+        is followed from everywhere on some stores.
+        """
+        top = self.fresh("c")
+        patterns = [*self.entities(concepts, top), self.layout.above(first, top)]  # type: ignore[arg-type]
+        return f"{{ SELECT DISTINCT {first} WHERE {{ {' '.join(patterns)} }} }}"
 
     # -- entities ----------------------------------------------------------------------------------
 
@@ -307,12 +397,13 @@ class Fetcher:
         if isinstance(node, alg.ByName):
             return [self._by_name(node.names, e)]
         if isinstance(node, alg.Members):
-            first, top = self.fresh("c"), self.fresh("c")
-            concepts = self.entities(node.concepts, top)
-            return [*concepts, self.layout.above(first, top), self.layout.member(e, first, self.fresh)[0]]
+            first = self.fresh("c")
+            return [self._below(node.concepts, first), self.layout.member(e, first, self.fresh)[0]]
         if isinstance(node, alg.Union):
             parts = [" ".join(self.entities(part, e)) for part in node.parts]
-            return [" UNION ".join(f"{{ {part} }}" for part in parts) or NOTHING]
+            union = " UNION ".join(f"{{ {part} }}" for part in parts) or NOTHING
+            # As a query of its own: joined with other patterns, an alternative is tried for each of their rows.
+            return [f"{{ SELECT DISTINCT {e} WHERE {{ {union} }} }}"]
         if isinstance(node, alg.Intersect):
             narrow = [part for part in node.parts if not isinstance(part, alg.AllEntities)] or list(node.parts)
             return [pattern for part in narrow for pattern in self.entities(part, e)]
@@ -339,21 +430,17 @@ class Fetcher:
         wanted = set(node.kinds)
         if not wanted & {EntityKind.ENTITY, EntityKind.CONCEPT}:
             return [f"{e} {self.fresh('p')} {self.fresh('o')} . {NOTHING}"]
-        other = self.fresh("o")
-        out, fact = self.layout.statement(e, None, other, self.fresh)
-        if self.mapping.shape == "plain":
-            # A predicate of which nothing but a label is stated is no entity.
-            out += f" FILTER({fact.predicate} != <{LABEL}> || NOT EXISTS {{ {self.fresh('s')} {e} {self.fresh('o')} }})"
-        back, _ = self.layout.statement(self.fresh("s"), None, e, self.fresh)
+        parts = self.layout.ends(e, self.fresh)
         member, _ = self.layout.member(e, self.fresh("c"), self.fresh)
-        parts = [out, back, member]
+        parts.append(member)
         if self.mapping.shape == "wikibase":
             # Units and properties are entities by their labels alone.
             parts += [f"{e} <{label}> {self.fresh('l')} ." for label in self.labels]
         if EntityKind.CONCEPT in wanted:
             parts.append(self.layout.member(self.fresh("s"), e, self.fresh)[0])
             parts += [self.layout.subclass(*pair, self.fresh)[0] for pair in ((e, self.fresh("c")), (self.fresh("c"), e))]
-        return [f"{' UNION '.join(f'{{ {part} }}' for part in parts)} FILTER(!isLiteral({e}))"]
+        union = " UNION ".join(f"{{ {part} }}" for part in parts)
+        return [f"{{ SELECT DISTINCT {e} WHERE {{ {union} FILTER(!isLiteral({e})) }} }}"]
 
     def _by_name(self, names: Sequence[str], e: str) -> str:
         n = self.fresh("n")
@@ -439,7 +526,7 @@ class Fetcher:
         if isinstance(value, Quantity) and self.mapping.shape == "plain":
             return _number(test.operator, Decimal(format_number(value.number)), o)
         if isinstance(value, Time):
-            return _year(test.operator, value, o)
+            return _year(test.operator, value, o, self._dialect)
         if isinstance(value, str) and test.operator == "=" and kinds == {Kind.TEXT}:
             word = max(value.split(), key=len, default="")
             return [f"FILTER(CONTAINS(STR({o}), {string(word)}))"] if word else []
@@ -558,9 +645,9 @@ def reach_of(node: Node) -> alg.End:
     return node.reach
 
 
-def _select(patterns: Iterable[str], a: str, b: str, c: str) -> str:
-    chosen = " ".join(f"({term} AS {name})" for term, name in ((a, "?a"), (b, "?b"), (c, "?c")))
-    return f"SELECT DISTINCT {chosen} WHERE {{ {' '.join(filter(None, patterns))} }}"
+def _select(patterns: Iterable[str], columns: dict[str, str]) -> Part:
+    chosen = " ".join(f"?{name}" if term == f"?{name}" else f"({term} AS ?{name})" for name, term in columns.items())
+    return Part(f"SELECT DISTINCT {chosen} WHERE {{ {' '.join(filter(None, patterns))} }}", tuple(columns))
 
 
 def _chosen(patterns: Iterable[str], v: str, e: str) -> str:
@@ -582,19 +669,27 @@ def _number(operator: str, number: Decimal, o: str) -> list[str]:
     return [f"FILTER(COALESCE(!isNumeric({o}) || ({test}), true))"]
 
 
-def _year(operator: str, value: Time, o: str) -> list[str]:
+def _year(operator: str, value: Time, o: str, dialect: Dialect) -> list[str]:
     """Moments up to, or from, a year; and all of which a store cannot tell the year."""
     if value.start <= OPEN_START or value.end >= OPEN_END:
         return []
     first, last = civil(value.start // DAY_SECONDS)[0] - 1, civil((value.end - 1) // DAY_SECONDS)[0] + 1
+    if dialect.years:
+        year, low, high = f"YEAR({o})", str(first), str(last)
+    elif first > 0 and last < 10_000:
+        year, low, high = f"SUBSTR(STR({o}), 1, 4)", f'"{first:04d}"', f'"{last:04d}"'
+    else:
+        return []
     test = {
-        "=": f"YEAR({o}) >= {first} && YEAR({o}) <= {last}",
-        "<": f"YEAR({o}) <= {last}",
-        "<=": f"YEAR({o}) <= {last}",
-        ">": f"YEAR({o}) >= {first}",
-        ">=": f"YEAR({o}) >= {first}",
+        "=": f"{year} >= {low} && {year} <= {high}",
+        "<": f"{year} <= {high}",
+        "<=": f"{year} <= {high}",
+        ">": f"{year} >= {low}",
+        ">=": f"{year} >= {low}",
     }[operator]
-    return [f"FILTER(COALESCE(!isLiteral({o}) || ({test}), true))"]
+    if dialect.years:
+        return [f"FILTER(COALESCE(!isLiteral({o}) || ({test}), true))"]
+    return [f'FILTER(!REGEX(STR({o}), "^[0-9]{{4}}(-|$)") || ({test}))']
 
 
 _MINE: Final = (

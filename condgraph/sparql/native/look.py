@@ -34,6 +34,8 @@ SCAN, STEP = 12.0, 5.0
 #: Queries of a look, triples of the sample where counting all takes too long, classes that are listed.
 MOST_QUERIES: Final = 60
 SAMPLE: Final = 200_000
+#: Rows of the result that shows whether the endpoint has a limit; many have one of 10,000.
+ROWS: Final = 10_001
 MOST_CLASSES: Final = 10_000
 #: Seconds for which what was found is taken for what is there.
 FRESH: Final = 24 * 3600.0
@@ -94,7 +96,7 @@ class Look:
         found = Mapping(
             shape=shape, languages=languages, labels=naming, names=self._said.get("names", "iri"), graphs=self._graphs,
             base=base if shape == "wikibase" else "", reified=RDF + "subject" in counted and shape == "plain", whole=whole,
-            triples=sum(row["n"] for row in rows), at=time.time(),
+            triples=sum(row["n"] for row in rows), rows=self._most_rows(sum(row["n"] for row in rows), whole), at=time.time(),
         )  # fmt: skip
         found = self._wikibase(found, counted) if shape == "wikibase" else self._plain(found, counted)
         if found.names == "local":
@@ -135,6 +137,15 @@ class Look:
         raise StoreError(
             f"{self._endpoint.query_url} gives no sample of its triples in time", hint="a mapping file may name graphs"
         )
+
+    def _most_rows(self, triples: int, whole: bool) -> int:
+        """How many rows a result may have for certain: an endpoint may have a limit that it does not state."""
+        rows = self._ask(f"SELECT ?x WHERE {{ ?s ?p ?o BIND(1 AS ?x) }} LIMIT {ROWS}")
+        there = len(rows or ())
+        if rows is not None and whole and there < min(triples, ROWS):
+            self._notes.append(f"the endpoint gives at most {there:,} rows without a word: longer results are errors")
+            return 0
+        return there
 
     def _languages(self, labels: list[str]) -> tuple[str, ...]:
         some = f"SELECT ?l WHERE {{ ?s <{labels[0]}> ?l }} LIMIT 20000"

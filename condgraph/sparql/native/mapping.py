@@ -58,7 +58,7 @@ class Mapping:
     `languages` are those of names, best first; a name in another language is not seen. `base`
     begins the IRIs of a Wikibase (`base/prop/P31`, `base/entity/Q5`). `concepts` are classes by
     their IRI with their names and direct members; of a Wikibase, only the best known. `whole`:
-    the predicates were counted over all triples.
+    the predicates were counted over all triples. `rows`: a result of so many came whole.
     """
 
     shape: Shape = "plain"
@@ -74,6 +74,7 @@ class Mapping:
     namespaces: tuple[str, ...] = ()
     triples: int = 0
     whole: bool = True
+    rows: int = 0
     notes: tuple[str, ...] = ()
     #: The qualifiers that say when statements hold, by predicate, as `times=` of a load has them.
     times: dict[str, str] = field(default_factory=dict)

@@ -5,25 +5,26 @@ query, read by the rules of the loader of RDF, and the plan is run on it in proc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.algebra.constructors import around_of
-from condgraph.engine.answer import Answer
+from condgraph.engine.algebra.operators import remade
 from condgraph.engine.bounds import cached, check, within
 from condgraph.engine.errors import DeadlineError, StoreError, UnsupportedError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.run import count
 from condgraph.engine.execute.witness_plan import Unit
-from condgraph.engine.facts import Source
+from condgraph.engine.facts import Entity, Source
 from condgraph.engine.pieces import watched
 from condgraph.engine.schema import offered
 from condgraph.engine.snapshot.readback import statements
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.stored_answer import _StoreLookup, contradicted
+from condgraph.engine.store import plan_answer
+from condgraph.engine.stored_answer import ExplainedAnswer
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.overview.survey import partial_survey
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
 
     from condgraph.engine.check import KnownIds
     from condgraph.engine.lowered import Lowered
-    from condgraph.engine.store import Request, Size
-    from condgraph.engine.why_not import Lookup
+    from condgraph.engine.store import QueryStore, Request, Size
     from condgraph.overview.survey import Survey
     from condgraph.patterns.matches import Matches
 
@@ -55,6 +55,8 @@ PAGE: Final = 10_000
 #: Rows of a result in JSON take about this many bytes; more than the bound are refused unread.
 MOST_BYTES: Final = 256 * 2**20
 
+#: Names of one program that are looked up by a query.
+_MOST_NAMES: Final = 1_000
 #: Seconds for names that are like one which nothing has.
 _LIKE: Final = 2.0
 
@@ -119,7 +121,7 @@ def _described(mapping: Mapping) -> dict[str, Any]:
     }
 
 
-class EndpointAnswer(Answer):
+class EndpointAnswer(ExplainedAnswer):
     """The answer to one program, with the SPARQL that fetched what it rests on."""
 
     def __init__(self, store: NativeRdfStore, request: Request, lowered: Lowered, run: Run, text: str) -> None:
@@ -127,19 +129,13 @@ class EndpointAnswer(Answer):
             run, lowered.plan, program=request.program, language=request.language, steps=lowered.steps, warnings=lowered.warnings,
             limit=request.limit,
         )  # fmt: skip
-        self._store, self.sparql = store, text
-
-    def _lookup(self) -> Lookup:
-        return _StoreLookup(self._store)
-
-    def _contradicted(self) -> list[str]:
-        return contradicted(self, self._store, self._timeout)
+        self._store, self._endpoint, self.sparql = cast("QueryStore", store), store, text
 
     def _size(self, node: Node) -> tuple[int, tuple[str, ...]]:
         size, sample = super()._size(node)
         if isinstance(node, alg.AllEntities):
             # Of all entities only those are here that the program needs.
-            size = max(size, self._store.number_of(node))
+            size = max(size, self._endpoint.number_of(node))
         return size, sample
 
 
@@ -153,6 +149,8 @@ class NativeRdfStore:
         self.place, self.read_only = endpoint.query_url, True
         self._mapping: Mapping | None = None
         self._schema: EndpointSchema | None = None
+        #: Rows of the longest result that was counted and is whole.
+        self._complete = 0
 
     def __repr__(self) -> str:
         return f"<NativeRdfStore at {self.place}>"
@@ -190,10 +188,14 @@ class NativeRdfStore:
 
     # -- queries -----------------------------------------------------------------------------------
 
-    def select(self, text: str) -> list[Any]:
-        """The rows of a query. Raises `StoreError` where the endpoint gives fewer than there are."""
-        rows = list(watched(self.endpoint.query(text, graphs=self.mapping.graphs, most_bytes=MOST_BYTES)))  # type: ignore[arg-type]
-        if len(rows) >= UNCAPPED:
+    def select(self, text: str) -> tuple[list[Any], list[str]]:
+        """The rows of a query, and the names of their variables. Raises `StoreError` where the endpoint gives fewer rows
+        than there are.
+        """
+        found: Any = self.endpoint.query(text, graphs=self.mapping.graphs, most_bytes=MOST_BYTES)
+        rows = list(watched(found))
+        # A limit below a number of rows that was once complete is none. Limits are round numbers.
+        if len(rows) > max(self._complete, self.mapping.rows, UNCAPPED - 1) or (len(rows) >= UNCAPPED and len(rows) % 100 == 0):
             counting = f"SELECT (COUNT(*) AS ?n) WHERE {{ {{ {text} }} }}"
             counted = list(self.endpoint.query(counting, graphs=self.mapping.graphs))  # type: ignore[arg-type]
             there = int(counted[0]["n"].value) if counted and counted[0]["n"] is not None else None
@@ -203,17 +205,25 @@ class NativeRdfStore:
                     f"{self.place} gives {len(rows):,} of {of} rows without a word: it has a limit",
                     hint="ask for less: begin with a name, or filter by a concept",
                 )
-        return rows
+            self._complete = max(self._complete, len(rows))
+        if len(rows) > MOST:
+            raise UnsupportedError(
+                TARGET, [f"a program that rests on more than {MOST:,} triples"], hint="begin with a name, or filter by a concept"
+            )
+        return rows, [variable.value for variable in found.variables]
+
+    def _fetcher(self) -> Fetcher:
+        return Fetcher(self.mapping, self.endpoint.dialect)
 
     def has(self, node: alg.Entities) -> bool:
         """Whether some entity is in a set."""
-        fetcher = Fetcher(self.mapping)
+        fetcher = self._fetcher()
         text = f"ASK {{ {' '.join(fetcher.entities(node, '?e'))} }}"
         return bool(self.endpoint.query(text, graphs=self.mapping.graphs))
 
     def number_of(self, node: alg.Entities) -> int:
         """About how many entities a set has; 0 where the endpoint takes too long for it."""
-        patterns = " ".join(Fetcher(self.mapping).entities(node, "?e"))
+        patterns = " ".join(self._fetcher().entities(node, "?e"))
         try:
             with within(_LIKE):
                 text = f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {patterns} }}"
@@ -226,7 +236,7 @@ class NativeRdfStore:
     def names_like(self, name: str) -> list[str]:
         """Some names that begin as a name does; none where the endpoint takes too long for it."""
         beginning = name.split(" ")[0][:20] or name
-        label = Fetcher(self.mapping).labels[0]
+        label = self._fetcher().labels[0]
         test = f"FILTER(STRSTARTS(LCASE(STR(?l)), {string(beginning.lower())}))"
         text = f"SELECT DISTINCT ?l WHERE {{ ?s <{label}> ?l {test} }} LIMIT 100"
         try:
@@ -237,23 +247,22 @@ class NativeRdfStore:
             check()
             return []
 
-    def _fetched(self, parts: Sequence[Unit]) -> tuple[Snapshot, str]:
-        text = Fetcher(self.mapping).query(parts)
-        return self._graph_of(self.select(text)), text
+    def _fetched(self, wanted: Sequence[Unit]) -> tuple[Snapshot, str]:
+        fetcher = self._fetcher()
+        parts = fetcher.parts(wanted)
+        text = fetcher.union(parts)
+        if self.endpoint.dialect.gathers_in_parts:
+            return self._graph_of(one for part in parts for one in fetcher.read(*self.select(part.text))), text
+        return self._graph_of(fetcher.read(*self.select(text))), text
 
-    def _graph_of(self, rows: Iterable[Any]) -> Snapshot:
+    def _graph_of(self, found: Iterable[tuple[Any, Any, Any]]) -> Snapshot:
         import pyoxigraph
 
         triples: list[pyoxigraph.Quad] = []
         nodes: list[Any] = []
         classes: dict[str, None] = {}
         known = self.mapping.concepts
-        number = 0
-        for row in rows:
-            number += 1
-            a, b, c = row["a"], row["b"], row["c"]
-            if a is None or b is None or c is None:
-                raise StoreError(f"{self.place} leaves out terms of its answer", hint="it may be no SPARQL 1.1 endpoint")
+        for a, b, c in found:
             if b.value == THERE:
                 nodes.append(a)
             else:
@@ -261,23 +270,19 @@ class NativeRdfStore:
             for term in (a, c):
                 if isinstance(term, pyoxigraph.NamedNode) and term.value in known:
                     classes[term.value] = None
-        if number > MOST:
-            raise UnsupportedError(
-                TARGET, [f"a program that rests on more than {MOST:,} triples"], hint="begin with a name, or filter by a concept"
-            )
         return self._build(self.mapping, self.place, triples, nodes, list(classes))
 
     # -- asking ------------------------------------------------------------------------------------
 
-    def _local(self, plan: Node) -> tuple[Snapshot, str]:
-        """What a plan rests on, as a small graph, and the query that fetched it."""
-        parts = fetched(plan)
+    def _local(self, plans: Sequence[Node]) -> tuple[Snapshot, str]:
+        """What some plans rest on, as a small graph, and the query that fetched it."""
+        parts = [part for plan in map(self._resolved, plans) for part in fetched(plan)]
         plain = [part for part in parts if part.named is None]
         snapshot, text = self._fetched(plain)
         if len(plain) < len(parts):
             # Entities by names that the first query brings to light.
             names = {snapshot.name(number) for number in range(snapshot.entities)}
-            for part in postorder(plan):
+            for part in (part for plan in plans for part in postorder(plan)):
                 if isinstance(part, alg.Constants):
                     names |= {value for value in part.values if isinstance(value, str)}
             names |= _texts(snapshot)
@@ -285,10 +290,25 @@ class NativeRdfStore:
             snapshot, text = self._fetched([*plain, *more])
         return snapshot, text
 
-    def answer(self, request: Request) -> Answer:
+    def _resolved(self, plan: Node) -> Node:
+        """A plan in which entities by names that only the client works out are entities by these names: without
+        it, what hangs on them would be fetched of all entities.
+        """
+
+        def resolved(node: Any) -> Any:
+            of = node.values if isinstance(node, alg.Referents) else node.of if isinstance(node, alg.SameName) else None
+            if of is None:
+                return node
+            found = plan_answer(cast("QueryStore", self), of if isinstance(of, alg.Values) else alg.Names(of)).values
+            names = {value.id if isinstance(value, Entity) else value for value in found if isinstance(value, (str, Entity))}
+            return node if len(names) > _MOST_NAMES else alg.ByName(tuple(sorted(names)))
+
+        return cast("Node", remade(plan, resolved))
+
+    def answer(self, request: Request) -> EndpointAnswer:
         """Answer a program with one query."""
         lowered = request.lowered(self.schema)
-        snapshot, text = self._local(lowered.plan)
+        snapshot, text = self._local([lowered.plan])
         run = Run(snapshot)
         run.execute(lowered.plan)
         run.notes.update(lowered.notes)
@@ -297,21 +317,26 @@ class NativeRdfStore:
     def explain(self, request: Request) -> str:
         """The SPARQL of a program, without running it."""
         parts = fetched(request.lowered(self.schema).plan)
-        return Fetcher(self.mapping).query([part for part in parts if part.named is None])
+        return self._fetcher().query([part for part in parts if part.named is None])
 
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""
-        run = Run(self._local(plan)[0])
+        run = Run(self._local([plan])[0])
         run.execute(plan)
         return run
 
     def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
         """The size of each operator."""
-        return [(self.counted([node], lambda _: [])[0], ()) for node in nodes]
+        return [(size, ()) for size in self.counted(nodes, lambda _: [])]
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
-        """How many statements, or entities, each operator gives."""
-        return [count(self._local(node)[0], [node])[0] for node in nodes]
+        """How many statements, or entities, each operator gives: one query for all of them, and one that counts for all
+        entities of a kind.
+        """
+        every = {id(node): self.number_of(node) or int(self.has(node)) for node in nodes if isinstance(node, alg.AllEntities)}
+        others = [node for node in nodes if id(node) not in every]
+        snapshot = self._local(others)[0] if others else None
+        return [every[id(node)] if id(node) in every else count(snapshot, [node])[0] for node in nodes]  # type: ignore[arg-type]
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
         """The statements around entities, for chains: one query."""
@@ -384,13 +409,13 @@ class NativeRdfStore:
     def snapshot(self) -> Snapshot:
         """All triples, copied into process. Raises `StoreError` where the endpoint has a limit."""
         triples = self.endpoint.triples("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", graphs=self.mapping.graphs, whole=True)
-        rows = [{"a": one.subject, "b": one.predicate, "c": one.object} for one in watched(triples)]
+        rows = [(one.subject, one.predicate, one.object) for one in watched(triples)]
         counting = "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }"
         counted = list(self.endpoint.query(counting, graphs=self.mapping.graphs))  # type: ignore[arg-type]
         there = int(counted[0]["n"].value)
         if there > len(rows):
             raise StoreError(f"{self.place} gives {len(rows):,} of {there:,} triples", hint="a limit of the endpoint")
-        return self._graph_of(iter(rows))
+        return self._graph_of(rows)
 
 
 def _texts(snapshot: Snapshot) -> set[str]:
