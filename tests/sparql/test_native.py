@@ -15,6 +15,7 @@ import pytest
 import condgraph
 from condgraph.engine.errors import CondgraphError, OptionError, ReadOnlyError, StoreError
 from condgraph.graph import Graph
+from condgraph.remote_sparql import SparqlGraph
 from condgraph.remote_triples import TriplesGraph
 from tests.loaders.test_validity import REIGNS
 from tests.support.wikibase_dump import Dump
@@ -194,6 +195,24 @@ def test_a_program_is_one_query_and_looking_is_few(serve: Any) -> None:
         # What was found is cached.
         assert graph.mapping.shape == "plain"
         assert not kind.texts
+
+
+def test_what_is_there_decides_what_is_opened(serve: Any) -> None:
+    kind, place = serve(FILMS)
+    with condgraph.open(place) as graph:
+        assert isinstance(graph, TriplesGraph)
+        assert len(kind.texts) == 2
+        assert "plain" in str(graph.status().generation)
+        assert any("no statement of Wikibase" in note for note in graph.status().notes)
+    for options in ({"layout": "condgraph"}, {"graph": "mine"}, {"update": place}):
+        with condgraph.open(place, **options) as graph:
+            assert isinstance(graph, SparqlGraph)
+    _, place = serve("")
+    with condgraph.open(place) as graph:
+        assert isinstance(graph, SparqlGraph)
+    _, place = serve(FILMS + "<urn:g> <pred:load> 'x' .")
+    with condgraph.open(place) as graph:
+        assert isinstance(graph, SparqlGraph)
 
 
 def test_a_mapping_file_renames_and_hides(serve: Any, tmp_path: Path) -> None:

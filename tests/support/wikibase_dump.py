@@ -27,7 +27,8 @@ class Dump:
         self._units: dict[str, str] = {}
         self._statements = 0
 
-    def _number(self, name: str) -> str:
+    def number(self, name: str) -> str:
+        """The number of a property by its name."""
         return self._numbers.setdefault(name, f"P{10_000 + len(self._numbers)}")
 
     def _unit(self, name: str) -> str:
@@ -44,13 +45,14 @@ class Dump:
                     yield from self._statement(ident, "P31", f"<{WD}{concept}>", (), {})
                 for one in about.get("attributes", ()):
                     term, node = self._value(one["value"])
-                    yield from self._statement(ident, self._number(one["key"]), term, node, one.get("qualifiers", {}))
+                    yield from self._statement(ident, self.number(one["key"]), term, node, one.get("qualifiers", {}))
                 for one in about.get("relations", ()):
                     if one["direction"] == "forward":
-                        number = self._number(one.get("relation") or one["predicate"])
+                        number = self.number(one.get("relation") or one["predicate"])
                         yield from self._statement(ident, number, f"<{WD}{one['object']}>", (), one.get("qualifiers", {}))
         for name, number in self._numbers.items():
             yield f"<{WD}{number}> <{ONTOLOGY}claim> <{PROP}{number}> ."
+            yield f"<{WD}{number}> <{ONTOLOGY}directClaim> <{PROP}direct/{number}> ."
             yield from self._labels(number, name)
         for name, ident in self._units.items():
             yield from self._item(ident, name)
@@ -87,9 +89,9 @@ class Dump:
         for key, values in qualifiers.items():
             for value in values:
                 told, full = self._value(value)
-                yield f"{s} <{PROP}qualifier/{self._number(key)}> {told} ."
+                yield f"{s} <{PROP}qualifier/{self.number(key)}> {told} ."
                 if full:
-                    yield f"{s} <{PROP}qualifier/value/{self._number(key)}> {full[0]} ."
+                    yield f"{s} <{PROP}qualifier/value/{self.number(key)}> {full[0]} ."
                     yield from full[1:]
         yield f"{s} <http://www.w3.org/ns/prov#wasDerivedFrom> <http://www.wikidata.org/reference/r{self._statements % 5}> ."
 

@@ -86,6 +86,9 @@ class Look:
         shape = self._said.get("shape", "wikibase" if base else "plain")
         if shape == "wikibase" and not base:
             raise OptionError("no statement of Wikibase is there", hint='shape = "plain"')
+        if "shape" not in self._said:
+            why = f"its statements have ranks, below {base}" if base else "no statement of Wikibase is there"
+            self._notes.append(f"taken as {shape}: {why}")
         rows, whole = self._counted()
         if not rows:
             raise StoreMissingError(f"there is nothing at {self._endpoint.query_url}", hint="load something first, or name graphs")
