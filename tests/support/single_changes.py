@@ -1,16 +1,10 @@
-"""Random single changes next to a plain model of what they do, made by a process that is killed now and then.
-
-`python -m tests.support.single_changes PLACE OPTIONS` makes the changes that it reads, a line of JSON each.
-"""
+"""Random single changes next to a plain model of what they do, made by a process that is killed now and then."""
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import random
-import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import condgraph
@@ -224,29 +218,45 @@ def asked(graph: Any, model: Model, dice: random.Random) -> str:
     return "" if got == wanted else f"{program}: {got}, not {wanted}"
 
 
+def serve(pipe: Any, place: str, options: dict[str, str]) -> None:
+    """Make the changes that come through a pipe."""
+    graph = condgraph.open(place, **options)  # type: ignore[arg-type]
+    while True:
+        try:
+            act_on(graph, pipe.recv())
+            pipe.send("done")
+        except EOFError:
+            return
+        except Exception as error:  # noqa: BLE001 - the test reads it
+            pipe.send(repr(error))
+
+
 class Writer:
-    """A process that makes changes."""
+    """A process that makes changes; the next one is forked of a process that has everything imported."""
 
     def __init__(self, place: str, options: dict[str, str]) -> None:
-        self._command = [sys.executable, "-m", "tests.support.single_changes", place, json.dumps(options)]
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["tests.support.single_changes"])
+        self._place, self._options = place, options
         self._process: Any = None
+        self._pipe: Any = None
         self.kills = 0
 
     def send(self, act: dict[str, Any]) -> None:
         if self._process is None:
-            root = Path(__file__).parents[2]
-            self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root)
-        self._process.stdin.write(json.dumps(act) + "\n")
-        self._process.stdin.flush()
+            self._pipe, other = self._context.Pipe()
+            self._process = self._context.Process(target=serve, args=(other, self._place, self._options), daemon=True)
+            self._process.start()
+            other.close()
+        self._pipe.send(act)
 
     def reply(self) -> str:
-        return str(self._process.stdout.readline()).strip()
+        return str(self._pipe.recv())
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait()
-        self._process.stdin.close()
-        self._process.stdout.close()
+        self._process.join()
+        self._pipe.close()
         self._process = None
         self.kills += 1
 
@@ -288,21 +298,7 @@ def run(
             assert number % 50 or len(opened.edits()) == model.edits, (number, act, killed)
             wrong = differences(opened, model) or [line for line in [asked(opened, model, dice)] if line]
             assert not wrong, (number, act, killed, wrong)
+        return {**done, "killed": writer.kills}
     finally:
         writer.close()
         opened.close()
-    return {**done, "killed": writer.kills}
-
-
-def main() -> None:
-    graph = condgraph.open(sys.argv[1], **json.loads(sys.argv[2]))
-    for line in sys.stdin:
-        try:
-            act_on(graph, json.loads(line))
-            print("done", flush=True)
-        except Exception as error:  # noqa: BLE001 - the test reads it
-            print(repr(error), flush=True)
-
-
-if __name__ == "__main__":
-    main()
