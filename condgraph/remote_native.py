@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from condgraph.cypher.connection import Connection
+from condgraph.cypher.engines import NEO4J
 from condgraph.cypher.layout.schema import GRAPH
 from condgraph.cypher.load.push import is_older
 from condgraph.cypher.native.file import written
@@ -17,7 +18,7 @@ from condgraph.cypher.native.refresh import Current
 from condgraph.cypher.native.schema import NOTE, counts_of, survey_of
 from condgraph.cypher.native.store import NativeStore
 from condgraph.engine.bounds import within
-from condgraph.engine.errors import DeadlineError, OptionError, ReadOnlyError, StoreMissingError
+from condgraph.engine.errors import DeadlineError, OptionError, ReadOnlyError, StoreMissingError, UnsupportedError
 from condgraph.engine.values import Value
 from condgraph.overview.survey import Survey
 from condgraph.remote import RemoteGraph
@@ -52,6 +53,7 @@ def native(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None = N
     connection = Connection(place, **options)
     try:
         if sure or _is_native(connection):
+            _check_engine(connection)
             return NativeGraph(connection, mapping=mapping)
     except DeadlineError:
         if sure:
@@ -62,6 +64,13 @@ def native(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None = N
         raise
     connection.close()
     return None
+
+
+def _check_engine(connection: Connection) -> None:
+    engine = connection.engine
+    if engine is not NEO4J:
+        hint = 'layout="condgraph" opens it for graph.cypher(...), which passes on texts that read, and for graphs of condgraph\'s'
+        raise UnsupportedError(engine.name, ["databases that condgraph did not write"], hint=hint)
 
 
 def _is_native(connection: Connection) -> bool:

@@ -17,9 +17,12 @@ from hypothesis import HealthCheck, settings
 from tests.support import asking, lanes, neo4j_servers, progress
 from tests.support.asking import pytest_runtest_protocol, pytest_runtest_teardown
 from tests.support.neo4j_servers import each_neo4j_uri, emptied_neo4j_uri, neo4j_uri, neo4j_version
+from tests.support.servers import arcadedb_address, arcadedb_server
 from tests.support.sparql_servers import fuseki_server, oxigraph_server, virtuoso_server
 
 __all__ = [
+    "arcadedb_address",
+    "arcadedb_server",
     "each_neo4j_uri",
     "emptied_neo4j_uri",
     "fuseki_server",

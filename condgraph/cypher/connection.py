@@ -16,7 +16,8 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import uuid4
 
-from condgraph.cypher.guard import check_plan, check_text
+from condgraph.cypher.engines import NEO4J, Engine, engine_of
+from condgraph.cypher.guard import check_plan, check_read_whole, check_text
 from condgraph.engine.addresses import NEO4J_SCHEMES, parse, shown
 from condgraph.engine.bounds import LONGER, Budget, bounded_by, check_bounds, current, late, merged
 from condgraph.engine.errors import (
@@ -280,8 +281,7 @@ class Connection:
         self.database = database or os.environ.get("NEO4J_DATABASE")
         self._workers = Workers("condgraph-neo4j", linger=_LINGER)
         self._version: tuple[int, ...] | None = None
-        #: What the server calls itself, once it has been asked something.
-        self.agent = ""
+        self._engine = NEO4J
         try:
             import neo4j
         except ImportError:
@@ -303,6 +303,13 @@ class Connection:
             # It says goodbye to the server, which may not listen.
             with suppress(DeadlineError):
                 self._workers.run(self.driver.close, patience=min(self.patience, _LINGER), silent=self._silent)
+
+    @property
+    def engine(self) -> Engine:
+        """What the server is and can do; it is asked once."""
+        if self._version is None:
+            self.ask("RETURN 1 AS one", {})
+        return self._engine
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -440,6 +447,9 @@ class Connection:
         the graph and nothing else.
         """
         check_text(text)
+        if not self.engine.guards_reading:
+            check_read_whole(text, self.engine.name)
+            return
         line = Line()
 
         def work() -> tuple[neo4j.ResultSummary, tuple[str, ...]]:
@@ -504,9 +514,9 @@ class Connection:
     def _check_version(self) -> None:
         if self._version is not None:
             return
-        agent = self.agent = self.driver.get_server_info().agent
+        agent = self.driver.get_server_info().agent
         match = re.search(r"(\d+)\.(\d+)", agent)
         version = tuple(map(int, match.groups())) if match else (0, 0)
         if version < _OLDEST:
             raise StoreVersionError(f"{self.place} is {agent}; Neo4j {'.'.join(map(str, _OLDEST))} or later is needed")
-        self._version = version
+        self._engine, self._version = engine_of(agent), version

@@ -8,9 +8,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NoReturn
 
-from condgraph.engine.errors import OptionError, ReadOnlyError
+from condgraph.engine.errors import OptionError, ParseError, ReadOnlyError, UnknownNameError, UnsupportedError
 
-__all__ = ["PROCEDURES", "check_plan", "check_text"]
+__all__ = ["PROCEDURES", "check_plan", "check_read_whole", "check_text"]
 
 
 # -- Words -------------------------------------------------------------------------------------------
@@ -416,6 +416,23 @@ class _Reader:
         """Whether `USING INDEX n:Label(property)` has its variable here."""
         words = [self.tokens.word(item) for item in range(max(at - 4, 0), at)]
         return self.tokens.named(at) and "using" in words and "index" in words
+
+
+def check_read_whole(text: str, engine: str) -> None:
+    """Raise `ReadOnlyError` unless the reader of Cypher that condgraph has reads the whole text: where a
+    server neither says whether a text writes nor refuses to write, which `engine` is the name of.
+    """
+    from condgraph.languages.cypher.parse import parse
+
+    if "\\" in text:
+        raise ReadOnlyError(
+            f"a backslash could end a text or a name otherwise on {engine} than it does here", hint="give the text as a parameter"
+        )
+    try:
+        parse(text)
+    except (ParseError, UnknownNameError, UnsupportedError) as error:
+        why = f"{engine} does not say whether a text writes, and this one is not read here to its end: {error.message}"
+        raise ReadOnlyError(why, hint=error.hint) from error
 
 
 # -- Checks of the text and of the plan ------------------------------------------------------------

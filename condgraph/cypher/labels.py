@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from condgraph.cypher.layout import schema as layout
 from condgraph.cypher.layout.schema import ENTITY, GRAPH, LONGEST_NAME, quote
-from condgraph.engine.errors import StoreError
+from condgraph.engine.errors import StoreError, UnsupportedError
 from condgraph.engine.facts import EntityKind
 
 if TYPE_CHECKING:
@@ -259,6 +259,11 @@ def is_wanted(connection: Connection, about: dict[str, Any], asked: bool | None)
     if "loading" in about and "content" not in about:
         # What a first load began it goes on with: its batches are known by their place.
         return "labelling" in about
+    if not connection.engine.types_like_labels:
+        # The database would refuse later predicates that are called as one of the labels is.
+        if asked:
+            raise UnsupportedError(connection.engine.name, ["concepts as labels"], hint="leave labels out")
+        return False
     if asked is not None:
         return asked
     return "labels" in about if "content" in about else alone(connection)

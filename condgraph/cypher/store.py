@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import KINDS, Bound, Layout, value_of
-from condgraph.cypher.layout.schema import CONDGRAPH, FORMAT, GRAPH, make_indexes, prepare
+from condgraph.cypher.layout.schema import CONDGRAPH, FORMAT, GRAPH, CondgraphLayout, layout_on, make_indexes, prepare
 from condgraph.cypher.load.lock import delete, unfinished
 from condgraph.cypher.load.push import (
     LEASE,
@@ -34,6 +34,7 @@ from condgraph.engine.errors import (
     StoreBusyError,
     StoreMissingError,
     StoreVersionError,
+    UnsupportedError,
     nearest,
 )
 from condgraph.engine.facts import EntityKind, Source
@@ -216,6 +217,11 @@ class Neo4jStore(CypherStore):
 
     def __repr__(self) -> str:
         return f"<Neo4jStore {self.name!r} at {self.place}>"
+
+    @property
+    def layout(self) -> CondgraphLayout:
+        """The layout in the words of the server."""
+        return layout_on(self.connection.engine)
 
     # -- the graph's node --------------------------------------------------------------------------
 
@@ -423,7 +429,7 @@ class Neo4jStore(CypherStore):
     def names(self) -> Neo4jNames:
         """Names read from the graph."""
 
-        return Neo4jNames(self.connection, self.name, self.schema)
+        return Neo4jNames(self.connection, self.name, self.schema, self.layout)
 
     def match(self, pattern: Any, **options: Any) -> Matches:
         """Joined and ranked by the server. With `exact=False` candidates come from its vector
@@ -447,6 +453,9 @@ class Neo4jStore(CypherStore):
         """
         from condgraph.cypher.patterns.match import Neo4jPatterns
 
+        engine = self.connection.engine
+        if not engine.scored:
+            raise UnsupportedError(engine.name, ["patterns"], hint="graph.snapshot() is the same graph in process, which has them")
         return Neo4jPatterns(self)
 
     # -- looking -----------------------------------------------------------------------------------

@@ -202,6 +202,8 @@ class Edges(Protocol):
 def edges_of(store: Any, graph: str) -> Edges:
     """The place for predicted edges in a store; raises `OptionError` for a graph in process."""
     if isinstance(store, Neo4jStore):
+        if not (engine := store.connection.engine).scored:
+            raise UnsupportedError(engine.name, ["predicted edges"], hint="graph.snapshot() is the same graph in process")
         return _Neo4jEdges(store)
     if hasattr(store, "endpoint"):
         return _RdfEdges(store)

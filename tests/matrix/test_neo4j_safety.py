@@ -19,7 +19,6 @@ import pytest
 
 import condgraph
 from condgraph import CondgraphError, Graph
-from condgraph.cypher.load.push import check_engine
 from condgraph.engine.errors import (
     CancelledError,
     DeadlineError,
@@ -28,7 +27,6 @@ from condgraph.engine.errors import (
     StoreError,
     StoreMissingError,
     StoreVersionError,
-    UnsupportedError,
 )
 from condgraph.engine.facts import Ref, Statement
 from condgraph.remote_neo4j import Neo4jGraph
@@ -257,9 +255,3 @@ def test_old_servers_are_refused(world: tuple[Graph, Neo4jGraph], agent: str, ol
             remote.cypher("RETURN 1 AS one")
     else:
         assert remote.cypher("RETURN 1 AS one") == [{"one": 1}]
-
-
-def test_a_load_into_another_engine_is_refused_by_its_name() -> None:
-    check_engine("Neo4j/5.26.14")
-    with pytest.raises(UnsupportedError, match=r"ArcadeDB 26\.10\.2.*computed type"):
-        check_engine("Neo4j/5.26.0 compatible (ArcadeDB 26.10.2)")

@@ -17,6 +17,7 @@ import pytest
 
 import condgraph
 from condgraph import Graph
+from condgraph.cypher.engines import NEO4J
 from condgraph.cypher.load import batches
 from condgraph.cypher.load import lock as loading
 from condgraph.cypher.load import write as load
@@ -138,7 +139,7 @@ def test_what_no_graph_can_hold_is_a_typed_error(item: Item) -> None:
 class Full:
     """A connection to a database that has had nearly all the relationship types that it can have."""
 
-    agent = "Neo4j/5.26.0"
+    engine = NEO4J
 
     def __init__(self, store: str) -> None:
         self.store = store

@@ -26,7 +26,7 @@ ALL: Final = os.environ.get("CONDGRAPH_ALL", "0") not in ("", "0")
 #: Whether whole data sets are asked for as well, which takes hours.
 WHOLE: Final = os.environ.get("CONDGRAPH_ALL") == "whole"
 _SERVICE: Final = re.compile(
-    r"(?:neo4j|virtuoso|oxigraph|fuseki|postgres|mariadb|browser|chromium)\w*|(?:\w+_)?server|\w+_uri|endpoint|served|silent"
+    r"(?:neo4j|arcadedb|virtuoso|oxigraph|fuseki|postgres|mariadb|browser|chromium)\w*|(?:\w+_)?server|\w+_uri|endpoint|served|silent"
 )
 _DATA: Final = frozenset({"shared", "data", "oracle"})
 _REASON: Final = "it is left to the nightly run (CONDGRAPH_ALL=1)"

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import os
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 
@@ -24,7 +25,7 @@ from watched import watched  # noqa: E402 - a tool, found by the path above
 if TYPE_CHECKING:
     from service import Service
 
-__all__ = ["running", "watched"]
+__all__ = ["arcadedb_address", "arcadedb_server", "running", "watched"]
 
 S = TypeVar("S", bound="Service")
 
@@ -53,6 +54,24 @@ def running(server: S, what: str, before: Callable[[], object] | None = None) ->
     finally:
         server.stop()
         server.remove()
+
+
+@pytest.fixture(scope="session")
+def arcadedb_server() -> Iterator[Any]:
+    """An ArcadeDB that is up (`tools/arcadedb_server.py`), one for each worker."""
+    from arcadedb_server import ArcadedbServer
+
+    with running(ArcadedbServer(), "ArcadeDB") as server:
+        yield server
+
+
+@pytest.fixture
+def arcadedb_address(arcadedb_server: Any, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of an empty database of that server, which is gone afterwards."""
+    name = f"d{zlib.crc32(request.node.nodeid.encode()):08x}"
+    arcadedb_server.create(name)
+    yield arcadedb_server.address(name)
+    arcadedb_server.drop(name)
 
 
 def missing(what: str) -> NoReturn:

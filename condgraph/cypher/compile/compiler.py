@@ -545,9 +545,9 @@ class Compiler:
     def whole(self, branches: list[list[str]], names: Sequence[str]) -> str:
         """The text of a query: lists first, then its branches, which return columns of these names."""
         body = "\nUNION ALL\n".join("\n".join(clauses) for clauses in branches)
-        if not self.lets:
-            return body
-        return "\n".join([*self.lets, self.call(body), "RETURN " + ", ".join(names)])
+        if self.lets:
+            body = "\n".join([*self.lets, self.call(body), "RETURN " + ", ".join(names)])
+        return self.layout.written(body)
 
     def set_of(self, node: alg.Entities) -> str:
         """A set of entities as a list, to be looked up in."""

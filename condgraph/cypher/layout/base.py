@@ -600,6 +600,10 @@ class Layout(ABC):
         """The type of an object that may be an entity."""
         return f"CASE WHEN {self.is_entity(o)} THEN 'entity' ELSE {self.object(o, 'attribute').kind} END"
 
+    def written(self, text: str) -> str:
+        """A whole query in the words of the server."""
+        return text
+
     @abstractmethod
     def type(self, f: str) -> str:
         """What says the predicate of a statement, which `predicate_of` reads."""

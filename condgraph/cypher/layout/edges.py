@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from condgraph.cypher.engines import NEO4J
 from condgraph.cypher.layout.schema import CONCEPT, ENTITY, VALUE, CondgraphLayout, type_of
 from condgraph.engine.facts import EntityKind
 
@@ -86,4 +87,4 @@ class PatternLayout(CondgraphLayout):
 
 
 #: The one there is.
-EDGES: Final = PatternLayout()
+EDGES: Final = PatternLayout(NEO4J)

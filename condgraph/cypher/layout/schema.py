@@ -47,9 +47,10 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
+from condgraph.cypher.engines import ARCADEDB, NEO4J, Engine, keep_imports
 from condgraph.cypher.layout.base import Bound, Cell, Layout, Match, Wanted, Writing
 from condgraph.engine.algebra import Family
-from condgraph.engine.errors import OptionError, StoreError
+from condgraph.engine.errors import StoreError
 from condgraph.engine.execute.number_texts import inner_numbers
 from condgraph.engine.forms import FormedText
 from condgraph.engine.values import (
@@ -69,22 +70,8 @@ if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
 
 
-# -- Quoting -----------------------------------------------------------------------------------------
-# The one place where a name becomes part of Cypher text.
-
-
-def quote(name: str) -> str:
-    """A relationship type, label or property as a quoted identifier.
-
-    Doubling backticks is not enough: Cypher reads unicode escapes before it looks for quotes, so
-    that a backslash could write a backtick. It is written as its own escape first.
-
-    >>> quote("directed by"), quote("a`b"), quote("zz\\\\u0060) RETURN 42 //")
-    ('`directed by`', '`a``b`', '`zz\\\\u005Cu0060) RETURN 42 //`')
-    """
-    if not name:
-        raise OptionError("an empty name is no identifier in Cypher")
-    return "`" + name.replace("\\", "\\u005C").replace("`", "``") + "`"
+#: A name as a quoted identifier of Neo4j.
+quote: Final = NEO4J.quote
 
 
 # -- Labels, keys and properties --------------------------------------------------------------------
@@ -120,8 +107,6 @@ LONGEST_KEY: Final = 4_000
 LONGEST_NAME: Final = 1_000
 #: Longest name of a source, in bytes.
 LONGEST_SOURCE: Final = 2_000
-#: The most relationship types that a database of Community Edition can ever have.
-MOST_TYPES: Final = 65_535
 #: Longest caption, in characters.
 CAPTION: Final = 60
 
@@ -336,11 +321,20 @@ _INDEXED: Final = {Kind.QUANTITY: ("number", "unit"), Kind.TIME: ("start", "end"
 
 
 class CondgraphLayout(Layout):
-    """The layout of this version's graphs. It has no state: `CONDGRAPH` is the one there is."""
+    """The layout of this version's graphs, in the words of an engine. It has no other state:
+    `CONDGRAPH` is that of Neo4j, `layout_on` gives the others.
+    """
 
-    __slots__ = ()
+    __slots__ = ("engine",)
     complete = True
     floats = True
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def written(self, text: str) -> str:
+        """With what subqueries import, where that does not last to their end."""
+        return keep_imports(text, self.engine)
 
     def parameters(self, graph: str) -> dict[str, Any]:
         """The graph's name, which leads every index."""
@@ -408,17 +402,20 @@ class CondgraphLayout(Layout):
 
     def entity_cell(self, e: str) -> str:
         """The node with fields of a value. `held` marks what an answer lists among its entities."""
-        return f"{e} {{kind: 'entity', .key, text: {e}.name, .id, .order, .ranks, held: true}}"
+        return self._cell(e, "entity")
 
     def name_cell(self, e: str) -> str:
-        return f"{e} {{kind: 'text', .key, text: {e}.name, .id, .order, .ranks, held: true}}"
+        return self._cell(e, "text")
+
+    def _cell(self, e: str, kind: str) -> str:
+        return self.engine.projected(e, f"kind: '{kind}'", "key", f"text: {e}.name", "id", "order", "ranks", "held: true")
 
     def listed(self, e: str) -> str:
         """Most are neither concepts nor rows, and say no more than their ids and names."""
         return f"CASE {e}.kind WHEN 0 THEN [{e}.id, {e}.name] ELSE [{e}.id, {e}.name, {e}.kind, {e}.row] END"
 
     def described(self, e: str) -> str:
-        return f"{e} {{.id, .name, .kind, .source, .row}}"
+        return self.engine.projected(e, "id", "name", "kind", "source", "row")
 
     # -- concepts ----------------------------------------------------------------------------------
 
@@ -536,10 +533,16 @@ class CondgraphLayout(Layout):
 
     def _given_types(self, writing: Writing, predicates: Sequence[str]) -> str:
         types = [type_of(name) for name in predicates]
+        if not self.engine.computed_types:
+            return self._types(predicates)
         return f":$({writing.parameter(types[0])})" if len(types) == 1 else f":$any({writing.parameter(types)})"
 
+    def _type(self, name: str) -> str:
+        """The relationship type of a predicate, in quotes."""
+        return self.engine.quote(self.engine.stored_type(type_of(name)))
+
     def _types(self, predicates: Sequence[str] | None) -> str:
-        return "" if predicates is None else ":" + "|".join([quote(type_of(name)) for name in predicates])
+        return "" if predicates is None else ":" + "|".join([self._type(name) for name in predicates])
 
     def ends(self, f: str) -> tuple[str, str]:
         return f"startNode({f})", f"endNode({f})"
@@ -549,7 +552,7 @@ class CondgraphLayout(Layout):
     ) -> tuple[str, list[str]]:
         """Relationships of some types; none of them leads on from a value."""
         left, right = {"forward": ("-", "->"), "backward": ("<-", "-"), "either": ("-", "-")}[direction]
-        types = "|".join(quote(type_of(name)) for name in predicates)
+        types = "|".join(self._type(name) for name in predicates)
         steps = f"*{least}..{'' if most is None else most}"
         pattern = f"({a}:{ENTITY}){left}[:{types}{steps}]{right}({b}:{ENTITY})"
         return pattern, [f"{a}.graph = $graph", f"{b}.graph = $graph"]
@@ -582,10 +585,11 @@ class CondgraphLayout(Layout):
 
     def predicate(self, f: str) -> str:
         """The type without the suffix of names that the layout uses."""
-        return f"CASE WHEN type({f}) ENDS WITH {_QUOTED_SUFFIX} THEN left(type({f}), size(type({f})) - 12) ELSE type({f}) END"
+        name = self.engine.read_type_text(f"type({f})")
+        return f"CASE WHEN {name} ENDS WITH {_QUOTED_SUFFIX} THEN left({name}, size({name}) - 12) ELSE {name} END"
 
     def predicate_of(self, type_name: str) -> str:
-        return predicate_of(type_name)
+        return predicate_of(self.engine.read_type(type_name))
 
     # -- sources -----------------------------------------------------------------------------------
 
@@ -618,7 +622,11 @@ class CondgraphLayout(Layout):
     def _owners(self, f: str, o: str, family: Family) -> list[str]:
         """The nodes that qualifiers can hang on."""
         result = [] if family == "relation" else [f"({o})"]
-        return result if family == "attribute" else [*result, f"(:{STATEMENT} {{graph: $graph, sid: {f}.sid}})"]
+        if family == "attribute":
+            return result
+        if not self.engine.maps_of_others:
+            return [*result, f"(of_{f}:{STATEMENT} WHERE of_{f}.graph = $graph AND of_{f}.sid = {f}.sid)"]
+        return [*result, f"(:{STATEMENT} {{graph: $graph, sid: {f}.sid}})"]
 
     def qualifier_name(self, q: str) -> str:
         return f"{q}.name"
@@ -639,12 +647,13 @@ class CondgraphLayout(Layout):
     def statement(self, writing: Writing, f: str, s: str, o: str, family: Family) -> str:
         """With its ends, its qualifiers and its sources."""
         q, x = writing.name("q"), writing.name("e")
-        value = "null" if family == "relation" else f"{o} {{{_FIELDS}}}"
+        value = "null" if family == "relation" else self.engine.projected(o, *_READ)
         thing = "null" if family == "attribute" else self.described(o)
         if family == "any":
             value, thing = f"CASE WHEN {o}:{VALUE} THEN {value} END", f"CASE WHEN {o}:{ENTITY} THEN {thing} END"
         qualifiers = " + ".join(
-            f"COLLECT {{ {clause} OPTIONAL MATCH {self.referred(q, x)} RETURN {q} {{{_FIELDS}, .name, ref: {self.described(x)}}} }}"
+            f"COLLECT {{ {clause} OPTIONAL MATCH {self.referred(q, x)} "
+            f"RETURN {self.engine.projected(q, *_READ, 'name', f'ref: {self.described(x)}')} }}"
             for clause in self.qualifiers(f, o, family, q)
         )
         sources, rows = (
@@ -707,6 +716,10 @@ class CondgraphLayout(Layout):
         return f"{o}.sid"
 
 
-_FIELDS: Final = ", ".join(f".{name}" for name in _READ)
-#: The one there is.
-CONDGRAPH: Final = CondgraphLayout()
+_LAYOUTS: Final = {engine: CondgraphLayout(engine) for engine in (NEO4J, ARCADEDB)}
+CONDGRAPH: Final = _LAYOUTS[NEO4J]
+
+
+def layout_on(engine: Engine) -> CondgraphLayout:
+    """The layout in the words of an engine."""
+    return _LAYOUTS[engine]

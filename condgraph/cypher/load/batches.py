@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.cypher.engines import Engine
 from condgraph.cypher.layout.schema import (
     CAPTION,
     CONCEPT,
@@ -183,12 +185,14 @@ _ATTRIBUTE: Final = (
 ENTITY_PROPERTIES: Final = ("id", "name", "key", "kind", "order", "ranks", "source", "row", "declared", "handle")
 _LABELS: Final = f"r[{len(ENTITY_PROPERTIES)}]"
 _CHANGING: Final = ENTITY_PROPERTIES[1:-1]
+#: Kinds of batches that give labels to nodes that are there, which every engine computes.
+_SET: Final = frozenset({"entities that changed", "labels"})
 #: What a statement or a membership is found again by.
 _ENDS: Final = {"subject": "a.handle", "type": "type(f)"}
 #: Qualifiers that are an entity have its name.
 RENAMED: Final = f"WITH {{entity}} MATCH ({{entity}})<-[:IS]-(q:{QUALIFIER}) SET q.text = {{entity}}.name, q.key = {{entity}}.key"
 #: The text that writes each kind of batch. They are few, since the first run of a text costs the
-#: server its planning.
+#: server its planning. `texts_of` writes them for other servers.
 TEXTS: Final[dict[str, str]] = {
     "sources": f"UNWIND $rows AS r MERGE (s:{SOURCE} {{graph: $graph, name: r[0]}}) ON CREATE SET s.load = $stamp "
     + _noted("s", "'source ' + r[0]", "source", "name", "number", "location", "format", "content", "terms")
@@ -247,3 +251,47 @@ REMOVALS: Final[dict[str, str]] = {
     else f"{found} DETACH DELETE {name}"
     for kind, (found, name) in _GOES.items()
 }
+
+
+#: A relationship type, or labels, as a column of the rows: in what is written above.
+_COMPUTED: Final = re.compile(r":\$\(r\[(\d+)\]\)")
+#: Kinds whose rows end with their qualifiers.
+_QUALIFIED: Final = frozenset({"relations with qualifiers", "attributes"})
+
+
+def texts_of(batch: Batch, text: str, engine: Engine) -> Iterator[tuple[str, list[str], Rows]]:
+    """The texts that write a batch by `text`, each with its ids and rows: one for each type (or labels) of a
+    batch on a server that does not compute them from a row.
+    """
+    computed = _COMPUTED.search(text)
+    if computed is None or (engine.computed_labels if batch.kind == "entities" else engine.computed_types or batch.kind in _SET):
+        yield text, batch.ids, batch.rows
+        return
+    # Labels are those of the layout, and take no other form.
+    stored = str if batch.kind == "entities" else engine.stored_type
+    column, groups = int(computed[1]), dict[tuple[str, ...], Rows]()
+    for row in batch.rows:
+        names = (row[column],) if isinstance(row[column], str) else tuple(row[column])
+        groups.setdefault(names, []).append(row)
+    ends = 2 if text.startswith(_PAIR) else 1 if text.startswith(_ENTITIES) else 0
+    for names, rows in groups.items():
+        written = "".join(f":{engine.quote(stored(name))}" for name in names)
+        ids, rows = _own_ids(batch, rows, ends)
+        before, after = text[: computed.start()], text[computed.end() :]
+        yield before + written + after, ids, rows
+
+
+def _own_ids(batch: Batch, rows: Rows, ends: int) -> tuple[list[str], Rows]:
+    """Some rows of a batch with the ids that they name, each of which a text looks up: rows begin with
+    the places of so many `ends`.
+    """
+    places: dict[int, int] = {}
+
+    def place(at: int) -> int:
+        return places.setdefault(at, len(places))
+
+    result = [[*map(place, row[:ends]), *row[ends:]] for row in rows]
+    if batch.kind in _QUALIFIED:
+        for row in result:
+            row[-1] = [[*item[:-1], None if item[-1] is None else place(item[-1])] for item in row[-1]]
+    return [batch.ids[at] for at in places], result

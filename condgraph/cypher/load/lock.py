@@ -8,6 +8,7 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
+from condgraph.cypher.engines import Engine
 from condgraph.cypher.layout.schema import (
     DELETED,
     EDIT,
@@ -22,7 +23,7 @@ from condgraph.cypher.layout.schema import (
     STATEMENT,
     VALUE,
 )
-from condgraph.cypher.load.batches import TEXTS, Batch
+from condgraph.cypher.load.batches import TEXTS, Batch, texts_of
 from condgraph.engine.errors import InterruptedQueryError, StoreBusyError, StoreError
 from condgraph.engine.owner import Owner
 from condgraph.overview.survey import described, packed, survey
@@ -269,7 +270,7 @@ class Loading:
         if not once.rows:
             raise self._taken()
         if once.nodes:
-            make(transaction, self.graph, batch, TEXTS[batch.kind], self.stamp)
+            make(transaction, self.graph, batch, TEXTS[batch.kind], self.stamp, self._connection.engine)
         # Last, since it locks the graph's node until this is committed.
         self._still(transaction)
 
@@ -321,10 +322,13 @@ def terms(content: str, snapshot: Snapshot, labels: str | None) -> dict[str, str
     }  # fmt: skip
 
 
-def make(transaction: Transaction, graph: str, batch: Batch, text: str, stamp: int | None) -> None:
+def make(transaction: Transaction, graph: str, batch: Batch, text: str, stamp: int | None, engine: Engine) -> None:
     """Write a batch; raises `StoreError` where the server made another number of records."""
-    made = transaction.run(text, {"graph": graph, "ids": batch.ids, "rows": batch.rows, "stamp": stamp})
-    for what, wanted, got in (("nodes", batch.nodes, made.nodes), ("relationships", batch.edges, made.edges)):
+    nodes = edges = 0
+    for each, ids, rows in texts_of(batch, text, engine):
+        made = transaction.run(each, {"graph": graph, "ids": ids, "rows": rows, "stamp": stamp})
+        nodes, edges = nodes + made.nodes, edges + made.edges
+    for what, wanted, got in (("nodes", batch.nodes, nodes), ("relationships", batch.edges, edges)):
         if wanted is not None and wanted != got:
             raise StoreError(
                 f"the server made {got} {what} of batch {batch.name!r}, which holds {wanted}", hint=f"load again, {ABANDON}"

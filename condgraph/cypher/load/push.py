@@ -24,7 +24,6 @@ from condgraph.cypher.layout.schema import (
     GRAPH,
     LONGEST_NAME,
     LONGEST_SOURCE,
-    MOST_TYPES,
     PREDICATE,
     QUALIFIER,
     ROW,
@@ -49,7 +48,6 @@ from condgraph.engine.errors import (
     StoreDamagedError,
     StoreError,
     StoreVersionError,
-    UnsupportedError,
 )
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.snapshot.build import Builder
@@ -92,30 +90,19 @@ def check_graph(name: str) -> str:
     return name
 
 
-def check_engine(agent: str) -> None:
-    """Raise `UnsupportedError` where a server, by what it calls itself, is another engine that cannot run the texts of a
-    load: they would fail after a part of the graph is written.
-    """
-    if "arcadedb" in agent.lower():
-        raise UnsupportedError(
-            agent, ["relationships of a computed type, `CREATE ()-[:$(type)]->()`"], hint="load into Neo4j 5.26 or later"
-        )
-
-
 def check_loadable(snapshot: Snapshot, connection: Connection) -> None:
-    """Raise `LoadError` where a server would refuse a part of the snapshot, `UnsupportedError` where all of it."""
+    """Raise `LoadError` where a server would refuse a part of the snapshot."""
     get = snapshot.arrays.get
     _check(
         "source", (snapshot.source_of(i).name for i in range(len(get("src.name")))), LONGEST_SOURCE, "name= gives it another name"
     )
     units = np.unique(np.concatenate([get("att.unit"), get("q.unit")]))
     _check("unit", (snapshot.texts[number] for number in units[units >= 0].tolist()), LONGEST_NAME, "is it a unit?")
-    predicates = [snapshot.predicate_name(i) for i in range(snapshot.predicate_count)]
+    predicates, engine = [snapshot.predicate_name(i) for i in range(snapshot.predicate_count)], connection.engine
     for name in predicates:
-        if "\0" in name:
-            raise LoadError(f"the predicate {_short(name)} holds the character NUL, which Neo4j takes in no relationship type")
+        if (why := engine.odd_type(type_of(name))) is not None:
+            raise LoadError(f"the predicate {_short(name)} {why}, which {engine.name} takes in no relationship type")
     _check_types({type_of(name) for name in predicates}, connection)
-    check_engine(connection.agent)
 
 
 def _check(what: str, names: Iterable[str], longest: int, hint: str) -> None:
@@ -130,6 +117,17 @@ def _short(name: str) -> str:
 
 
 def _check_types(wanted: set[str], connection: Connection) -> None:
+    engine = connection.engine
+    if not engine.types_like_labels:
+        wanted = set(map(engine.stored_type, wanted))
+        labels = {row["label"] for row in connection.ask("CALL db.labels() YIELD label RETURN label", {})}
+        if shared := sorted(wanted & labels):
+            raise LoadError(
+                f"the predicate {_short(shared[0])} is called as a label of the database is, which {engine.name} does not take",
+                hint="load into another database",
+            )
+    if engine.most_types is None:
+        return
     known: set[str] = set()
     for text in _TYPES:
         try:
@@ -138,10 +136,10 @@ def _check_types(wanted: set[str], connection: Connection) -> None:
         except StoreError:
             continue
     fresh = len(wanted - known)
-    if len(known) + fresh > MOST_TYPES and not _roomy(connection):
+    if len(known) + fresh > engine.most_types and not _roomy(connection):
         raise LoadError(
             f"the database has {len(known):,} relationship types already, and {fresh:,} predicates would be new ones; "
-            f"Neo4j's Community Edition takes {MOST_TYPES:,} in all, and gives none back",
+            f"Neo4j's Community Edition takes {engine.most_types:,} in all, and gives none back",
             hint="load into another database or server, or a table with its columns as rows",
         )
 
@@ -203,6 +201,8 @@ def _items(connection: Connection, graph: str) -> Iterator[Item]:
     def rows(text: str) -> Iterator[list[Any]]:
         return connection.stream(text, {"graph": graph})
 
+    read_type = connection.engine.read_type
+
     def places(sources: list[str], numbers: list[int]) -> tuple[tuple[str, int], ...]:
         return tuple(zip(sources, numbers, strict=True))
 
@@ -223,14 +223,14 @@ def _items(connection: Connection, graph: str) -> Iterator[Item]:
             value: Ref | Value = _value(fields) if ident is None else Ref(ident)
             qualifiers.setdefault(sid, []).append((key, value))
     for subject, kind, thing, sid, sources, numbers in rows(_RELATIONS):
-        statement = Statement(subject, predicate_of(kind), Ref(thing), tuple(qualifiers.get(sid, ())))
+        statement = Statement(subject, predicate_of(read_type(kind)), Ref(thing), tuple(qualifiers.get(sid, ())))
         yield Sourced(statement, places(sources, numbers))
     for subject, kind, sid, sources, numbers, written, *fields in rows(_ATTRIBUTES):
         result = tuple(qualifiers.get(sid, ()))
         raws, every = [fields[-1]] if written is None else json.loads(written), places(sources, numbers)
         for raw in dict.fromkeys(raws):
             some = every if written is None else tuple(place for place, entry in zip(every, raws, strict=True) if entry == raw)
-            yield Sourced(Statement(subject, predicate_of(kind), _value(fields), result, raw=raw), some)
+            yield Sourced(Statement(subject, predicate_of(read_type(kind)), _value(fields), result, raw=raw), some)
 
 
 def _value(fields: list[Any]) -> Value:
@@ -500,7 +500,7 @@ def write_edit(connection: Connection, graph: str, change: Written, about: dict[
             transaction.rollback()
             return busy
         for batch in batches:
-            make(transaction, graph, batch, REMOVALS.get(batch.kind) or TEXTS[batch.kind], None)
+            make(transaction, graph, batch, REMOVALS.get(batch.kind) or TEXTS[batch.kind], None, connection.engine)
         transaction.run(_CHANGED, given)
         return None
 
@@ -521,19 +521,24 @@ def write_edit(connection: Connection, graph: str, change: Written, about: dict[
 _NOTED: Final = (
     f"MATCH (u:{FORMER}) WHERE u.graph = $graph AND u.load = $stamp AND u.at IS NOT NULL AND u.of = $of WITH u LIMIT {EDGES} "
 )
-_FOUND: Final = f"MATCH (a:{ENTITY} {{graph: $graph, handle: u.subject}}) "
 _PLACES: Final = "SET x.sources = u.sources, x.rows = u.rows DELETE u"
+
+
+def _looked_up(x: str, label: str, key: str, noted: str = "") -> str:
+    # No map in the pattern: some servers take none that names what was matched before.
+    return f"MATCH ({x}:{label}) WHERE {x}.graph = $graph AND {x}.{key} = u.{noted or key} "
 
 
 def _set(*names: str) -> str:
     return f"SET {', '.join(f'x.{name} = u.{name}' for name in names)} "
 
 
+_FOUND: Final = _looked_up("a", ENTITY, "handle", "subject")
 #: How what was noted is put back, by what it is of.
 _RESTORE: Final = {
-    "source": f"MATCH (x:{SOURCE} {{graph: $graph, name: u.name}}) {_set('number', 'location', 'format', 'content')} DELETE u",
-    "predicate": f"MATCH (x:{PREDICATE} {{graph: $graph, key: u.key}}) {_set('relations', 'attributes', 'qualifiers')} DELETE u",
-    "entity": f"MATCH (x:{ENTITY} {{graph: $graph, handle: u.handle}}) {_set(*ENTITY_PROPERTIES[1:-1])} "
+    "source": f"{_looked_up('x', SOURCE, 'name')}{_set('number', 'location', 'format', 'content')} DELETE u",
+    "predicate": f"{_looked_up('x', PREDICATE, 'key')}{_set('relations', 'attributes', 'qualifiers')} DELETE u",
+    "entity": f"{_looked_up('x', ENTITY, 'handle')}{_set(*ENTITY_PROPERTIES[1:-1])} "
     + "".join(
         f"FOREACH (_ IN CASE WHEN u.kind = {int(kind)} THEN [] ELSE [1] END | REMOVE x:{label}) "
         for kind, label in ((EntityKind.CONCEPT, CONCEPT), (EntityKind.ROW, ROW))
@@ -543,13 +548,12 @@ _RESTORE: Final = {
         for kind, label in ((EntityKind.CONCEPT, CONCEPT), (EntityKind.ROW, ROW))
     )
     + f"DELETE u {RENAMED.format(entity='x')}",
-    "labels": f"MATCH (x:{ENTITY} {{graph: $graph, handle: u.handle}}) "
-    "REMOVE x:$([l IN labels(x) WHERE l IN $labels]) SET x:$(u.labels) DELETE u",
-    "relation": _FOUND + f"MATCH (a)-[x:$(u.type)]->(:{ENTITY}) WHERE x.sid = u.sid {_PLACES}",
-    "attribute": _FOUND + f"MATCH (a)-[f:$(u.type)]->(x:{VALUE}) WHERE f.sid = u.sid "
+    "labels": f"{_looked_up('x', ENTITY, 'handle')}REMOVE x:$([l IN labels(x) WHERE l IN $labels]) SET x:$(u.labels) DELETE u",
+    "relation": _FOUND + f"MATCH (a)-[x]->(:{ENTITY}) WHERE x.sid = u.sid AND type(x) = u.type {_PLACES}",
+    "attribute": _FOUND + f"MATCH (a)-[f]->(x:{VALUE}) WHERE f.sid = u.sid AND type(f) = u.type "
     f"SET x.raw = u.raw, x.raws = u.raws, x.name = u.name {_PLACES}",
     "member": _FOUND
-    + f"MATCH (b:{ENTITY} {{graph: $graph, handle: u.object}}) MATCH (a)-[x:$(u.type)]->(b) WHERE x.sid IS NULL {_PLACES}",
+    + f"{_looked_up('b', ENTITY, 'handle', 'object')}MATCH (a)-[x]->(b) WHERE x.sid IS NULL AND type(x) = u.type {_PLACES}",
 }
 
 

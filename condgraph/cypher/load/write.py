@@ -586,6 +586,8 @@ def write_snapshot(
     maker, written, named = RowMaker(snapshot, previous, labelling), 0, False
     gone: Iterator[Batch] = iter(()) if previous is None else Gone(previous, snapshot).batches()
     under_way: deque[tuple[Future[None], int]] = deque()
+    # Each batch writes the graph's node: where nothing waits for a lock, all but one would be refused.
+    writers = WRITERS if connection.engine.locks else 1
 
     def settle(most: int) -> None:
         """Wait until at most so many batches are under way."""
@@ -603,7 +605,7 @@ def write_snapshot(
                     # The entities have to be there before they are named.
                     settle(0)
                     named = True
-                settle(WRITERS - 1)
+                settle(writers - 1)
                 under_way.append((connection.submit(partial(loading.write, batch, attempt)), len(batch.rows)))
             settle(0)
     finally:
