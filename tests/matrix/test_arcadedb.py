@@ -67,6 +67,10 @@ def test_the_world_and_its_programs(remote: Neo4jGraph) -> None:
     assert contents(remote.snapshot()) == contents(here)
     compared = Comparison(here, remote).ask_all(PROGRAMS, warnings=True, evidence=True)
     assert not compared.different, compared.report()
+    for graph in (here, remote):
+        graph.add("Ann", "a, b", "Bo's own")
+        graph.retract(graph.kopl("Find(Ann) QueryAttr(height)").evidence[0])
+    assert contents(remote.snapshot()) == contents(here)
 
 
 def test_predicates_are_called_as_they_are(remote: Neo4jGraph) -> None:
