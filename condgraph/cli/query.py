@@ -71,8 +71,8 @@ class EngineName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ViewOptions:
-    """Which statements count."""
+class TimeOptions:
+    """The time of the statements that count."""
 
     at: Annotated[
         str | None, typer.Option("--at", metavar="TIME", help="Only statements that may hold at this time: 1984, 1984-05-03.")
@@ -82,6 +82,16 @@ class ViewOptions:
         typer.Option("--between", metavar="FROM TO", help="Only statements that may hold between two times."),
     ] = None
     certain: Annotated[bool, typer.Option("--certain", help="Of these only what holds in all of that time for certain.")] = False
+
+    def of_time(self) -> dict[str, Any]:
+        """These as options of methods of `Graph`."""
+        return {item.name: getattr(self, item.name) for item in fields(TimeOptions)}
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOptions(TimeOptions):
+    """Which statements count."""
+
     as_of: Annotated[
         str | None,
         typer.Option("--as-of", metavar="VERSION", help="Ask an earlier version, by its id or a time: g000003, 2026-11-27."),
@@ -407,6 +417,7 @@ def logic(
     file: FileOption = None,
     wanted: AnswerOptions,
     login: LoginOptions,
+    when: TimeOptions,
     form: Annotated[Format, typer.Option("--format", help="How the answers are written.")] = Format.TABLE,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each answer came about.")] = False,
     timeout: TimeoutOption = None,
@@ -419,6 +430,7 @@ def logic(
         answers = at.logic(
             query,
             *branches,
+            **when.of_time(),
             model=wanted.model,
             k=None if wanted.every else wanted.k,
             alpha=wanted.alpha,

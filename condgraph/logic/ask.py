@@ -275,7 +275,13 @@ def logic(
             return _stored(graph, read, tree, k, period, warnings).keep_to(timeout)
         except UnsupportedError:
             warnings.append("the graph was read whole: its store cannot be asked for an `exists` that is joined by a negated atom")
-    snapshot, directory = graph.snapshot().current, graph._directory
+    snapshot = whole = graph.snapshot().current
+    directory = graph._directory
+    # Names are those of all times.
+    read, written = as_written(read, snapshot.schema)
+    warnings += written
+    tree = tree_of(read)
+    checked_names(tree, snapshot)
     if period is not None:
         if hasattr(model, "every_row"):
             raise OptionError(
@@ -283,10 +289,6 @@ def logic(
             )
         # Rules of the statements of a time are not those that the folder of the graph keeps.
         snapshot, directory = cut(snapshot, period), None
-    read, written = as_written(read, snapshot.schema)
-    warnings += written
-    tree = tree_of(read)
-    checked_names(tree, snapshot)
     if predict:
         from condgraph.links.methods import default_rules
 
@@ -296,7 +298,7 @@ def logic(
     warnings.extend(getattr(getattr(matrix, "model", None), "warnings", ()))
     found = ranked(tree, snapshot, matrix, k=k, alpha=alpha)
     if not len(found.ids):
-        warnings.extend(_nothing(snapshot, read, model, bound=k is not None))
+        warnings.extend(_nothing(whole, read, model, period, bound=k is not None))
     answers = _answers(found, tree, snapshot, read, timeout)
     given = LogicAnswers(str(read), answers, found.more, warnings, None, _counting(tree, snapshot, matrix, alpha))
     if explain:
@@ -305,14 +307,18 @@ def logic(
     return given.keep_to(timeout)
 
 
-def _nothing(snapshot: Snapshot, read: Query, model: Any, *, bound: bool) -> list[str]:
+def _nothing(snapshot: Snapshot, read: Query, model: Any, period: Period | None, *, bound: bool) -> list[str]:
     """Why there is no answer: of the graph alone, as any program of it says."""
     if model is not None:
         return ["the answer is empty: neither the graph nor the model gives any entity a score"]
     try:
-        return ask(SnapshotStore(snapshot), read, "logic", None, {"bound": bound}).warnings
+        return ask(SnapshotStore(snapshot), read, "logic", None, _options(period, bound=bound)).warnings
     except UnsupportedError:
         return ["the answer is empty"]
+
+
+def _options(period: Period | None, *, bound: bool) -> dict[str, Any]:
+    return {"bound": bound} if period is None else {"bound": bound, "period": period}
 
 
 def _answers(found: Ranked, tree: Tree, snapshot: Snapshot, read: Query, timeout: float | None) -> list[LogicAnswer]:
@@ -346,8 +352,7 @@ def _counting(tree: Tree, snapshot: Snapshot, matrix: Matrix, alpha: float) -> C
 
 def _stored(graph: Asked, read: Query, tree: Tree, k: int | None, period: Period | None, warnings: list[str]) -> LogicAnswers:
     """The answers of a store by one query of its own; explained on the statements that they rest on."""
-    options = {"bound": k is not None} | ({} if period is None else {"period": period})
-    answer = ask(graph._store_of(None), read, "logic", None, options)
+    answer = ask(graph._store_of(None), read, "logic", None, _options(period, bound=k is not None))
     every = answer.entities
     shown = every if k is None else every[:k]
 

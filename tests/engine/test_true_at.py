@@ -220,6 +220,9 @@ def test_tools_commands_and_http(graph: condgraph.Graph, tmp_path: Path) -> None
     assert run_command("query", *place, "--at", "1984", HEADS) == "Kohl\n"
     assert run_command("query", *place, "--between", "1983", "1990", "--certain", HEADS) == "Kohl\n"
     assert "During('must', 1983/1990)" in run_command("explain", *place, "--between", "1983", "1990", "--certain", HEADS)
+    query = '?x : head("Germany", ?x)'
+    assert "Kohl" in run_command("logic", *place, "--at", "1984", query)
+    assert "Kohl" not in run_command("logic", *place, "--at", "2006", "--certain", query)
     assert run_command("query", *place, "--at", "soon", HEADS, code=2).startswith("error[option]: at='soon' is not a time")
 
 
@@ -264,6 +267,10 @@ def test_stores(graph: condgraph.Graph, stored: Any) -> None:
         view.match([("Germany", "head", "UNKNOWN x")], k=1).texts
         == graph.match([("Germany", "head", "UNKNOWN x")], k=1, at=1984).texts
     )
+    # A relation of which nothing holds then is empty, and not unknown.
+    empty = [one.logic('?x : head("Germany", ?x)', at="1930") for one in (graph, stored)]
+    assert [one.texts for one in empty] == [[], []]
+    assert empty[0].warnings == empty[1].warnings
     with pytest.raises(UnsupportedError, match=r"graph\.at\(\.\.\.\)\.snapshot\(\)"):
         view.schema()
 
