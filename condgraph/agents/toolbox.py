@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.engine.algebra import ByName, around
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import CondgraphError, OptionError, ParseError, UnknownNameError, nearest, shortened
-from condgraph.engine.facts import Entity
+from condgraph.engine.facts import shown
 from condgraph.engine.store import plan_texts
-from condgraph.engine.values import text_of
 from condgraph.languages.registry import PATTERN, detect
 from condgraph.prepared import run
 from condgraph.query_options import QueryOptions
@@ -141,7 +140,7 @@ class Described:
 
 def named(value: Any) -> str:
     """A value of a statement as a text; of an entity its name."""
-    return shortened(value.name if isinstance(value, Entity) else text_of(value), LONGEST)
+    return shortened(shown(value), LONGEST)
 
 
 def answered(answer: Answer, limit: int, facts: int) -> Answered:

@@ -16,9 +16,9 @@ from condgraph.chains.place import Numbers, Place
 from condgraph.chains.walk import MOST_STEPS, Triple, Verdict, Walk, triple_of, verify
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, nearest
-from condgraph.engine.facts import Entity
+from condgraph.engine.facts import Entity, shown
 from condgraph.engine.records import Evidence
-from condgraph.engine.values import Value, text_of
+from condgraph.engine.values import Value
 from condgraph.vectors.encoders import Encoder, LexicalEncoder, encode
 
 # -- entities of a question --------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class Reasoned:
     @property
     def texts(self) -> list[str]:
         """The answer as text: the name of an entity, or the text of a value."""
-        return [_text(value) for value in self.values]
+        return [shown(value) for value in self.values]
 
     @property
     def entities(self) -> list[Entity]:
@@ -159,7 +159,7 @@ class Reasoned:
         return [
             {
                 "triple": str(triple), "head": triple.ends[0].name, "relation": triple.evidence[0].predicate,
-                "tail": _text(triple.ends[1]),
+                "tail": shown(triple.ends[1]),
                 "sources": [(source.name, row) for item in triple.evidence for source, row in item.sources],
             }
             for triple in self.chain
@@ -173,10 +173,6 @@ class Reasoned:
 
     def __str__(self) -> str:
         return "\n".join([*self.texts, *map(str, self.chain)])
-
-
-def _text(value: Entity | Value) -> str:
-    return value.name if isinstance(value, Entity) else text_of(value)
 
 
 # -- prompts ---------------------------------------------------------------------------------------
@@ -314,7 +310,7 @@ def _said(place: Place, statement: int) -> str:
     return f"{place.entity(place.ends(statement)[0]).name} {relation.replace('_', ' ')} {place.tail(statement)}"
 
 
-def shown(place: Place, statements: Iterable[int]) -> list[str]:
+def context_of(place: Place, statements: Iterable[int]) -> list[str]:
     """Statements as the context of a prompt has them."""
     return [str(triple_of(place, [statement]))[2:-2] for statement in statements]
 
@@ -424,7 +420,7 @@ def reason(
         context = likest(place, question, walk.visited, options.subgraph or options.shown, encoder)
     if options.subgraph is not None:
         walk = replace(walk, place=part_of(place, context))
-    lines = [] if options.visibility == "none" else shown(place, context[: options.shown])
+    lines = [] if options.visibility == "none" else context_of(place, context[: options.shown])
     prompt = prompt_of(question, lines, options.method)
     if options.method != "chains":
         return _unconstrained(walk, question, backend, prompt, options, entities, context, warnings)
@@ -473,7 +469,7 @@ def _grown(candidate: _Candidate, question: str, backend: Backend, options: Opti
     prompt = candidate.prompt
     if options.visibility == "local":
         sight = in_sight(candidate.walk, question, options.shown, encoder) if candidate.walk.visited else []
-        prompt = replace(prompt_of(question, shown(candidate.walk.place, sight)), written=candidate.prompt.written)
+        prompt = replace(prompt_of(question, context_of(candidate.walk.place, sight)), written=candidate.prompt.written)
     result = backend.triples(prompt, candidate.walk, options.beams, backend.told(options.beams, options.score))
     if not result:
         return [replace(candidate, ended=True)]
@@ -516,7 +512,7 @@ def _choices(walk: Walk, query: Sequence[Entity]) -> list[tuple[str, Entity | Va
 def _by_text(values: Iterable[Entity | Value]) -> dict[str, Entity | Value]:
     result: dict[str, Entity | Value] = {}
     for value in values:
-        result.setdefault(value.name if isinstance(value, Entity) else text_of(value), value)
+        result.setdefault(shown(value), value)
     return result
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from condgraph.engine import html
 from condgraph.engine.errors import PlanError
-from condgraph.engine.facts import Entity
+from condgraph.engine.facts import Entity, shown
 from condgraph.engine.records import Evidence
 from condgraph.engine.values import text_of
 from condgraph.languages.pattern.pattern import Pattern, PatternNode
@@ -267,6 +267,6 @@ def _fact(fact: Evidence) -> dict[str, Any]:
         "subject": {"id": fact.subject.id, "name": fact.subject.name},
         "predicate": fact.predicate,
         "object": {"id": fact.object.id, "name": fact.object.name} if isinstance(fact.object, Entity) else text_of(fact.object),
-        "qualifiers": [[key, value.name if isinstance(value, Entity) else text_of(value)] for key, value in fact.qualifiers],
+        "qualifiers": [[key, shown(value)] for key, value in fact.qualifiers],
         "sources": [{"source": source.name, "row": row or None} for source, row in fact.sources],
     }

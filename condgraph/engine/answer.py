@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from condgraph.engine.check import Checked, Counting
+    from condgraph.engine.drawing import Drawing
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.why_not import Lookup, WhyNot
 
@@ -329,6 +330,15 @@ class Answer(AnswerValues):
         through.
         """
         return EvidenceList(trace_back(self.run, self.plan), self.plan, self._counted)
+
+    def draw(self) -> Drawing:
+        """The evidence as a picture, with the answers set off: `draw().svg`, `draw().save("answer.svg")`; a notebook
+        shows it. Statements beyond what can be read in one picture are groups with numbers.
+        """
+        from condgraph.engine.drawing import of_statements
+
+        answers = [entity.id for entity in self.entities] or self.texts
+        return of_statements(self.evidence, answers, f"evidence of {len(self.values):,} answers")
 
     def evidence_of(self, row: int) -> EvidenceList:
         """What one row of a table rests on: the statements of the rows of the graph behind it, by its

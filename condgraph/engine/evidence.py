@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass, shown
 from condgraph.engine.pieces import mapped, watched
 from condgraph.engine.records import Evidence, record_of
 from condgraph.engine.snapshot import readback
@@ -125,6 +126,21 @@ class EvidenceList(Sequence[Evidence]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} statements of evidence>"
+
+    def _repr_html_(self) -> str:
+        """The statements as a drawing and a table, for notebooks."""
+        from condgraph.engine import html
+        from condgraph.engine.drawing import of_statements
+
+        rows = [
+            (one.subject.name, one.predicate, shown(one.object),
+             "; ".join(f"{key}: {shown(value)}" for key, value in one.qualifiers),
+             "; ".join(f"{source.name}, row {row}" if row else source.name for source, row in one.sources))
+            for one in islice(self, html.MOST_ROWS)
+        ]  # fmt: skip
+        columns = ("subject", "predicate", "object", "qualifiers", "source")
+        parts = [of_statements(self).svg, html.table("statements", columns, rows, len(self) - len(rows))] if rows else []
+        return html.page(repr(self)[1:-1], parts)
 
     def _link(self, table: Literal["mem", "sub"], below: int, above: int) -> Evidence:
         snapshot = self._snapshot

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
-from condgraph.engine.values import NO_UNIT, Value
+from condgraph.engine.values import NO_UNIT, Value, text_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,6 +90,11 @@ class Subclass:
     concept: str
     parent: str
     row: int = 0
+
+
+def shown(value: Any) -> str:
+    """The name of an entity, or the text of a value."""
+    return value.name if isinstance(value, Entity) else text_of(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import shortened
-from condgraph.engine.facts import Entity
+from condgraph.engine.facts import shown
 from condgraph.engine.forms import Point, read_point
 from condgraph.engine.operands import (
     DIGITS,
@@ -42,7 +42,6 @@ from condgraph.engine.values import (
     Time,
     civil,
     collapse,
-    text_of,
 )
 
 # -- comparisons -------------------------------------------------------------------------------------
@@ -74,7 +73,7 @@ def compared(left: Any, right: Any, operator: str, what: str) -> bool:
     if isinstance(a, Quantity) and isinstance(b, Quantity):
         a, b, _ = alike(a, b, what)
         return OPERATORS[operator](exact(a.number), exact(b.number))
-    one, two = (collapse(_text(value)).casefold() for value in (left, right))
+    one, two = (collapse(shown(value)).casefold() for value in (left, right))
     return OPERATORS[operator](one, two)
 
 
@@ -85,10 +84,6 @@ def _times(a: Time, b: Time, operator: str) -> bool:
         return a.end <= b.start or a.start >= b.end
     # Which of two is earlier has an answer for times that overlap as well: by start, then by end.
     return OPERATORS[operator]((a.start, a.end), (b.start, b.end))
-
-
-def _text(value: Any) -> str:
-    return value.name if isinstance(value, Entity) else text_of(value)
 
 
 def _best(operand: Operand, operator: str, what: str) -> Operand:
@@ -181,7 +176,7 @@ def _any(arguments: Sequence[Operand], operator: str) -> bool:
 
 def _note_case(left: Any, right: Any, operand: Operand, what: str) -> bool:
     """Say where two texts are the same but for case; always true."""
-    one, two = _text(left), _text(right)
+    one, two = shown(left), shown(right)
     if measure_of(left) is None and measure_of(right) is None and collapse(one) != collapse(two):
         operand.remarks.append(f"{what}: {one!r} and {two!r} are the same but for case or white space")
     return True

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.facts import Entity, Ref, Source
+from condgraph.engine.facts import Entity, Ref, Source, shown
 from condgraph.engine.pieces import pieces
 from condgraph.engine.snapshot import readback
-from condgraph.engine.values import Value, text_of
+from condgraph.engine.values import Value
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -35,9 +35,9 @@ class Evidence:
     raw: str | None = None
 
     def __str__(self) -> str:
-        text = f"{self.subject.name} | {self.predicate} | {_shown(self.object)}"
+        text = f"{self.subject.name} | {self.predicate} | {shown(self.object)}"
         if self.qualifiers:
-            text += " (" + ", ".join(f"{key}: {_shown(value)}" for key, value in self.qualifiers) + ")"
+            text += " (" + ", ".join(f"{key}: {shown(value)}" for key, value in self.qualifiers) + ")"
         return text + "  [" + "; ".join(s.name + (f", row {row}" if row else "") for s, row in self.sources) + "]"
 
 
@@ -91,7 +91,3 @@ def records_of(snapshot: Snapshot, numbers: NDArray[np.int32]) -> list[Evidence]
 def statement_text(record: Evidence) -> str:
     """A statement without its sources."""
     return str(record).rpartition("  [")[0]
-
-
-def _shown(value: Any) -> str:
-    return value.name if isinstance(value, Entity) else text_of(value)

@@ -17,10 +17,9 @@ import numpy as np
 
 from condgraph.engine.algebra import ById, Group, Objects, Scan
 from condgraph.engine.algebra.grouped import Measure, Way
-from condgraph.engine.execute.bags import shown
 from condgraph.engine.execute.grid import LISTED, fixed_order, listed
 from condgraph.engine.execute.series import Cell
-from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.facts import Entity, EntityKind, shown
 from condgraph.engine.pieces import watched
 from condgraph.engine.row_labels import BETWEEN
 

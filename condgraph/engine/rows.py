@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.engine.algebra import Group, Node, Solutions, postorder
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import CondgraphError, MissingExtraError, shortened
-from condgraph.engine.execute.bags import shown
 from condgraph.engine.execute.grid import BETWEEN, Column
-from condgraph.engine.facts import Entity
+from condgraph.engine.facts import Entity, shown
 from condgraph.engine.lowered import Substitution
 from condgraph.engine.pieces import pieces, watched
 from condgraph.engine.row_texts import cell_text, names_in

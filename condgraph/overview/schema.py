@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from condgraph.engine.html import page, table
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, bound_text
 from condgraph.models.chat import estimate
 from condgraph.overview.survey import Ends, Survey
+
+if TYPE_CHECKING:
+    from condgraph.engine.drawing import Drawing
 
 #: Kinds, types, keys and sources of one predicate that are listed.
 MOST_PARTS: Final = 12
@@ -612,6 +615,20 @@ class GraphSchema(Overview):
         """
         return cypher_text(self, limit)
 
+    def draw(self) -> Drawing:
+        """The kinds of entities and the relations between them as a picture, those used most first. A relation is
+        between its most frequent kinds; that it has others is said below its name.
+        """
+        from condgraph.engine.drawing import of_kinds
+
+        edges = [(concept.name, "subclass of", above, "") for concept in self.concepts for above in concept.above]
+        for one in self.predicates:
+            if one.relations:
+                others = len(one.subjects) + len(one.objects) + one.more.get("subjects", 0) + one.more.get("objects", 0) > 2
+                below = f"{one.relations:,}{', other kinds too' if others else ''}"
+                edges.append((_kind_name(one.subjects), one.name, _kind_name(one.objects), below))
+        return of_kinds(edges, repr(self)[1:-1])
+
     def __str__(self) -> str:
         return self.text(4000)
 
@@ -622,8 +639,14 @@ class GraphSchema(Overview):
         )
 
     def _repr_html_(self) -> str:
-        """The same as small tables, for notebooks."""
-        return page(repr(self), (table(*section) for section in sections(self)))
+        """The same as a drawing and small tables, for notebooks."""
+        drawing = self.draw()
+        picture = [drawing.svg] if drawing.arrows else []
+        return page(repr(self), [*picture, *(table(*section) for section in sections(self))])
+
+
+def _kind_name(kinds: Sequence[KindCount]) -> str:
+    return next((kind.name for kind in kinds if kind.name), "(entities without a concept)")
 
 
 # -- From a survey to records ------------------------------------------------------------------------

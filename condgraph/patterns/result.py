@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from condgraph.engine import html
 from condgraph.engine.bounds import timed
-from condgraph.engine.facts import Entity
+from condgraph.engine.facts import Entity, shown
 from condgraph.engine.records import Evidence
 from condgraph.engine.values import Quantity, Time
 from condgraph.languages.pattern.pattern import Pattern, PatternEdge, PatternNode
 from condgraph.vectors.nearest import UNIT
 
 if TYPE_CHECKING:
-    pass
+    from condgraph.engine.drawing import Drawing
 
 #: Solutions that are read between two looks at the clock.
 FEW: Final = 1 << 9
@@ -203,12 +203,21 @@ class Solution:
                 return match.value
         raise KeyError(name)
 
+    def draw(self) -> Drawing:
+        """The subgraph as a picture, with the unknown nodes set off."""
+        from condgraph.engine.drawing import of_statements
+
+        statements = [one for edge in self.edges for one in (edge.statement, edge.other) if one is not None]
+        unknown = [match.value for match in self.nodes if not match.node.known]
+        answers = [value.id if isinstance(value, Entity) else shown(value) for value in unknown]
+        return of_statements(list(dict.fromkeys(statements)), answers, f"distance {self.distance:.6f}")
+
     def _repr_html_(self) -> str:
-        """The subgraph as a table of its statements, for notebooks."""
+        """The subgraph as a drawing and a table of its statements, for notebooks."""
         triples = self.triples
         shown = triples[: html.MOST_ROWS]
         below = html.table("statements", ("subject", "predicate", "object"), shown, len(triples) - len(shown))
-        return html.page(f"distance {self.distance:.6f}", [below])
+        return html.page(f"distance {self.distance:.6f}", [self.draw().svg, below])
 
     def __str__(self) -> str:
         return f"{self.distance:.6f}  " + "; ".join(" | ".join(triple) for triple in self.triples)

@@ -21,7 +21,7 @@ from condgraph.engine.execute import Run
 from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.conditions import compared_kinds
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
-from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, Ref
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, Ref, shown
 from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
 from condgraph.engine.lowered import Step
 from condgraph.engine.passes import mark, rewrite
@@ -299,7 +299,7 @@ class SparqlAnswer(_Sparql):
             predicates = [names.name_of(iri) for row in rows if (iri := row["p"].value).startswith(names.base)]
             return [(name, name) for name in predicates]
         values = [read_row(row, names) for row in rows]
-        return [(value, value.name if isinstance(value, Entity) else text_of(value)) for value in values]
+        return [(value, shown(value)) for value in values]
 
     @kept
     def entities(self) -> list[Entity]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.execute import factset
 from condgraph.engine.execute.sets import Mask, Numbers
-from condgraph.engine.facts import Entity, Ref
+from condgraph.engine.facts import Entity, Ref, shown
 from condgraph.engine.pieces import PIECE, pieces, watched
 from condgraph.engine.snapshot.build import fewer_collections
 from condgraph.engine.snapshot.ordered import Cells
@@ -34,7 +34,6 @@ from condgraph.engine.values import (
     Quantity,
     Time,
     Value,
-    text_of,
 )
 
 if TYPE_CHECKING:
@@ -228,12 +227,6 @@ class Bag:
     def texts(self) -> list[str]:
         """The texts alone."""
         return self.values_and_texts()[1]
-
-
-def shown(value: Any) -> str:
-    """A value as a text; an entity by its name."""
-    # A qualifier's value may be an entity.
-    return value.name if isinstance(value, Entity) else text_of(value)
 
 
 #: Parts of cells that a kind of value does not fill.

@@ -29,7 +29,7 @@ from condgraph.engine.algebra.grouped import (
 )
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError, numbered
-from condgraph.engine.execute.bags import Bag, shown
+from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.series import (
     CERTAIN,
@@ -47,6 +47,7 @@ from condgraph.engine.execute.series import (
 from condgraph.engine.execute.sets import EMPTY
 from condgraph.engine.execute.sums import Aggregate
 from condgraph.engine.execute.values import MOST_VALUES
+from condgraph.engine.facts import shown
 from condgraph.engine.forms import Point, read_point
 from condgraph.engine.functions import time_between
 from condgraph.engine.operands import Inapplicable, alike, exact, plain, quotient, unit_of_product

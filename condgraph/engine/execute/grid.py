@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.execute.bags import order_key, shown
+from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.left_out import most_frequent
 from condgraph.engine.execute.series import Cell, ListSeries, Places, Series
+from condgraph.engine.facts import shown
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import PIECE, different, in_order, mapped, watched
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time

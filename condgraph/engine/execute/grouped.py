@@ -13,14 +13,13 @@ import numpy as np
 from condgraph.engine.algebra import Facts, Group, Having, Limit, Order, Scan
 from condgraph.engine.algebra.grouped import TEXT_OPERATORS, CellTest, Every, Measure, No, Test
 from condgraph.engine.errors import PlanError, nearest, numbered, shortened
-from condgraph.engine.execute.bags import shown
 from condgraph.engine.execute.columns import MOST_BINDINGS, Bindings, Found, Reached, Ways, decoded, lead
 from condgraph.engine.execute.grid import Column, Competing, Grid, Members, competing, group_of, order_of, size_of, text_cell
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
 from condgraph.engine.execute.series import LARGEST, Cell, ListSeries, Places, dense, first_of_each, ranked, runs
 from condgraph.engine.execute.sets import Mask
 from condgraph.engine.execute.sums import Aggregate, bounds_of, counts, leaves_out
-from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.facts import Entity, EntityKind, shown
 from condgraph.engine.functions import OPERATORS
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import changed, in_order, mapped, watched

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError
-from condgraph.engine.execute.bags import Bag, Part, PartKind, shown
+from condgraph.engine.execute.bags import Bag, Part, PartKind
 from condgraph.engine.execute.grid import Column, Grid, Members, fixed_order, order_of
 from condgraph.engine.execute.scope import Scope
 from condgraph.engine.execute.series import BagSeries, Cell, EntitySeries, ListSeries, Series, dense
 from condgraph.engine.execute.terms import EntityAt, PathAt, StatementAt
-from condgraph.engine.facts import Entity
+from condgraph.engine.facts import Entity, shown
 from condgraph.engine.pieces import changed, in_order, places_in_order, watched
 from condgraph.engine.records import PathTerm, record_of, records_of, statement_text
 from condgraph.engine.snapshot.ordered import Cells

@@ -33,12 +33,12 @@ from condgraph.engine.algebra import (
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.algebra import solutions as alg
 from condgraph.engine.errors import CondgraphError
-from condgraph.engine.execute.bags import shown
 from condgraph.engine.execute.edges import Edge, may_meet
 from condgraph.engine.execute.expressions import Compiler
 from condgraph.engine.execute.grid import BETWEEN
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.terms import EntityAt, GraphTerms, StatementAt
+from condgraph.engine.facts import shown
 from condgraph.engine.snapshot.snapshot import make_room
 
 if TYPE_CHECKING:

@@ -1,0 +1,401 @@
+"""Drawings of statements, subgraphs and schemas for notebooks and files: one SVG, without scripts, styles or
+addresses of others, laid out by stress (Gansner, Koren and North, Graph Drawing by Stress Majorization, 2004).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.facts import Entity, EntityKind, shown
+from condgraph.engine.html import escaped
+from condgraph.engine.records import Evidence
+from condgraph.engine.values import text_of
+
+Points = NDArray[np.float64]
+Kind = Literal["entity", "concept", "value", "group", "answer"]
+
+#: Nodes of a drawing, statements that are looked at for it, and edges of one predicate at one node that are drawn
+#: one by one; more are a group.
+MOST_NODES: Final = 40
+MOST_STATEMENTS: Final = 500
+MOST_ALIKE: Final = 5
+_LONGEST: Final = 30
+#: Sizes in pixels: of a letter, of a box beyond its text, and between boxes.
+_LETTER, _HEIGHT, _PADDING, _GAP, _LENGTH = 6.6, 24.0, 14.0, 22.0, 120.0
+#: How much wider than high a part becomes.
+_WIDER: Final = 1.5
+#: Where on its edge a text may be, the best first.
+_SHARES: Final = (0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74)
+_COLOURS: Final[dict[Kind, tuple[str, str]]] = {
+    "entity": ("#e8f0fe", "#3367d6"),
+    "concept": ("#e6f4ea", "#188038"),
+    "value": ("#f8f9fa", "#80868b"),
+    "group": ("#f1e6ff", "#8430ce"),
+    "answer": ("#fef0c7", "#b06000"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A node: its text, and what it is."""
+
+    text: str
+    kind: Kind = "entity"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """An edge between two nodes, by their numbers, with its text and a smaller one below it."""
+
+    start: int
+    end: int
+    text: str
+    below: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Nodes and edges as a picture; `left_out` says what it does not show."""
+
+    title: str
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+    left_out: str = ""
+
+    @property
+    def svg(self) -> str:
+        """The picture as SVG."""
+        return _svg(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the picture to an `.svg` file."""
+        place = Path(path)
+        place.write_text(self.svg, encoding="utf-8")
+        return place
+
+    def _repr_svg_(self) -> str:
+        """The picture, for notebooks."""
+        return self.svg
+
+    def __str__(self) -> str:
+        names = [box.text for box in self.boxes]
+        lines = [f"{names[arrow.start]} --{arrow.text}--> {names[arrow.end]}" for arrow in self.arrows]
+        return "\n".join([*lines, *filter(None, [self.left_out])])
+
+    def __repr__(self) -> str:
+        return f"<Drawing of {len(self.boxes)} nodes and {len(self.arrows)} edges>"
+
+
+# -- what is drawn -----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Making:
+    boxes: list[Box] = field(default_factory=list)
+    arrows: list[Arrow] = field(default_factory=list)
+    numbers: dict[Any, int] = field(default_factory=dict)
+    left_out: int = 0
+
+    def box(self, key: Any, text: str, kind: Kind) -> int | None:
+        """The number of a node; None where the drawing is full."""
+        if key not in self.numbers:
+            if len(self.boxes) >= MOST_NODES:
+                return None
+            self.numbers[key] = len(self.boxes)
+            self.boxes.append(Box(text, kind))
+        return self.numbers[key]
+
+    def arrow(self, start: int | None, end: int | None, text: str, below: str = "", count: int = 1) -> None:
+        """An edge; counted as left out where one of its nodes is."""
+        if start is None or end is None:
+            self.left_out += count
+        else:
+            self.arrows.append(Arrow(start, end, text, below))
+
+
+def of_statements(evidence: Sequence[Evidence], answers: Iterable[str] = (), title: str = "statements") -> Drawing:
+    """Statements as nodes and edges, those of the first `MOST_NODES` nodes. `answers` are the ids of entities,
+    or texts of values, that stand out. More than `MOST_ALIKE` edges of one predicate from a node, or to it,
+    that lead to nothing else are one edge to a group.
+    """
+    statements = list(islice(evidence, MOST_STATEMENTS))
+    marked = set(answers)
+    ends = [(one, _key(one.subject), _key(one.object, one)) for one in statements]
+    degree = Counter(key for _, start, end in ends for key in {start, end})
+    alike = Counter(
+        (key, one.predicate, key == start)
+        for one, start, end in ends
+        for key in (start, end)
+        if degree[_other(key, start, end)] == 1
+    )
+    groups: dict[Any, list[Evidence]] = {}
+    single: list[tuple[Evidence, Any, Any]] = []
+    for one, start, end in ends:
+        for key in (start, end):
+            place = (key, one.predicate, key == start)
+            if degree[_other(key, start, end)] == 1 and alike[place] > MOST_ALIKE and degree[key] > 1:
+                groups.setdefault(place, []).append(one)
+                break
+        else:
+            single.append((one, start, end))
+    making = _Making(left_out=len(evidence) - len(statements))
+
+    def node(value: Any, key: Any) -> int | None:
+        if isinstance(value, Entity):
+            kind: Kind = "answer" if value.id in marked else "concept" if value.kind is EntityKind.CONCEPT else "entity"
+            return making.box(key, value.name, kind)
+        text = text_of(value)
+        return making.box(key, text, "answer" if text in marked else "value")
+
+    for place, members in groups.items():
+        key, predicate, forward = place
+        first = members[0]
+        near = node(first.subject if forward else first.object, key)
+        names = [shown(one.object if forward else one.subject) for one in members]
+        group = making.box(("group", *place), f"{len(names):,}: {', '.join(names[:3])}, ...", "group")
+        making.arrow(*((near, group) if forward else (group, near)), predicate, count=len(members))
+    for one, start, end in single:
+        below = "; ".join(f"{key}: {shown(value)}" for key, value in one.qualifiers)
+        making.arrow(node(one.subject, start), node(one.object, end), one.predicate, below)
+    more = f"and {making.left_out:,} more statements" if making.left_out else ""
+    return Drawing(title, tuple(making.boxes), tuple(making.arrows), more)
+
+
+def of_kinds(edges: Iterable[tuple[str, str, str, str]], title: str) -> Drawing:
+    """Kinds of things as nodes, by their names, and predicates (start, text, end, smaller text) between them."""
+    making = _Making()
+    for start, text, end, below in edges:
+        making.arrow(making.box(start, start, "concept"), making.box(end, end, "concept"), text, below)
+    more = f"and {making.left_out:,} more predicates" if making.left_out else ""
+    return Drawing(title, tuple(making.boxes), tuple(making.arrows), more)
+
+
+def _key(value: Any, of: Evidence | None = None) -> Any:
+    """Entities are one node each; a value is one for each subject, since equal values are not one thing."""
+    if isinstance(value, Entity):
+        return ("entity", value.id)
+    return ("value", of.subject.id if of is not None else "", text_of(value))
+
+
+def _other(key: Any, start: Any, end: Any) -> Any:
+    return end if key == start else start
+
+
+# -- where it stands ---------------------------------------------------------------------------------
+
+
+def _layout(sizes: Points, pairs: NDArray[np.int64], lengths: Points) -> Points:
+    """The middles of boxes of some sizes (shape (n, 2)): each connected part by itself, the parts in rows."""
+    place, part = np.zeros((len(sizes), 2)), _parts(len(sizes), pairs)
+    corners = []
+    for number in range(int(part.max(initial=-1)) + 1):
+        own = np.flatnonzero(part == number)
+        inside = part[pairs[:, 0]] == number
+        place[own] = _connected(sizes[own], np.searchsorted(own, pairs[inside]), lengths[inside])
+        low, high = (place[own] - sizes[own] / 2).min(axis=0), (place[own] + sizes[own] / 2).max(axis=0)
+        place[own] -= low
+        corners.append(high - low + (48, 40))
+    whole = max(float(np.sqrt(sum(wide * high for wide, high in corners) * 1.8)), *(wide for wide, _ in corners), 1.0)
+    x = y = row = 0.0
+    for number in sorted(range(len(corners)), key=lambda number: -corners[number][1]):
+        wide, high = corners[number]
+        if x + wide > whole:
+            x, y, row = 0.0, y + row, 0.0
+        place[part == number] += (x, y)
+        x, row = x + wide, max(row, high)
+    return place
+
+
+def _parts(n: int, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of the connected part that each node is in."""
+    part = np.arange(n)
+    while True:
+        low = np.minimum(part[pairs[:, 0]], part[pairs[:, 1]])
+        before = part.copy()
+        np.minimum.at(part, pairs[:, 0], low)
+        np.minimum.at(part, pairs[:, 1], low)
+        if (before == part).all():
+            return np.unique(part, return_inverse=True)[1]
+
+
+def _connected(sizes: Points, pairs: NDArray[np.int64], lengths: Points) -> Points:
+    """The middles of the boxes of one part, so that distances are like those along the edges."""
+    n = len(sizes)
+    if n < 2:
+        return np.zeros((n, 2))
+    ideal = _distances(n, pairs, lengths)
+    weights = 1.0 / np.maximum(ideal, 1.0) ** 2
+    np.fill_diagonal(weights, 0.0)
+    laplacian = np.diag(weights.sum(axis=1)) - weights
+    inverse = np.linalg.pinv(laplacian)
+    # From a circle, in the order of the nodes: the same picture each time.
+    angle = np.arange(n) * (2 * np.pi / n)
+    place = np.stack([np.cos(angle), np.sin(angle)], axis=1) * _LENGTH * max(n / 4, 1)
+    for _ in range(150):
+        far = np.linalg.norm(place[:, None] - place[None], axis=2)
+        ratio = np.divide(weights * ideal, far, out=np.zeros_like(far), where=far > 1e-9)
+        spread = np.diag(ratio.sum(axis=1)) - ratio
+        place = inverse @ (spread @ place)
+    # Boxes and texts are wide, and not high: the longest direction lies flat.
+    place -= place.mean(axis=0)
+    direction = np.linalg.eigh(place.T @ place)[1][:, -1]
+    direction = direction if direction[np.abs(direction).argmax()] > 0 else -direction
+    place = place @ np.array([[direction[0], -direction[1]], [direction[1], direction[0]]]) * (_WIDER, 0.75)
+    half = sizes / 2 + _GAP / 2
+    for _ in range(200):
+        delta = place[:, None] - place[None]
+        overlap = half[:, None] + half[None] - np.abs(delta)
+        both = (overlap > 0).all(axis=2)
+        both &= ~np.eye(n, dtype=bool)
+        if not both.any():
+            break
+        axis = overlap.argmin(axis=2)
+        push = np.take_along_axis(overlap, axis[..., None], axis=2)[..., 0] * both * 0.5
+        sign = np.sign(np.take_along_axis(delta, axis[..., None], axis=2)[..., 0])
+        order = np.sign(np.subtract.outer(np.arange(n), np.arange(n)))
+        move = push * np.where(sign == 0, order, sign)
+        for number in (0, 1):
+            place[:, number] += (move * (axis == number)).sum(axis=1)
+    result: Points = place
+    return result
+
+
+def _distances(n: int, pairs: NDArray[np.int64], lengths: Points) -> Points:
+    """The lengths of the shortest paths between each two nodes (Floyd and Warshall)."""
+    far = np.full((n, n), np.inf)
+    np.fill_diagonal(far, 0.0)
+    for (a, b), length in zip(pairs.tolist(), lengths.tolist(), strict=True):
+        if a != b:
+            far[a, b] = far[b, a] = min(far[a, b], length)
+    for k in range(n):
+        np.minimum(far, far[:, k, None] + far[None, k], out=far)
+    return far
+
+
+# -- as SVG ------------------------------------------------------------------------------------------
+
+
+def _cut(text: str, most: int = _LONGEST) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def _width(text: str) -> float:
+    return _LETTER * sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def _svg(drawing: Drawing) -> str:
+    labels = [_cut(box.text) for box in drawing.boxes]
+    sizes = np.array([[_width(label) + _PADDING, _HEIGHT] for label in labels]).reshape(-1, 2)
+    pairs = np.array([(arrow.start, arrow.end) for arrow in drawing.arrows], np.int64).reshape(-1, 2)
+    # Between two boxes next to each other there is room for the text.
+    texts_wide = np.array([max(map(_width, _lines(arrow))) for arrow in drawing.arrows])
+    lengths = np.maximum((sizes[pairs, 0].sum(axis=1) / 2 + texts_wide + 44) / _WIDER, 70)
+    place = _layout(sizes, pairs, lengths)
+    # What texts of edges should not cover: boxes, and texts before.
+    taken = [np.concatenate([middle - size / 2, middle + size / 2]) for middle, size in zip(place, sizes, strict=True)]
+    seen: Counter[frozenset[int]] = Counter()
+    lines, texts = [], []
+    for arrow in drawing.arrows:
+        pair = frozenset((arrow.start, arrow.end))
+        curve = _curve(place, sizes, arrow, seen[pair])
+        seen[pair] += 1
+        lines.append(_stroke(curve))
+        wide, high = max(map(_width, _lines(arrow))) / 2, 7.0 if not arrow.below else 13.0
+        at = min((_point(curve, share) for share in _SHARES), key=lambda p: _covered(taken, p, wide, high))
+        taken.append(np.array([at[0] - wide, at[1] - high, at[0] + wide, at[1] + high]))
+        for text, full, size, down in zip(
+            _lines(arrow), (arrow.text, arrow.below), (11, 9), (4 if not arrow.below else -1, 10), strict=False
+        ):
+            texts.append(
+                f'<text x="{at[0]:.0f}" y="{at[1] + down:.0f}" font-size="{size}" text-anchor="middle" fill="#202124" '
+                f'stroke="#fff" stroke-width="3" stroke-linejoin="round" paint-order="stroke">{escaped(text)}'
+                f"<title>{escaped(full)}</title></text>"
+            )
+    boxes = []
+    for box, label, (x, y), (width, height) in zip(drawing.boxes, labels, place, sizes, strict=True):
+        fill, stroke = _COLOURS[box.kind]
+        radius = 4 if box.kind == "value" else 12
+        boxes.append(
+            f'<g><title>{escaped(box.text)}</title><rect x="{x - width / 2:.0f}" y="{y - height / 2:.0f}" width="{width:.0f}" '
+            f'height="{height:.0f}" rx="{radius}" fill="{fill}" stroke="{stroke}"/>'
+            f'<text x="{x:.0f}" y="{y + 4:.0f}" font-size="12" text-anchor="middle" fill="#202124">{escaped(label)}</text></g>'
+        )
+    edges = np.array(taken).reshape(-1, 4) if taken else np.zeros((1, 4))
+    low, high = edges[:, :2].min(axis=0) - 12, edges[:, 2:].max(axis=0) + 12
+    if drawing.left_out:
+        high[1] += 18
+        texts.append(
+            f'<text x="{low[0] + 12:.0f}" y="{high[1] - 8:.0f}" font-size="11" fill="#5f6368">{escaped(drawing.left_out)}</text>'
+        )
+    wide, tall = high - low
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escaped(drawing.title)}" width="{wide:.0f}" '
+        f'height="{tall:.0f}" viewBox="{low[0]:.0f} {low[1]:.0f} {wide:.0f} {tall:.0f}" '
+        'style="max-width:100%;height:auto;background:#fff" font-family="sans-serif">'
+        f"<title>{escaped(drawing.title)}</title>{''.join(lines)}{''.join(boxes)}{''.join(texts)}</svg>"
+    )
+
+
+def _lines(arrow: Arrow) -> list[str]:
+    return [_cut(arrow.text), *([_cut(arrow.below, _LONGEST + 14)] if arrow.below else [])]
+
+
+def _curve(place: Points, sizes: Points, arrow: Arrow, number: int) -> Points:
+    """The four points of an edge as a Bezier curve (shape (4, 2)); the second of two nodes and those after it are
+    bent.
+    """
+    a, b = place[arrow.start], place[arrow.end]
+    if arrow.start == arrow.end:
+        top, high = a - np.array([0, sizes[arrow.start][1] / 2]), 36 + 24 * number
+        result: Points = top + np.array([(-12, 0), (-34, -high), (34, -high), (12, 0)])
+        return result
+    across = np.array([a[1] - b[1], b[0] - a[0]]) * (1 if arrow.start < arrow.end else -1)
+    across = across / max(float(np.linalg.norm(across)), 1e-9)
+    bend = across * ((76 if arrow.below else 52) * ((number + 1) // 2) * (1 if number % 2 else -1))
+    middle = (a + b) / 2 + bend
+    start, end = _border(a, sizes[arrow.start], middle), _border(b, sizes[arrow.end], middle)
+    return np.array([start, (start + 2 * middle) / 3, (end + 2 * middle) / 3, end])
+
+
+def _point(curve: Points, share: float) -> Points:
+    rest = 1 - share
+    result: Points = np.array([rest**3, 3 * rest**2 * share, 3 * rest * share**2, share**3]) @ curve
+    return result
+
+
+def _stroke(curve: Points) -> str:
+    start, first, second, end = (f"{x:.0f},{y:.0f}" for x, y in curve)
+    return f'<path d="M{start} C{first} {second} {end}" fill="none" stroke="#80868b"/>{_head(curve[3], curve[3] - curve[2])}'
+
+
+def _covered(taken: Sequence[Points], at: Points, wide: float, high: float) -> float:
+    """How much of what is taken a text would cover, in square pixels."""
+    corners = np.array(taken)
+    width = np.minimum(corners[:, 2], at[0] + wide) - np.maximum(corners[:, 0], at[0] - wide)
+    height = np.minimum(corners[:, 3], at[1] + high) - np.maximum(corners[:, 1], at[1] - high)
+    return float((np.maximum(width, 0) * np.maximum(height, 0)).sum())
+
+
+def _border(middle: Points, size: Points, towards: Points) -> Points:
+    """Where a line from the middle of a box leaves it."""
+    delta = towards - middle
+    share = np.min(np.divide(size / 2 + 2, np.abs(delta), out=np.full(2, np.inf), where=np.abs(delta) > 1e-9))
+    result: Points = middle + delta * min(float(share), 1.0)
+    return result
+
+
+def _head(tip: Points, direction: Points) -> str:
+    along = direction / max(float(np.linalg.norm(direction)), 1e-9)
+    side = np.array([-along[1], along[0]])
+    points = [tip, tip - along * 8 + side * 3.5, tip - along * 8 - side * 3.5]
+    return f'<polygon points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}" fill="#80868b"/>'
