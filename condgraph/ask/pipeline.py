@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.ask.chat import MOST_TURNS, history_line, refer, reference_lines, referred
 from condgraph.ask.demos import Demos, Similar, names_of
-from condgraph.ask.judge import doubts
+from condgraph.ask.judge import confidence, doubts, fit
 from condgraph.ask.programs import METHODS, VIA_OF, Runner, candidates, declines, feedback_of, first_program, gives_up, program_in
 from condgraph.ask.prompt import (
     Excerpt,
@@ -324,6 +324,7 @@ class Asking:
         #: What words of the question refer to in the turns before, and those that the user has to choose.
         self.references: list[Reference] = []
         self.open: list[Choice] = []
+        self.known: Known | None = None
         #: The names in the question.
         self.mentions: list[Mention] = []
         #: The turns before that are shown, the last first, as lines of data and as programs.
@@ -357,7 +358,7 @@ class Asking:
         options = self.options
         store = self.graph._store_of(None)
         with self.step("look") as about:
-            known = known_of(store, self.graph._survey())
+            known = self.known = known_of(store, self.graph._survey())
             sources = known.sources.names
             source = options.source
             if source is not None and source not in sources:
@@ -798,6 +799,9 @@ class Asking:
             assert attempt is not None
             text = "\n".join([f"Doubtful: {'; '.join([*answer.substitutions, *attempt.doubts])}", *([text] if text else [])])
             self.warnings += attempt.doubts
+        sure = None
+        if attempt is not None and answer is not None and self.known is not None and status in ("answered", "doubtful"):
+            sure = confidence(fit(self.question, self.mentions, attempt, self.known), [*answer.substitutions, *attempt.doubts])
         spent = self.model.spent
         return Asked(
             self.question, status, answer, VIA_OF.get(attempt.language, "") if attempt else "",
@@ -805,7 +809,7 @@ class Asking:
             () if attempt is None or attempt.choice is None else tuple(self.open) or (attempt.choice,),
             text, citations, tuple(self.attempts), votes, tuple(self.steps), spent.usage, spent.calls, self.model.name,
             self.prompts.versions, self.excerpt, tuple(dict.fromkeys(self.warnings)), tuple(self.shown), reason=self.reason,
-            references=tuple(self.references),
+            references=tuple(self.references), confidence=sure,
         )  # fmt: skip
 
     def _looked_for(self, found: Excerpt) -> str:

@@ -75,13 +75,18 @@ _TYPE: Final = 0.1
 _MOST_FAMILIES: Final = 1_000
 _ASKS: Final = (
     (
-        re.compile(r"\b(?:when|what (?:year|date|day|month)|which (?:year|date|day|month)|born|since|until)\b", re.IGNORECASE),
+        re.compile(
+            r"\b(?:when|what (?:year|date|day|month)|which (?:year|date|day|month)|born|since|until|\d{4}-\d\d-\d\d"
+            r"|(?:in|on|before|after) \d{4}"
+            r"|(?:january|february|march|april|june|july|august|september|october|november|december) \d+)\b",
+            re.IGNORECASE,
+        ),
         "time",
     ),
     (re.compile(r"\bhow (?:high|tall|long|many|much|old|big|large|heavy|far|deep|wide|fast)\b", re.IGNORECASE), "quantity"),
 )
 #: The weight of a synonym, next to the word itself.
-_OTHER: Final = 0.5
+_OTHER: Final = 0.7
 #: The weight of similar letters, next to whole words.
 _LETTERS: Final = 0.6
 _ENCODER: Final = LexicalEncoder(DIMENSION)
@@ -106,7 +111,10 @@ class Names:
             spread.update(set(member))
         many = max(len(names), 1)
         self._weight = {word: math.log(1 + many / count) * (0.2 if word in STOP else 1.0) for word, count in spread.items()}
-        self._total = np.array([sum(self._weight[word] for word in set(item)) or 1.0 for item in stems])
+        # A name of words that say nothing ("of") is no answer to a question that has them.
+        self._total = np.array(
+            [(sum(self._weight[word] for word in set(item)) or 1.0) / (0.2 if set(item) <= STOP else 1.0) for item in stems]
+        )
         for place, member in enumerate(stems):
             for word in set(member):
                 self._places.setdefault(word, []).append(place)
@@ -168,6 +176,8 @@ class Known:
         #: The attributes that have names of entities, as they were looked up.
         self.keys: dict[tuple[str, ...], str] = {}
         self._of_source: dict[str, list[int]] = {}
+        #: The words that were asked about last, and how well predicates fit them.
+        self._asked: tuple[str, NDArray[np.float64]] | None = None
         #: Positions of the predicates that have values of a type.
         self._typed: dict[str, list[int]] = {}
         for place, member in enumerate(rows):
@@ -211,6 +221,8 @@ class Known:
         letters, by families of words (died is `date of death`), and by the type of value that the question
         asks for (when, how many).
         """
+        if self._asked is not None and self._asked[0] == words:
+            return self._asked[1].copy()
         result = self.predicates.scores(words)
         if not len(result):
             return result
@@ -218,7 +230,13 @@ class Known:
         for asks, kind in _ASKS:
             if asks.search(words):
                 result[self._of_type(kind)] += _TYPE
-        return result
+        self._asked = words, result
+        return result.copy()
+
+    @cached
+    def naming(self) -> list[int]:
+        """The predicates with texts that name their subjects, such as `title`."""
+        return [at for at in self._of_type("text") if bare(self.predicates.names[at].rpartition(":")[2]) in NAMES]
 
     def _of_type(self, kind: str) -> list[int]:
         found = self._typed.get(kind)
@@ -319,6 +337,10 @@ ALIASES: Final = frozenset(
         *("other names", "short name", "synonym", "synonyms", "skos altlabel", "former name", "birth name", "stage name"),
     }
 )
+
+
+#: Predicates whose texts are the names of their subjects.
+NAMES: Final = frozenset({"title", "name", "label", "official name", "full name", "short name"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -602,6 +624,8 @@ _IN_ANY_CASE: Final = 4
 _FITS: Final = 0.25
 #: The weights of names one and two steps from an entity, and in demonstrations.
 _ONE_STEP, _TWO_STEPS, _DEMONSTRATED = 0.5, 0.2, 0.9
+#: The weight of predicates that name things, where a question names what is no entity.
+_NAMING: Final = 0.9
 #: The weight of predicates that connect two entities of the question.
 _CONNECTS: Final = 0.5
 
@@ -656,6 +680,9 @@ def excerpt(
     for name, weight in (demonstrated or {}).items():
         if (place := known.places.get(name)) is not None:
             scores[place] += _DEMONSTRATED * weight
+    if any(not item.names for item in result):
+        # What is no name of an entity may be the text of a predicate that names things.
+        scores[known.naming] += _NAMING
     things = _things(known, store, result, scores, wording)
     single = [(item, wording.entity(item.names[:1], _key_of(known, store, item.names, wording))) for item, _, _ in things]
     paths = _paths(known, store, single, scores, wording)

@@ -173,7 +173,8 @@ class Asked:
     all programs, `votes` the answers of the samples, `steps` what was done and how long it took.
     `shown` is the data that a model was shown besides the prompt: to compute a function, or to put
     the answer into words. `reason` is why `via="auto"` took this language; "" where it was given.
-    `references` are the words that refer to earlier turns of a conversation.
+    `references` are the words that refer to earlier turns of a conversation. `confidence` is the share of
+    answers like this one that are right on the evaluation sets, from 0 to 1; None where there is no answer.
     """
 
     question: str
@@ -197,6 +198,7 @@ class Asked:
     transcript: str | None = None
     reason: str = ""
     references: tuple[Reference, ...] = ()
+    confidence: float | None = None
 
     @property
     def texts(self) -> list[str]:
@@ -241,6 +243,7 @@ class Asked:
         return {
             "question": self.question,
             "status": self.status,
+            "confidence": self.confidence,
             "answers": [] if self.answer is None else self.answer.data(),
             "text": self.text,
             "citations": list(self.citations),

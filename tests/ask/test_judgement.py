@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import condgraph
 from condgraph.ask.judge import wanted
+from condgraph.engine.facts import Statement
 from condgraph.graph import Graph
 from condgraph.models.chat import Completion
 from tests.ask.asking import Scripted, countries
@@ -112,3 +114,26 @@ def test_a_draft_that_fits_comes_first(graph: Graph) -> None:
     drafts = found.attempts[0].drafts
     assert drafts[0].name == "date of birth"
     assert [bool(draft.doubts) for draft in drafts] == sorted(bool(draft.doubts) for draft in drafts)
+
+
+def test_how_sure_an_answer_is(graph: Graph) -> None:
+    """Most where the predicates of the program are those that the question asks for, least where it does not fit."""
+    right, other = (
+        graph.ask("What is the capital of India?", Scripted(program), via="kopl").confidence
+        for program in (CAPITAL, CAPITAL.replace("capital", "continent"))
+    )
+    assert right is not None
+    assert other is not None
+    assert right > 0.8 > other > 0.1
+    assert (graph.ask("When was India founded?", Scripted(CAPITAL), via="kopl").confidence or 1) < 0.05
+    assert graph.ask("What is the capital of India?", Scripted("NONE"), via="kopl").confidence is None
+
+
+def test_texts_that_name_things_are_shown() -> None:
+    """A question names a film that is no entity: the attribute that has its title stands before others."""
+    made = condgraph.open()
+    codes = [Statement(f"m{number}", f"code of kind {number}", f"x{number}") for number in range(300)]
+    made.add([*codes, Statement("m1", "title", "Fame")], source="films")
+    for question in ('How long is the movie "Fame"?', "How long is Fame?"):
+        assert "title" in made.excerpt(question, 300).predicates
+    assert "title" not in made.excerpt("What code of kind has m4?", 300).predicates
