@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from condgraph.engine.algebra import Entities, Names, Node, Values, scans_around
+from condgraph.engine.algebra import Entities, Names, Node, Values
 from condgraph.engine.execute.run import Run
 from condgraph.engine.pieces import each_once, watched
 from condgraph.engine.why_not import MOST_ENTITIES, folded
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.why_not import Lookup
 
+#: Statements that are better looked at one by one.
+_FEW: Final = 64
 #: The texts of an operator's result, at most so many, in the order of answers.
 TextsOf: TypeAlias = Callable[[Run, Node, int], list[str]]
 
@@ -40,6 +42,7 @@ class _LocalLookup:
         self._run.results = dict(run.results)
         # The operators that these are the results of.
         self._answered = run
+        self._alike: dict[int, list[str]] = {}
 
     @property
     def schema(self) -> Schema:
@@ -65,30 +68,59 @@ class _LocalLookup:
         return self.schema.nearest_entities(name)
 
     def predicates(self, of: Entities, most: int) -> dict[str, list[str]]:
-        snapshot = self._run.snapshot
+        snapshot, entities = self._run.snapshot, self._entities(of)
+        parts: dict[str, Any] = {}
+        if len(entities) == 1:
+            entity, relations = int(entities[0]), snapshot.relations
+            parts["forward"] = snapshot.outgoing(entity, 0, relations)
+            parts["backward"] = snapshot.incoming(entity, 0, relations)
+            parts["value"] = snapshot.outgoing(entity, relations, snapshot.statements)
+        else:
+            outgoing = snapshot.touching(entities)
+            forward = outgoing < snapshot.relations
+            parts["forward"], parts["backward"] = outgoing[forward], snapshot.touching(entities, backward=True)
+            parts["value"] = outgoing[~forward]
         result = {}
-        for way, scan in scans_around(of).items():
-            facts: Any = self._run.outcome(scan)
-            if facts.small():
-                numbers = set(map(snapshot.predicate_of, facts.all().tolist()))
+        for way, facts in parts.items():
+            if len(facts) <= _FEW:
+                numbers = set(map(snapshot.predicate_of, facts.tolist()))
             else:
-                numbers = set(np.unique(snapshot.predicates(facts.all())).tolist())
-            result[way] = sorted(map(snapshot.predicate_name, numbers))[:most]
+                numbers = set(np.unique(snapshot.predicates(facts)).tolist())
+            result[way] = sorted(map(self._predicates.__getitem__, numbers))[:most]
         return result
 
     def alike(self, of: Entities) -> list[str]:
+        # Several changes ask it of the same entities.
+        result = self._alike.get(id(of))
+        if result is None:
+            result = self._alike[id(of)] = self._alike_of(of)
+        return result
+
+    def _entities(self, of: Entities) -> Any:
+        return self._run.outcome(of)
+
+    def _alike_of(self, of: Entities) -> list[str]:
         snapshot, names = self._run.snapshot, self._folded
-        entities: Any = self._run.outcome(of)
-        entities = entities[:MOST_ENTITIES]
-        forms = names.form[entities]
-        entities, forms = entities[forms >= 0], forms[forms >= 0]
-        if not len(entities):
+        entities = self._entities(of)[:MOST_ENTITIES]
+        forms = names.form.take(entities)
+        if not len(forms) or forms.max() < 0:
             return []
+        entities, forms = entities[forms >= 0], forms[forms >= 0]
         same = dict.fromkeys(name for form in dict.fromkeys(forms.tolist()) for name in names.spellings[form])
         for name in snapshot.texts.take(snapshot.entity_name[entities]):
             if name not in names.several:
                 same.pop(name, None)
         return list(same)
+
+    @property
+    def _predicates(self) -> list[str]:
+        """The names of all predicates, by number."""
+        kept = self.schema.kept
+        result: list[str] | None = kept.get("predicate names")
+        if result is None:
+            snapshot = self._run.snapshot
+            result = kept["predicate names"] = list(map(snapshot.predicate_name, range(snapshot.predicate_count)))
+        return result
 
     @property
     def _folded(self) -> _FoldedNames:

@@ -8,8 +8,9 @@ from the last operator down to the one that lost it. All of it is made of plans,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any, Final, Protocol
 
@@ -190,12 +191,10 @@ class _Search:
     def run(self) -> None:
         target = result_of(self.plan)
         order = postorder(target)
-        counted = [node for node in order if not isinstance(node, alg.Scalar)]
-        sizes = {id(node): size for node, size in zip(counted, self.lookup.counts(counted), strict=True)}
+        sizes = _Sizes([node for node in order if not isinstance(node, alg.Scalar)], self.lookup)
         if sizes.get(id(target), 1):
             return
         self.failing = failing(target, sizes)
-        self.reason = f"{describe(self.failing)} gave nothing"
         self.reason = _reason(self.failing, sizes, self.lookup)
         if not self.try_changes:
             return
@@ -233,9 +232,9 @@ class _Search:
         node = self.failing
         if node is None:
             return None if self.complete else WhyNot("", "", "what left nothing is not known", complete=False)
-        step = step_of(node, self.steps)
+        step, reason = step_of(node, self.steps), self.reason or f"{describe(node)} gave nothing"
         return WhyNot(
-            step, operator_of(node, self.plan, step), self.reason, tuple(self.changes), (), self.complete, self.tried, node=node
+            step, operator_of(node, self.plan, step), reason, tuple(self.changes), (), self.complete, self.tried, node=node
         )
 
 
@@ -251,7 +250,37 @@ def result_of(plan: Node) -> Node:
     return plan
 
 
-def failing(target: Node, sizes: dict[int, int]) -> Node:
+class _Sizes(Mapping[int, int]):
+    """How many results operators give, by their identity: on a server all are one query, in process each is counted when it
+    is first asked for.
+    """
+
+    def __init__(self, nodes: Sequence[Node], lookup: Lookup) -> None:
+        self._nodes, self._lookup = {id(node): node for node in nodes}, lookup
+        self._counted = dict(zip(self._nodes, lookup.counts(nodes), strict=True)) if lookup.batch > 1 else {}
+
+    def __getitem__(self, key: int) -> int:
+        size = self._counted.get(key)
+        if size is None:
+            (size,) = self._lookup.counts([self._nodes[key]])
+            self._counted[key] = size
+        return size
+
+    def get(self, key: int, default: Any = None) -> Any:
+        """As of a mapping."""
+        return self[key] if key in self._nodes else default
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._nodes
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+
+def failing(target: Node, sizes: Mapping[int, int]) -> Node:
     """The first operator that gave nothing although everything that it needs gave something."""
     node = target
     while True:
@@ -274,7 +303,18 @@ def _needed(node: Node) -> list[Node]:
 
 def step_of(node: Node, steps: Sequence[tuple[str, Node]]) -> str:
     """The step of the program that an operator is part of: the first that contains it."""
-    function = next((name for name, root in steps if root is node or any(part is node for part in postorder(root))), "")
+    function, wanted, seen = "", id(node), set[int]()
+    for name, root in steps:
+        # A step contains those before it.
+        stack: list[Node] = [root]
+        while stack:
+            part = stack.pop()
+            if id(part) not in seen:
+                seen.add(id(part))
+                stack += part.inputs()
+        if wanted in seen:
+            function = name
+            break
     if not function:
         # A pass made it out of several steps.
         unnamed = "the query" if isinstance(node, alg.Solutions) else type(node).__name__
@@ -301,7 +341,7 @@ def operator_of(node: Node, plan: Node, step: str) -> str:
 def replaced(order: list[Node], node: Node, fresh: Node) -> Node:
     """The plan of these operators, inputs first, with one of them replaced; what is not above it stays the same object."""
     done: dict[int, Node] = {id(node): fresh}
-    for part in order:
+    for part in order[_place(order, node) :]:
         for child in part.inputs():
             if id(child) in done and id(part) not in done:
                 done[id(part)] = rebuild(part, done)
@@ -309,10 +349,15 @@ def replaced(order: list[Node], node: Node, fresh: Node) -> Node:
     return done.get(id(order[-1]), order[-1])
 
 
+def _place(order: list[Node], node: Node) -> int:
+    """How many operators come before one, which is not equal to others by identity."""
+    return next((at for at, part in enumerate(order) if part is node), 0)
+
+
 # -- reasons ---------------------------------------------------------------------------------------
 
 
-def _reason(node: Node, sizes: dict[int, int], lookup: Lookup) -> str:
+def _reason(node: Node, sizes: Mapping[int, int], lookup: Lookup) -> str:
     """Why an operator gave nothing, in words."""
     if isinstance(node, alg.ByName):
         return f"nothing is called {either(node.names)}"
@@ -351,7 +396,7 @@ def either(texts: Sequence[str]) -> str:
     return " or ".join(map(repr, texts[:3])) + (", ..." if len(texts) > 3 else "")
 
 
-def _scan_reason(scan: Scan, sizes: dict[int, int], lookup: Lookup) -> str:
+def _scan_reason(scan: Scan, sizes: Mapping[int, int], lookup: Lookup) -> str:
     unknown = [name for name in scan.predicates or () if not _known(name, scan, lookup.schema)]
     if scan.predicates and len(unknown) == len(scan.predicates):
         other = [name for name in unknown if lookup.schema.has_relation(name) or lookup.schema.has_attribute(name)]
@@ -401,7 +446,7 @@ def instead(scan: Scan, lookup: Lookup) -> str:
     return f"{begin}, but {', '.join(told[:_MOST_PREDICATES])}{more}"
 
 
-def _test_reason(node: Node, sizes: dict[int, int], lookup: Lookup) -> str:
+def _test_reason(node: Node, sizes: Mapping[int, int], lookup: Lookup) -> str:
     condition, what = condition_of(node), tested(node)
     if isinstance(condition, alg.Among):
         return f"none of {_count(node, sizes)} leads to {words(condition.entities)}"
@@ -414,7 +459,7 @@ def _test_reason(node: Node, sizes: dict[int, int], lookup: Lookup) -> str:
     return f"none of {_count(node, sizes)} has {what} {describe_test(condition)}"
 
 
-def _count(node: Node, sizes: dict[int, int]) -> str:
+def _count(node: Node, sizes: Mapping[int, int]) -> str:
     return f"{sizes.get(id(node.inputs()[0]), 0):,}"
 
 
@@ -493,7 +538,7 @@ def words(node: Node) -> str:
 Candidate = tuple[str, str, Node, Node]
 
 
-def _phases(failed: Node, order: list[Node], sizes: dict[int, int], lookup: Lookup) -> Iterator[Iterator[Candidate]]:
+def _phases(failed: Node, order: list[Node], sizes: Mapping[int, int], lookup: Lookup) -> Iterator[Iterator[Candidate]]:
     """Changes in the order in which they are tried, until some of a phase give something: names that mean nothing, and
     values that cannot be compared; directions; names of one thing that differ; bounds, and the condition itself; other
     conditions, those below the operator that failed before those above it; predicates that mean something else.
@@ -535,7 +580,7 @@ def _phases(failed: Node, order: list[Node], sizes: dict[int, int], lookup: Look
         yield _other_predicates(failed, lookup)
 
 
-def _fails(node: Node, sizes: dict[int, int]) -> bool:
+def _fails(node: Node, sizes: Mapping[int, int]) -> bool:
     return sizes.get(id(node)) == 0 and all(sizes.get(id(one), 1) for one in _needed(node))
 
 
@@ -553,7 +598,7 @@ def _below(node: Node) -> list[Node]:
 def _above(node: Node, order: list[Node]) -> list[Node]:
     """The operators that an operator is below, the nearest first."""
     found, inside = [], {id(node)}
-    for one in order:
+    for one in order[_place(order, node) :]:
         if any(id(child) in inside for child in one.inputs()):
             inside.add(id(one))
             found.append(one)
@@ -789,15 +834,15 @@ def _joins(failed: Node, lookup: Lookup) -> Iterator[Candidate]:
     if isinstance(failed, alg.Intersect):
         for part in sorted(failed.parts, key=lambda one: -len(postorder(one))):
             rest = [one for one in failed.parts if one is not part]
-            yield from _joined(part, f"before {words(rest[0])}", lookup)
+            yield from _joined(part, partial(_before, rest[0]), lookup)
     if isinstance(failed, alg.Where) and isinstance(failed.condition, alg.Among):
-        for _, text, _, fresh in _joined(failed.condition.entities, f"after {tested(failed)}", lookup):
+        for _, text, _, fresh in _joined(failed.condition.entities, lambda: f"after {tested(failed)}", lookup):
             yield "join", text, failed, alg.Where(failed.facts, alg.Among(fresh))  # type: ignore[arg-type]
     scan = next((node for node in _below(failed) if isinstance(node, Scan)), None)
     if scan is None or scan.of is None or isinstance(scan.of, alg.AllEntities):
         return
     if not isinstance(failed, alg.Intersect | alg.Union | alg.Minus):
-        yield from _joined(scan.of, f"before {words(scan)}", lookup)
+        yield from _joined(scan.of, partial(_before, scan), lookup)
     if scan is failed and scan.family == "relation" and any(map(lookup.schema.has_attribute, scan.predicates or ())):
         text = f"with {words(scan)} joined by names, as its values are texts"
         if scan.anchor == "object":
@@ -808,11 +853,15 @@ def _joins(failed: Node, lookup: Lookup) -> Iterator[Candidate]:
         yield "join", text, scan, Scan(naming, None, "subject", "subject", "any")
 
 
-def _joined(of: Entities, where: str, lookup: Lookup) -> Iterator[Candidate]:
+def _before(node: Node) -> str:
+    return f"before {words(node)}"
+
+
+def _joined(of: Entities, where: Callable[[], str], lookup: Lookup) -> Iterator[Candidate]:
     """Entities, and those that are the same by their names."""
     same = lookup.alike(of)
     if same:
-        yield "join", f"with {either(same)} as well {where}", of, alg.Union((of, alg.ByName(tuple(same))))
+        yield "join", f"with {either(same)} as well {where()}", of, alg.Union((of, alg.ByName(tuple(same))))
 
 
 def _joined_everywhere(order: list[Node], lookup: Lookup) -> Iterator[Candidate]:

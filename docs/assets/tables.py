@@ -11,10 +11,13 @@ of `TABLES`.
 from __future__ import annotations
 
 import argparse
+import asyncio
+import html
 import inspect
 import re
 import runpy
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from enum import Enum
@@ -254,6 +257,46 @@ def _choices(kind: Any) -> str:
     return "|".join(one.value for one in kind) if isinstance(kind, type) and issubclass(kind, Enum) else "VALUE"
 
 
+def empty_answers() -> str:
+    """How an empty answer is shown in each place, with what is really written there."""
+    from mcp import Client
+    from typer.testing import CliRunner
+
+    from condgraph.agents.mcp_server import mcp_server
+    from condgraph.agents.toolbox import Toolbox
+    from condgraph.cli.app import app
+    from condgraph.samples import FOLDER
+    from condgraph.studio.calls import query
+    from condgraph.studio.spec import Query, read_fields
+
+    program = "FindAll() FilterNum(height, 9000 m, >) QueryName()"
+
+    async def through_mcp(graph: condgraph.Graph) -> str:
+        async with Client(mcp_server(Toolbox(graph))) as client:
+            reply: Any = await client.call_tool("query", {"program": program})
+        return str(reply.content[0].text)
+
+    with tempfile.TemporaryDirectory() as folder, condgraph.open(folder) as graph:
+        graph.load(FOLDER / "mountains.csv", key="mountain")
+        answer = graph.kopl(program)
+        # A browser shows a line for each block.
+        notebook = re.sub(r"<[^>]*>", "", answer._repr_html_().replace("</div><div>", "\n"))
+        command = CliRunner().invoke(app, ["query", "-d", folder, program])
+        fields = {"program": program, "compiled": False, "facts": 0}
+        page = [warning["text"] for warning in query(graph, read_fields(fields, Query))["warnings"]]  # type: ignore[index, call-overload]
+        asked = graph.ask("Which mountains are above 9000 m?", lambda prompt: program, via="kopl")
+        shown = [
+            ("`print(answer)`", str(answer)),
+            ("`answer` at a prompt", repr(answer)),
+            ("`answer` in a notebook", html.unescape(notebook)),
+            ("`condgraph query`, on standard error", command.stderr),
+            ("The studio, below the program, and `warnings` of the HTTP API", "\n".join(page)),
+            ("The tool `query` of the MCP server", asyncio.run(through_mcp(graph))),
+            ("`ask`, to the model that wrote the program", asked.attempts[0].feedback),
+        ]
+    return "\n\n".join(f"{place}:\n\n```text\n{text.strip()}\n```" for place, text in shown)
+
+
 def api() -> str:
     """The methods of a graph with their arguments."""
     from condgraph.loaders.recognise import FORMATS
@@ -327,6 +370,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "verbs": verbs,
     "exit-codes": exit_codes,
     "api": api,
+    "empty-answers": empty_answers,
     "w3c": w3c,
 }
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from condgraph.engine.algebra import ByName, Node, Scan, postorder
 from condgraph.engine.answer import Answer
-from condgraph.engine.facts import Entity, Item, Ref, Statement
+from condgraph.engine.facts import Entity, EntityKind, Item, Ref, Statement
 from condgraph.engine.passes import optimise
 from condgraph.engine.why_not import Change, result_of
 from condgraph.graph import Graph
@@ -123,6 +123,12 @@ def cut_joins(items: Iterable[Item], split: set[str]) -> Iterator[Item]:
             yield item
 
 
+def cut_entities(items: list[Item]) -> list[Item]:
+    """The items with every twelfth entity, by chance, in two."""
+    entities = sorted(item.id for item in items if isinstance(item, Entity) and item.kind is EntityKind.ENTITY)
+    return list(cut_joins(items, set(Random(1).sample(entities, len(entities) // 12))))
+
+
 def other_name(name: str) -> str:
     """A name as another source writes it."""
     number = sum(map(ord, name)) % 4
@@ -197,18 +203,20 @@ def is_repair(case: Broken, change: Change, whole: Node) -> bool:
     return optimise(change.plan)[0] == whole or repr(change.plan) == repr(whole)
 
 
-def programs(records: list[Steps], n: int, seed: int, graph: Graph, cut: Graph) -> Judged:
-    """`n` programs whose answers are empty once they are broken, the rules in turn."""
+def programs(records: list[Steps], n: int, seed: int, whole: Graph, graph: Graph, cut: Graph) -> Judged:
+    """`n` programs whose answers are empty once they are broken, the rules in turn, as `graph` explains them, and `cut`
+    those of joins. `whole` is the graph in process.
+    """
     random, judged = Random(seed), Judged()
-    concepts = list(graph.current.schema.concepts)
+    concepts = list(whole.current.schema.concepts)
     at = 0
     while judged.tried.total() < n:
         rule = RULES[judged.tried.total() % len(RULES)]
         program = records[at % len(records)]
         at += 1
         case = broken(program, rule, random, concepts)
-        if case is not None and graph.kopl(program).values not in ([], [0], [False]):
-            judged.judge(case, cut if rule == "join" else graph, graph)
+        if case is not None and whole.kopl(program).values not in ([], [0], [False]):
+            judged.judge(case, cut if rule == "join" else graph, whole)
         assert at < 60 * n, f"the rule {rule} breaks too few programs"
     return judged
 

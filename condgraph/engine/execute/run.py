@@ -88,7 +88,8 @@ class Run:
         """
         if id(node) not in self.results:
             warnings, before = list(self.warnings), self.left_out.copy()
-            for part in postorder(node, self.results):
+            alone = all(id(child) in self.results for child in node.inputs())
+            for part in (node,) if alone else postorder(node, self.results):
                 check()
                 self.results[id(part)] = self.operators[type(part)](self, part)
                 self._kept.append(part)
