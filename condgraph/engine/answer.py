@@ -509,8 +509,9 @@ class Answer(AnswerValues):
     def data(self) -> list[dict[str, Any]]:
         """One record a row of a table, its cells by their columns (`rows.records`); else one a value:
         its `text` and `type`, and as the type asks `id` and `name`, `number` (None where it is too
-        large for a float) and `unit`, `count`, `truth`, or `precision`, `start` and `end` (the first
-        moment and the first one after it, as ISO text; None for an open side).
+        large for a float, an integer where it is whole and no float has all digits) and `unit`,
+        `count`, `truth`, or `precision`, `start` and `end` (the first moment and the first one after
+        it, as ISO text; None for an open side).
         """
         if isinstance(self.plan, Table | Solutions):
             return rows.records(self.columns, self.values, self.cells)
@@ -546,7 +547,7 @@ def _record(value: Any, text: str, entity: Entity | None) -> dict[str, Any]:
     if isinstance(value, int):
         return record | {"type": "count", "count": value}
     if isinstance(value, Quantity):
-        return record | {"type": Kind.QUANTITY.name.lower(), "number": rows.as_float(value.number), "unit": value.unit}
+        return record | {"type": Kind.QUANTITY.name.lower(), "number": rows.plain_number(value.number), "unit": value.unit}
     if isinstance(value, Time):
         bounds = {"start": bound_text(value.start), "end": bound_text(value.end)}
         return record | {"type": Kind.TIME.name.lower(), "precision": value.precision.name.lower()} | bounds

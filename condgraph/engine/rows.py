@@ -15,7 +15,7 @@ from condgraph.engine.facts import Entity, shown
 from condgraph.engine.lowered import Substitution
 from condgraph.engine.pieces import pieces, watched
 from condgraph.engine.row_texts import cell_text, names_in
-from condgraph.engine.values import NO_UNIT, Quantity
+from condgraph.engine.values import NO_UNIT, Quantity, format_number
 
 if TYPE_CHECKING:
     import duckdb
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["BETWEEN", "arrow", "as_float", "columns_of", "entities_of", "flat", "records"]
+__all__ = ["BETWEEN", "arrow", "columns_of", "entities_of", "flat", "plain_number", "records"]
 
 
 # -- tables of other libraries ---------------------------------------------------------------------
@@ -71,7 +71,13 @@ class Tabular:
             import pandas  # noqa: F401
         except ImportError:
             raise MissingExtraError("pandas", "pandas") from None
-        found: pandas.DataFrame = self.to_arrow().to_pandas()
+        from pyarrow import compute, types
+
+        table = self.to_arrow()
+        whole = [column for column in table.columns if types.is_integer(column.type) and column.null_count]
+        # Integers next to nulls would become floats, which do not have the digits of long ones.
+        long = any((compute.max(compute.abs(column)).as_py() or 0) > 2**53 for column in whole)
+        found: pandas.DataFrame = table.to_pandas(integer_object_nulls=long)
         return found
 
     def to_polars(self) -> polars.DataFrame:
@@ -97,7 +103,7 @@ class Tabular:
 
 def arrow_table(records: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]) -> pyarrow.Table:
     """Records as a pyarrow Table: columns in the order in which they first come, of the types that
-    `kinds` names, else of texts.
+    `kinds` names, else of texts; numbers as `plain_number` has them.
 
     Every column is nullable; a record that has no such field gives a null. Without records it is
     one empty column "text".
@@ -107,10 +113,22 @@ def arrow_table(records: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]) 
     names = list(dict.fromkeys(name for record in watched(records) for name in record)) or ["text"]
     columns = {}
     for name in names:
-        kind = pyarrow.type_for_alias(kinds.get(name, "string"))
-        parts = [pyarrow.array([record.get(name) for record in some], kind) for some in pieces(records)]
+        kind, as_kind = _arrow_kind([record.get(name) for record in watched(records)], kinds.get(name, "string"))
+        typed = pyarrow.type_for_alias(kind)
+        parts = [pyarrow.array([as_kind(record.get(name)) for record in some], typed) for some in pieces(records)]
         columns[name] = parts[0] if len(parts) == 1 else pyarrow.chunked_array(parts)
     return pyarrow.table(columns)
+
+
+def _arrow_kind(values: Sequence[Any], kind: str) -> tuple[str, Callable[[Any], Any]]:
+    """The type of a column, and what turns its values into it: numbers of which no float, or no integer of 64 bits, has all
+    digits, are another one.
+    """
+    if kind not in ("double", "int64") or not any(type(value) is int for value in values):
+        return kind, lambda value: value
+    if all(value is None or (value == int(value) and -(2**63) <= value < 2**63) for value in values):
+        return "int64", lambda value: None if value is None else int(value)
+    return "string", lambda value: None if value is None else format_number(value)
 
 
 # -- records ---------------------------------------------------------------------------------------
@@ -148,21 +166,22 @@ def entities_of(values: Sequence[Row]) -> list[Entity]:
 
 def records(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     """One record a row. Numbers are numbers where a column has nothing else (and none that is too
-    large for a float), with their unit in a column "... unit" where they have one; entities are
-    names, with their ids in "... id"; lists are lists of texts; everything else is text, and a cell
-    without a value None.
+    large for a float), with their unit in a column "... unit" where they have one: floats, or
+    integers where all are whole and floats do not have all of their digits. Entities are names, with
+    their ids in "... id"; lists are lists of texts; everything else is text, and a cell without a
+    value None.
     """
     parts = _parts(columns, values, texts)
     return [{name: cells[at] for name, (cells, _) in parts.items()} for at in watched(range(len(values)))]
 
 
 def arrow(names: Sequence[str], columns: Sequence[Column], shown_as: Callable[[Sequence[str]], Mapping[str, str]]) -> pyarrow.Table:
-    """The same as a pyarrow Table: counts are int64, other numbers double. `shown_as` gives the texts of rows that have
-    no key, by their names.
+    """The same as a pyarrow Table: integers are int64, or texts where they are longer, other numbers double. `shown_as`
+    gives the texts of rows that have no key, by their names.
     """
     import pyarrow
 
-    kinds = {"int": pyarrow.int64(), "float": pyarrow.float64(), "list": pyarrow.list_(pyarrow.string()), "text": pyarrow.string()}
+    kinds = {"float": pyarrow.float64(), "list": pyarrow.list_(pyarrow.string()), "text": pyarrow.string()}
     numbers = [column.numbers() for column in columns]
     cells = [[] if known else column.cells() for column, known in zip(columns, numbers, strict=True)]
     texts = shown_as(names_in(cell.value for some in cells for cell in watched(some) if cell is not None))
@@ -171,7 +190,12 @@ def arrow(names: Sequence[str], columns: Sequence[Column], shown_as: Callable[[S
         if known is None:
             values = [None if cell is None else cell.value for cell in watched(some)]
             said = ["" if cell is None else cell_text(*cell, texts) for cell in watched(some)]
-            found |= {part: pyarrow.array(of, kinds[kind]) for part, (of, kind) in _part(name, names, values, said).items()}
+            for part, (of, kind) in _part(name, names, values, said).items():
+                if kind == "int":
+                    alias, as_kind = _arrow_kind(of, "int64")
+                    found[part] = pyarrow.array(list(map(as_kind, of)), pyarrow.type_for_alias(alias))
+                else:
+                    found[part] = pyarrow.array(of, kinds[kind])
             continue
         found[name] = pyarrow.array(known[0], mask=~column.there)
         if known[1] != NO_UNIT:
@@ -198,10 +222,12 @@ def _part(name: str, columns: Sequence[str], cells: list[Any], texts: list[str])
         return {name: ([None if cell is None else [shown(one) for one in flat((cell,))] for cell in cells], "list")}
     if known and all(isinstance(cell, int) and not isinstance(cell, bool) for cell in known):
         return {name: (cells, "int")}
-    if known and all(isinstance(cell, Quantity) and as_float(cell.number) is not None for cell in known):
-        found: dict[str, tuple[list[Any], str]] = {
-            name: ([None if cell is None else as_float(cell.number) for cell in cells], "float")
-        }
+    numbers = [plain_number(cell.number) if isinstance(cell, Quantity) else None for cell in known]
+    long = any(type(number) is int for number in numbers)
+    if known and None not in numbers and not (long and any(number != int(number or 0) for number in numbers)):
+        every = iter(map(int, numbers) if long else numbers)  # type: ignore[arg-type]
+        plain = [None if cell is None else next(every) for cell in cells]
+        found: dict[str, tuple[list[Any], str]] = {name: (plain, "int" if long else "float")}
         if any(cell.unit != NO_UNIT for cell in known):
             units = [None if cell is None or cell.unit == NO_UNIT else cell.unit for cell in cells]
             found[_free(f"{name} unit", columns)] = units, "text"
@@ -212,13 +238,17 @@ def _part(name: str, columns: Sequence[str], cells: list[Any], texts: list[str])
     return found
 
 
-def as_float(number: int | float | Decimal) -> float | None:
-    """A number as a float; None where it is too large for one."""
+def plain_number(number: int | float | Decimal) -> int | float | None:
+    """A number as JSON has it: the nearest float, or a whole number itself where no float is it; None where it is too large
+    for a float.
+    """
     try:
-        found = float(number)
+        nearest = float(number)
     except OverflowError:
         return None
-    return found if isfinite(found) else None
+    if not isfinite(nearest):
+        return None
+    return nearest if type(number) is float or number != int(number) or number == int(nearest) else int(number)
 
 
 def _free(name: str, taken: Sequence[str]) -> str:
