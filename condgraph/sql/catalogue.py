@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from condgraph.engine.values import Kind
 from condgraph.sql.engines import DuckDb, Engine, Postgres
-from condgraph.sql.terms import both, cast, known, literal, name
+from condgraph.sql.terms import NULL, both, case, cast, either, known, literal, name
 
 #: What a column holds: whole numbers that floats hold, and that they may not hold; floats of both sizes; dates and
 #: timestamps; bytes; lists and structures; texts; anything else, which is read as the database prints it.
@@ -307,7 +307,35 @@ class Cells(ABC):
 
     @abstractmethod
     def number(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """A number as a float; a query that meets one that no float is ends with an error that names the column."""
+        """A number as the nearest float; a query that meets a decimal number of more digits ends with an error that names the
+        column.
+        """
+
+    @abstractmethod
+    def nearest(self, cell: exp.Expr) -> exp.Expr:
+        """The whole number that is the nearest float of a whole number."""
+
+    def exactly(self, cell: exp.Expr) -> dict[str, exp.Expr]:
+        """A whole number that no float is: its text, and what orders it among those of one float (`values.tie_break`)."""
+        text, nearest = cast(cell.copy(), "text"), self.nearest(cell.copy())
+        digits = call("LTRIM", text, literal("-"))
+        exponent = exp.Add(this=call("LENGTH", digits.copy()), expression=literal(49_999))
+        figures = call("RTRIM", digits, literal("0"))
+
+        def ordered(sign: str, size: exp.Expr, shown: exp.Expr) -> exp.Expr:
+            padded = call("LPAD", cast(size, "text"), literal(6), literal("0"))
+            return exp.DPipe(this=exp.DPipe(this=literal(sign), expression=padded), expression=shown)
+
+        reverse = call("TRANSLATE", figures.copy(), literal("0123456789"), literal("9876543210"))
+        below = exp.Sub(this=literal(999_999), expression=exp.Paren(this=exponent.copy()))
+        order = case(
+            [(exp.GT(this=cell.copy(), expression=literal(0)), ordered("2", exponent, figures))],
+            ordered("0", below, exp.DPipe(this=reverse, expression=literal("~"))),
+        )
+        side = case([(exp.GT(this=cell.copy(), expression=nearest.copy()), literal("2"))], literal("0"))
+        same = either([_fitting(cell, 2**53), exp.EQ(this=nearest, expression=cell.copy())])
+        parts = {"exact": text.copy(), "tie": exp.DPipe(this=side, expression=order)}
+        return {part: case([(same.copy(), NULL.copy())], value) for part, value in parts.items()}
 
 
 #: Digits that a float holds of every decimal number.
@@ -316,9 +344,7 @@ _TOO_LONG: Final = "a number has more digits than can be compared here"
 
 
 def _most(item: Column) -> int | None:
-    """The greatest number of a column that a float certainly holds; None where it holds all of them."""
-    if item.sort == "long":
-        return 2**53
+    """The greatest decimal number of a column that a float certainly holds; None where it holds all of them."""
     if item.digits is not None and item.digits[0] > _DIGITS:
         return int(10 ** max(0, _DIGITS - item.digits[1]))
     return None
@@ -360,6 +386,10 @@ class DuckDbCells(Cells):
             return cast(cell, "double")
         raised = cast(call("ERROR", literal(f"{item.predicate}: {_TOO_LONG}")), "double")
         return exp.Case(ifs=[exp.If(this=_fitting(cell, most), true=cast(cell, "double"))], default=raised)
+
+    def nearest(self, cell: exp.Expr) -> exp.Expr:
+        """Integers of 128 bits hold the greatest float of one of 64."""
+        return exp.Cast(this=cast(cell, "double"), to=exp.DataType.build("int128"))
 
 
 class PostgresCells(Cells):
@@ -415,6 +445,13 @@ class PostgresCells(Cells):
             fits = _fitting(cell, most)
         message = exp.DPipe(this=literal(f"{item.predicate}: {_TOO_LONG}: "), expression=cast(cell.copy(), "text"))
         return exp.Case(ifs=[exp.If(this=fits, true=cast(cell, "double"))], default=cast(message, "double"))
+
+    def nearest(self, cell: exp.Expr) -> exp.Expr:
+        """A float becomes a decimal number of fifteen digits, but an integer with all of them; the last floats of 64 bits are
+        one more than any integer is.
+        """
+        last = exp.GTE(this=cell.copy(), expression=literal(2**63 - 512))
+        return case([(last, _decimal(literal(str(2**63))))], _decimal(cast(cast(cell, "double"), "bigint")))
 
 
 def _pg_type(item: Column) -> exp.DataType:

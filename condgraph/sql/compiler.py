@@ -6,6 +6,7 @@ reached is known from the plan (`reach_of`).
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
@@ -64,7 +65,9 @@ class Compiler:
         #: The predicates that statements of these plans have; None where any may.
         self.predicates = _predicates(plans)
         self.shape = NUMBERED if isinstance(place, str) else NAMED
-        self.tests = Tests(schema.inexact, self.members, self.by_bytes)
+        # Of tables of others, whole numbers alone are exact where no float is.
+        exact_below = math.inf if not schema.inexact else 0 if isinstance(place, str) else 2.0**53
+        self.tests = Tests(exact_below, self.members, self.by_bytes)
         self._takers = _takers(plans)
         self._depth = 0
         self._parts: list[tuple[str, Query]] = []

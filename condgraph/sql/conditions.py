@@ -28,10 +28,12 @@ def compared(operator: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
 
 
 class Tests:
-    """What tests of one query share: whether floats tell all numbers of the graph apart, its sets, and how texts are ordered."""
+    """What tests of one query share: below which size floats tell all numbers of the graph apart, its sets, and how texts
+    are ordered.
+    """
 
-    def __init__(self, inexact: bool, entities: Set, by_bytes: Callable[[exp.Expr], exp.Expr]) -> None:
-        self.inexact, self.entities, self.by_bytes = inexact, entities, by_bytes
+    def __init__(self, exact_below: float, entities: Set, by_bytes: Callable[[exp.Expr], exp.Expr]) -> None:
+        self.exact_below, self.entities, self.by_bytes = exact_below, entities, by_bytes
 
 
 def supports(test: Condition) -> bool:
@@ -53,7 +55,7 @@ def _compare(tests: Tests, test: alg.Compare, table: str) -> exp.Expr:
         number, exact = as_float(value)
         unit = exp.EQ(this=column("unit", table), expression=literal(value.unit))
         own, mine = column("number", table), double(number)
-        if exact and not tests.inexact:
+        if exact and abs(number) < tests.exact_below:
             return both([_is(kind, Kind.QUANTITY), unit, compared(test.operator, own, mine)])
         return both([_is(kind, Kind.QUANTITY), unit, _exactly(test.operator, table, mine, literal(tie_break(value.number)))])
     if not isinstance(value, str):

@@ -77,7 +77,7 @@ def schema_of(tables: TheirTables) -> StoredSchema:
             ],
             "keyed": [source[table.name] for table in rows if table.key],
             "temporal": False,
-            "inexact": False,
+            "inexact": any(item.sort == "long" for table in tables.tables.values() for item in table.columns),
             "raw": False,
             "concept_subjects": False,
             "concept_attributes": False,

@@ -16,7 +16,7 @@ from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_o
 from condgraph.overview.survey import EXAMPLES, Ends, Survey, cut
 from condgraph.sql.catalogue import Table, ends_of
 from condgraph.sql.tables import CELL, Row, value_of
-from condgraph.sql.terms import Query, column, literal, named, one_of, select, together
+from condgraph.sql.terms import NULL, Query, cast, column, literal, named, one_of, select, together
 from condgraph.sql.theirs import TheirTables
 
 Read = Callable[[exp.Query], list[Row]]
@@ -81,7 +81,14 @@ def _spans(read: Read, parts: Sequence[_Part]) -> Iterator[tuple[_Part, Kind, in
     """The number of cells of each part and type, with the least and the greatest value."""
     queries: list[Query] = []
     for at, part in enumerate(parts):
-        cells = [named(least(this=column(name)), f"{name} {least.key}") for name in ("number", "start", "stop") for least in _LEAST]
+        exact = exp.Cast(this=column("exact"), to=exp.DataType.build("decimal(38, 0)"))
+        floats = exp.Case(ifs=[exp.If(this=exp.Is(this=column("exact"), expression=NULL.copy()), true=column("number"))])
+        spans = {"number": floats, "exact": exact, "start": column("start"), "stop": column("stop")}
+        cells = []
+        for name, value in spans.items():
+            for least in _LEAST:
+                span: exp.Expr = least(this=value.copy())
+                cells.append(named(cast(span, "text") if name == "exact" else span, f"{name} {least.key}"))
         # Rows of a relation without qualifiers that have the same ends are one statement.
         bare = part.table.relation is not None and part.key is None and len(part.table.columns) == 2
         ends = exp.Distinct(expressions=[exp.Tuple(expressions=[column("s"), column("o")])])
@@ -92,7 +99,12 @@ def _spans(read: Read, parts: Sequence[_Part]) -> Iterator[tuple[_Part, Kind, in
     for at, number, precision, count, *cells in read(together(queries)) if queries else ():
         kind = Kind(number)
         both = [cells[low::2] for low in (0, 1)] if kind in (Kind.QUANTITY, Kind.TIME) else []
-        values = [value_of((kind, None, amount, None, None, NO_UNIT, start, stop, precision)) for amount, start, stop in both]
+        values = [
+            value_of((kind, None, number, None, exact, NO_UNIT, start, stop, precision))
+            for amount, digits, start, stop in both
+            for number, exact in (((amount, None), (None, digits)) if kind == Kind.QUANTITY else ((None, None),))
+            if kind == Kind.TIME or number is not None or exact is not None
+        ]
         yield parts[at], kind, count, values
 
 

@@ -294,6 +294,8 @@ class TheirTables:
         if item.kind is Kind.QUANTITY:
             result["number"] = where_finite(self.cells.number(item, cell.copy()))
             result["unit"] = where_finite(literal(NO_UNIT))
+            if item.sort == "long":
+                result |= self.cells.exactly(cell)
             return result
         day = item.sort == "date"
         start = where_finite(cast(call("FLOOR", self.cells.seconds(cell.copy())), "bigint"))

@@ -28,6 +28,7 @@ from condgraph.remote_sql import TheirGraph
 from tests.support.differential import full_message
 from tests.support.graphs import Dice
 from tests.support.lanes import by_lane
+from tests.support.long_numbers import check_long_numbers, long_numbers
 from tests.support.programs import Words, as_text, program
 from tests.support.ugly_shop import STATEMENTS
 
@@ -227,13 +228,23 @@ def test_names_and_times_that_are_in_the_way(tmp_path: Path) -> None:
 
 def test_numbers_that_no_float_holds(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "big.duckdb")) as connection:
-        connection.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, fits BIGINT, big BIGINT, price DECIMAL(18, 2))")
-        connection.execute("INSERT INTO a VALUES (1, 9007199254740992, 9007199254740993, 19.99)")
+        connection.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, fits BIGINT, price DECIMAL(18, 2), big DECIMAL(18, 2))")
+        connection.execute("INSERT INTO a VALUES (1, 9007199254740992, 19.99, 1234567890123456.78)")
     with condgraph.open(f"duckdb:///{tmp_path}/big.duckdb") as graph:
         assert graph.kopl("FindAll() QueryAttr(fits)").texts == ["9007199254740992"]
         assert graph.kopl("FindAll() QueryAttr(price)").texts == ["19.99"]
         with pytest.raises(StoreError, match="big: a number has more digits"):
             graph.kopl("FindAll() QueryAttr(big)")
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "HUGEINT", "UBIGINT"])
+def test_whole_numbers_that_no_float_is(tmp_path: Path, kind: str) -> None:
+    numbers = long_numbers(kind)
+    with duckdb.connect(str(tmp_path / "long.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE a (id INTEGER PRIMARY KEY, n {kind})")
+        connection.executemany("INSERT INTO a VALUES (?, ?)", list(enumerate(numbers)))
+    with condgraph.open(f"duckdb:///{tmp_path}/long.duckdb") as graph:
+        check_long_numbers(graph, numbers)
 
 
 def test_deadline(tmp_path: Path) -> None:

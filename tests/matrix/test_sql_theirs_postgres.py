@@ -24,6 +24,7 @@ from tests.matrix.test_sql_theirs import _result
 from tests.support import northwind
 from tests.support.graphs import Dice
 from tests.support.lanes import by_lane
+from tests.support.long_numbers import check_long_numbers, long_numbers
 from tests.support.postgres import postgres, program
 from tests.support.programs import Words, as_text
 from tests.support.programs import program as random_program
@@ -316,15 +317,23 @@ def test_an_idle_connection_that_was_lost_is_opened_again(server: str) -> None:
 
 def test_numbers_that_no_float_holds(server: str) -> None:
     rows = (
-        "CREATE TABLE a (id integer PRIMARY KEY, big bigint, long numeric, tiny numeric, wide numeric(30, 2))",
-        "INSERT INTO a VALUES (1, 9007199254740993, 1e400, 0.1234567890123456789, 12345678901234567890.25)",
-        "INSERT INTO a VALUES (2, 5, 1e20, 0.5, 19.99)",
+        "CREATE TABLE a (id integer PRIMARY KEY, long numeric, tiny numeric, wide numeric(30, 2))",
+        "INSERT INTO a VALUES (1, 1e400, 0.1234567890123456789, 12345678901234567890.25)",
+        "INSERT INTO a VALUES (2, 1e20, 0.5, 19.99)",
     )
     with condgraph.open(_database(server, "large", rows)) as graph:
-        for column in ("big", "long", "tiny", "wide"):
+        for column in ("long", "tiny", "wide"):
             with pytest.raises(StoreError, match=f"{column}: a number has more digits"):
                 graph.kopl(f'FindAll() QueryAttr("{column}")')
         assert graph.kopl('Find("a/2") QueryAttr(long)').texts == ["100000000000000000000"]
+
+
+def test_whole_numbers_that_no_float_is(server: str) -> None:
+    numbers = long_numbers("BIGINT")
+    rows = [f"({at}, {number})" for at, number in enumerate(numbers)]
+    made = ("CREATE TABLE a (id integer PRIMARY KEY, n bigint)", f"INSERT INTO a VALUES {', '.join(rows)}")
+    with condgraph.open(_database(server, "whole", made)) as graph:
+        check_long_numbers(graph, numbers)
 
 
 def test_wrong_logins_and_missing_databases(server: str) -> None:
