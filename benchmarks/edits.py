@@ -2,6 +2,9 @@
 wait to be merged.
 
     python benchmarks/edits.py 100000 1000000
+    python benchmarks/edits.py --at bolt://127.0.0.1:7687 100000
+
+The second measures a graph on a server: the first change, which pulls the graph, and further ones.
 """
 
 from __future__ import annotations
@@ -68,19 +71,41 @@ def measure(statements: int) -> None:
         numbers = iter(range(10**6))
         one = milliseconds(lambda: writer.add(f"e{dice.randrange(count)}", "size", 2000 + next(numbers)), 30)
         changed = condgraph.open(folder, read_only=True)
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), time.process_time()
         _ = changed.kopl(QUERIES[0].format(1)).texts
-        first = (time.perf_counter() - begin) * 1000
+        first, used = (time.perf_counter() - begin) * 1000, (time.process_time() - used) * 1000
         queries(changed)
         # In turns, as the machine may be busy.
         pairs = [(queries(reader), queries(changed)) for _ in range(5)]
         plain, beside = ([statistics.median(row[i] for row in side) for i in range(3)] for side in zip(*pairs, strict=True))
         texts = [f"{before:.2f} → {after:.2f}" for before, after in zip(plain, beside, strict=True)]
-        print(f"| {statements:,} | {one:.1f} | {first:.0f} | " + " | ".join(texts) + " |", flush=True)
+        print(f"| {statements:,} | {one:.1f} | {first:.0f} ({used:.0f}) | " + " | ".join(texts) + " |", flush=True)
     finally:
         shutil.rmtree(folder)
 
 
+def measure_server(place: str, statements: int, **options: str) -> None:
+    """Print a row of the table of servers."""
+    with condgraph.open(place, graph="edits", **options) as graph:
+        graph.delete()
+        try:
+            count = load(graph, statements)
+            numbers = iter(range(10**6))
+            first, *others = (
+                milliseconds(lambda: graph.add(f"e{7 * next(numbers)}", "size", 2000 + next(numbers)), 1) for _ in range(6)
+            )
+            assert count
+            print(f"| {place.split(':')[0]} | {statements:,} | {first:.0f} | {statistics.median(others):.0f} |", flush=True)
+        finally:
+            graph.delete()
+
+
 if __name__ == "__main__":
-    for size in sys.argv[1:] or ["100000"]:
-        measure(int(size))
+    if sys.argv[1:2] == ["--at"]:
+        address = sys.argv[2]
+        update = {"update": address.removeprefix("sparql+").replace("/query", "/update")} if address.startswith("sparql") else {}
+        for size in sys.argv[3:]:
+            measure_server(address, int(size), **update)
+    else:
+        for size in sys.argv[1:] or ["100000"]:
+            measure(int(size))

@@ -112,7 +112,7 @@ class Model:
                 return {"do": kind, "source": dice.choice(["one", "two"]) if not named else "one", "facts": listed, "names": named}
             if kind == "unload" and len(self.loaded) > 1:
                 return {"do": kind, "source": dice.choice(sorted(self.loaded))}
-            if kind in more:
+            if kind in more and (kind != "declare" or any(fact[2] == "height" for fact in facts)):
                 return {"do": kind}
             if kind == "add":
                 new = a_fact(dice)

@@ -55,18 +55,17 @@ class Space:
         """The new numbers of those of the first snapshot; -1 stays -1."""
         if self.same:
             return numbers
-        dtype = getattr(numbers, "dtype", np.int64)
-        result = np.array(numbers, dtype)
-        # A few steps are quicker one by one than by a search for each number.
-        if len(self._dropped) + len(self._at) <= 8:
-            before = np.array(numbers)
-            for one in self._dropped.tolist():
-                result -= before > one
-            for one in self._at.tolist():
-                result += before >= one
+        numbers = np.asarray(numbers)
+        steps: list[tuple[Any, Any, int]] = [(np.subtract, np.greater, one) for one in self._dropped.tolist()]
+        steps += [(np.add, np.greater_equal, one) for one in self._at.tolist()]
+        # A few steps are quicker one by one than by a search for each number. The first makes the copy.
+        if len(steps) <= 8:
+            result = None
+            for change, beyond, one in steps:
+                result = change(numbers if result is None else result, beyond(numbers, one), out=result, dtype=numbers.dtype)
             return result
-        result -= self._dropped.searchsorted(numbers).astype(dtype)
-        result += self._at.searchsorted(numbers, "right").astype(dtype)
+        result = numbers - self._dropped.searchsorted(numbers).astype(numbers.dtype)
+        result += self._at.searchsorted(numbers, "right").astype(numbers.dtype)
         return result
 
     def one(self, number: int) -> int:
