@@ -13,67 +13,11 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import condgraph
-from condgraph.engine.facts import Entity, Ref, Statement
-from condgraph.engine.values import Precision, Time
-from tests.support.timed_programs import Maker
+from tests.support.timed_programs import GRAPHS, Embedded, Maker, loaded
 from tests.support.true_at import disagreements
-
-#: The graphs.
-GRAPHS: Final = ("oracle", "wikidata12k", "icews14")
-
-
-def _names(file: Path) -> dict[str, str]:
-    lines = file.read_text(encoding="utf-8").splitlines()
-    return {number: name for name, number in (line.split("\t") for line in lines)}
-
-
-def loaded(name: str, data: Path, most: int | None = None) -> condgraph.Graph:
-    """A graph of the data sets under a folder; of `most` facts, where that is given."""
-    graph, folder = condgraph.Graph(), data / "data" / name
-    if name == "oracle":
-        graph.load(data / "oracle" / "kb_small.json")
-        return graph
-    entities, relations = (_names(folder / file) for file in ("entity2id.txt", "relation2id.txt"))
-    lines = [
-        line for part in ("train", "valid", "test") for line in (folder / f"{part}.txt").read_text(encoding="utf-8").splitlines()
-    ]
-    rows = [line.split("\t") for line in lines[:most]]
-    if name == "wikidata12k":
-        with tempfile.TemporaryDirectory() as place:
-            path = Path(place) / "facts.txt"
-            path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
-            graph.load(path, format="quintuples", names=entities, relation_names=relations)
-        return graph
-    # Hours since the start of 2014; every event is of one day.
-    first = Time.day(2014, 1, 1).start
-    days = {
-        hours: Time(first + int(hours) * 3600, first + (int(hours) + 24) * 3600, Precision.DAY)
-        for hours in {row[3] for row in rows}
-    }
-    used = {row[at] for row in rows for at in (0, 2)}
-    graph.add(
-        [
-            *(Entity(ident, entities[ident].replace("_", " ")) for ident in sorted(used)),
-            *(Statement(a, relations[r].replace("_", " "), Ref(b), (("point in time", days[t]),)) for a, r, b, t, _ in rows),
-        ]
-    )
-    return graph
-
-
-class Embedded:
-    """The embedded RDF store of a graph, as `disagreements` asks it."""
-
-    place = "embedded RDF store"
-
-    def __init__(self, graph: condgraph.Graph) -> None:
-        self._graph = graph
-
-    def query(self, program: Any, **options: Any) -> Any:
-        """The answer of the store."""
-        return self._graph.query(program, engine="sparql", **options)
 
 
 def run(name: str, data: Path, programs: int, stores: list[str], seed: int, each: int) -> tuple[int, list[str]]:

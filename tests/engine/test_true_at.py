@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -22,7 +23,9 @@ from condgraph.engine.values import UNKNOWN, Precision, Quantity, Time
 from condgraph.studio import calls
 from condgraph.studio.spec import Explain, Query, read_fields
 from tests.support.lanes import by_lane
+from tests.support.samples import load_samples
 from tests.support.stores import empty_graph, marked
+from tests.support.timed_programs import GRAPHS, Embedded, Maker, loaded
 from tests.support.true_at import counts, disagreements, shown
 
 HEADS = "Find(Germany) Relate(head, forward) QueryName()"
@@ -294,3 +297,29 @@ def test_the_oracle(program: str, base: str, years: tuple[int, int], oracle: Pat
     count, wrong = disagreements(graph, asked, times, each=by_lane(40, 200, 1_000))
     assert not wrong, wrong[0]
     assert count >= 80
+
+
+def test_random_programs() -> None:
+    """Programs made of the sample data's own statements, in process and in the embedded RDF store."""
+    graph = condgraph.Graph()
+    load_samples(graph)
+    maker, tally = Maker(graph.current, 5), Counter[str]()
+    for _ in range(by_lane(3, 20, 200)):
+        asked = [maker.program() for _ in range(25)]
+        count, wrong = disagreements(graph, asked, [maker.time()], [Embedded(graph)], lenient=True, tally=tally)
+        assert not wrong, wrong[0]
+        assert count == 50
+    assert tally["something"] > tally["error"]
+    assert tally["something"] > 20
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_random_programs_on_data(name: str, oracle: Path) -> None:
+    """A sample of what `benchmarks/true_at.py` runs whole, on three stores."""
+    graph = loaded(name, oracle.parent, by_lane(3_000, 20_000, None))
+    maker, tally = Maker(graph.current, 5), Counter[str]()
+    for _ in range(by_lane(4, 8, 20)):
+        asked = [maker.program() for _ in range(by_lane(15, 50, 170))]
+        _, wrong = disagreements(graph, asked, [maker.time()], lenient=True, tally=tally)
+        assert not wrong, wrong[0]
+    assert tally["something"] > 5
