@@ -18,7 +18,7 @@ from condgraph.sql.terms import both, column, is_text, literal, one_of, select, 
 class SqlNames:
     """The names of one graph, read with queries of their own."""
 
-    def __init__(self, read: Callable[[exp.Query], list[Row]], place: str | Relations, schema: StoredSchema) -> None:
+    def __init__(self, read: Callable[[exp.Expr | str], list[Row]], place: str | Relations, schema: StoredSchema) -> None:
         self._read, self._in = read, Compiler(place, schema)
 
     def _objects(self, predicates: tuple[str, ...] | None, source: str | None) -> exp.Expr:

@@ -380,12 +380,16 @@ def _memberships(compiler: Compiler, members: alg.Entities, concepts: alg.Entiti
     )
 
 
+def counted(nodes: Sequence[Node], known: Any) -> list[Node]:
+    """The operators that are counted for some, where the client knows what is below them."""
+    return [countable(node, lambda one: not native(one), known) for node in nodes]
+
+
 def compile_counts(nodes: Sequence[Node], known: Any, place: str | Relations, schema: StoredSchema) -> Query:
     """The query for how many statements, or entities, each operator gives: rows of a number and a size."""
     compiler = Compiler(place, schema)
     branches = []
-    for step, node in enumerate(nodes):
-        own = countable(node, lambda one: not native(one), known)
+    for step, own in enumerate(counted(nodes, known)):
         assert isinstance(own, alg.Facts | alg.Entities)
         part = compiler.facts(own) if isinstance(own, alg.Facts) else compiler.entities(own)
         branches.append(select(literal(step), exp.Count(this=exp.Star())).from_(compiler.bound(part), copy=False))

@@ -341,8 +341,11 @@ class SqlStore:
         schema = self.schema
         named: LinkingSchema | None = schema.kept.get("named")
         if named is None:
-            named = schema.kept["named"] = LinkingSchema(schema, SqlNames(self.engine.read, self.relations, schema))
+            named = schema.kept["named"] = LinkingSchema(schema, self._names(schema))
         return named
+
+    def _names(self, schema: StoredSchema) -> SqlNames:
+        return SqlNames(self.engine.read, self.relations, schema)
 
     def sources(self) -> tuple[Source, ...]:
         """The sources of the graph."""
@@ -398,6 +401,14 @@ class SqlStore:
         """The query of all that a plan rests on."""
         return compile_witness(plan, self.relations, self.schema)
 
+    def compiled_counts(self, nodes: Sequence[Node], known: KnownIds) -> exp.Query | str:
+        """The query for how many statements, or entities, each operator gives."""
+        return compile_counts(nodes, known, self.relations, self.schema)
+
+    def compiled_sizes(self, nodes: Sequence[Node]) -> exp.Query | str | None:
+        """The query for how many entities each operator gives, and the first names; None where no operator is SQL."""
+        return compile_sizes(nodes, self.relations, self.schema)
+
     def check_plan(self, plan: Node) -> None:
         """Raise `UnsupportedError` for a plan that cannot run on this graph."""
         return
@@ -451,12 +462,12 @@ class SqlStore:
         """How many statements, or entities, each operator gives; `known` has the ids of what the client works out."""
         if not nodes:
             return []
-        sizes: dict[int, int] = dict(self.engine.read(compile_counts(nodes, known, self.relations, self.schema)))
+        sizes: dict[int, int] = dict(self.engine.read(self.compiled_counts(nodes, known)))
         return [sizes.get(step, 0) for step in range(len(nodes))]
 
     def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
         """How many entities each operator gives, and the names of the first: one query; None of those that the client works out."""
-        query = compile_sizes(nodes, self.relations, self.schema)
+        query = self.compiled_sizes(nodes)
         sizes: dict[int, int] = {}
         names: dict[int, list[str]] = {}
         for step, size, name in [] if query is None else self.engine.read(query):

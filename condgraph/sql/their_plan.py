@@ -77,8 +77,9 @@ class Shape:
         if isinstance(value, tuple):
             return tuple(map(self._of, value))
         if not is_dataclass(value):
-            assert value is None or isinstance(value, str | int)
-            return value
+            if value is None or isinstance(value, str | int):
+                return value
+            raise Elsewhere
         if id(value) in self._seen:
             return self._seen[id(value)]
         self._seen[id(value)] = len(self._seen)
@@ -302,7 +303,7 @@ class TheirCompiler:
         return Rows({table: _some(tests) for table, tests in alternatives.items()})
 
     def _outnumber(self, every: Sequence[Facts], others: Sequence[Facts], sort: type[exp.Binary]) -> Test:
-        return lambda alias: sort(this=self._size(every), expression=self._size(others))
+        return lambda alias: sort(this=self.size(every), expression=self.size(others))
 
     def _finite(self, item: Column) -> Test:
         def test(alias: str) -> exp.Expr:
@@ -327,15 +328,13 @@ class TheirCompiler:
         assert facts.part.item is not None
         return self.tables.cells_at(facts.part.item, alias)[part]
 
-    def _size(self, every: Sequence[Facts]) -> exp.Expr:
+    def size(self, every: Sequence[Facts]) -> exp.Expr:
         """How many statements there are."""
-        total: exp.Expr | None = None
+        total: exp.Expr = literal(0)
         for facts in every:
             alias = self._alias()
             query = select(exp.Count(this=exp.Star())).from_(self._rows(facts.part.table, alias), copy=False)
-            size = exp.Subquery(this=_filtered(query, _held(facts.tests, alias)))
-            total = size if total is None else exp.Add(this=total, expression=size)
-        assert total is not None
+            total = exp.Add(this=total, expression=exp.Subquery(this=_filtered(query, _held(facts.tests, alias))))
         return exp.Paren(this=total)
 
     def _joined(self, parts: list[Rows], *, every: bool) -> Rows:
@@ -879,6 +878,49 @@ class TheirPlans:
         marks = tuple(unit.concepts is not None for unit in fetched)
         text = self._filled(("witness", marks), nodes, lambda to: to.gathered(list(enumerate(parts)), members))
         return Compiled(text, "witness", fetched=fetched)
+
+    def entities(self, node: alg.ById | alg.ByName) -> str | None:
+        """The query for entities by their ids or names, with id, name, kind and number."""
+        return self._tried("entities", [node], lambda to: to.of_entities(node))
+
+    def sizes(self, nodes: Sequence[Node]) -> str | None:
+        """The query for how many entities each operator gives, and the names of the first three (`sql.plan.compile_sizes`)."""
+        owns: list[tuple[int, Node]] = []
+        for step, node in enumerate(nodes):
+            own = alg.Reached(node) if isinstance(node, alg.Facts) else node.entities if isinstance(node, alg.Names) else node
+            if isinstance(own, alg.Entities) and native(own):
+                owns.append((step, own))
+
+        def build(to: TheirCompiler) -> Query:
+            branches: list[Query] = []
+            for step, own in owns:
+                size = exp.Subquery(this=to.count(own))
+                branches.append(select(literal(step), cast(size, "bigint"), cast(NULL.copy(), "text")))
+                order = [self._tables.by_bytes(column(part)) for part in ("name", "id")]
+                first = select(column("name")).from_(_subquery(to.of_entities(own)), copy=False)
+                few = _subquery(first.order_by(*order, copy=False).limit(3, copy=False))
+                branches.append(select(literal(step), cast(NULL.copy(), "bigint"), column("name")).from_(few, copy=False))
+            return together(branches)
+
+        return self._tried(("sizes", tuple(step for step, _ in owns)), [own for _, own in owns], build) if owns else None
+
+    def counts(self, nodes: Sequence[Node]) -> str | None:
+        """The query for how many statements, or entities, each operator gives (`sql.plan.compile_counts`)."""
+
+        def build(to: TheirCompiler) -> Query:
+            branches: list[Query] = []
+            for step, node in enumerate(nodes):
+                size = exp.Subquery(this=to.count(node)) if isinstance(node, alg.Entities) else to.size(to.facts(node))
+                branches.append(select(literal(step), cast(size, "bigint")))
+            return together(branches)
+
+        return self._tried("counts", nodes, build)
+
+    def _tried(self, sort: Hashable, nodes: Sequence[Any], build: Callable[[TheirCompiler], Query]) -> str | None:
+        try:
+            return self._filled(sort, nodes, build)
+        except Elsewhere:
+            return None
 
     def _filled(self, sort: Hashable, nodes: Sequence[Any], build: Callable[[TheirCompiler], Query]) -> str:
         if not self._apart:
