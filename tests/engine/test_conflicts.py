@@ -250,6 +250,7 @@ def test_a_preference_names_its_predicates(graph: condgraph.Graph) -> None:
 
 
 def test_a_prepared_program_with_a_preference_follows_its_graph(graph: condgraph.Graph) -> None:
+    graph.add([Statement("Lima", "part of", Ref("Peru"))], source="third")
     prepared = graph.prepare("Find($x) Relate(capital, forward) QueryName()", prefer={"capital": ["third", "notes"]})
     assert prepared(x="Nepal").texts == ["Pokhara"]
     graph.add([Statement("Nepal", "capital", Ref("Lalitpur"))], source="third")
