@@ -99,14 +99,11 @@ def test_random_programs_on_ugly_names(shop: tuple[Graph, TheirGraph]) -> None:
 def test_random_programs_on_northwind(server: str, shared: Path, tmp_path: Path) -> None:
     url = _database(server, "northwind")
     tables = northwind.tables_of(shared / "data" / "lpg_northwind" / "import")
-    # Loads make one blank of several.
-    tables = {
-        name: (header, [[cell and " ".join(cell.split()) for cell in row] for row in rows])
-        for name, (header, rows) in tables.items()
-    }
+    # Loads make one blank of several, and read times at midnight as days.
+    for _, rows in tables.values():
+        rows[:] = [[cell and " ".join(cell.removesuffix(" 00:00:00.000").split()) for cell in row] for row in rows]
     northwind.to_postgres(tables, url)
     with psycopg.connect(url, autocommit=True) as connection:
-        # Loads read times at midnight as days.
         for name, (header, _) in tables.items():
             for column in header:
                 if northwind.kind(column) == "timestamp":
