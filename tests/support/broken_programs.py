@@ -250,7 +250,9 @@ def removed_statements(records: list[Steps], n: int, seed: int, items: list[Item
     others = [one for one in items if not isinstance(one, Statement)]
     order = list(records)
     random.shuffle(order)
-    for program in order:
+    seen = set()
+    # Where the programs are too few, another statement of each.
+    for number, program in [*enumerate(order), *enumerate(order)]:
         if found.tried == n:
             break
         answer = graph.kopl(program)
@@ -261,8 +263,9 @@ def removed_statements(records: list[Steps], n: int, seed: int, items: list[Item
             continue
         one = random.choice(evidence)
         at = places[one.subject.id, one.predicate, _end(one.object)]
-        if len(at) > 1:
+        if len(at) > 1 or (number, at[0]) in seen:
             continue
+        seen.add((number, at[0]))
         without = Graph()
         without.add([*others, *known[: at[0]], *known[at[0] + 1 :]])
         later = without.query(program, on_unknown="empty")
