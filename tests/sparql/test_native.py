@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import shutil
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -229,6 +232,73 @@ def test_a_mapping_file_renames_and_hides(serve: Any, tmp_path: Path) -> None:
     file.write_text('[predicate]\n"http://example.org/directr" = "x"\n')
     with pytest.raises(OptionError, match="no triple has the predicate"):
         condgraph.open(place, mapping=file)
+
+
+REIFIED = {
+    "RDF 1.2": """
+:ann :knows :bob {| :since 1990 ; :by :eve |} . :ann :knows :eve ~ :r1 {| :since 2001 |} .
+<< :bob :knows :eve >> :since 1985 . :bob :age 41 {| :by :ann |} .
+""",
+    "RDF 1.0": """
+:ann :knows :bob, :eve . :bob :age 41 .
+[] a rdf:Statement ; rdf:subject :ann ; rdf:predicate :knows ; rdf:object :bob ; :since 1990 ; :by :eve .
+:r1 a rdf:Statement ; rdf:subject :ann ; rdf:predicate :knows ; rdf:object :eve ; :since 2001 .
+[] a rdf:Statement ; rdf:subject :bob ; rdf:predicate :knows ; rdf:object :eve ; :since 1985 .
+[] a rdf:Statement ; rdf:subject :bob ; rdf:predicate :age ; rdf:object 41 ; :by :ann .
+""",
+}
+REIFIED["both"] = (
+    REIFIED["RDF 1.2"]
+    + """
+:eve :knows :bob . [] a rdf:Statement ; rdf:subject :eve ; rdf:predicate :knows ; rdf:object :bob ; :since 1970 .
+"""
+)
+
+
+@pytest.mark.parametrize("name", sorted(REIFIED))
+def test_what_is_said_about_statements_are_qualifiers(name: str, serve: Any, tmp_path: Path) -> None:
+    text = """
+    @prefix : <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+    @prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
+    :ann a :Person ; rdfs:label "Ann" . :bob a :Person ; rdfs:label "Bob" . :eve a :Person ; rdfs:label "Eve" .
+    """
+    text += REIFIED[name]
+    _, place = serve(text)
+    here = loaded(text, tmp_path / "data.ttl")
+    with condgraph.open(place) as there:
+        assert isinstance(there, TriplesGraph)
+        for program in (
+            "Find(Ann) Relate(knows, forward) QueryName()",
+            "Find(Ann) Relate(knows, forward) QFilterNum(since, 1995, <) QueryName()",
+            "Find(Eve) Relate(knows, backward) QFilterNum(since, 1995, <) QueryName()",
+            "Find(Ann) Find(Bob) QueryRelationQualifier(knows, by)",
+            "Find(Bob) QueryAttrQualifier(age, 41, by)",
+            "FindAll() FilterNum(age, 40, >) QueryName()",
+            "FindAll() Count()",
+        ):
+            assert outcome(there, program) == outcome(here, program), program
+        assert there.kopl("Find(Ann) Relate(knows, forward) QFilterNum(since, 1995, <) QueryName()").texts == ["Bob"]
+
+
+def test_a_certificate_of_nobody_is_an_error(tmp_path: Path) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True, timeout=60)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Replies", (Served,), {"store": pyoxigraph.Store(), "texts": []}))
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        graph = condgraph.open(f"sparql+https://localhost:{server.server_port}/sparql", layout="native")
+        with pytest.raises(StoreError, match=r"(?i)certificate"):
+            graph.kopl("FindAll() Count()")
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 WIKIBASE: Any = {

@@ -25,7 +25,7 @@ from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Kind, Qua
 from condgraph.sparql.compile.conditions import NOTHING, TARGET
 from condgraph.sparql.dialect import STANDARD, Dialect
 from condgraph.sparql.layout import RDF, XSD, string
-from condgraph.sparql.native.mapping import LABEL, OWN, SUBCLASS, TYPE, Mapping
+from condgraph.sparql.native.mapping import LABEL, OWN, REIFIES, SUBCLASS, TYPE, Mapping
 
 #: The predicate of a row that says that a node is there; it is no triple of the endpoint.
 THERE: Final = "urn:condgraph:there"
@@ -135,7 +135,11 @@ class Plain:
     """
 
     def __init__(self, mapping: Mapping, labels: Labels) -> None:
-        self._reified = mapping.reified
+        #: How statements are spoken about, by a node and the three terms.
+        self._spoken = [
+            *([f"?f <{RDF}subject> %s ; <{RDF}predicate> %s ; <{RDF}object> %s"] if mapping.reified else []),
+            *([f"?f <{REIFIES}> <<( %s %s %s )>>"] if mapping.reifiers else []),
+        ]
         self.recipes: tuple[Recipe, ...] = (("s", "p", "o"), ("f", "b", "c"), ("o", labels.predicates[0], "l"), _APART)
 
     def statement(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> tuple[str, Fact]:
@@ -150,12 +154,17 @@ class Plain:
                 if predicates is None
                 else f" VALUES {p} {{ {_listed(predicates)} }}"
             )
-        plain = f"{subject} {p} {thing} .{values}"
-        if not self._reified:
-            return plain, Fact(subject, p, thing)
-        node = fresh("f")
-        spoken = f"{node} <{RDF}subject> {subject} ; <{RDF}predicate> {p} ; <{RDF}object> {thing} .{values}"
-        return f"{{ {plain} }} UNION {{ {spoken} }}", Fact(subject, p, thing)
+        plain = f"{subject} {p} {thing} .{values}{self._unspoken(subject, fresh)}"
+        parts = [plain]
+        for spoken in self._spoken:
+            parts.append(f"{spoken.replace('?f', fresh('f'), 1) % (subject, p, thing)} .{values}")
+        return " UNION ".join(f"{{ {part} }}" for part in parts) if len(parts) > 1 else plain, Fact(subject, p, thing)
+
+    def _unspoken(self, subject: str, fresh: Fresh) -> str:
+        """That a node stands for no statement: what is said about such a one are qualifiers."""
+        terms = [(fresh("x"), fresh("x"), fresh("x")) for _ in self._spoken]
+        spoken = zip(self._spoken, terms, strict=True)
+        return "".join(f" FILTER(NOT EXISTS {{ {text.replace('?f', subject, 1) % three} }})" for text, three in spoken)
 
     def qualified(self, fact: Fact, key: str, value: str) -> str:
         """As of `Layout`; the language and the datatype of a value are no triples."""
@@ -178,8 +187,8 @@ class Plain:
         for label in labels.predicates:
             nodes = (fact.subject,) if single else (fact.subject, fact.object)
             found += [Branch(labels.of(node, label, "?z"), {"x": node, "y": f"<{label}>", "z": "?z"}) for node in nodes]
-        if self._reified:
-            about = f"?f <{RDF}subject> {fact.subject} ; <{RDF}predicate> {fact.predicate} ; <{RDF}object> {fact.object} ; ?b ?c ."
+        for spoken in self._spoken:
+            about = f"{spoken % (fact.subject, fact.predicate, fact.object)} ; ?b ?c ."
             found.append(Branch(about, {"f": "?f", "b": "?b", "c": "?c"}))
             for label in labels.predicates:
                 found.append(Branch(f"{about} {labels.of('?c', label, '?z')}", {"x": "?c", "y": f"<{label}>", "z": "?z"}))
@@ -187,7 +196,7 @@ class Plain:
 
     def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
         """As of `Layout`."""
-        return f"{entity} <{TYPE}> {concept} .", Fact(entity, f"<{TYPE}>", concept)
+        return f"{entity} <{TYPE}> {concept} .{self._unspoken(entity, fresh)}", Fact(entity, f"<{TYPE}>", concept)
 
     def above(self, concept: str, other: str) -> str:
         """As of `Layout`."""

@@ -23,7 +23,20 @@ from condgraph.engine.values import NO_UNIT, Kind, collapse
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import RDF, XSD
 from condgraph.sparql.native.fetch import ONTOLOGY
-from condgraph.sparql.native.mapping import LABEL, NAMING, OWN, SUBCLASS, TYPE, Counts, Mapping, Predicate, loads, renamed, stated
+from condgraph.sparql.native.mapping import (
+    LABEL,
+    NAMING,
+    OWN,
+    REIFIES,
+    SUBCLASS,
+    TYPE,
+    Counts,
+    Mapping,
+    Predicate,
+    loads,
+    renamed,
+    stated,
+)
 from condgraph.vectors.stored import cache_folder
 
 if TYPE_CHECKING:
@@ -99,6 +112,7 @@ class Look:
         found = Mapping(
             shape=shape, languages=languages, labels=naming, names=self._said.get("names", "iri"), graphs=self._graphs,
             base=base if shape == "wikibase" else "", reified=RDF + "subject" in counted and shape == "plain", whole=whole,
+            reifiers=REIFIES in counted and shape == "plain",
             triples=sum(row["n"] for row in rows), rows=self._most_rows(sum(row["n"] for row in rows), whole), at=time.time(),
         )  # fmt: skip
         found = self._wikibase(found, counted) if shape == "wikibase" else self._plain(found, counted)
@@ -198,6 +212,7 @@ class Look:
 
     def _plain(self, found: Mapping, counted: dict[str, Counts]) -> Mapping:
         skipped = {TYPE, SUBCLASS} | ({RDF + part for part in ("subject", "predicate", "object")} if found.reified else set())
+        skipped |= {REIFIES} if found.reifiers else set()
         classes = self._classes()
         iris = [iri for iri in sorted(counted, key=lambda iri: (-sum(counted[iri].values()), iri)) if iri not in skipped]
         used = [iri for iri in found.labels if iri in counted]
@@ -212,7 +227,7 @@ class Look:
             predicates.append(Predicate(iri, name, relations, values, dict(self._types.get(iri, {}))))
         text: Counts = {(Kind.TEXT, NO_UNIT): 1}
         qualifiers = [Predicate(f"{OWN}{name}", name, 0, text) for name in ("language", "datatype")]
-        if found.reified:
+        if found.reified or found.reifiers:
             qualifiers += predicates
         local = found.names == "local"
         concepts = {iri: (names.get(iri) or (_local(iri) if local else iri), count) for iri, count in classes.items()}

@@ -34,6 +34,7 @@ TYPE: Final = RDF + "type"
 #: What qualifiers that no predicate gives (the language of a text) begin with.
 OWN: Final = "urn:condgraph:"
 SUBCLASS: Final = RDFS + "subClassOf"
+REIFIES: Final = RDF + "reifies"
 #: Counts of values by kind and unit.
 Counts: TypeAlias = "dict[tuple[Kind, str], int]"
 
@@ -58,7 +59,8 @@ class Mapping:
     `languages` are those of names, best first; a name in another language is not seen. `base`
     begins the IRIs of a Wikibase (`base/prop/P31`, `base/entity/Q5`). `concepts` are classes by
     their IRI with their names and direct members; of a Wikibase, only the best known. `whole`:
-    the predicates were counted over all triples. `rows`: a result of so many came whole.
+    the predicates were counted over all triples. `reified`: statements are spoken about by
+    `rdf:Statement`, `reifiers`: by `rdf:reifies` and triple terms of RDF 1.2. `rows`: a result of so many came whole.
     """
 
     shape: Shape = "plain"
@@ -68,6 +70,7 @@ class Mapping:
     graphs: tuple[str, ...] = ()
     base: str = ""
     reified: bool = False
+    reifiers: bool = False
     predicates: tuple[Predicate, ...] = ()
     qualifiers: tuple[Predicate, ...] = ()
     concepts: dict[str, tuple[str, int]] = field(default_factory=dict)
