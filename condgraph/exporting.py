@@ -13,9 +13,9 @@ from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.snapshot.snapshot import Snapshot
 
 #: What a graph is exported to.
-EXPORTS: Final = ("jsonl", "turtle", "nquads", "rdf", "neo4j-import")
+EXPORTS: Final = ("jsonl", "turtle", "nquads", "rdf", "rdf12", "neo4j-import")
 #: Those that are RDF: in the layout of `sparql.layout`, and plain.
-RDF: Final = ("turtle", "nquads", "rdf")
+RDF: Final = ("turtle", "nquads", "rdf", "rdf12")
 
 
 def export(snapshot: Snapshot, graph: str, path: str | os.PathLike[str] | IO[str], to: str, base: str | None = None) -> int:
@@ -53,11 +53,11 @@ def _write(snapshot: Snapshot, graph: str, file: IO[str], to: str, base: str | N
         from condgraph.loaders.export import write
 
         return write(items(snapshot), file, graph=graph)
-    if to == "rdf":
+    if to in ("rdf", "rdf12"):
         from condgraph.sparql.layout import base_iri, checked_base
         from condgraph.sparql.plain import Plain
 
-        plain, lines = Plain(snapshot, checked_base(base) if base else base_iri(graph)), 0
+        plain, lines = Plain(snapshot, checked_base(base) if base else base_iri(graph), reifiers=to == "rdf12"), 0
         for line in plain.lines():
             file.write(f"{line}\n")
             lines += 1

@@ -971,8 +971,8 @@ class Graph:
         `to` is "jsonl", RDF as "turtle" or "nquads", or "neo4j-import": a folder with the files and
         the command of Neo4j's import tool. "rdf" writes plain triples as N-Quads: those that RDF was
         loaded from, by their own IRIs, and what else there is under `base`; what they cannot state is
-        a warning. A file is complete or not there: it is written next to
-        its place and renamed.
+        a warning. "rdf12" is the same with qualifiers as reifiers of RDF 1.2 (`rdf:reifies` and triple
+        terms). A file is complete or not there: it is written next to its place and renamed.
         """
         from condgraph.exporting import export
 

@@ -52,6 +52,7 @@ class ExportFormat(StrEnum):
     TURTLE = "turtle"
     NQUADS = "nquads"
     RDF = "rdf"
+    RDF12 = "rdf12"
     NEO4J_IMPORT = "neo4j-import"
 
 

@@ -305,13 +305,21 @@ _IMPLYING: Final = frozenset(
 
 class Statements:
     """The statements of a snapshot as triples. `terms` says of each source what its names are in RDF
-    (None: it was no RDF); `everything` and `star` as for `Plain`.
+    (None: it was no RDF); `everything`, `star` and `reifiers` as for `Plain`.
     """
 
     def __init__(
-        self, snapshot: Snapshot, write: TermWriter, terms: Sequence[Terms | None], *, everything: bool, star: bool
+        self,
+        snapshot: Snapshot,
+        write: TermWriter,
+        terms: Sequence[Terms | None],
+        *,
+        everything: bool,
+        star: bool,
+        reifiers: bool,
     ) -> None:
-        self.snapshot, self._write, self._terms, self._everything, self._star = snapshot, write, terms, everything, star
+        self.snapshot, self._write, self._terms, self._everything = snapshot, write, terms, everything
+        self._star, self._reifiers = star, reifiers
         self._base = write.iris.base
         #: What could not be said, with how often.
         self.lost: Counter[str] = Counter()
@@ -383,9 +391,10 @@ class Statements:
         node where it was no RDF.
         """
         write = self._write
-        node = f"<{self._base}{STATEMENT}{sid:016x}>" if terms is None else f"_:s{sid:016x}"
+        own = terms is None and not self._reifiers
+        node = f"<{self._base}{STATEMENT}{sid:016x}>" if own else f"_:s{sid:016x}"
         subject, predicate, thing = triple
-        if terms is not None and terms.star and self._star:
+        if self._reifiers or (terms is not None and terms.star and self._star):
             yield Quad(node, f"<{RDF}reifies>", f"<<( {subject} {predicate} {thing} )>>", graph)
         else:
             yield Quad(node, TYPE, f"<{RDF}Statement>", graph)
@@ -495,17 +504,20 @@ _SUBCLASS: Final = f"<{RDFS}subClassOf>"
 
 class Plain:
     """The plain triples of a snapshot. `everything`: those of sources that were no RDF, too. Without
-    `star` statements about statements are reified, whatever the source had.
+    `star` statements about statements are reified, whatever the source had; with `reifiers` they are triple
+    terms of RDF 1.2, but for those of Wikibase's model.
 
     `quads` gives each at least once; `warnings` is complete behind the last.
     """
 
-    def __init__(self, snapshot: Snapshot, base: str, *, everything: bool = True, star: bool = True) -> None:
+    def __init__(
+        self, snapshot: Snapshot, base: str, *, everything: bool = True, star: bool = True, reifiers: bool = False
+    ) -> None:
         self.snapshot, self._everything = snapshot, everything
         sources = [snapshot.source_of(i) for i in range(len(snapshot.arrays.get("src.name")))]
         self._terms: list[Terms | None] = [loads(one.terms) if one.terms else None for one in sources]
         self._write = TermWriter(base)
-        self._statements = Statements(snapshot, self._write, self._terms, everything=everything, star=star)
+        self._statements = Statements(snapshot, self._write, self._terms, everything=everything, star=star, reifiers=reifiers)
         self._labels = Labels(snapshot, self._write, self._terms, everything=everything)
 
     @property

@@ -22,6 +22,7 @@ from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, S
 from condgraph.engine.terms import Property, Terms, loads
 from condgraph.engine.values import Quantity, Time
 from condgraph.rdflib_store import CondgraphStore
+from tests.support.canonical import contents_of
 from tests.support.foreign_rdf import DBPEDIA, LITERALS, PREFIXES, WHOLE
 from tests.support.lanes import by_lane
 
@@ -35,9 +36,9 @@ def loaded(path: Path, text: str, **options: Any) -> tuple[condgraph.Graph, list
     return graph, [one.message for one in graph.load(path, **options).problems]
 
 
-def exported(graph: condgraph.Graph, **options: Any) -> str:
+def exported(graph: condgraph.Graph, to: str = "rdf", **options: Any) -> str:
     file = io.StringIO()
-    graph.export(file, to="rdf", **options)
+    graph.export(file, to=to, **options)
     return file.getvalue()
 
 
@@ -316,6 +317,39 @@ def test_terms_are_read_back() -> None:
     )
     assert loads(terms.dumps()) == terms
     assert json.loads(Terms().dumps()) == {}
+
+
+REIFIED = """
+[] a rdf:Statement ; rdf:subject :a ; rdf:predicate :p ; rdf:object :b ; :since 1990 ; :by :c . :a :p :b .
+[] a rdf:Statement ; rdf:subject :a ; rdf:predicate :q ; rdf:object "x"@en ; :since 1991 . :a :q "x"@en . :a :p :c .
+"""
+
+
+def test_qualifiers_are_written_as_reifiers_of_rdf_1_2(tmp_path: Path) -> None:
+    graph, _ = loaded(tmp_path / "in.ttl", REIFIED)
+    text = exported(graph, "rdf12")
+    assert text.count("#reifies> <<(") == 2
+    assert "rdf-syntax-ns#Statement" not in text
+    assert "#reifies" not in exported(graph)
+    (tmp_path / "out.nq").write_text(text)
+    again = condgraph.open()
+    report = again.load(tmp_path / "out.nq")
+    assert not report.problems
+    assert contents_of(again).statements.keys() == contents_of(graph).statements.keys()
+    # What is RDF 1.2 already is written as it was.
+    text = "<http://x/a> <http://x/p> <http://x/b> {| <http://x/since> 1990 |} , <http://x/c> ."
+    graph, _ = loaded(tmp_path / "star.ttl", text)
+    assert canonical(exported(graph, "rdf12"), ox.RdfFormat.N_QUADS) == canonical(text, ox.RdfFormat.TURTLE)
+
+
+def test_tables_become_rdf_1_2_as_well(tmp_path: Path) -> None:
+    graph = condgraph.open()
+    graph.add([Statement("a", "height", Quantity(3, "metre"), (("since", Time.year(1990)), ("by", Ref("c"))))])
+    found = list(ox.parse(exported(graph, "rdf12").encode(), ox.RdfFormat.N_QUADS))
+    terms = [quad.object for quad in found if quad.predicate.value.endswith("#reifies")]
+    assert [str(term.object) for term in terms] == ['"3"^^<http://www.w3.org/2001/XMLSchema#integer>']
+    about = {quad.predicate.value.rpartition("/")[2] for quad in found if type(quad.subject) is ox.BlankNode}
+    assert {"since", "by", "unit"} <= about
 
 
 def test_hostile_ids_cannot_write_other_triples(tmp_path: Path) -> None:

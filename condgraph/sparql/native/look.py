@@ -141,7 +141,9 @@ class Look:
         mark = 'IF(!isNumeric(?o), "", IF(CONTAINS(UCASE(STR(?o)), "E"), "1e0", IF(CONTAINS(STR(?o), "."), "1.0", "1")))'
         sort = f'BIND(IF(isLiteral(?o), CONCAT(STR(DATATYPE(?o)), " ", {mark}), IF(isBlank(?o), "_", "")) AS ?t)'
         head = "SELECT ?p ?t (COUNT(*) AS ?n) WHERE "
-        for inner, seconds in (("?s ?p ?o", SCAN), (f"{{ SELECT ?p ?o WHERE {{ ?s ?p ?o }} LIMIT {SAMPLE} }}", 2 * STEP)):
+        # A busy endpoint may still run what was asked before: the sample becomes smaller.
+        samples = [(f"{{ SELECT ?p ?o WHERE {{ ?s ?p ?o }} LIMIT {size} }}", STEP) for size in (SAMPLE, SAMPLE // 10)]
+        for inner, seconds in (("?s ?p ?o", SCAN), *samples):
             rows = self._ask(f"{head}{{ {inner} {'' if inner.startswith('{') else '.'} {sort} }} GROUP BY ?p ?t", seconds)
             if rows is not None:
                 found = [
