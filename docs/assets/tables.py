@@ -20,9 +20,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
+from datetime import date
 from enum import Enum
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from typer.models import OptionInfo
 
@@ -36,6 +37,7 @@ from condgraph.languages.kopl.lower import lower
 from condgraph.languages.kopl.table import FUNCTIONS
 from condgraph.languages.llm.functions import TABLE as LLM_FUNCTIONS
 from condgraph.languages.llm.lower.search import markdown
+from condgraph.samples import FOLDER
 
 DOCS = Path(__file__).parent.parent
 _PART = re.compile(r"(?P<begin><!-- printed: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
@@ -332,6 +334,55 @@ def exit_codes() -> str:
     return table(("exit code", "says"), [part.split(" ", 1) for part in parts])
 
 
+#: Questions with the language of their programs, whose prompts a page shows.
+PROMPTS: Final = (
+    ("What is the capital of Nepal?", "kopl"),
+    ("When was Indira Gandhi born?", "kopl"),
+    ("How many countries are in Asia?", "kopl"),
+    ("How high is Annapurna I?", "query"),
+    ("Which 3 highest mountains has each country?", "query"),
+    ("who was head of goverment of india in 1984?", "query"),
+    ("Which mountain in Nepal was climbed first?", "cypher"),
+    ("Which universities are located in the United Kingdom?", "pattern"),
+    ("How long has Manmohan Singh been head of government by now?", "query"),
+    ("And its continent?", "kopl"),
+)
+
+
+def prompts() -> str:
+    """The messages that a model is sent for questions over the samples; the last follows the first as in a
+    conversation.
+    """
+    graph = condgraph.open()
+    graph.load(FOLDER / "mountains.csv", key="mountain", refs=["country"])
+    graph.load(FOLDER / "countries.json")
+    graph.load(FOLDER / "governments.tsv")
+    parts = []
+    before: tuple[Any, ...] = ()
+    for number, (question, via) in enumerate(PROMPTS, start=1):
+        sent: list[Any] = []
+
+        def model(messages: Any, sent: list[Any] = sent) -> str:
+            sent.append(messages)
+            return "Find(Nepal) Relate(capital, forward) QueryName()"
+
+        options: dict[str, Any] = {"before": before[:1]} if number == len(PROMPTS) else {}
+        outcome = graph.ask(
+            question,
+            model,
+            via=via,
+            retries=0,
+            demos=2,
+            excerpt_tokens=400,
+            today=date(2026, 1, 31),
+            **options,  # type: ignore[arg-type]
+        )
+        before = (*before, outcome)
+        texts = [f"[{message['role']}]\n{message['content']}" for message in sent[0]]
+        parts.append(f"## {number}. {question}\n\n`via={via!r}`\n\n```text\n" + "\n\n".join(texts) + "\n```\n")
+    return "\n".join(parts)
+
+
 #: What can be printed, by the name that a page gives.
 def llm_functions() -> str:
     """The native functions of LLM queries, with the names each goes by."""
@@ -372,6 +423,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "api": api,
     "empty-answers": empty_answers,
     "w3c": w3c,
+    "prompts": prompts,
 }
 
 
