@@ -181,6 +181,7 @@ class AsyncGraph:
     asking = stepwise(Graph.ask)
     chain = awaited(Graph.chain)
     conflicts = awaited(Graph.conflicts)
+    timeline = awaited(Graph.timeline)
     difference = awaited(Graph.difference)
     evaluate_logic = awaited(Graph.evaluate_logic)
     excerpt = awaited(Graph.excerpt)
