@@ -48,6 +48,8 @@ Test: TypeAlias = Callable[[str], exp.Expr]
 #: The first and the last second that a date of a database may have, as literals are written.
 _FIRST, _LAST = (days * DAY_SECONDS for days in (-719_162, 2_932_896))
 _LARGEST: Final = 2**53
+#: Numbers that a literal of 64 bits surely holds.
+_LONGEST: Final = 2**62
 
 
 class Elsewhere(Exception):
@@ -107,11 +109,10 @@ class Shape:
             return "text"
         if isinstance(value, Quantity):
             number, exact = as_float(value)
-            if not exact or number != number:
+            if not exact or not abs(number) < _LONGEST:
                 raise Elsewhere
             self._add(test, [number])
-            whole = number.is_integer() and abs(number) < _LARGEST
-            return "number", value.unit == NO_UNIT, whole, abs(number) < 1e15
+            return "number", value.unit == NO_UNIT, number.is_integer(), abs(number) < _LARGEST, abs(number) < 1e15
         if not isinstance(value, Time):
             raise Elsewhere
         self._add(test, [value.start, value.end])
@@ -603,9 +604,8 @@ class TheirCompiler:
         return lambda alias: where_finite(alias, exp.Paren(this=self._of_time(item, operator, value, at, alias)))
 
     def _of_number(self, item: Column, operator: str, number: float, at: int, alias: str) -> exp.Expr:
-        whole = number.is_integer() and abs(number) < _LARGEST
-        exact = item.whole or (item.sort == "decimal" and item.digits is not None and item.digits[0] <= 15)
-        if exact and whole:
+        short = item.sort == "decimal" and item.digits is not None and item.digits[0] <= 15 and abs(number) < _LARGEST
+        if number.is_integer() and (item.whole or short):
             return compared(operator, column(item.real, alias), self._number(at, "whole"))
         double = cast(exp.Literal.string(self._hole(at, "number")), "double")
         return compared(operator, self.tables.cells.number(item, column(item.real, alias)), double)
