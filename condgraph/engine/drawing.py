@@ -33,6 +33,8 @@ _LONGEST: Final = 30
 _LETTER, _HEIGHT, _PADDING, _GAP, _LENGTH = 6.6, 24.0, 14.0, 22.0, 120.0
 #: How much wider than high a part becomes.
 _WIDER: Final = 1.5
+#: A part that is so many times wider than high is a line.
+_LINE: Final = 2.0
 #: Where on its edge a text may be, the best first.
 _SHARES: Final = (0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74)
 _COLOURS: Final[dict[Kind, tuple[str, str]]] = {
@@ -249,7 +251,13 @@ def _connected(sizes: Points, pairs: NDArray[np.int64], lengths: Points) -> Poin
     place -= place.mean(axis=0)
     direction = np.linalg.eigh(place.T @ place)[1][:, -1]
     direction = direction if direction[np.abs(direction).argmax()] > 0 else -direction
-    place = place @ np.array([[direction[0], -direction[1]], [direction[1], direction[0]]]) * (_WIDER, 0.75)
+    place = place @ np.array([[direction[0], -direction[1]], [direction[1], direction[0]]])
+    extent = np.ptp(place, axis=0)
+    if extent[0] > _LINE * extent[1] and extent[0] * _WIDER > 800:
+        # What is nearly a line would be a very wide picture: it falls to the right, where texts lie above each other.
+        place = place @ np.array([[0.87, 0.5], [-0.5, 0.87]])
+    else:
+        place = place * (_WIDER, 0.75)
     half = sizes / 2 + _GAP / 2
     for _ in range(200):
         delta = place[:, None] - place[None]
@@ -298,7 +306,7 @@ def _svg(drawing: Drawing) -> str:
     sizes = np.array([[_width(label) + _PADDING, _HEIGHT] for label in labels]).reshape(-1, 2)
     pairs = np.array([(arrow.start, arrow.end) for arrow in drawing.arrows], np.int64).reshape(-1, 2)
     # Between two boxes next to each other there is room for the text.
-    texts_wide = np.array([max(map(_width, _lines(arrow))) for arrow in drawing.arrows])
+    texts_wide = np.array([_wide(arrow) for arrow in drawing.arrows])
     lengths = np.maximum((sizes[pairs, 0].sum(axis=1) / 2 + texts_wide + 44) / _WIDER, 70)
     place = _layout(sizes, pairs, lengths)
     # What texts of edges should not cover: boxes, and texts before.
@@ -310,7 +318,7 @@ def _svg(drawing: Drawing) -> str:
         curve = _curve(place, sizes, arrow, seen[pair])
         seen[pair] += 1
         lines.append(_stroke(curve))
-        wide, high = max(map(_width, _lines(arrow))) / 2, 7.0 if not arrow.below else 13.0
+        wide, high = _wide(arrow) / 2, 7.0 if not arrow.below else 13.0
         at = min((_point(curve, share) for share in _SHARES), key=lambda p: _covered(taken, p, wide, high))
         taken.append(np.array([at[0] - wide, at[1] - high, at[0] + wide, at[1] + high]))
         for text, full, size, down in zip(
@@ -348,6 +356,11 @@ def _svg(drawing: Drawing) -> str:
 
 def _lines(arrow: Arrow) -> list[str]:
     return [_cut(arrow.text), *([_cut(arrow.below, _LONGEST + 14)] if arrow.below else [])]
+
+
+def _wide(arrow: Arrow) -> float:
+    """The width of the texts of an edge; the one below is smaller."""
+    return max(share * _width(text) for share, text in zip((0.95, 0.75), _lines(arrow), strict=False))
 
 
 def _curve(place: Points, sizes: Points, arrow: Arrow, number: int) -> Points:

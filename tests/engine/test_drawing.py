@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -118,3 +119,13 @@ def test_evidence_subgraphs_and_schemas_are_drawn_in_notebooks(tmp_path: Path) -
     schema = graph.schema()
     assert str(schema.draw()).startswith("peaks --country--> ")
     assert schema._repr_html_().count("<svg") == 1
+
+
+def test_the_picture_of_the_readme_is_of_its_answer() -> None:
+    """Its texts: where they are may differ by a pixel between processors."""
+    root = Path(__file__).parents[2]
+    code = (root / "README.md").read_text("utf-8").partition("```python\n")[2].partition("```")[0]
+    given: dict[str, Any] = {}
+    exec(code, given)
+    shown = ET.parse(root / "docs" / "assets" / "evidence.svg").getroot()
+    assert [*shown.itertext()] == [*ET.fromstring(given["picture"].svg).itertext()]
