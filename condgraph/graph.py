@@ -555,7 +555,7 @@ class Graph:
                 return self._view(options)._ask(program, options)
         if timeout is None and options.cancelled is None:
             if options is _CYPHER or options is _KOPL:
-                store = self._storage.store(None)
+                store = self._store_of(None)
                 quick = store.quick_answer(program, options.language or "") if type(store) is SnapshotStore else None
                 if quick is not None:
                     return quick
@@ -565,11 +565,11 @@ class Graph:
 
     def _answer(self, program: Any, options: QueryOptions) -> Answer:
         try:
-            return answer(self._storage.store(options.engine), program, options.language, options.limit, options.of_language())
+            return answer(self._store_of(options.engine), program, options.language, options.limit, options.of_language())
         except UnknownNameError as error:
             if not self._storage.renewed(error.kind):
                 raise
-            return answer(self._storage.store(options.engine), program, options.language, options.limit, options.of_language())
+            return answer(self._store_of(options.engine), program, options.language, options.limit, options.of_language())
 
     def _store_of(self, engine: str | None) -> Store:
         """What answers, and raises `OptionError` for what is no engine of this graph."""

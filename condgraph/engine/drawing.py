@@ -7,7 +7,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -100,12 +100,14 @@ class Drawing:
 # -- what is drawn -----------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
 class _Making:
-    boxes: list[Box] = field(default_factory=list)
-    arrows: list[Arrow] = field(default_factory=list)
-    numbers: dict[Any, int] = field(default_factory=dict)
-    left_out: int = 0
+    """Nodes and edges as they are put together."""
+
+    def __init__(self, left_out: int = 0) -> None:
+        self.boxes: list[Box] = []
+        self.arrows: list[Arrow] = []
+        self.numbers: dict[Any, int] = {}
+        self.left_out = left_out
 
     def box(self, key: Any, text: str, kind: Kind) -> int | None:
         """The number of a node; None where the drawing is full."""

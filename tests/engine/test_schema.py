@@ -320,6 +320,9 @@ def test_html_escapes_and_is_bounded() -> None:
 
     class Reader(HTMLParser):
         def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+            if tag in ("svg", "title", "g", "rect", "text", "path", "polygon"):
+                assert not any(name.startswith("on") or "href" in name for name, _ in attributes)
+                return
             assert tag in ("div", "table", "thead", "tbody", "tr", "th", "td", "b", "i")
             assert not attributes
 
