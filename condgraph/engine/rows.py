@@ -120,6 +120,10 @@ def arrow_table(records: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]) 
     return pyarrow.table(columns)
 
 
+#: Integers below it have a nearest float.
+_GREATEST: Final = 2**1023
+
+
 def _arrow_kind(values: Sequence[Any], kind: str) -> tuple[str, Callable[[Any], Any]]:
     """The type of a column, and what turns its values into it: numbers of which no float, or no integer of 64 bits, has all
     digits, are another one.
@@ -128,6 +132,8 @@ def _arrow_kind(values: Sequence[Any], kind: str) -> tuple[str, Callable[[Any], 
         return kind, lambda value: value
     if all(value is None or (value == int(value) and -(2**63) <= value < 2**63) for value in values):
         return "int64", lambda value: None if value is None else int(value)
+    if all(value is None or (abs(value) < _GREATEST and float(value) == value) for value in values):
+        return "double", lambda value: None if value is None else float(value)
     return "string", lambda value: None if value is None else format_number(value)
 
 

@@ -78,6 +78,15 @@ def test_values_of_several_types_leave_gaps(people: Graph) -> None:
     assert str(rows.schema.field("number").type) == "double"
 
 
+def test_integers_of_more_than_64_bits_are_floats_where_these_are_exact() -> None:
+    graph = condgraph.open()
+    graph.add([Entity("a", "a"), Entity("b", "b")])
+    graph.add([Statement("a", "mass", Quantity(5.972e24)), Statement("b", "mass", Quantity(2**70))])
+    assert graph.cypher("MATCH (x) RETURN x.mass AS m").to_arrow().to_pylist() == [{"m": 5.972e24}, {"m": float(2**70)}]
+    graph.add([Statement("b", "size", Quantity(2**70 + 1))])
+    assert graph.cypher('MATCH (x {name: "b"}) RETURN x.size AS m').to_arrow().to_pylist() == [{"m": str(2**70 + 1)}]
+
+
 def test_sums_too_large_for_a_float_keep_their_text() -> None:
     large = 9 * 10**307
     graph = condgraph.open()
