@@ -308,21 +308,22 @@ def _svg(drawing: Drawing) -> str:
     sizes = np.array([[_width(label) + _PADDING, _HEIGHT] for label in labels]).reshape(-1, 2)
     pairs = np.array([(arrow.start, arrow.end) for arrow in drawing.arrows], np.int64).reshape(-1, 2)
     # Between two boxes next to each other there is room for the text.
-    texts_wide = np.array([_wide(arrow) for arrow in drawing.arrows])
-    lengths = np.maximum((sizes[pairs, 0].sum(axis=1) / 2 + texts_wide + 44) / _WIDER, 70)
+    widths = np.array([_wide(arrow) for arrow in drawing.arrows])
+    lengths = np.maximum((sizes[pairs, 0].sum(axis=1) / 2 + widths + 44) / _WIDER, 70)
     place = _layout(sizes, pairs, lengths)
-    # What texts of edges should not cover: boxes, and texts before.
-    taken = [np.concatenate([middle - size / 2, middle + size / 2]) for middle, size in zip(place, sizes, strict=True)]
+    # What texts of edges should not cover, as rows of left, top, right and bottom: boxes, and texts before.
+    taken = np.empty((len(sizes) + len(pairs), 4))
+    taken[: len(sizes)] = np.hstack([place - sizes / 2, place + sizes / 2])
     seen: Counter[frozenset[int]] = Counter()
     lines, texts = [], []
-    for arrow in drawing.arrows:
+    for number, arrow in enumerate(drawing.arrows, len(sizes)):
         pair = frozenset((arrow.start, arrow.end))
         curve = _curve(place, sizes, arrow, seen[pair])
         seen[pair] += 1
         lines.append(_stroke(curve))
-        wide, high = _wide(arrow) / 2, 7.0 if not arrow.below else 13.0
-        at = min((_point(curve, share) for share in _SHARES), key=lambda p: _covered(taken, p, wide, high))
-        taken.append(np.array([at[0] - wide, at[1] - high, at[0] + wide, at[1] + high]))
+        half = np.array([widths[number - len(sizes)] / 2, 13.0 if arrow.below else 7.0])
+        at = min((_point(curve, share) for share in _SHARES), key=lambda at: _covered(taken[:number], at - half, at + half))
+        taken[number] = [*(at - half), *(at + half)]
         for text, full, size, down in zip(
             _lines(arrow), (arrow.text, arrow.below), (11, 9), (4 if not arrow.below else -1, 10), strict=False
         ):
@@ -340,8 +341,7 @@ def _svg(drawing: Drawing) -> str:
             f'height="{height:.0f}" rx="{radius}" fill="{fill}" stroke="{stroke}"/>'
             f'<text x="{x:.0f}" y="{y + 4:.0f}" font-size="12" text-anchor="middle" fill="#202124">{escaped(label)}</text></g>'
         )
-    edges = np.array(taken).reshape(-1, 4) if taken else np.zeros((1, 4))
-    low, high = edges[:, :2].min(axis=0) - 12, edges[:, 2:].max(axis=0) + 12
+    low, high = taken[:, :2].min(axis=0, initial=0.0) - 12, taken[:, 2:].max(axis=0, initial=0.0) + 12
     if drawing.left_out:
         high[1] += 18
         texts.append(
@@ -393,12 +393,10 @@ def _stroke(curve: Points) -> str:
     return f'<path d="M{start} C{first} {second} {end}" fill="none" stroke="#80868b"/>{_head(curve[3], curve[3] - curve[2])}'
 
 
-def _covered(taken: Sequence[Points], at: Points, wide: float, high: float) -> float:
-    """How much of what is taken a text would cover, in square pixels."""
-    corners = np.array(taken)
-    width = np.minimum(corners[:, 2], at[0] + wide) - np.maximum(corners[:, 0], at[0] - wide)
-    height = np.minimum(corners[:, 3], at[1] + high) - np.maximum(corners[:, 1], at[1] - high)
-    return float((np.maximum(width, 0) * np.maximum(height, 0)).sum())
+def _covered(taken: Points, low: Points, high: Points) -> float:
+    """How much of what is taken a text between two corners would cover, in square pixels."""
+    sizes = np.minimum(taken[:, 2:], high) - np.maximum(taken[:, :2], low)
+    return float(np.maximum(sizes, 0).prod(axis=1).sum())
 
 
 def _border(middle: Points, size: Points, towards: Points) -> Points:

@@ -50,8 +50,6 @@ SOURCE: Final = "sparql"
 #: Triples up to which a pattern is matched on a copy, and rows up to which a result is not counted again.
 MOST_PULLED: Final = 250_000
 UNCAPPED: Final = 1_000
-#: Rows of one page of a copy.
-PAGE: Final = 10_000
 #: Rows of a result in JSON take about this many bytes; more than the bound are refused unread.
 MOST_BYTES: Final = 256 * 2**20
 
