@@ -82,7 +82,10 @@ def test_integers_of_more_than_64_bits_are_floats_where_these_are_exact() -> Non
     graph = condgraph.open()
     graph.add([Entity("a", "a"), Entity("b", "b")])
     graph.add([Statement("a", "mass", Quantity(5.972e24)), Statement("b", "mass", Quantity(2**70))])
-    assert graph.cypher("MATCH (x) RETURN x.mass AS m ORDER BY x.name").to_arrow().to_pylist() == [{"m": 5.972e24}, {"m": float(2**70)}]
+    assert graph.cypher("MATCH (x) RETURN x.mass AS m ORDER BY x.name").to_arrow().to_pylist() == [
+        {"m": 5.972e24},
+        {"m": float(2**70)},
+    ]
     graph.add([Statement("b", "size", Quantity(2**70 + 1))])
     assert graph.cypher('MATCH (x {name: "b"}) RETURN x.size AS m').to_arrow().to_pylist() == [{"m": str(2**70 + 1)}]
 
