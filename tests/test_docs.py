@@ -3,7 +3,7 @@ and every command line.
 
 A page runs in a folder of its own, which holds the sample data in `samples/` and a store `world`
 with all of it loaded. Where the prints of a Python block have a comment behind them, those
-comments, in order, are all that the block prints. In a block marked `console`, a line
+comments, in order, are all that the block prints; in a tutorial, a `text` block below it is. In a block marked `console`, a line
 `$ condgraph ...` is run, and the lines below it are what it writes; a line `...` stands for any
 number of lines. Other lines that begin with `$` are not run. A block below the comment
 `<!-- not run: reason -->` is left out; one below `<!-- needs: neo4j -->` runs where the page is run
@@ -47,12 +47,16 @@ _BLOCK = re.compile(
     re.S | re.M,
 )
 
+_SHOWN = re.compile(r"\s*```text\n(?P<text>.*?)^```", re.S | re.M)
+
 
 @dataclass
 class Block:
     kind: str
     text: str
     line: int
+    #: The text of a `text` block right below it.
+    shown: str | None = None
 
 
 def blocks_of(text: str, *, with_neo4j: bool = False) -> Iterator[Block]:
@@ -63,7 +67,8 @@ def blocks_of(text: str, *, with_neo4j: bool = False) -> Iterator[Block]:
         runs = found["mark"] is None or (found["mark"] == "needs" and with_neo4j)
         if runs and found["kind"] in ("python", "console"):
             body = re.sub(rf"^{found['indent']}", "", found["text"], flags=re.M)
-            yield Block(found["kind"], body, text.count("\n", 0, found.start("text")) + 1)
+            below = _SHOWN.match(text, found.end())
+            yield Block(found["kind"], body, text.count("\n", 0, found.start("text")) + 1, below and below["text"])
 
 
 def commands_of(text: str) -> Iterator[tuple[str, str]]:
@@ -131,6 +136,8 @@ def run_page(page: Path, *, with_neo4j: bool = False) -> None:
             promised = [line.split("# ", 1)[1] for line in block.text.splitlines() if re.match(r"\s*print\(.*\)\s+# ", line)]
             if promised:
                 assert [line.rstrip() for line in written.getvalue().splitlines()] == promised, place
+            elif block.shown is not None and page.parent.name == "tutorial":
+                assert matches(block.shown, written.getvalue()), f"{place}\n{written.getvalue()}"
         else:
             for command, shown in commands_of(block.text):
                 if command.startswith("condgraph "):

@@ -40,7 +40,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from heapq import heappop, heappush
+from itertools import takewhile
 from operator import itemgetter
+from pathlib import Path
 from typing import Final
 
 #: Characters that a message, a hint, and a name among the candidates may have: what is wrong may be
@@ -113,6 +115,16 @@ class CondgraphError(Exception):
         if self.hint:
             text += f"; {self.hint}"
         return text
+
+    def _render_traceback_(self) -> list[str]:
+        """The lines that IPython and notebooks print: the user's line that led here, and the message."""
+        from traceback import extract_tb
+
+        package = str(Path(__file__).parents[1])
+        own = takewhile(lambda frame: not frame.filename.startswith(package), extract_tb(self.__traceback__))
+        last = next((frame for frame in reversed([*own]) if "/IPython/" not in frame.filename), None)
+        where = [] if last is None or not last.line else [f"line {last.lineno}: {last.line}", ""]
+        return [*where, f"{type(self).__name__}: {self}"]
 
 
 class ParseError(CondgraphError):

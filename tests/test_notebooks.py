@@ -1,0 +1,101 @@
+"""The notebooks of the documentation, executed by a kernel of their own: they give what they show, and their
+pictures show something.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import condgraph
+from condgraph.engine.errors import CondgraphError
+
+NOTEBOOKS = sorted((Path(__file__).parent.parent / "docs" / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any]]:
+    """Each notebook by its name: as the documentation has it, and as it is executed here."""
+    if not os.environ.get("CONDGRAPH_SERVICES"):
+        pytest.importorskip("nbclient")
+        pytest.importorskip("ipykernel")
+    import nbformat
+    from jupyter_client.manager import AsyncKernelManager
+    from nbclient import NotebookClient
+
+    environment = {name: value for name, value in os.environ.items() if name != "CONDGRAPH_LLM"}
+    books = {}
+    for path in NOTEBOOKS:
+        shown, book = (nbformat.read(path, as_version=4) for _ in range(2))
+        nbformat.validate(book)
+        folder = str(tmp_path_factory.mktemp(path.stem))
+        # Sockets of the file system: no port that another process could take first.
+        kernel = AsyncKernelManager(transport="ipc", ip=f"{folder}/kernel", connection_file=f"{folder}/kernel.json")
+        NotebookClient(book, km=kernel, timeout=300, resources={"metadata": {"path": folder}}).execute(env=environment)
+        books[path.stem] = shown, book
+    return books
+
+
+def texts(book: Any) -> list[list[str]]:
+    """What each cell prints or returns, as text."""
+    results = []
+    for cell in book.cells:
+        lines = []
+        for output in cell.get("outputs", ()):
+            if output.output_type == "stream" and output.name == "stdout":
+                lines.append(output.text)
+            elif output.output_type == "error":
+                lines += output.traceback
+            elif output.output_type != "stream":
+                lines.append(output.data["text/plain"])
+        results.append(lines)
+    return results
+
+
+def pictures(book: Any) -> list[str]:
+    """The drawings of a notebook as SVG."""
+    data = [output.data for cell in book.cells for output in cell.get("outputs", ()) if "data" in output]
+    return [
+        *(one["image/svg+xml"] for one in data if "image/svg+xml" in one),
+        *(svg for one in data for svg in re.findall(r"<svg .*?</svg>", one.get("text/html", ""), re.DOTALL)),
+    ]
+
+
+def test_there_are_notebooks() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["a-csv-pair", "a-graph-with-time", "ask-with-a-model"]
+
+
+@pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS])
+def test_a_notebook_gives_what_it_shows(name: str, executed: dict[str, tuple[Any, Any]]) -> None:
+    shown, book = executed[name]
+    assert texts(book) == texts(shown)
+
+
+@pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS])
+def test_the_pictures_of_a_notebook_show_names(name: str, executed: dict[str, tuple[Any, Any]]) -> None:
+    shown, book = executed[name]
+    assert pictures(book)
+    assert len(pictures(book)) == len(pictures(shown))
+    for svg in pictures(book):
+        root = ElementTree.fromstring(svg)
+        tag = root.tag.removesuffix("svg")
+        assert len(root.findall(f".//{tag}rect")) >= 2
+        assert root.findall(f".//{tag}path")
+        assert all("".join(text.itertext()).strip() for text in root.iter(f"{tag}text"))
+
+
+def test_an_error_is_shown_without_the_frames_of_the_package() -> None:
+    graph = condgraph.open("memory:")
+    graph.load([{"name": "Bern", "people": 134_591}], name="towns", key="name")
+    try:
+        graph.kopl("Find(Bern) QueryAttr(peple)")
+    except CondgraphError as error:
+        lines = error._render_traceback_()
+    assert lines[0].endswith(': graph.kopl("Find(Bern) QueryAttr(peple)")')
+    assert lines[1:] == ["", "UnknownNameError: unknown attribute 'peple' (at character 22); nearest: 'people'"]
+    assert CondgraphError("never raised", hint="a hint")._render_traceback_() == ["CondgraphError: never raised; a hint"]
