@@ -132,7 +132,7 @@ def _arrow_kind(values: Sequence[Any], kind: str) -> tuple[str, Callable[[Any], 
         return kind, lambda value: value
     if all(value is None or (value == int(value) and -(2**63) <= value < 2**63) for value in values):
         return "int64", lambda value: None if value is None else int(value)
-    if all(value is None or (abs(value) < _GREATEST and float(value) == value) for value in values):
+    if all(value is None or _is_float(value) for value in values):
         return "double", lambda value: None if value is None else float(value)
     return "string", lambda value: None if value is None else format_number(value)
 
@@ -172,7 +172,7 @@ def entities_of(values: Sequence[Row]) -> list[Entity]:
 
 def records(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     """One record a row. Numbers are numbers where a column has nothing else (and none that is too
-    large for a float), with their unit in a column "... unit" where they have one: floats, or
+    large for a float, infinite or not a number), with their unit in a column "... unit" where they have one: floats, or
     integers where all are whole and floats do not have all of their digits. Entities are names, with
     their ids in "... id"; lists are lists of texts; everything else is text, and a cell without a
     value None.
@@ -228,6 +228,8 @@ def _part(name: str, columns: Sequence[str], cells: list[Any], texts: list[str])
         return {name: ([None if cell is None else [shown(one) for one in flat((cell,))] for cell in cells], "list")}
     if known and all(isinstance(cell, int) and not isinstance(cell, bool) for cell in known):
         return {name: (cells, "int")}
+    if known and all(map(_is_float, known)):
+        return {name: ([None if cell is None else float(cell) for cell in cells], "float")}
     numbers = [plain_number(cell.number) if isinstance(cell, Quantity) else None for cell in known]
     long = any(type(number) is int for number in numbers)
     if known and None not in numbers and not (long and any(number != int(number or 0) for number in numbers)):
@@ -242,6 +244,13 @@ def _part(name: str, columns: Sequence[str], cells: list[Any], texts: list[str])
     if any(isinstance(cell, Entity) for cell in known):
         found[_free(f"{name} id", columns)] = [cell.id if isinstance(cell, Entity) else None for cell in cells], "text"
     return found
+
+
+def _is_float(value: Any) -> bool:
+    """Whether a value is a finite float, or an integer that equals one."""
+    if type(value) is float:
+        return isfinite(value)
+    return type(value) is int and abs(value) < _GREATEST and float(value) == value
 
 
 def plain_number(number: int | float | Decimal) -> int | float | None:

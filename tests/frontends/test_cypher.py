@@ -166,6 +166,37 @@ def test_types_of_numbers_are_kept(graph: Graph) -> None:
     assert [type(row[0]) for row in graph.cypher("UNWIND [4, 4.0] AS x RETURN x / 2 AS y").values] == [int, float]
 
 
+def test_whole_floats_beyond_integers_of_64_bits_are_floats() -> None:
+    made = condgraph.open()
+    made.add([Entity("earth", "Earth"), Statement("earth", "mass", Quantity(5.972e24)), Statement("earth", "moons", Quantity(1))])
+    made.add([Entity("pebble", "Pebble"), Statement("pebble", "mass", Quantity(3))])
+    text = "MATCH (n) RETURN n.mass AS mass, toString(n.mass) AS text, [n.mass] AS list ORDER BY mass"
+    for engine in ("snapshot", "sparql"):
+        answer = made.query(text, language="cypher", engine=engine)
+        assert [type(mass) for mass, *_ in answer.values] == [float, float]
+        assert answer.texts == ["3 | 3.0 | [3]", "5.972e+24 | 5.972E24 | [5.972e+24]"]
+    assert made.cypher("MATCH (n {name: 'Earth'}) RETURN sum(n.mass) AS mass, n.moons AS moons").texts == ["5.972e+24 | 1"]
+    # Digits that no float has show that integers are meant.
+    made.add(Statement("pebble", "mass", Quantity(2**70 + 1)))
+    assert made.cypher("MATCH (n {name: 'Earth'}) RETURN n.mass").values == [(int(5.972e24),)]
+
+
+@pytest.mark.parametrize(
+    ("values", "column"),
+    [
+        ("0.5, null, 2", [0.5, None, 2.0]),
+        ("1, null, 2", [1, None, 2]),
+        ("9007199254740993, 0.5", ["0.5", "9007199254740993"]),
+        ("0.5, 0.0/0.0", ["0.5", "nan"]),
+        ("0.5, 'a'", ["0.5", "a"]),
+    ],
+)
+def test_floats_are_numbers_in_data_frames(graph: Graph, values: str, column: list[Any]) -> None:
+    answer = graph.cypher(f"UNWIND [{values}] AS x RETURN x")
+    for rows in (answer.to_arrow().to_pylist(), answer.data()):
+        assert sorted(rows, key=repr) == sorted(({"x": value} for value in column), key=repr)
+
+
 def test_parameters_are_values_and_never_text(graph: Graph) -> None:
     text = "MATCH (p:person) WHERE p.name = $name RETURN p.name AS n"
     assert graph.cypher(text, {"name": "Keanu"}).texts == ["Keanu"]

@@ -37,6 +37,8 @@ ENTITY, STATEMENT, PREDICATE, ATTRIBUTE, QUALIFIER, GIVEN, NAME = range(7)
 #: Where the kind stands in a number of a mixed column.
 _SHIFT: Final = 40
 _NUMBER: Final = (1 << _SHIFT) - 1
+#: Python writes floats from here on with an exponent.
+_EXPONENT: Final = 1e16
 #: Rows that one operator may give. More take minutes and gigabytes, and nobody reads them.
 MOST_ROWS: Final = 32_000_000
 #: Pairs of rows that are looked at together, between two looks at the clock.
@@ -514,7 +516,14 @@ def given_cell(scope: Scope, term: Any) -> Cell:
         items = {key: None if item is None else given_cell(scope, item) for key, item in term.items()}
         values = {key: None if cell is None else cell.value for key, cell in items.items()}
         return Cell(values, "{" + ", ".join(f"{key}: {'' if cell is None else cell.text}" for key, cell in items.items()) + "}")
-    return Cell(term, shown(term) if isinstance(term, str | bool | int | float | Decimal | Quantity | Time | Entity) else str(term))
+    return Cell(term, term_text(term))
+
+
+def term_text(term: Any) -> str:
+    """The text of a single term. Floats with an exponent have it, so that no digits are shown that nobody wrote."""
+    if type(term) is float and abs(term) >= _EXPONENT:
+        return repr(term)
+    return shown(term) if isinstance(term, str | bool | int | float | Decimal | Quantity | Time | Entity) else str(term)
 
 
 def python_terms(scope: Scope, column: Terms) -> list[Any]:

@@ -36,9 +36,9 @@ from condgraph.engine.errors import CondgraphError
 from condgraph.engine.execute.edges import Edge, may_meet
 from condgraph.engine.execute.expressions import Compiler
 from condgraph.engine.execute.grid import BETWEEN
+from condgraph.engine.execute.rowset import term_text
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.terms import EntityAt, GraphTerms, StatementAt
-from condgraph.engine.facts import shown
 from condgraph.engine.snapshot.snapshot import make_room
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def texts_of(rows: Sequence[tuple[Any, ...]]) -> list[str]:
 def _text(value: Any) -> str:
     if type(value) is tuple:
         return f"[{', '.join(['' if item is None else _text(item) for item in value])}]"
-    return value if type(value) is str else shown(value)
+    return value if type(value) is str else term_text(value)
 
 
 def _plain(value: Any) -> Any:

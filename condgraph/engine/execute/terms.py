@@ -79,10 +79,14 @@ def type_name(value: Any) -> str:
     return _TYPE_NAMES.get(type(value), f"a {type(value).__name__}")
 
 
+#: Integers of Cypher are less; a float from here on that is whole was written as one, such as 5.972e24.
+_INTEGERS: Final = 2.0**63
+
+
 @dataclass(slots=True)
 class _Key:
     """A key of attributes or qualifiers: its number, the statements that it is the predicate of, how its
-    numbers and texts are read, and a statement that shows this: with a number that is not whole, or with a
+    numbers and texts are read, and a statement that shows this: with a number that is a float, or with a
     text that is no truth value (-1: none).
     """
 
@@ -189,7 +193,9 @@ class GraphTerms:
         return known
 
     def _read_as(self, family: str, number: int, low: int, high: int, groups: list[tuple[Kind, str, int, int]]) -> _Key:
-        """Numbers without unit are floats if some are not whole, texts truth values if all are."""
+        """Numbers without unit are floats if some are not whole, or are whole beyond 64 bits where floats have all digits
+        of all; texts are truth values if all are.
+        """
         cells, texts = self._snapshot.ordered(family), self._snapshot.texts
         truths = [texts.find("true"), texts.find("false")]
         found = _Key(number, low, high, False, False)
@@ -202,6 +208,8 @@ class GraphTerms:
             if kind is Kind.QUANTITY and unit == NO_UNIT and not found.floats:
                 numbers = cells.column("a", begin, end).view(np.float64)
                 fractions = np.isfinite(numbers) & (numbers != np.floor(numbers))
+                if not fractions.any() and (cells.column("ref", begin, end) < 0).all():
+                    fractions = np.abs(numbers) >= _INTEGERS
                 if fractions.any():
                     found.floats, found.fraction = True, statement(begin + int(fractions.argmax()))
             elif kind is Kind.TEXT:
