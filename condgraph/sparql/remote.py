@@ -14,7 +14,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.engine.bounds import cached, current, within
-from condgraph.engine.errors import OptionError, ReadOnlyError, StoreBusyError, StoreError, StoreMissingError, StoreVersionError
+from condgraph.engine.errors import (
+    OptionError,
+    ReadOnlyError,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreError,
+    StoreMissingError,
+    StoreVersionError,
+)
 from condgraph.engine.facts import Source
 from condgraph.engine.owner import Owner
 from condgraph.engine.pieces import watched
@@ -33,6 +41,7 @@ from condgraph.sparql.load.push import (
     abandon,
     busy,
     edit_records,
+    forget_turns,
     in_pieces,
     marks,
     remove,
@@ -215,6 +224,8 @@ class SparqlStore(RdfStore):
         if "load" not in found or "schema" not in found:
             hint = 'load something first; layout="native" asks the triples of others as they are'
             raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint=hint)
+        if len(found["load"]) > 1:
+            raise StoreDamagedError(f"two writers changed graph {self.name!r} at once", hint="delete it, and load it again")
         if found.get("layout") != [str(LAYOUT)]:
             raise StoreVersionError(f"graph {self.name!r} has layout {found.get('layout')}, this version reads {LAYOUT}")
         return found
@@ -500,6 +511,9 @@ class SparqlStore(RdfStore):
             raise ReadOnlyError.at(self.place)
         begun = state(self.endpoint, self.base)
         self._schema = None
+        forget_turns(
+            self.endpoint, self.base, [name for name in begun.get("turn", ()) if Owner.gone(name, 0.0) or not Owner.here(name)]
+        )
         if "loading" not in begun:
             return False
         other = next((mark for mark in marks(begun) if not mark.gone and Owner.here(mark.owner)), None)

@@ -4,6 +4,9 @@ writers; loads in between; and what is refused.
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -126,6 +129,41 @@ def test_writers_on_a_server_take_turns(store: tuple[str, dict[str, str]]) -> No
         wanted = sorted(["134000", *(str(10 * who + number) for who in (1, 2, 3) for number in range(3))])
         assert population(first) == wanted
         assert [edit.number for edit in first.edits()] == list(range(1, 10))
+
+
+def test_a_writer_of_triples_waits_for_the_turn_of_another(oxigraph_server: Any) -> None:
+    place, options = f"sparql+{oxigraph_server.query}", {"graph": "single changes", "update": oxigraph_server.update}
+    with (
+        condgraph.open(place, **options) as graph,
+        subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as other,
+    ):
+        graph.delete()
+        graph.add(SWISS)
+        store = graph.store
+        here = socket.gethostname()
+
+        def turn(owner: str) -> str:
+            return f'DATA {{ GRAPH <{store.base}> {{ <{store.base}> <pred:turn> "{owner}" }} }}'
+
+        running = f"{here}/{other.pid}/0"
+        store.endpoint.update(f"INSERT {turn(running)}")
+        with pytest.raises(StoreBusyError, match=f"changed by process {other.pid} on"):
+            graph.add("Bern", "population", 1, wait=0.0)
+        with pytest.raises(StoreBusyError):
+            graph.add([Statement("Rome", "country", Ref("Switzerland"))], source="again")
+        assert population(graph) == ["134000"]
+        other.communicate()
+        # It has ended, so that its turn is over.
+        graph.add("Bern", "population", 1, wait=0.0)
+        elsewhere = "elsewhere/1/0"
+        store.endpoint.update(f"INSERT {turn(elsewhere)}")
+        with pytest.raises(StoreBusyError, match="process 1 on elsewhere"):
+            graph.add("Bern", "population", 2, wait=0.0)
+        graph.abandon()
+        graph.add("Bern", "population", 2, wait=0.0)
+        assert population(graph) == ["1", "134000", "2"]
+        assert not store.endpoint.query("ASK { ?s <pred:turn> ?o }", graphs=(store.base,))
+        graph.delete()
 
 
 def test_a_first_change_makes_the_graph(store: tuple[str, dict[str, str]]) -> None:

@@ -19,6 +19,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -75,7 +76,7 @@ _PIECE: Final = 30_000
 #: Goes up when the triples or the schema of an older version would be read wrongly; then the same
 #: content is written anew.
 FORMAT: Final = 4
-_STATE: Final = ("load", "loading", "loaded", "staged", "what", "schema", "counts", "layout", "label")
+_STATE: Final = ("load", "loading", "loaded", "staged", "what", "schema", "counts", "layout", "label", "turn")
 #: Terms of the graph's node about its content.
 _CONTENT: Final = ("load", "schema", "survey", "counts", "layout", "label")
 #: Its terms about a running load.
@@ -150,7 +151,7 @@ def claim(endpoint: Endpoint, base: str, mark: Mark, seen: dict[str, list[str]])
     before = set(marks(seen))
     _insert(endpoint, base, [_marked(base, mark)])
     now = state(endpoint, base)
-    alone = set(marks(now)) - {mark} == before
+    alone = set(marks(now)) - {mark} == before and not _others(endpoint, base, now)
     # The marks of interrupted loads are replaced by this one; otherwise everything stays as it was.
     for other in before if alone and now.get("load") == seen.get("load") else {mark}:
         endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {_marked(base, other)} }} }}")
@@ -471,6 +472,12 @@ class Loader:
 # -- single changes ----------------------------------------------------------------------------------
 # A change is one update request, which does nothing where the graph is not what the change was made for. Its record is
 # a text of the graph's node (`pred:edit`), in pieces that begin with the number of the change.
+#
+# That condition is not enough for two writers: a server may evaluate both requests on the same state (Oxigraph does, and
+# both change the graph then). So a writer takes a turn before it (`pred:turn`), as a loader claims the graph.
+
+#: Seconds within which a server ends the request of a writer that was killed.
+_GRACE: Final = 0.2
 
 
 def edit_records(endpoint: Endpoint, base: str) -> list[str]:
@@ -483,9 +490,59 @@ def edit_records(endpoint: Endpoint, base: str) -> list[str]:
     return [in_pieces(pieces[number]) for number in sorted(pieces)]
 
 
+@contextmanager
+def _turn(endpoint: Endpoint, base: str, graph: str, content: str) -> Iterator[str]:
+    """Be the only writer of a graph, which has the content of this name; gives the triple that says so, which the writer's
+    request removes. Raises `OvertakenError` where the content is another, `StoreBusyError` where somebody else writes.
+    """
+    owner = Owner()
+    turn = f"<{base}> <pred:turn> {string(owner.name)}"
+    try:
+        _insert(endpoint, base, [turn])
+        now = state(endpoint, base)
+        others = [name for name in _others(endpoint, base, now) if name != owner.name]
+        _check_unloaded(graph, now)
+        if others:
+            raise StoreBusyError(
+                f"graph {graph!r} is being changed by {Owner.place(others[0])}",
+                hint="wait= waits for it; or stop that process, and then `condgraph abandon`",
+            )
+        if now.get("load") != [content]:
+            raise _overtaken(graph)
+        yield turn
+    except BaseException:
+        # One that cannot be removed now is taken for that of a writer that has ended.
+        with suppress(StoreError, DeadlineError):
+            endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {turn} }} }}")
+        raise
+    finally:
+        owner.release()
+
+
+def _others(endpoint: Endpoint, base: str, now: dict[str, list[str]]) -> list[str]:
+    """The writers of single changes that have a turn; the turns of those that have ended are removed, and `now` is the
+    state after that.
+    """
+    gone = [name for name in now.get("turn", ()) if Owner.gone(name, 0.0)]
+    if gone:
+        forget_turns(endpoint, base, gone)
+        # The server may still run the request of a writer that was killed.
+        time.sleep(_GRACE)
+        later = state(endpoint, base)
+        now.clear()
+        now.update(later)
+    return now.get("turn", [])
+
+
+def forget_turns(endpoint: Endpoint, base: str, owners: Iterable[str]) -> None:
+    """Remove the turns of writers that have ended."""
+    for name in owners:
+        endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ <{base}> <pred:turn> {string(name)} }} }}")
+
+
 def write_edit(endpoint: Endpoint, base: str, graph: str, change: Written) -> str:
     """Write one single change; the name of the content then. Raises `OvertakenError` where the graph is another than
-    before the change, `StoreBusyError` where somebody loads it.
+    before the change, `StoreBusyError` where somebody else loads or changes it.
     """
     check_loadable(change.after, GraphIris(base), endpoint.dialect)
     node = f"<{base}>"
@@ -501,26 +558,36 @@ def write_edit(endpoint: Endpoint, base: str, graph: str, change: Written) -> st
         *_pieces(base, "survey", packed(survey(change.after), content)),
     ]
     terms = ", ".join(f"<pred:{name}>" for name in ("load", "counts", "schema", "survey"))
-    text = (
-        f"DELETE {{ GRAPH <{base}> {{ {_joined([*sorted(before - after), f'{node} ?p ?o'])} }} }} "
-        f"INSERT {{ GRAPH <{base}> {{ {_joined([*sorted(after - before), *about, *record])} }} }} "
-        f"WHERE {{ GRAPH <{base}> {{ {node} <pred:load> {string(change.content)} . {node} ?p ?o FILTER(?p IN ({terms})) "
-        f"FILTER NOT EXISTS {{ {node} <pred:loading> ?mark }} "
-        f"FILTER NOT EXISTS {{ {node} <pred:edit> ?edit FILTER(STRSTARTS(STR(?edit), {string(number)})) }} }} }}"
-    )
-    try:
-        endpoint.update(text)
-    except (StoreError, DeadlineError):
-        # The answer may have been lost, and not the change.
+    with _turn(endpoint, base, graph, change.content) as turn:
+        text = (
+            f"DELETE {{ GRAPH <{base}> {{ {_joined([*sorted(before - after), f'{node} ?p ?o', turn])} }} }} "
+            f"INSERT {{ GRAPH <{base}> {{ {_joined([*sorted(after - before), *about, *record])} }} }} "
+            f"WHERE {{ GRAPH <{base}> {{ {turn} . {node} <pred:load> {string(change.content)} . "
+            f"{node} ?p ?o FILTER(?p IN ({terms})) "
+            f"FILTER NOT EXISTS {{ {node} <pred:loading> ?mark }} "
+            f"FILTER NOT EXISTS {{ {node} <pred:edit> ?edit FILTER(STRSTARTS(STR(?edit), {string(number)})) }} }} }}"
+        )
+        try:
+            endpoint.update(text)
+        except (StoreError, DeadlineError):
+            # The answer may have been lost, and not the change.
+            if not _recorded(endpoint, base, record):
+                raise
         if not _recorded(endpoint, base, record):
-            raise
-    if not _recorded(endpoint, base, record):
-        found = state(endpoint, base)
-        other = next((mark for mark in marks(found) if not mark.gone), None)
-        if "loading" in found:
-            raise unfinished(graph, found) if other is None else busy(graph, other)
-        raise OvertakenError(f"graph {graph!r} was changed by somebody else meanwhile", hint="make the change again")
+            _check_unloaded(graph, state(endpoint, base))
+            raise _overtaken(graph)
     return content
+
+
+def _check_unloaded(graph: str, now: dict[str, list[str]]) -> None:
+    """Raise `StoreBusyError` where a load of the graph is not finished."""
+    if "loading" in now:
+        other = next((mark for mark in marks(now) if not mark.gone), None)
+        raise unfinished(graph, now) if other is None else busy(graph, other)
+
+
+def _overtaken(graph: str) -> OvertakenError:
+    return OvertakenError(f"graph {graph!r} was changed by somebody else meanwhile", hint="make the change again")
 
 
 def _recorded(endpoint: Endpoint, base: str, record: list[str]) -> bool:
