@@ -282,12 +282,14 @@ class SqlStore:
 
     def content(self) -> str:
         """A name for what the graph holds; raises where there is none."""
+        query = self._all("about", "format", "content")
         try:
-            ((form, content),) = self.engine.read(self._all("about", "format", "content"))
+            ((form, content),) = self.engine.read(query)
         except StoreError:
-            if self.exists():
-                raise
-            raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first") from None
+            if not self.exists():
+                raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first") from None
+            # A writer may just have put another table in the place of the one that the server was about to read.
+            ((form, content),) = self.engine.read(query)
         if form != FORMAT:
             raise StoreVersionError(
                 f"graph {self.name!r} has layout {form}, this version reads {FORMAT}",
@@ -319,9 +321,15 @@ class SqlStore:
         for _ in range(2):
             before = self._current()
             unchanged = before.unchanged
-            result = ask()
-            if self._unchanged(unchanged) or self.content() == before.content:
-                return result
+            try:
+                result = ask()
+            except StoreError:
+                # Queries of two states do not fit together, and tables that are written anew are missing for a moment.
+                if self._unchanged(unchanged) or self.content() == before.content:
+                    raise
+            else:
+                if self._unchanged(unchanged) or self.content() == before.content:
+                    return result
             self._state = None
         raise StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")
 
