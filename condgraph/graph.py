@@ -185,6 +185,7 @@ class Graph:
         base: str | None = None,
         labels: str | Sequence[str] | None = None,
         language: str | None = None,
+        infer: str | Sequence[str] | None = None,
         collapse: str | None = None,
         collapse_to: str | Sequence[str] | None = None,
         array_delimiter: str | None = None,
@@ -260,6 +261,7 @@ class Graph:
         - `base`: the absolute IRI that relative ones start from
         - `labels`: predicates that give names, best first
         - `language`: language of the labels that are preferred as names
+        - `infer`: axioms whose consequences are statements too, as "owl:inverseOf"
         - `collapse`: which nodes that hold a fact together become statements with qualifiers
         - `collapse_to`: predicates that lead from such a node to the object of its statement
         - `array_delimiter`: what is between the elements of a list in a property graph

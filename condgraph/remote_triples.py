@@ -50,10 +50,12 @@ def built(mapping: Mapping, place: str, triples: list[Any], nodes: list[Any], co
     options: dict[str, Any] = {"language": mapping.languages[0], "names": mapping.names}
     if mapping.given_labels is not None:
         options["labels"] = list(mapping.given_labels)
+    if mapping.infer:
+        options["infer"] = list(mapping.infer)
     builder = Builder()
     builder.begin(source)
     reading = Reading(source)
-    items = items_of(triples, reading, options, nodes, concepts)
+    items = items_of(triples, reading, options, nodes, concepts, mapping.axioms)
     builder.add(StatementTimes.of(mapping.times).timed(items, reading) if mapping.times else items)
     return Snapshot.of(*lay_out(builder))
 

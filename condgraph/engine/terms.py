@@ -23,6 +23,8 @@ GRAPH, LANGUAGE, DIRECTION, DATATYPE = "graph", "language", "direction", "dataty
 #: Qualifiers of the members of an RDF list: the place from 1 on, and which list it is, where the
 #: subject has several for one predicate.
 POSITION, LIST = "list position", "list"
+#: The qualifier of an inferred statement that names an axiom.
+INFERRED: Final = "inferred by"
 
 _SKOS, _SCHEMA = "http://www.w3.org/2004/02/skos/core#", "schema.org/"
 #: Predicates whose texts are further names of an entity.
@@ -74,7 +76,8 @@ class Terms:
     form `naming`, but those in `apart`: by id, the form of the label, or None where no label that
     is not a fact as well gave the name. `texts` has labels whose white space the name has not.
     `local`: other nodes are called by the end of their IRI. `star`: statements about statements
-    were RDF 1.2's, and not reified. `entities`: what stands before ids that are no IRIs.
+    were RDF 1.2's, and not reified. `entities`: what stands before ids that are no IRIs. `inferred`: entities
+    and classes of memberships that no triple states.
     """
 
     predicates: dict[str, Property] = field(default_factory=dict)
@@ -84,6 +87,7 @@ class Terms:
     local: bool = False
     star: bool = False
     entities: str = ""
+    inferred: list[tuple[str, str]] = field(default_factory=list)
 
     def dumps(self) -> str:
         """As JSON, which `loads` reads."""
@@ -98,6 +102,7 @@ class Terms:
             "local": self.local,
             "star": self.star,
             "entities": self.entities,
+            "inferred": self.inferred,
         }
         return json.dumps({key: value for key, value in said.items() if value}, ensure_ascii=False, separators=(",", ":"))
 
@@ -107,6 +112,7 @@ class Terms:
         """
         found = Terms(dict(self.predicates), self.naming, {**more.apart, **self.apart}, {**more.texts, **self.texts})
         found.local, found.star, found.entities = self.local, self.star or more.star, self.entities
+        found.inferred = list(dict.fromkeys([*self.inferred, *more.inferred]))
         for name, one in more.predicates.items():
             known = found.predicates.get(name)
             if known is not None:
@@ -146,6 +152,8 @@ def loads(text: str) -> Terms:
             form = _form(group[0])
             terms.apart.update((ident, form) for ident in _list(group[1]) if isinstance(ident, str))
     terms.texts = {ident: one for ident, one in _pairs(said.get("texts")) if isinstance(one, str)}
+    pairs = (tuple(pair) for pair in _list(said.get("inferred")) if isinstance(pair, list))
+    terms.inferred = [pair for pair in pairs if len(pair) == 2 and all(isinstance(ident, str) for ident in pair)]
     return terms
 
 

@@ -29,6 +29,7 @@ from condgraph.engine.terms import (
     DATATYPE,
     DIRECTION,
     GRAPH,
+    INFERRED,
     LANGUAGE,
     LIST,
     POSITION,
@@ -346,6 +347,9 @@ class Statements:
                 if (source, raw) in done or (terms is None and not self._everything):
                     continue
                 done.add((source, raw))
+                if terms is not None and INFERRED not in terms.predicates and any(key == INFERRED for key, _ in one.qualifiers):
+                    self.lost["an inferred statement is left out: its axioms are there"] += 1
+                    continue
                 # Each source writes a literal in its own way.
                 yield from self._statement(one if raw == one.raw else replace(one, raw=raw), sids[number], terms)
 
@@ -540,10 +544,13 @@ class Plain:
 
     def _members(self) -> Iterator[Quad]:
         get, snapshot = self.snapshot.arrays.get, self.snapshot
+        inferred = {(source, *pair) for source, terms in enumerate(self._terms) if terms is not None for pair in terms.inferred}
         for prefix, first, second, predicate in (("mem", "e", "c", TYPE), ("sub", "c", "p", _SUBCLASS)):
             columns = [get(f"{prefix}.{name}").tolist() for name in (first, second, "src", "row")]
             for left, right, source, row in zip(*columns, strict=True):
                 terms, one, other = self._terms[source], snapshot.ident(left), snapshot.ident(right)
+                if prefix == "mem" and (source, one, other) in inferred:
+                    continue
                 if (terms is not None or self._everything) and (source, row, one, other) not in self._statements.implied:
                     yield Quad(self._write.node(one, terms), predicate, self._write.node(other, terms))
 

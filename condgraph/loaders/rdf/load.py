@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.errors import OptionError, numbered
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement, Subclass
-from condgraph.engine.terms import DATATYPE, DIRECTION, GRAPH, LANGUAGE, LIST, POSITION, Property, Terms, loads
+from condgraph.engine.terms import DATATYPE, DIRECTION, GRAPH, INFERRED, LANGUAGE, LIST, POSITION, Property, Terms, loads
 from condgraph.engine.values import Value, collapse
 from condgraph.loaders.base import Format, Options, Reading, option_choice, option_text, option_texts
+from condgraph.loaders.rdf.inference import RULES, Inference, rules_of
 from condgraph.loaders.rdf.parse import EXTENSIONS, SYNTAXES, is_graph_object, open_source, quads, syntax_of
 from condgraph.loaders.rdf.structures import CHOICES, FIRST, REST, VALUE, Collapsed, Intermediate, Lists
 from condgraph.loaders.rdf.terms import RDF, XSD, Label, Nodes, Object, Reified, Written, datatype_told, key_of, read_literal
@@ -91,6 +92,7 @@ class Survey:
             self._names.keep(known.iri, called)
         self.wikibase = Wikibase(reading)
         self.lists = Lists()
+        self.inference = Inference(rules_of(option_texts(options, "infer", ())), self._labels)
         leading = tuple(_expand(name) for name in option_texts(options, "collapse_to", (VALUE,)))
         self.intermediate = Intermediate(reading, option_choice(options, "collapse", CHOICES), leading)
         if options.get("collapse_to") is not None and not self.intermediate.wanted:
@@ -125,6 +127,8 @@ class Survey:
             datatype = other.literal.datatype.value
             key = predicate, datatype_told(other.literal.value, datatype), datatype
             self._types[key] = self._types.get(key, 0) + 1
+        if self.inference and other is not None and other.literal is None:
+            self.inference.see(subject, predicate, other.id)
         rank = self._labels.get(predicate)
         if rank is not None and other is not None and other.literal is not None:
             self._see_label(subject, predicate, other.literal, rank)
@@ -199,6 +203,9 @@ class Survey:
             )
             for predicate in (FIRST, REST):
                 self.predicates.setdefault(predicate, self.lists.left)
+        for predicate, row in list(self.predicates.items()):
+            for implied in self.inference.implied(predicate):
+                self.predicates.setdefault(implied.property, row)
         # These two have names of their own here, whatever other predicates are called.
         self.called = {TYPE: self._names.name(TYPE, "type"), LABEL: self._names.name(LABEL, "label")}
         for predicate, row in self.predicates.items():
@@ -421,7 +428,7 @@ class Writer:
 
     def _qualifier(self, predicate: str, other: Object, row: int) -> tuple[str, Ref | Value]:
         name = self._called[predicate]
-        if name in (GRAPH, LANGUAGE, DATATYPE, DIRECTION, POSITION, LIST):
+        if name in (GRAPH, LANGUAGE, DATATYPE, DIRECTION, POSITION, LIST) or (name == INFERRED and self._survey.inference):
             name = predicate
         if other.literal is None:
             return name, Ref(other.id)
@@ -471,7 +478,7 @@ class Writer:
     def terms(self) -> Terms:
         """What the source calls its predicates, and which labels gave names; call it last."""
         terms, before = self._survey.terms(), self._survey.before
-        terms.local = self._local
+        terms.local, terms.inferred = self._local, self._survey.inference.memberships
         labels, consumed, predicates = self._survey.labels, self._consumed, self._predicates
         for node in consumed & predicates.keys():
             label = labels[node]
@@ -578,7 +585,12 @@ _MARK: Final = re.compile(rb"^<([^<>\\\s]+)> <pred:layout> ", re.MULTILINE)
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     open_stream, path = open_source(source)
     survey = Survey(reading, options)
-    if reading.own_rdf is not None and reading.on_error == "raise" and (told := _own_base(path)) is not None:
+    if (
+        not survey.inference
+        and reading.own_rdf is not None
+        and reading.on_error == "raise"
+        and (told := _own_base(path)) is not None
+    ):
         # A file that is one whole export needs no first pass: one reading gives its items, and shows before
         # the first of them whether it is that.
         try:
@@ -596,6 +608,8 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
         half |= quad.predicate.value == FACT
     if own and reading.own_rdf is not None:
         # An export of condgraph holds more than its triples say, and is read back as the graph.
+        if survey.inference:
+            reading.warn("infer= is not used: an export of condgraph is read back as the graph that it was")
         for base in own:
             yield from reading.own_rdf((quad for _, quad in quads(open_stream, path, reading, options, aloud=True)), base)
         return
@@ -603,6 +617,10 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
         reading.warn(f"the source has <{FACT}> and no <{LAYOUT}>: it is no whole export, and read as any other RDF")
     if not survey.predicates and not survey.reified:
         reading.warn("the source has no triples")
+    for rule in survey.inference.unused():
+        reading.warn(f"infer= names {rule}, and the source has no triple of it: axioms are those of the same source")
+    for axiom, why in survey.inference.left.items():
+        reading.warn(f"the axiom {axiom} is not followed: {why}")
     yield from _second(survey, reading, options, quads(open_stream, path, reading, options, aloud=True))
 
 
@@ -612,24 +630,35 @@ def _second(
     """The items of quads that were looked at; `concepts` are nodes that are concepts, whatever the quads say."""
     survey.settle()
     writer = Writer(survey, reading, options)
-    for node in concepts:
-        yield from writer.concept(node)
-    for row, quad in again:
-        yield from writer.items(row, quad)
-    yield from writer.reified()
-    yield from writer.wikibase()
+
+    def stated() -> Iterator[Item]:
+        for node in concepts:
+            yield from writer.concept(node)
+        for row, quad in again:
+            yield from writer.items(row, quad)
+        yield from writer.reified()
+        yield from writer.wikibase()
+
+    yield from survey.inference.items(stated(), survey.called) if survey.inference else stated()
     if survey.predicates:
         yield replace(reading.source, terms=writer.terms().dumps())
 
 
 def items_of(
-    found: Sequence[pyoxigraph.Quad], reading: Reading, options: Options, nodes: Iterable[Any] = (), concepts: Iterable[str] = ()
+    found: Sequence[pyoxigraph.Quad],
+    reading: Reading,
+    options: Options,
+    nodes: Iterable[Any] = (),
+    concepts: Iterable[str] = (),
+    axioms: Iterable[tuple[str, str, str]] = (),
 ) -> Iterator[Item]:
     """The items of quads in memory, a part of a larger source, all of row 0. `nodes` are entities
-    even where no quad says more of them than a label, `concepts` those that are concepts. The
-    terms of the source say what its predicates are called.
+    even where no quad says more of them than a label, `concepts` those that are concepts, `axioms` those of
+    properties, by their IRIs. The terms of the source say what its predicates are called.
     """
     survey = Survey(reading, options)
+    for axiom in axioms:
+        survey.inference.see(*axiom)
     for quad in found:
         survey.see(0, quad)
     local = option_choice(options, "names", ("iri", "local")) == "local"
@@ -686,6 +715,7 @@ FORMAT: Final = Format(
         "labels": "predicates that give names, best first, as IRIs or as rdfs:label "
         "(default: rdfs:label, skos:prefLabel, schema:name, foaf:name, dct:title)",
         "language": "language of the labels that are preferred as names (default: en)",
+        "infer": f"axioms whose consequences are statements too: some of {', '.join(RULES)} (default: none)",
         "collapse": f"which nodes that only hold a fact together become statements with qualifiers: one of {', '.join(CHOICES)} "
         "(default: no; unnamed: also IRIs without a label)",
         "collapse_to": "predicates that lead from such a node to the object of its statement "

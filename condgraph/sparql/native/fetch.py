@@ -22,6 +22,7 @@ from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.row_shapes import shapes_of
 from condgraph.engine.terms import is_iri
 from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Kind, Quantity, Time, civil, format_number
+from condgraph.loaders.rdf.inference import SAME
 from condgraph.sparql.compile.conditions import NOTHING, TARGET
 from condgraph.sparql.dialect import STANDARD, Dialect
 from condgraph.sparql.layout import RDF, XSD, string
@@ -32,6 +33,8 @@ THERE: Final = "urn:condgraph:there"
 #: Triples of one program; more are an error.
 MOST: Final = 1_000_000
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
+#: A path from a node to each that is the same, itself included.
+_SAME: Final = f"(<{SAME}>|^<{SAME}>)*"
 _DERIVED: Final = "http://www.w3.org/ns/prov#wasDerivedFrom"
 #: Parts of a node of values, but for the unit, with their columns.
 _PARTS: Final = {
@@ -44,12 +47,21 @@ _PARTS: Final = {
 
 
 class Fact(NamedTuple):
-    """The terms of a statement: variables, or IRIs in brackets. `statement` is its node."""
+    """The terms of a statement: variables, or IRIs in brackets. `statement` is its node, `stated` the ends of the
+    triple that it is inferred from.
+    """
 
     subject: str
     predicate: str
     object: str
     statement: str = ""
+    stated: tuple[str, str] | None = None
+
+    @property
+    def triple(self) -> tuple[str, str, str]:
+        """The terms of the triple that is there."""
+        subject, thing = self.stated or (self.subject, self.object)
+        return subject, self.predicate, thing
 
 
 class Branch(NamedTuple):
@@ -128,6 +140,10 @@ class Layout(Protocol):
         """Patterns of a subclass as it is stated."""
         ...
 
+    def links(self, node: str) -> list[Branch]:
+        """The links of all nodes that are the same as one."""
+        ...
+
 
 class Plain:
     """A statement is one triple; what is said about it hangs on a node of `rdf:Statement`, where the
@@ -135,6 +151,7 @@ class Plain:
     """
 
     def __init__(self, mapping: Mapping, labels: Labels) -> None:
+        self._inference = mapping.inference
         #: How statements are spoken about, by a node and the three terms.
         self._spoken = [
             *([f"?f <{RDF}subject> %s ; <{RDF}predicate> %s ; <{RDF}object> %s"] if mapping.reified else []),
@@ -144,11 +161,45 @@ class Plain:
 
     def statement(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> tuple[str, Fact]:
         """As of `Layout`."""
+        if not self._inference:
+            return self._triple(subject, predicates, thing, fresh, fresh("p"))
+        p, s, o = fresh("p"), fresh("b"), fresh("d")
+        found = []
+        for inverse in (False, True):
+            stating = self._stating(predicates, inverse=inverse)
+            first, last = (thing, subject) if inverse else (subject, thing)
+            if stating == []:
+                continue
+            if self._inference.same:
+                triple = self._triple(s, stating, o, fresh, p)[0]
+                ends = f"{s} {_SAME} {first} . {o} {_SAME} {last} ."
+            else:
+                triple = self._triple(first, stating, last, fresh, p)[0]
+                ends = f"BIND({first} AS {s}) BIND({last} AS {o})"
+            if stating is not None and len(stating) == 1:
+                ends += f" BIND(<{stating[0]}> AS {p})"
+            found.append(f"{triple} {ends}")
+        return " UNION ".join(f"{{ {part} }}" for part in found), Fact(subject, p, thing, "", (s, o))
+
+    def _stating(self, predicates: Sequence[str] | None, *, inverse: bool) -> list[str] | None:
+        """The predicates of the triples that statements of some predicates may be inferred from."""
+        if predicates is None:
+            return self._inference.inverses if inverse else None
+        wanted = set(predicates)
+        stating = [] if inverse else list(dict.fromkeys(predicates))
+        for iri in self._inference.properties:
+            if iri not in stating and any(
+                one.property in wanted and one.inverse == inverse for one in self._inference.implied(iri)
+            ):
+                stating.append(iri)
+        return stating
+
+    def _triple(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh, p: str) -> tuple[str, Fact]:
+        """Patterns of the statements of some predicates as they are stated."""
         values = ""
         if predicates is not None and len(predicates) == 1:
             p = f"<{predicates[0]}>"
         else:
-            p = fresh("p")
             values = (
                 f" FILTER({p} NOT IN (<{TYPE}>, <{SUBCLASS}>))"
                 if predicates is None
@@ -172,31 +223,42 @@ class Plain:
 
     def ends(self, e: str, fresh: Fresh) -> list[str]:
         """As of `Layout`."""
-        out, fact = self.statement(e, None, fresh("o"), fresh)
+        out, fact = self._triple(e, None, fresh("o"), fresh, fresh("p"))
         # A predicate of which nothing but a label is stated is no entity.
         out += f" FILTER({fact.predicate} != <{LABEL}> || NOT EXISTS {{ {fresh('s')} {e} {fresh('o')} }})"
-        return [out, self.statement(fresh("s"), None, e, fresh)[0]]
+        # Nor has an inferred statement ends that no stated one has.
+        return [out, self._triple(fresh("s"), None, e, fresh, fresh("p"))[0]]
 
     def branches(self, fact: Fact, labels: Labels) -> list[Branch]:
         """As of `Layout`."""
-        row = {"s": fact.subject, "p": fact.predicate, "o": fact.object}
+        subject, predicate, thing = fact.triple
+        row = {"s": subject, "p": predicate, "o": thing}
         # One predicate of names fits into the row of the statement; several would multiply its rows.
-        single = labels.predicates[0] if len(labels.predicates) == 1 else None
+        single = labels.predicates[0] if len(labels.predicates) == 1 and not fact.stated else None
         name = f"OPTIONAL {{ {labels.of(fact.object, single, '?l')} }}" if single else ""
         found = [Branch(name, {**row, **({"l": "?l"} if single else {})})]
         for label in labels.predicates:
             nodes = (fact.subject,) if single else (fact.subject, fact.object)
             found += [Branch(labels.of(node, label, "?z"), {"x": node, "y": f"<{label}>", "z": "?z"}) for node in nodes]
         for spoken in self._spoken:
-            about = f"{spoken % (fact.subject, fact.predicate, fact.object)} ; ?b ?c ."
+            about = f"{spoken % fact.triple} ; ?b ?c ."
             found.append(Branch(about, {"f": "?f", "b": "?b", "c": "?c"}))
             for label in labels.predicates:
                 found.append(Branch(f"{about} {labels.of('?c', label, '?z')}", {"x": "?c", "y": f"<{label}>", "z": "?z"}))
-        return found
+        return [*found, *self.links(fact.subject), *self.links(fact.object)] if fact.stated else found
+
+    def links(self, node: str) -> list[Branch]:
+        """As of `Layout`."""
+        columns = {"x": "?x", "y": f"<{SAME}>", "z": "?z"}
+        return [Branch(f"{node} {_SAME} ?x . ?x <{SAME}> ?z .", columns)] if self._inference.same else []
 
     def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
         """As of `Layout`."""
-        return f"{entity} <{TYPE}> {concept} .{self._unspoken(entity, fresh)}", Fact(entity, f"<{TYPE}>", concept)
+        stated = fresh("b") if self._inference.same else entity
+        pattern = f"{stated} <{TYPE}> {concept} .{self._unspoken(stated, fresh)}"
+        if stated == entity:
+            return pattern, Fact(entity, f"<{TYPE}>", concept)
+        return f"{pattern} {stated} {_SAME} {entity} .", Fact(entity, f"<{TYPE}>", concept, "", (stated, concept))
 
     def above(self, concept: str, other: str) -> str:
         """As of `Layout`."""
@@ -283,6 +345,10 @@ class WikibaseShape:
     def subclass(self, concept: str, parent: str, fresh: Fresh) -> tuple[str, Fact]:
         """As of `Layout`."""
         return self._property("P279", concept, parent, fresh)
+
+    def links(self, node: str) -> list[Branch]:
+        """As of `Layout`: none."""
+        return []
 
 
 # -- plans -------------------------------------------------------------------------------------------
@@ -375,6 +441,8 @@ class Fetcher:
         yield _select([*patterns, f"FILTER(!isLiteral({e}))"], {"x": e, "y": f"<{THERE}>", "z": '""'})
         for label in self.labels:
             yield _select([*patterns, self._labels.of(e, label, "?z")], {"x": e, "y": f"<{label}>", "z": "?z"})
+        for branch in self.layout.links(e):
+            yield _select([*patterns, branch.patterns], branch.columns)
 
     def _memberships(self, patterns: list[str], e: str, concepts: Node) -> Iterable[Part]:
         first = self.fresh("c")

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import DeadlineError, OptionError, ParseError, StoreError, StoreMissingError
-from condgraph.engine.terms import number_type
+from condgraph.engine.terms import INFERRED, number_type
 from condgraph.engine.values import NO_UNIT, Kind, collapse
+from condgraph.loaders.rdf.inference import INVERSE, MOST_AXIOMS, SUBPROPERTY, Inference, rules_of
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import RDF, XSD
 from condgraph.sparql.native.fetch import ONTOLOGY
@@ -99,6 +100,8 @@ class Look:
         shape = self._said.get("shape", "wikibase" if base else "plain")
         if shape == "wikibase" and not base:
             raise OptionError("no statement of Wikibase is there", hint='shape = "plain"')
+        if shape == "wikibase" and self._said.get("infer"):
+            raise OptionError("infer in a mapping file is for the shape plain", hint="properties of Wikibase have no axioms of OWL")
         if "shape" not in self._said:
             why = f"its statements have ranks, below {base}" if base else "no statement of Wikibase is there"
             self._notes.append(f"taken as {shape}: {why}")
@@ -113,6 +116,7 @@ class Look:
             shape=shape, languages=languages, labels=naming, names=self._said.get("names", "iri"), graphs=self._graphs,
             base=base if shape == "wikibase" else "", reified=RDF + "subject" in counted and shape == "plain", whole=whole,
             reifiers=REIFIES in counted and shape == "plain",
+            infer=tuple(self._said.get("infer", ())), axioms=self._axioms(),
             triples=sum(row["n"] for row in rows), rows=self._most_rows(sum(row["n"] for row in rows), whole), at=time.time(),
         )  # fmt: skip
         found = self._wikibase(found, counted) if shape == "wikibase" else self._plain(found, counted)
@@ -212,9 +216,34 @@ class Look:
 
     # -- plain -------------------------------------------------------------------------------------
 
+    def _axioms(self) -> tuple[tuple[str, str, str], ...]:
+        """The axioms of properties. Raises `OptionError` where there are too many, or the endpoint does not give them."""
+        wanted = rules_of(self._said.get("infer", ())) & {SUBPROPERTY, INVERSE}
+        if not wanted:
+            return ()
+        given = " ".join(f"<{iri}>" for iri in sorted(wanted))
+        where = f"VALUES ?p {{ {given} }} ?s ?p ?o FILTER(!isLiteral(?o))"
+        rows = self._ask(f"SELECT DISTINCT ?s ?p ?o WHERE {{ {where} }} LIMIT {MOST_AXIOMS + 1}", SCAN)
+        if rows is None or len(rows) > MOST_AXIOMS:
+            many = "does not give its axioms in time" if rows is None else f"has more than {MOST_AXIOMS:,} axioms of properties"
+            raise OptionError(f"{self._endpoint.query_url} {many}", hint="infer in the mapping file without them")
+        return tuple(sorted((_ident(row["s"]), row["p"].value, _ident(row["o"])) for row in rows))
+
+    def _inferred(self, inference: Inference, counted: dict[str, Counts]) -> dict[str, Counts]:
+        """How many objects each predicate may have, with those of inferred statements."""
+        found = {iri: dict(counts) for iri, counts in counted.items()}
+        for iri in inference.properties:
+            for key, count in counted.get(iri, {}).items():
+                for implied in inference.implied(iri, literal=key[0] is not Kind.ENTITY)[1:]:
+                    counts = found.setdefault(implied.property, {})
+                    counts[key] = counts.get(key, 0) + count
+        self._notes.extend(f"the axiom {axiom} is not followed: {why}" for axiom, why in inference.left.items())
+        return found
+
     def _plain(self, found: Mapping, counted: dict[str, Counts]) -> Mapping:
         skipped = {TYPE, SUBCLASS} | ({RDF + part for part in ("subject", "predicate", "object")} if found.reified else set())
         skipped |= {REIFIES} if found.reifiers else set()
+        counted = self._inferred(found.inference, counted) if found.infer else counted
         classes = self._classes()
         iris = [iri for iri in sorted(counted, key=lambda iri: (-sum(counted[iri].values()), iri)) if iri not in skipped]
         used = [iri for iri in found.labels if iri in counted]
@@ -229,6 +258,8 @@ class Look:
             predicates.append(Predicate(iri, name, relations, values, dict(self._types.get(iri, {}))))
         text: Counts = {(Kind.TEXT, NO_UNIT): 1}
         qualifiers = [Predicate(f"{OWN}{name}", name, 0, text) for name in ("language", "datatype")]
+        if found.infer:
+            qualifiers.append(Predicate(f"{OWN}{INFERRED}", INFERRED, 0, text))
         if found.reified or found.reifiers:
             qualifiers += predicates
         local = found.names == "local"
@@ -366,6 +397,10 @@ def kind_of(datatype: str) -> Kind:
     if datatype in ("", "_"):
         return Kind.ENTITY
     return Kind.QUANTITY if datatype in _NUMBERS or datatype in _DURATIONS else Kind.TIME if datatype in _TIMES else Kind.TEXT
+
+
+def _ident(node: Any) -> str:
+    return str(node) if str(node).startswith("_:") else str(node.value)
 
 
 def _local(iri: str) -> str:

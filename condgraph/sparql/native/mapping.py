@@ -8,12 +8,14 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
 from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.terms import Property, Terms, is_iri, is_tag
 from condgraph.engine.toml import read_file
 from condgraph.engine.values import NO_UNIT, Kind
+from condgraph.loaders.rdf.inference import RULES, Inference, rules_of
 from condgraph.sparql.layout import RDF, RDFS
 
 #: How statements are written: as single triples, or as the statement nodes of Wikibase.
@@ -60,7 +62,8 @@ class Mapping:
     begins the IRIs of a Wikibase (`base/prop/P31`, `base/entity/Q5`). `concepts` are classes by
     their IRI with their names and direct members; of a Wikibase, only the best known. `whole`:
     the predicates were counted over all triples. `reified`: statements are spoken about by
-    `rdf:Statement`, `reifiers`: by `rdf:reifies` and triple terms of RDF 1.2. `rows`: a result of so many came whole.
+    `rdf:Statement`, `reifiers`: by `rdf:reifies` and triple terms of RDF 1.2. `infer`: the rules
+    of inference, `axioms`: those of properties. `rows`: a result of so many came whole.
     """
 
     shape: Shape = "plain"
@@ -71,6 +74,8 @@ class Mapping:
     base: str = ""
     reified: bool = False
     reifiers: bool = False
+    infer: tuple[str, ...] = ()
+    axioms: tuple[tuple[str, str, str], ...] = ()
     predicates: tuple[Predicate, ...] = ()
     qualifiers: tuple[Predicate, ...] = ()
     concepts: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -88,6 +93,14 @@ class Mapping:
     def given_labels(self) -> tuple[str, ...] | None:
         """The predicates of names where they are not the default."""
         return None if self.labels == NAMING else self.labels
+
+    @cached_property
+    def inference(self) -> Inference:
+        """What the axioms of properties imply."""
+        found = Inference(rules_of(self.infer), self.labels)
+        for axiom in self.axioms:
+            found.see(*axiom)
+        return found
 
     def terms(self) -> Terms:
         """The names of predicates, as the loader of RDF takes them for a source that it adds to."""
@@ -114,15 +127,16 @@ def loads(text: str) -> Mapping:
         said[key] = tuple(
             Predicate(**{**one, "values": {(Kind(kind), unit): count for kind, unit, count in one["values"]}}) for one in said[key]
         )
-    for key in ("languages", "labels", "graphs", "namespaces", "notes"):
+    for key in ("languages", "labels", "graphs", "namespaces", "notes", "infer"):
         said[key] = tuple(said[key])
+    said["axioms"] = tuple(tuple(axiom) for axiom in said["axioms"])
     said["concepts"] = {iri: (name, count) for iri, (name, count) in said["concepts"].items()}
     return Mapping(**said)
 
 
 # -- the mapping file --------------------------------------------------------------------------------
 
-_KEYS: Final = ("shape", "languages", "labels", "names", "graphs", "hide", "predicate", "times")
+_KEYS: Final = ("shape", "languages", "labels", "names", "graphs", "hide", "infer", "predicate", "times")
 
 
 def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -135,6 +149,7 @@ def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
             "shape": lambda one: one in ("plain", "wikibase"),
             "names": lambda one: one in ("iri", "local"),
             "languages": lambda one: _all(one, is_tag),
+            "infer": lambda one: _all(one, RULES.__contains__),
             "times": lambda one: isinstance(one, dict) and _all(list(one.values()), _is_name),
             "predicate": lambda one: isinstance(one, dict) and all(map(is_iri, one)) and _all(list(one.values()), _is_name),
         }.get(key, lambda one: _all(one, is_iri))
@@ -144,6 +159,7 @@ def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
                 "shape": '"plain" or "wikibase"',
                 "names": '"iri" or "local"',
                 "languages": "a list of language tags",
+                "infer": f"a list of some of {', '.join(RULES)}",
                 "predicate": "a table of names by IRI",
                 "times": 'a table of intervals of qualifiers by the name of a predicate, as "[since, until)"',
             }.get(key, "a list of IRIs")
@@ -193,6 +209,7 @@ def written(mapping: Mapping, place: str) -> str:
         f"names = {_text(mapping.names)}  # what nodes without a name are called: the IRI, or its end (local)",
         f"graphs = {_list(mapping.graphs)}  # named graphs to ask; none is the endpoint's default graph",
         "hide = []  # predicates that programs do not see",
+        f"infer = {_list(mapping.infer)}  # axioms whose consequences are statements too: {', '.join(RULES)}",
         "",
         "# What programs call the predicates.",
         "[predicate]",
