@@ -164,6 +164,7 @@ class Endpoint:
         query = Query(
             "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }",
             triples=chosen.format.name,  # type: ignore[arg-type]
+            version=chosen.version,
             output_prefixes=self.backend.prefixes,
             # The default graph may be the union of several.
             dataset=request.whole,
@@ -198,7 +199,7 @@ class Endpoint:
             await exchange.reply(303, b"", {"Location": about, "Vary": "Accept"})
             return
         form: Any = chosen.format.name
-        query = replace(query, triples=form, output_prefixes=self.backend.prefixes, limit=self.limits.rows)
+        query = replace(query, triples=form, version=chosen.version, output_prefixes=self.backend.prefixes, limit=self.limits.rows)
         await self._send(exchange, query, chosen, self.limits.timeout)
 
     async def health(self, exchange: Exchange) -> None:
@@ -231,6 +232,7 @@ class Endpoint:
             default_graphs=request.default_graphs if request.dataset else None,
             named_graphs=request.named_graphs if request.dataset else None,
             limit=self.limits.rows,
+            version=chosen.version,
             output_prefixes=self.backend.prefixes,
         )
         timeout = self.limits.timeout if request.timeout is None else min(request.timeout, self.limits.timeout)

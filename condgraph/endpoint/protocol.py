@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -234,6 +234,10 @@ HTML: Final = Format("html", ("text/html", "application/xhtml+xml"), "")
 #: With a charset, since clients guess it where there is none.
 _TEXTS: Final = frozenset({"text/csv", "text/tab-separated-values", "text/turtle", "text/plain", "text/html", "text/xml"})
 
+#: Versions of RDF that a media type may ask for (RDF 1.2 Concepts, section 2.1), the least first; without one, 1.1.
+_VERSIONS: Final = ("1.1", "1.2-basic", "1.2")
+#: Formats that have no RDF 1.2: CSV has plain texts in any case.
+_UNVERSIONED: Final = frozenset({"csv", "jsonld"})
 #: Characters of a header that an error repeats, and up to which results are cached.
 _SHOWN: Final = 200
 _NAME: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -247,15 +251,17 @@ _QUALITY: Final = re.compile(r"\s*q\s*=\s*(\"?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\1\
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A format, and which of its media types was requested."""
+    """A format, which of its media types was requested, and with which version of RDF; "" for none."""
 
     format: Format
     media_type: str
+    version: str = ""
 
     @property
     def content_type(self) -> str:
         """The header."""
-        return self.media_type + ("; charset=utf-8" if self.media_type in _TEXTS else "")
+        version = f"; version={self.version}" if self.version else ""
+        return self.media_type + ("; charset=utf-8" if self.media_type in _TEXTS else "") + version
 
 
 def choose(accept: str | None, formats: tuple[Format, ...]) -> Chosen | None:
@@ -266,6 +272,8 @@ def choose(accept: str | None, formats: tuple[Format, ...]) -> Chosen | None:
     >>> choose("application/xml, */*;q=0.1", GRAPHS).media_type
     'application/xml'
     >>> choose("image/png", GRAPHS)
+    >>> choose("text/turtle;version=1.2, application/n-triples;q=0.5", GRAPHS).content_type
+    'text/turtle; charset=utf-8; version=1.2'
     """
     return (_choose_cached if accept is None or len(accept) <= _SHOWN else _choose)(accept, formats)
 
@@ -278,7 +286,23 @@ def _choose(accept: str | None, formats: tuple[Format, ...]) -> Chosen | None:
             quality = _quality(media_type, ranges, own=media_type == form.media_type)
             if quality > 0 and (best is None or quality > best[0]):
                 best = quality, Chosen(form, media_type)
-    return None if best is None else best[1]
+    return None if best is None else versioned(best[1], accept)
+
+
+def versioned(chosen: Chosen, accept: str | None) -> Chosen:
+    """A format in the version of RDF that `Accept` asks for with it: the highest of those it names."""
+    if not accept or "version" not in accept.lower() or chosen.format.name in _UNVERSIONED:
+        return chosen
+    found = ""
+    for item in _split(accept, _COMMA):
+        name, *parameters = _split(item, _SEMICOLON)
+        if name.strip().lower() in (chosen.media_type, "*/*", chosen.media_type.partition("/")[0] + "/*"):
+            for parameter in parameters:
+                key, _, value = parameter.partition("=")
+                version = value.strip().strip('"')
+                if key.strip().lower() == "version" and version in _VERSIONS:
+                    found = max(found, version, key=lambda one: _VERSIONS.index(one) if one else -1)
+    return replace(chosen, version=found)
 
 
 #: Clients send the same few again and again.
@@ -296,10 +320,12 @@ def wanted(names: tuple[str, ...], accept: str | None, formats: tuple[Format, ..
     ('text/csv', 'json')
     """
     for name in names:
-        known = _ALSO.get(name.strip().lower(), name.strip().lower())
+        plain = name.partition(";")[0].strip().lower()
+        known = _ALSO.get(plain, plain)
         for form in formats:
             if known == form.name or known in form.media_types:
-                return Chosen(form, known if known in form.media_types else form.media_type)
+                chosen = Chosen(form, known if known in form.media_types else form.media_type)
+                return versioned(chosen, name.replace(name.partition(";")[0], chosen.media_type, 1) if ";" in name else accept)
     if names and ("*", "*") in _ranges(accept):
         there = ", ".join(form.name for form in formats)
         raise ProtocolError(406, f"format={names[0][:_SHOWN]!r} cannot be given here; there is: {there}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyoxigraph as ox
 import pytest
@@ -122,3 +123,90 @@ def test_every_example_has_results(folder: Path) -> None:
         assert len(found) >= 4
         for about, query in found:
             assert graph.sparql(query).rows, about
+
+
+REIFIERS = """
+@prefix : <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+:ann :knows :bob {| :since 1990 |} . :bob rdfs:label "<<( Bob \\t<triple> \\"type\\":\\"triple\\"" .
+"""
+REIFIES = "SELECT ?t { ?r <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> ?t }"
+ABOUT = "DESCRIBE ?r { ?r <http://example.org/since> ?y }"
+
+
+@pytest.fixture(scope="module")
+def annotated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    place = tmp_path_factory.mktemp("annotated")
+    (place / "knows.ttl").write_text(REIFIERS, encoding="utf-8")
+    with condgraph.open(place / "store") as graph:
+        graph.load(place / "knows.ttl")
+    with command("-d", str(place / "store"), "--base", BASE) as (url, _):
+        yield url
+
+
+@pytest.mark.parametrize(
+    "media_type", ["application/sparql-results+json", "application/sparql-results+xml", "text/tab-separated-values"]
+)
+def test_solutions_have_triple_terms_for_those_that_ask(annotated: str, media_type: str) -> None:
+    asked = ask(annotated, query=REIFIES, headers={"Accept": f"{media_type};version=1.2"})
+    assert asked.status == 200
+    assert asked.headers["content-type"].endswith("; version=1.2")
+    found = ox.parse_query_results(asked.body, ox.QueryResultsFormat.from_media_type(media_type))
+    assert [type(row["t"]) for row in found] == [ox.Triple]  # type: ignore[union-attr]
+    for accept in (media_type, f"{media_type};version=1.1", f'{media_type}; version="1.2-basic"', f"{media_type};version=9", None):
+        refused = ask(annotated, query=REIFIES, headers={} if accept is None else {"Accept": accept})
+        assert refused.status == 406, accept
+        assert "version=1.2" in refused.text
+    # What only looks like one, and terms that the query makes.
+    assert ask(annotated, query="SELECT ?l { ?s rdfs:label ?l }", headers={"Accept": media_type}).status == 200
+    made = "SELECT (TRIPLE(<urn:a>, <urn:b>, 1) AS ?t) {}"
+    assert ask(annotated, query=made, headers={"Accept": media_type}).status == 406
+    assert ask(annotated, query=REIFIES, headers={"Accept": f"{media_type}, */*;version=1.2;q=0.1"}).status == 200
+
+
+def test_graphs_have_triple_terms_for_those_that_ask(annotated: str) -> None:
+    requests: list[dict[str, Any]] = [
+        {"query": ABOUT},
+        {"path": "/data"},
+        {"path": "/data?default"},
+        {"path": f"/data?graph={BASE}.rdf/"},
+    ]
+    for options in requests:
+        media_type = "application/n-quads" if options.get("path") == "/data" else "application/n-triples"
+        form = ox.RdfFormat.from_media_type(media_type)
+        assert form is not None
+        asked = ask(annotated, headers={"Accept": f'{media_type}; version="1.2"'}, **options)
+        terms = [one for one in ox.parse(asked.body, form) if isinstance(one.object, ox.Triple)]
+        assert terms, options
+        assert asked.headers["content-type"] == f"{media_type}; version=1.2"
+        plain = ask(annotated, headers={"Accept": media_type}, **options)
+        assert (plain.status, plain.headers["content-type"]) == (200, media_type)
+        assert b"<<(" not in plain.body.replace(b'"<<(', b"")
+        found = {(one.predicate.value, one.object) for one in ox.parse(plain.body, form)}
+        for term in terms:
+            for part in ("subject", "predicate", "object"):
+                assert (f"http://www.w3.org/1999/02/22-rdf-syntax-ns#{part}", getattr(term.object, part)) in found
+    # JSON-LD cannot say triple terms, asked for or not.
+    assert ask(annotated, query=ABOUT, headers={"Accept": "application/ld+json;version=1.2"}).media_type == "application/ld+json"
+    odd = "CONSTRUCT { <urn:a> <urn:says> <<( <urn:a> <urn:b> 1 )>> } WHERE {}"
+    assert ask(annotated, query=odd, headers={"Accept": "text/turtle"}).status == 406
+    assert ask(annotated, query=odd, headers={"Accept": "text/turtle;version=1.2"}).status == 200
+
+
+def test_clients_that_know_rdf_1_1_read_statements_about_statements(annotated: str) -> None:
+    from rdflib.plugins.stores.sparqlstore import SPARQLStore
+    from SPARQLWrapper import N3, SPARQLWrapper
+
+    statements = "SELECT ?s ?o { ?r a rdf:Statement ; rdf:subject ?s ; rdf:object ?o ; <http://example.org/since> 1990 }"
+    expected = [(rdflib.URIRef("http://example.org/ann"), rdflib.URIRef("http://example.org/bob"))]
+    wrapper = SPARQLWrapper(f"{annotated}/sparql")
+    wrapper.setQuery("CONSTRUCT WHERE { ?s ?p ?o }")
+    wrapper.setReturnFormat(N3)
+    text = wrapper.query().convert()
+    assert [tuple(row) for row in rdflib.Graph().parse(data=text, format="turtle").query(statements)] == expected  # type: ignore[arg-type]
+    whole = rdflib.Graph().parse(f"{annotated}/data?default")
+    assert [tuple(row) for row in whole.query(statements)] == expected  # type: ignore[arg-type]
+    store = rdflib.Graph(SPARQLStore(f"{annotated}/sparql"))
+    assert len(list(store.query("SELECT ?y { ?r <http://example.org/since> ?y }"))) == 1
+    wrapper.addCustomHttpHeader("Accept", "text/turtle;version=1.2")
+    raw = wrapper.query().response.read()
+    assert any(isinstance(one.object, ox.Triple) for one in ox.parse(raw, ox.RdfFormat.TURTLE))

@@ -571,7 +571,8 @@ def as_lines(text: str) -> str:
     """Turtle as lines of N-Triples."""
     store = pyoxigraph.Store()
     store.load(input=text.encode(), format=pyoxigraph.RdfFormat.TURTLE)
-    return store.dump(format=pyoxigraph.RdfFormat.N_TRIPLES, from_graph=pyoxigraph.DefaultGraph()).decode()
+    written = store.dump(format=pyoxigraph.RdfFormat.N_TRIPLES, from_graph=pyoxigraph.DefaultGraph())
+    return (written or b"").decode()
 
 
 def test_inferred_statements_name_their_axioms(serve: Any, tmp_path: Path) -> None:

@@ -63,7 +63,8 @@ class Query:
     `default_graphs` and `named_graphs` are the data set. None means the store's, or what the query
     states; otherwise they replace what the query states, and where only named graphs are given the
     default graph is empty. `union` makes the default graph all graphs. `limit` is the most solutions
-    or triples. Without text, `graph` requests a named graph as it is, `dataset` all graphs with their
+    or triples. `version` is that of RDF which the results may have: triple terms in "1.2" alone.
+    Without text, `graph` requests a named graph as it is, `dataset` all graphs with their
     names.
     """
 
@@ -75,6 +76,7 @@ class Query:
     named_graphs: Sequence[str] | None = None
     union: bool = False
     limit: int | None = None
+    version: str = "1.2"
     prefixes: Mapping[str, str] | None = None
     output_prefixes: Mapping[str, str] | None = None
     graph: str | None = None
@@ -83,6 +85,8 @@ class Query:
     def request(self) -> bytes:
         """The query as a frame for a worker."""
         record: dict[str, Any] = {"query": self.text, "solutions": self.solutions, "triples": self.triples}
+        if self.version != "1.2":
+            record["plain"] = True
         for name in ("base", "limit", "union", "graph", "dataset"):
             if value := getattr(self, name):
                 record[name] = value
@@ -751,6 +755,8 @@ def _error(kind: str, message: str, request: bytes, memory: int, prefixes: Colle
     unknown = re.search(r"custom function (<[^>]*>) is not supported", message)
     if unknown is not None:
         return UnsupportedError("the store", [f"the function {unknown[1]}"])
+    if kind == "version":
+        return UnwritableError("RDF 1.1", [message], hint="add ;version=1.2 to the media type in Accept")
     if kind == "unwritable":
         return UnwritableError("RDF/XML", [message], hint="ask for Turtle or N-Triples")
     if kind == "memory":

@@ -22,7 +22,8 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property, partial
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
 from pathlib import Path
@@ -237,6 +238,35 @@ class NamedElements(Plain):
         return block
 
 
+#: How results write a triple term, where nothing else is written so: strings have their quotes, tabs and angle brackets
+#: escaped. (In CSV a triple term is a text like any other.)
+_TERMS = {"json": re.compile(rb'"type":"triple"'), "xml": re.compile(rb"<triple>"), "tsv": re.compile(rb"[\t\n]<<\(")}
+#: Words of a query that may make triple terms.
+_MAKES_TERMS = re.compile(r"<<|\{\||~|triple", re.IGNORECASE).search
+
+
+class VersionError(Exception):
+    """The results have what is of RDF 1.2 alone, and the client did not ask for it."""
+
+
+class Untripled(Plain):
+    """Refuses solutions with triple terms; `then` takes the blocks of the others."""
+
+    def __init__(self, form: str, then: Plain) -> None:
+        self.found, self.then, self.last = _TERMS[form].search, then, b""
+
+    def feed(self, block: bytes) -> bytes:
+        """Pass a block on."""
+        if self.found(self.last + block):
+            raise VersionError("results with triple terms")
+        self.last = (self.last + block)[-16:]
+        return self.then.feed(block)
+
+    def rest(self) -> bytes:
+        """The bytes that are held back."""
+        return self.then.rest()
+
+
 # -- process -----------------------------------------------------------------------------------------
 
 
@@ -256,6 +286,7 @@ def _module(folder: str, name: str) -> Any:
 forking: Any = _module("workers", "forking")
 lists: Any = _module("text", "lists")
 
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 #: Results leave the process in parts of this many bytes.
 PART = 1 << 16
 #: Bytes on disk for each quad of a store that is copied into memory, at most (80 are usual); and those of
@@ -333,6 +364,7 @@ class Worker:
         """Open a store on disk for reading, or load files, or quads, into one in memory."""
         ox = self.ox
         self.store, self.own = None, source.get("own")
+        self.__dict__.pop("has_terms", None)
         try:
             if "store" in source:
                 self.store = ox.Store.read_only(source["store"])
@@ -367,6 +399,8 @@ class Worker:
             self.fail(out, "syntax", error)
         except _MissingError as error:
             self.fail(out, "missing", error)
+        except VersionError as error:
+            self.fail(out, "version", error)
         except UnwritableError as error:
             self.fail(out, "unwritable", error)
         except MemoryError as error:
@@ -407,11 +441,14 @@ class Worker:
                 raise
             results = self.store.query(text, **options)
         form, limit = request.get("solutions", "json"), request.get("limit")
+        plain = bool(request.get("plain")) and (self.has_terms or _MAKES_TERMS(text) is not None)
         if isinstance(results, ox.QuerySolutions):
             variables = [variable.value for variable in results.variables]
             out.frame(b"H", json.dumps({"kind": "solutions", "variables": variables}).encode())
             if limit is not None:
                 out.passing = self.limits[form](limit)
+            if plain and form in _TERMS:
+                out.passing = Untripled(form, out.passing)
             return self.serialise(lambda: results.serialize(out, format=self.results[form]), out)
         if isinstance(results, ox.QueryBoolean):
             out.frame(b"H", b'{"kind":"boolean"}')
@@ -421,6 +458,8 @@ class Worker:
         if form == "rdfxml":
             out.passing = NamedElements()
         triples = results if limit is None else islice(results, limit)
+        if plain or form == "jsonld":
+            triples = self.reified(triples)
         prefixes = request.get("output_prefixes") if form in ("turtle", "trig") else None
         self.serialise(lambda: ox.serialize(triples, out, format=self.graphs[form], prefixes=prefixes), out)
         return limit is not None and next(iter(results), None) is not None
@@ -435,20 +474,52 @@ class Worker:
         whole = "dataset" in request
         if not whole and request["graph"] != self.own and not self.store.contains_named_graph(ox.NamedNode(request["graph"])):
             raise _MissingError(request["graph"])
+        graph = None if whole else self.graph(request["graph"])
         out.frame(b"H", b'{"kind":"triples"}')
         if form == "rdfxml":
             out.passing = NamedElements()
         format, prefixes = self.graphs[form], request.get("output_prefixes") if form in ("turtle", "trig") else None
+        if (request.get("plain") or form == "jsonld") and self.has_terms:
+            found = self.quads() if whole else (quad.triple for quad in self.store.quads_for_pattern(None, None, None, graph))
+            return self.serialise(lambda: ox.serialize(self.reified(found), out, format=format, prefixes=prefixes), out)
         if not whole:
-            graph = self.graph(request["graph"])
             return self.serialise(lambda: self.store.dump(out, format, from_graph=graph, prefixes=prefixes), out)
         if self.own is None:
             return self.serialise(lambda: self.store.dump(out, format, prefixes=prefixes), out)
         return self.serialise(lambda: ox.serialize(self.quads(), out, format=format, prefixes=prefixes), out)
 
+    @cached_property
+    def has_terms(self) -> bool:
+        """Whether the store has triple terms. Only `rdf:reifies` leads to them."""
+        reifies = self.ox.NamedNode(_RDF + "reifies")
+        return next(iter(self.store.quads_for_pattern(None, reifies, None)), None) is not None
+
+    def reified(self, found: Iterable[Any]) -> Iterator[Any]:
+        """Triples, or quads, in which statements about statements are reified as in RDF 1.1."""
+        ox = self.ox
+        statement, parts = (
+            ox.NamedNode(_RDF + "Statement"),
+            [ox.NamedNode(_RDF + name) for name in ("subject", "predicate", "object")],
+        )
+        kind = ox.NamedNode(_RDF + "type")
+        for one in found:
+            term = one.object
+            if not isinstance(term, ox.Triple):
+                yield one
+                continue
+            if one.predicate.value != _RDF + "reifies" or isinstance(term.object, ox.Triple):
+                raise VersionError("triples with triple terms that are no statements about statements")
+            make = ox.Triple if isinstance(one, ox.Triple) else partial(ox.Quad, graph_name=one.graph_name)
+            yield make(one.subject, kind, statement)
+            for part, of in zip(parts, (term.subject, term.predicate, term.object), strict=True):
+                yield make(one.subject, part, of)
+
     def quads(self) -> Iterator[Any]:
         """All quads, those of the default graph under the name of theirs."""
         ox, store = self.ox, self.store
+        if self.own is None:
+            yield from store.quads_for_pattern(None, None, None)
+            return
         own = ox.NamedNode(self.own)
         for quad in store.quads_for_pattern(None, None, None, ox.DefaultGraph()):
             yield ox.Quad(quad.subject, quad.predicate, quad.object, own)
