@@ -309,8 +309,13 @@ class Answer(AnswerValues):
         return Step(function, describe(node), size, sample, self.run.notes.get(id(node), ""))
 
     def _size(self, node: Node) -> tuple[int, tuple[str, ...]]:
-        snapshot = self.run.snapshot
-        found: Any = self.run.outcome(node)
+        return self._size_in(self.run, node)
+
+    @staticmethod
+    def _size_in(run: Run, node: Node) -> tuple[int, tuple[str, ...]]:
+        """How much an operator gave in an execution, and the first of it as texts."""
+        snapshot = run.snapshot
+        found: Any = run.outcome(node)
         if isinstance(found, FactSet):
             found = found.ends()
         if isinstance(found, Bag):

@@ -47,6 +47,8 @@ class Dialect:
     #: Whether of paths that meet all but one are sub-selects: Virtuoso orders their joins by samples, and
     #: may work out a sub-select for each row of what it is joined with.
     selects_paths: bool = True
+    #: Whether a path among other patterns is followed from its bound end; Virtuoso follows it from everywhere.
+    joins_paths: bool = True
     #: Whether one update request is made as a whole or not at all, as SPARQL 1.1 asks; Virtuoso commits rows.
     atomic: bool = True
     #: Whether it tells the year of every date; Virtuoso ends a query over dates that it keeps apart.
@@ -78,6 +80,7 @@ VIRTUOSO: Final = Dialect(
     names_predicates=True,
     gathers_in_parts=True,
     selects_paths=False,
+    joins_paths=False,
     atomic=False,
     years=False,
 )

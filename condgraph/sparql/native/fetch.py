@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from condgraph.engine import algebra as alg
@@ -47,14 +48,15 @@ _PARTS: Final = {
 
 
 class Fact(NamedTuple):
-    """The terms of a statement: variables, or IRIs in brackets. `statement` is its node, `stated` the ends of the
-    triple that it is inferred from.
+    """The terms of a statement: variables, or IRIs in brackets. `statement` is its node, `value` the predicate that leads
+    from there to the object, `stated` the ends of the triple that it is inferred from.
     """
 
     subject: str
     predicate: str
     object: str
     statement: str = ""
+    value: str = ""
     stated: tuple[str, str] | None = None
 
     @property
@@ -126,6 +128,14 @@ class Layout(Protocol):
 
     def branches(self, fact: Fact, labels: Labels) -> list[Branch]:
         """The triples that a statement and its qualifiers are, with the names of the nodes in it."""
+        ...
+
+    def bare(self, fact: Fact, labels: Labels, *, units: bool) -> list[Branch]:
+        """The triples that give the ends of a statement; `units` says whether its object may have a unit or a precision."""
+        ...
+
+    def bare_qualifier(self, fact: Fact, key: str, labels: Labels, *, units: bool) -> list[Branch]:
+        """The triples that give the values of a qualifier, by the IRI of its key; the variable of these is `?c`."""
         ...
 
     def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
@@ -252,6 +262,14 @@ class Plain:
         columns = {"x": "?x", "y": f"<{SAME}>", "z": "?z"}
         return [Branch(f"{node} {_SAME} ?x . ?x <{SAME}> ?z .", columns)] if self._inference.same else []
 
+    def bare(self, fact: Fact, labels: Labels, *, units: bool) -> list[Branch]:
+        """As of `Layout`."""
+        return [Branch("", {"s": fact.subject, "p": fact.predicate, "o": fact.object})]
+
+    def bare_qualifier(self, fact: Fact, key: str, labels: Labels, *, units: bool) -> list[Branch]:
+        """As of `Layout`; the language and the datatype of a value come with it."""
+        return []
+
     def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
         """As of `Layout`."""
         stated = fresh("b") if self._inference.same else entity
@@ -280,6 +298,7 @@ class WikibaseShape:
         self.recipes: tuple[Recipe, ...] = (
             *(("s", "p", "f"), ("f", "b", "c"), ("c", label, "l"), ("c", ONTOLOGY + "quantityUnit", "u"), ("u", label, "m")),
             *(("c", ONTOLOGY + part, column) for part, column in _PARTS.items()),
+            *(("f", "d", "w"), ("w", "i", "j")),
             _APART,
         )
 
@@ -290,14 +309,14 @@ class WikibaseShape:
         """As of `Layout`."""
         f = fresh("f")
         if predicates is not None and len(predicates) == 1:
-            p = f"<{predicates[0]}>"
-            return f"{subject} {p} {f} . {f} {self._form(predicates[0], 'statement')} {thing} .", Fact(subject, p, thing, f)
+            p, v = f"<{predicates[0]}>", self._form(predicates[0], "statement")
+            return f"{subject} {p} {f} . {f} {v} {thing} .", Fact(subject, p, thing, f, v)
         p, v = fresh("p"), fresh("v")
         if predicates is None:
             limits = f'FILTER(STRSTARTS(STR({p}), "{self._claim}P") && STRSTARTS(STR({v}), "{self._claim}statement/P"))'
-            return f"{subject} {p} {f} . {f} {v} {thing} . {limits}", Fact(subject, p, thing, f)
+            return f"{subject} {p} {f} . {f} {v} {thing} . {limits}", Fact(subject, p, thing, f, v)
         pairs = " ".join(f"(<{iri}> {self._form(iri, 'statement')})" for iri in predicates)
-        return f"VALUES ({p} {v}) {{ {pairs} }} {subject} {p} {f} . {f} {v} {thing} .", Fact(subject, p, thing, f)
+        return f"VALUES ({p} {v}) {{ {pairs} }} {subject} {p} {f} . {f} {v} {thing} .", Fact(subject, p, thing, f, v)
 
     def qualified(self, fact: Fact, key: str, value: str) -> str:
         """As of `Layout`."""
@@ -331,6 +350,35 @@ class WikibaseShape:
             Branch(labels.of(fact.subject, label, "?z"), {"x": fact.subject, "y": f"<{label}>", "z": "?z"}),
         ]
 
+    def bare(self, fact: Fact, labels: Labels, *, units: bool) -> list[Branch]:
+        """As of `Layout`, without what is deprecated. Nothing is optional: before a part that is, stores lose the order of
+        the rest.
+        """
+        f = fact.statement
+        valid = f"FILTER(NOT EXISTS {{ {f} <{ONTOLOGY}rank> <{ONTOLOGY}DeprecatedRank> }})"
+        ends = Branch(valid, {"s": fact.subject, "p": fact.predicate, "f": f, "b": fact.value, "c": fact.object})
+        form = fact.value.replace("/statement/", "/statement/value/") if fact.value.startswith("<") else "?d"
+        return [ends, *(self._full(f, form, labels) if units else ())]
+
+    def _full(self, f: str, form: str, labels: Labels) -> list[Branch]:
+        """The nodes of values of a statement, with the names of units. `form` leads there: an IRI, or any."""
+        limit = "" if form != "?d" else f'FILTER(STRSTARTS(STR(?d), "{self._claim}statement/value/P"))'
+        parts = _listed(ONTOLOGY + part for part in (*_PARTS, "quantityUnit"))
+        to_unit, label = f"{f} {form} ?w . {limit} ?w <{ONTOLOGY}quantityUnit> ?x .", labels.predicates[0]
+        return [
+            Branch(
+                f"{f} {form} ?w . {limit} ?w ?i ?j . FILTER(?i IN ({', '.join(parts.split())}))",
+                {"f": f, "d": form, "w": "?w", "i": "?i", "j": "?j"},
+            ),
+            Branch(f"{to_unit} {labels.of('?x', label, '?z')}", {"x": "?x", "y": f"<{label}>", "z": "?z"}),
+        ]
+
+    def bare_qualifier(self, fact: Fact, key: str, labels: Labels, *, units: bool) -> list[Branch]:
+        """As of `Layout`."""
+        f, form = fact.statement, self._form(key, "qualifier")
+        values = Branch(f"{f} {form} ?c .", {"f": f, "b": form, "c": "?c"})
+        return [values, *(self._full(f, self._form(key, "qualifier/value"), labels) if units else ())]
+
     def _property(self, number: str, subject: str, thing: str, fresh: Fresh) -> tuple[str, Fact]:
         return self.statement(subject, [self._claim + number], thing, fresh)
 
@@ -360,7 +408,8 @@ class Fetcher:
     def __init__(self, mapping: Mapping, dialect: Dialect = STANDARD) -> None:
         self.mapping, self._dialect = mapping, dialect
         self._predicates = {one.name: one for one in mapping.predicates}
-        self._keys = {one.name: one.iri for one in mapping.qualifiers if not one.iri.startswith(OWN)}
+        self._qualifiers = {one.name: one for one in mapping.qualifiers if not one.iri.startswith(OWN)}
+        self._keys = {name: one.iri for name, one in self._qualifiers.items()}
         known = {one.iri for one in mapping.predicates}
         named = mapping.labels[:1] if mapping.shape == "wikibase" else mapping.labels
         #: Predicates of names that are in use.
@@ -391,12 +440,94 @@ class Fetcher:
 
     def parts(self, fetched: Sequence[Unit]) -> list[Part]:
         """The parts of the query of some units, each a query."""
-        found: dict[str, Part] = {}
-        for unit in fetched:
+        return self._distinct(partial(self._unit, unit) for unit in fetched)
+
+    def _distinct(self, made: Iterable[Callable[[], Iterable[Part]]]) -> list[Part]:
+        result: dict[str, Part] = {}
+        for make in made:
             self._variables = 0
-            for part in self._unit(unit):
-                found[part.text] = part
-        return list(found.values())
+            for part in make():
+                result[part.text] = part
+        return list(result.values())
+
+    # -- what the answer alone needs ----------------------------------------------------------------
+
+    def answering(self, plan: Node) -> list[Part] | None:
+        """The parts of the query of what the answer to a plan reads, without what only its evidence shows: other qualifiers,
+        and names. None where an operator may read more.
+        """
+        order = postorder(plan)
+        if self.mapping.reified or self.mapping.reifiers or self.mapping.times or not all(map(_is_bare, order)):
+            return None
+        wanted = units(plan, beyond(order))
+        if any(unit.named is not None for unit in wanted):
+            return None
+        reads = _Reads(
+            tuple(dict.fromkeys(one.key for one in order if isinstance(one, alg.WhereQualifier | alg.Qualifiers) and one.key)),
+            any(_compares_text(one.condition) for one in order if isinstance(one, _TESTING)),
+            isinstance(plan, alg.Distinct | alg.Objects | alg.Qualifiers),
+        )
+        named = [one.entities for one in order if isinstance(one, alg.Names)]
+        named += [plan] if isinstance(plan, alg.Entities) else []
+        return self._distinct(
+            [
+                *(partial(self._bare_unit, unit, reads) for unit in wanted),
+                *(partial(self._names_of, one) for one in named if not isinstance(one, alg.ByName)),
+            ]
+        )
+
+    def _bare_unit(self, unit: Unit, reads: _Reads) -> Iterable[Part]:
+        node = unit.compiled
+        if isinstance(node, alg.Facts):
+            patterns, fact = self.facts(node)
+            yield from self._bare_fact(patterns, fact, node, reads)
+        elif unit.concepts is not None:
+            yield from self._bare_members(node, unit.known[0])
+        else:
+            e = self.fresh("e")
+            patterns = self.entities(node, e)  # type: ignore[arg-type]
+            if self.mapping.shape != "wikibase" or not isinstance(node, alg.ByName):
+                yield self._there(patterns, e)
+            if isinstance(node, alg.ByName):
+                yield from self._named(patterns, e)
+
+    def _bare_fact(self, patterns: list[str], fact: Fact, node: alg.Facts, reads: _Reads) -> Iterable[Part]:
+        kinds = self._values(node)
+        units = kinds is None or not kinds.isdisjoint(_FULL)
+        for branch in self.layout.bare(fact, self._labels, units=units):
+            yield _select([*patterns, branch.patterns], branch.columns)
+        if (reads.texts or reads.shown) and (kinds is None or Kind.ENTITY in kinds):
+            yield from self._named(patterns, fact.object)
+        for key in map(self._qualifiers.get, reads.keys):
+            if key is None:
+                continue
+            full = not self.mapping.whole or any(kind in _FULL for kind, _ in key.values)
+            branches = self.layout.bare_qualifier(fact, key.iri, self._labels, units=full)
+            for branch in branches:
+                yield _select([*patterns, branch.patterns], branch.columns)
+            if branches and (reads.texts or reads.shown) and (key.relations or not self.mapping.whole):
+                yield from self._named([*patterns, branches[0].patterns], "?c")
+
+    def _bare_members(self, whole: Node, node: Node) -> Iterable[Part]:
+        assert isinstance(node, alg.Members)
+        e, first = self.fresh("e"), self.fresh("c")
+        among = whole.parts if isinstance(whole, alg.Intersect) else ()
+        patterns = [
+            line for part in among if not (part is node or isinstance(part, alg.AllEntities)) for line in self.entities(part, e)
+        ]
+        member, fact = self.layout.member(e, first, self.fresh)
+        for branch in self.layout.bare(fact, self._labels, units=False):
+            yield _select([self._below(node.concepts, first), member, *patterns, branch.patterns], branch.columns)
+        low, high = self.fresh("c"), self.fresh("c")
+        subclass, edge = self.layout.subclass(low, high, self.fresh)
+        for branch in self.layout.bare(edge, self._labels, units=False):
+            yield _select([self._below(node.concepts, high), subclass, branch.patterns], branch.columns)
+
+    def _names_of(self, node: alg.Entities) -> Iterable[Part]:
+        e = self.fresh("e")
+        return self._named(self.entities(node, e), e)
+
+    # -- units --------------------------------------------------------------------------------------
 
     def read(self, rows: Iterable[Any], variables: Iterable[str]) -> Iterator[tuple[Any, Any, Any]]:
         """The triples in the rows of a result with some variables, each once, as terms of pyoxigraph. A node that is there
@@ -438,7 +569,13 @@ class Fetcher:
             yield _select([*patterns, branch.patterns], branch.columns)
 
     def _of_node(self, patterns: list[str], e: str) -> Iterable[Part]:
-        yield _select([*patterns, f"FILTER(!isLiteral({e}))"], {"x": e, "y": f"<{THERE}>", "z": '""'})
+        yield self._there(patterns, e)
+        yield from self._named(patterns, e)
+
+    def _there(self, patterns: list[str], e: str) -> Part:
+        return _select([*patterns, f"FILTER(!isLiteral({e}))"], {"x": e, "y": f"<{THERE}>", "z": '""'})
+
+    def _named(self, patterns: list[str], e: str) -> Iterable[Part]:
         for label in self.labels:
             yield _select([*patterns, self._labels.of(e, label, "?z")], {"x": e, "y": f"<{label}>", "z": "?z"})
         for branch in self.layout.links(e):
@@ -453,11 +590,13 @@ class Fetcher:
         yield from self._of_fact([self._below(concepts, high), subclass], edge)
 
     def _below(self, concepts: Node, first: str) -> str:
-        """Some concepts and all below them. As a query of its own: a path whose ends are both free, among other patterns,
-        is followed from everywhere on some stores.
+        """Some concepts and all below them. As a query of its own where the store follows a path among other patterns from
+        everywhere; other stores join what is of its own only when all of it is there.
         """
         top = self.fresh("c")
         patterns = [*self.entities(concepts, top), self.layout.above(first, top)]  # type: ignore[arg-type]
+        if self._dialect.joins_paths:
+            return " ".join(patterns)
         return f"{{ SELECT DISTINCT {first} WHERE {{ {' '.join(patterns)} }} }}"
 
     # -- entities ----------------------------------------------------------------------------------
@@ -767,6 +906,48 @@ def _year(operator: str, value: Time, o: str, dialect: Dialect) -> list[str]:
     if dialect.years:
         return [f"FILTER(COALESCE(!isLiteral({o}) || ({test}), true))"]
     return [f'FILTER(!REGEX(STR({o}), "^[0-9]{{4}}(-|$)") || ({test}))']
+
+
+#: Operators that read of statements no more than their ends and the qualifiers that they name.
+_BARE: Final = (
+    *(alg.AllEntities, alg.ById, alg.ByName, alg.Members, alg.Union, alg.Intersect, alg.Minus, alg.Reached, alg.ArgExtreme),
+    *(alg.Scan, alg.Where, alg.WhereQualifier, alg.OtherEnd, alg.Objects, alg.Qualifiers, alg.Predicates, alg.Names),
+    *(alg.Distinct, alg.Count, alg.AnySatisfies),
+)
+_TESTING: Final = (alg.Where, alg.WhereQualifier, alg.AnySatisfies)
+#: Kinds of values that have a node of their own in a Wikibase.
+_FULL: Final = frozenset((Kind.QUANTITY, Kind.TIME))
+
+
+class _Reads(NamedTuple):
+    """What an answer reads of statements: qualifiers; whether names are compared with texts; whether objects and values of
+    qualifiers are its values.
+    """
+
+    keys: tuple[str, ...]
+    texts: bool
+    shown: bool
+
+
+def _is_bare(node: Node) -> bool:
+    """Whether an operator reads no more than `_Reads` has."""
+    if isinstance(node, _TESTING) and not all(
+        isinstance(part, alg.Compare | alg.AllOf | alg.AnyOf | alg.Among) for part in _parts(node.condition)
+    ):
+        return False
+    if isinstance(node, alg.Qualifiers) and node.key is None:
+        return False
+    return isinstance(node, _BARE) and getattr(node, "source", None) is None
+
+
+def _parts(condition: alg.Condition) -> Iterator[alg.Condition]:
+    yield condition
+    for part in condition.parts():
+        yield from _parts(part)
+
+
+def _compares_text(condition: alg.Condition) -> bool:
+    return any(isinstance(part, alg.Compare) and isinstance(part.value, str) for part in _parts(condition))
 
 
 _MINE: Final = (

@@ -13,9 +13,11 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.algebra.constructors import around_of
 from condgraph.engine.algebra.operators import remade
-from condgraph.engine.bounds import cached, check, within
+from condgraph.engine.bounds import cached, check, kept, within
 from condgraph.engine.errors import DeadlineError, StoreError, UnsupportedError
+from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute import Run
+from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.execute.run import count
 from condgraph.engine.execute.witness_plan import Unit
 from condgraph.engine.facts import Entity, Source
@@ -33,7 +35,7 @@ from condgraph.sparql.client import Endpoint
 from condgraph.sparql.compile.conditions import TARGET
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import string
-from condgraph.sparql.native.fetch import MOST, THERE, Fetcher, fetched
+from condgraph.sparql.native.fetch import MOST, THERE, Fetcher, Part, fetched
 from condgraph.sparql.native.mapping import Counts, Mapping, Predicate
 
 if TYPE_CHECKING:
@@ -120,17 +122,50 @@ def _described(mapping: Mapping) -> dict[str, Any]:
 
 
 class EndpointAnswer(ExplainedAnswer):
-    """The answer to one program, with the SPARQL that fetched what it rests on."""
+    """The answer to one program, with the SPARQL that fetched what it reads. What else its evidence shows is fetched when
+    that is first looked at, unless `whole` says that it is here.
+    """
 
-    def __init__(self, store: NativeRdfStore, request: Request, lowered: Lowered, run: Run, text: str) -> None:
+    def __init__(self, store: NativeRdfStore, request: Request, lowered: Lowered, run: Run, text: str, *, whole: bool) -> None:
         super().__init__(
             run, lowered.plan, program=request.program, language=request.language, steps=lowered.steps, warnings=lowered.warnings,
             limit=request.limit,
         )  # fmt: skip
         self._store, self._endpoint, self.sparql = cast("QueryStore", store), store, text
+        self._is_whole, self._notes = whole, lowered.notes
+
+    @kept
+    def _whole(self) -> Run:
+        """The plan run on all that it rests on."""
+        if self._is_whole:
+            return self.run
+        run = self._endpoint.witness(self.plan)
+        run.notes.update(self._notes)
+        return run
+
+    @kept
+    def evidence(self) -> EvidenceList:
+        """What the answer rests on: one further query."""
+        return EvidenceList(trace_back(self._whole, self.plan), self.plan, self._counted)
+
+    def evidence_of(self, row: int) -> EvidenceList:
+        """What one row of a table rests on."""
+        return self._evidence_of(self._whole, row)
+
+    def ready(self, timeout: float | None = None) -> None:
+        """Fetch the statements that the answer rests on, within so many seconds."""
+        with within(timeout):
+            self._whole  # noqa: B018 - it is kept
+
+    def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
+        return [len(self._whole.outcome(node)) for node in nodes]  # type: ignore[arg-type]
+
+    def recounted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
+        """How many statements, or entities, each operator gives of what was fetched."""
+        return count(self._whole.snapshot, nodes, timeout)
 
     def _size(self, node: Node) -> tuple[int, tuple[str, ...]]:
-        size, sample = super()._size(node)
+        size, sample = self._size_in(self._whole, node)
         if isinstance(node, alg.AllEntities):
             # Of all entities only those are here that the program needs.
             size = max(size, self._endpoint.number_of(node))
@@ -247,7 +282,10 @@ class NativeRdfStore:
 
     def _fetched(self, wanted: Sequence[Unit]) -> tuple[Snapshot, str]:
         fetcher = self._fetcher()
-        parts = fetcher.parts(wanted)
+        return self._gathered(fetcher, fetcher.parts(wanted))
+
+    def _gathered(self, fetcher: Fetcher, parts: Sequence[Part]) -> tuple[Snapshot, str]:
+        """The triples of some parts as a graph, and the text of their query."""
         text = fetcher.union(parts)
         if self.endpoint.dialect.gathers_in_parts:
             return self._graph_of(one for part in parts for one in fetcher.read(*self.select(part.text))), text
@@ -306,16 +344,19 @@ class NativeRdfStore:
     def answer(self, request: Request) -> EndpointAnswer:
         """Answer a program with one query."""
         lowered = request.lowered(self.schema)
-        snapshot, text = self._local([lowered.plan])
+        fetcher = self._fetcher()
+        parts = fetcher.answering(lowered.plan)
+        snapshot, text = self._local([lowered.plan]) if parts is None else self._gathered(fetcher, parts)
         run = Run(snapshot)
         run.execute(lowered.plan)
         run.notes.update(lowered.notes)
-        return EndpointAnswer(self, request, lowered, run, text)
+        return EndpointAnswer(self, request, lowered, run, text, whole=parts is None)
 
     def explain(self, request: Request) -> str:
         """The SPARQL of a program, without running it."""
-        parts = fetched(request.lowered(self.schema).plan)
-        return self._fetcher().query([part for part in parts if part.named is None])
+        plan, fetcher = request.lowered(self.schema).plan, self._fetcher()
+        parts = fetcher.answering(plan)
+        return fetcher.query([part for part in fetched(plan) if part.named is None]) if parts is None else fetcher.union(parts)
 
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""
