@@ -46,7 +46,7 @@ OPTIONS: Final = ("user", "password", "method", "timeout", "patience")
 
 def built(mapping: Mapping, place: str, triples: list[Any], nodes: list[Any], concepts: list[str]) -> Snapshot:
     """Triples as a graph, by the rules of the loader of RDF and the names of a mapping."""
-    source = Source(SOURCE, place, "sparql", terms=mapping.terms().dumps())
+    source = Source(SOURCE, place, "sparql", terms=mapping.terms({triple.predicate.value for triple in triples}).dumps())
     options: dict[str, Any] = {"language": mapping.languages[0], "names": mapping.names}
     if mapping.given_labels is not None:
         options["labels"] = list(mapping.given_labels)

@@ -197,6 +197,11 @@ def test_a_program_is_one_query_and_looking_is_few(serve: Any) -> None:
         kind.texts.clear()
         assert graph.kopl("Find(Unforgiven) Relate(directed by, forward) QueryName()").texts == ["Clint Eastwood"]
         assert len(kind.texts) == 1
+        answer = graph.kopl("Find(Unforgiven) Relate(directed by, forward) QueryName()")
+        kind.texts.clear()
+        # What evidence shows besides is fetched when it is looked at, once.
+        assert [answer.texts, len(answer.evidence), bool(answer.check()), len(answer.trace)] == [["Clint Eastwood"], 1, True, 3]
+        assert len(kind.texts) == 1
         with pytest.raises(ReadOnlyError):
             graph.load({"a.csv": "id\n1\n"})
     assert sorted(map(str, kind.store)) == before

@@ -36,6 +36,8 @@ MOST: Final = 1_000_000
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
 #: A path from a node to each that is the same, itself included.
 _SAME: Final = f"(<{SAME}>|^<{SAME}>)*"
+#: The predicate of a unit.
+UNIT: Final = ONTOLOGY + "quantityUnit"
 _DERIVED: Final = "http://www.w3.org/ns/prov#wasDerivedFrom"
 #: Parts of a node of values, but for the unit, with their columns.
 _PARTS: Final = {
@@ -130,12 +132,10 @@ class Layout(Protocol):
         """The triples that a statement and its qualifiers are, with the names of the nodes in it."""
         ...
 
-    def bare(self, fact: Fact, labels: Labels, *, units: bool) -> list[Branch]:
-        """The triples that give the ends of a statement; `units` says whether its object may have a unit or a precision."""
-        ...
-
-    def bare_qualifier(self, fact: Fact, key: str, labels: Labels, *, units: bool) -> list[Branch]:
-        """The triples that give the values of a qualifier, by the IRI of its key; the variable of these is `?c`."""
+    def bare(self, fact: Fact, keys: Sequence[str], *, full: bool) -> list[Branch]:
+        """The triples that give the ends of a statement, and the values of some qualifiers by the IRIs of their keys. `full`
+        says whether some of these may have a unit or a precision.
+        """
         ...
 
     def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
@@ -262,13 +262,9 @@ class Plain:
         columns = {"x": "?x", "y": f"<{SAME}>", "z": "?z"}
         return [Branch(f"{node} {_SAME} ?x . ?x <{SAME}> ?z .", columns)] if self._inference.same else []
 
-    def bare(self, fact: Fact, labels: Labels, *, units: bool) -> list[Branch]:
-        """As of `Layout`."""
-        return [Branch("", {"s": fact.subject, "p": fact.predicate, "o": fact.object})]
-
-    def bare_qualifier(self, fact: Fact, key: str, labels: Labels, *, units: bool) -> list[Branch]:
+    def bare(self, fact: Fact, keys: Sequence[str], *, full: bool) -> list[Branch]:
         """As of `Layout`; the language and the datatype of a value come with it."""
-        return []
+        return [Branch("", {"s": fact.subject, "p": fact.predicate, "o": fact.object})]
 
     def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
         """As of `Layout`."""
@@ -296,7 +292,7 @@ class WikibaseShape:
         self._claim = f"{mapping.base}/prop/"
         label = labels.predicates[0]
         self.recipes: tuple[Recipe, ...] = (
-            *(("s", "p", "f"), ("f", "b", "c"), ("c", label, "l"), ("c", ONTOLOGY + "quantityUnit", "u"), ("u", label, "m")),
+            *(("s", "p", "f"), ("f", "b", "c"), ("c", label, "l"), ("c", UNIT, "u"), ("u", label, "m")),
             *(("c", ONTOLOGY + part, column) for part, column in _PARTS.items()),
             *(("f", "d", "w"), ("w", "i", "j")),
             _APART,
@@ -340,7 +336,7 @@ class WikibaseShape:
         optional = [
             labels.of("?c", label, "?l"),
             *(f"?c <{ONTOLOGY}{part}> ?{column} ." for part, column in _PARTS.items()),
-            f"?c <{ONTOLOGY}quantityUnit> ?u . OPTIONAL {{ {labels.of('?u', label, '?m')} }}",
+            f"?c <{UNIT}> ?u . OPTIONAL {{ {labels.of('?u', label, '?m')} }}",
         ]
         about = f"{fact.statement} ?b ?c . FILTER(?b != <{_DERIVED}>) " + " ".join(f"OPTIONAL {{ {one} }}" for one in optional)
         row = {"s": fact.subject, "p": fact.predicate, "f": fact.statement}
@@ -350,34 +346,32 @@ class WikibaseShape:
             Branch(labels.of(fact.subject, label, "?z"), {"x": fact.subject, "y": f"<{label}>", "z": "?z"}),
         ]
 
-    def bare(self, fact: Fact, labels: Labels, *, units: bool) -> list[Branch]:
-        """As of `Layout`, without what is deprecated. Nothing is optional: before a part that is, stores lose the order of
-        the rest.
+    def bare(self, fact: Fact, keys: Sequence[str], *, full: bool) -> list[Branch]:
+        """As of `Layout`, without what is deprecated. Nothing is optional: what is, some stores work out for all statements
+        that there are. The names of units are for the client to look up.
         """
-        f = fact.statement
+        f, own = fact.statement, fact.value.startswith("<")
         valid = f"FILTER(NOT EXISTS {{ {f} <{ONTOLOGY}rank> <{ONTOLOGY}DeprecatedRank> }})"
-        ends = Branch(valid, {"s": fact.subject, "p": fact.predicate, "f": f, "b": fact.value, "c": fact.object})
-        form = fact.value.replace("/statement/", "/statement/value/") if fact.value.startswith("<") else "?d"
-        return [ends, *(self._full(f, form, labels) if units else ())]
-
-    def _full(self, f: str, form: str, labels: Labels) -> list[Branch]:
-        """The nodes of values of a statement, with the names of units. `form` leads there: an IRI, or any."""
-        limit = "" if form != "?d" else f'FILTER(STRSTARTS(STR(?d), "{self._claim}statement/value/P"))'
-        parts = _listed(ONTOLOGY + part for part in (*_PARTS, "quantityUnit"))
-        to_unit, label = f"{f} {form} ?w . {limit} ?w <{ONTOLOGY}quantityUnit> ?x .", labels.predicates[0]
-        return [
-            Branch(
-                f"{f} {form} ?w . {limit} ?w ?i ?j . FILTER(?i IN ({', '.join(parts.split())}))",
-                {"f": f, "d": form, "w": "?w", "i": "?i", "j": "?j"},
-            ),
-            Branch(f"{to_unit} {labels.of('?x', label, '?z')}", {"x": "?x", "y": f"<{label}>", "z": "?z"}),
-        ]
-
-    def bare_qualifier(self, fact: Fact, key: str, labels: Labels, *, units: bool) -> list[Branch]:
-        """As of `Layout`."""
-        f, form = fact.statement, self._form(key, "qualifier")
-        values = Branch(f"{f} {form} ?c .", {"f": f, "b": form, "c": "?c"})
-        return [values, *(self._full(f, self._form(key, "qualifier/value"), labels) if units else ())]
+        row = {"s": fact.subject, "p": fact.predicate, "f": f}
+        several = ", ".join((fact.value, *(self._form(key, "qualifier") for key in keys)))
+        if keys and own:
+            result = [Branch(f"{f} ?b ?c . FILTER(?b IN ({several})) {valid}", {**row, "b": "?b", "c": "?c"})]
+        else:
+            result = [Branch(valid, {**row, "b": fact.value, "c": fact.object})]
+            if keys:
+                result.append(Branch(f"{f} ?b ?c . FILTER(?b IN ({several}))", {"f": f, "b": "?b", "c": "?c"}))
+        if full:
+            nodes = [self._form(key, "qualifier/value") for key in keys]
+            if own:
+                nodes.append(fact.value.replace("/statement/", "/statement/value/"))
+                limit = f"FILTER(?d IN ({', '.join(nodes)}))" if keys else ""
+            else:
+                limit = f'FILTER(STRSTARTS(STR(?d), "{self._claim}") && CONTAINS(STR(?d), "/value/"))'
+            d = "?d" if limit else nodes[0]
+            parts = ", ".join(f"<{iri}>" for iri in (*(ONTOLOGY + part for part in _PARTS), UNIT))
+            node = f"{f} {d} ?w . {limit} ?w ?i ?j . FILTER(?i IN ({parts}))"
+            result.append(Branch(node, {"f": f, "d": d, "w": "?w", "i": "?i", "j": "?j"}))
+        return result
 
     def _property(self, number: str, subject: str, thing: str, fresh: Fresh) -> tuple[str, Fact]:
         return self.statement(subject, [self._claim + number], thing, fresh)
@@ -457,16 +451,21 @@ class Fetcher:
         and names. None where an operator may read more.
         """
         order = postorder(plan)
-        if self.mapping.reified or self.mapping.reifiers or self.mapping.times or not all(map(_is_bare, order)):
+        if (
+            self.mapping.reified
+            or self.mapping.reifiers
+            or self.mapping.times
+            or self.mapping.infer
+            or not all(map(_is_bare, order))
+        ):
             return None
         wanted = units(plan, beyond(order))
         if any(unit.named is not None for unit in wanted):
             return None
-        reads = _Reads(
-            tuple(dict.fromkeys(one.key for one in order if isinstance(one, alg.WhereQualifier | alg.Qualifiers) and one.key)),
-            any(_compares_text(one.condition) for one in order if isinstance(one, _TESTING)),
-            isinstance(plan, alg.Distinct | alg.Objects | alg.Qualifiers),
-        )
+        keys = tuple(dict.fromkeys(one.key for one in order if isinstance(one, alg.WhereQualifier | alg.Qualifiers) and one.key))
+        last = plan.values if isinstance(plan, alg.Distinct) else plan
+        shown = isinstance(last, alg.Objects | alg.Qualifiers)
+        reads = _Reads(keys, shown or any(isinstance(one, alg.AnySatisfies) and _compares_text(one) for one in order))
         named = [one.entities for one in order if isinstance(one, alg.Names)]
         named += [plan] if isinstance(plan, alg.Entities) else []
         return self._distinct(
@@ -475,6 +474,10 @@ class Fetcher:
                 *(partial(self._names_of, one) for one in named if not isinstance(one, alg.ByName)),
             ]
         )
+
+    def labels_of(self, iris: Iterable[str]) -> str:
+        """The query of the labels of some nodes."""
+        return f"SELECT DISTINCT ?x ?z WHERE {{ VALUES ?x {{ {_listed(iris)} }} {self._labels.of('?x', self.labels[0], '?z')} }}"
 
     def _bare_unit(self, unit: Unit, reads: _Reads) -> Iterable[Part]:
         node = unit.compiled
@@ -492,21 +495,18 @@ class Fetcher:
                 yield from self._named(patterns, e)
 
     def _bare_fact(self, patterns: list[str], fact: Fact, node: alg.Facts, reads: _Reads) -> Iterable[Part]:
-        kinds = self._values(node)
-        units = kinds is None or not kinds.isdisjoint(_FULL)
-        for branch in self.layout.bare(fact, self._labels, units=units):
+        kinds, known = self._values(node), [self._qualifiers[key] for key in reads.keys if key in self._qualifiers]
+        full = kinds is None or not kinds.isdisjoint(_FULL)
+        full = full or any(not self.mapping.whole or any(kind in _FULL for kind, _ in key.values) for key in known)
+        for branch in self.layout.bare(fact, [key.iri for key in known], full=full):
             yield _select([*patterns, branch.patterns], branch.columns)
-        if (reads.texts or reads.shown) and (kinds is None or Kind.ENTITY in kinds):
-            yield from self._named(patterns, fact.object)
-        for key in map(self._qualifiers.get, reads.keys):
-            if key is None:
-                continue
-            full = not self.mapping.whole or any(kind in _FULL for kind, _ in key.values)
-            branches = self.layout.bare_qualifier(fact, key.iri, self._labels, units=full)
-            for branch in branches:
-                yield _select([*patterns, branch.patterns], branch.columns)
-            if branches and (reads.texts or reads.shown) and (key.relations or not self.mapping.whole):
-                yield from self._named([*patterns, branches[0].patterns], "?c")
+        if reads.names or _compares_text(node):
+            if kinds is None or Kind.ENTITY in kinds:
+                yield from self._named(patterns, fact.object)
+            for key in known:
+                pattern = self.layout.qualified(fact, key.iri, "?c")
+                if pattern and (key.relations or not self.mapping.whole):
+                    yield from self._named([*patterns, pattern], "?c")
 
     def _bare_members(self, whole: Node, node: Node) -> Iterable[Part]:
         assert isinstance(node, alg.Members)
@@ -516,11 +516,11 @@ class Fetcher:
             line for part in among if not (part is node or isinstance(part, alg.AllEntities)) for line in self.entities(part, e)
         ]
         member, fact = self.layout.member(e, first, self.fresh)
-        for branch in self.layout.bare(fact, self._labels, units=False):
+        for branch in self.layout.bare(fact, (), full=False):
             yield _select([self._below(node.concepts, first), member, *patterns, branch.patterns], branch.columns)
         low, high = self.fresh("c"), self.fresh("c")
         subclass, edge = self.layout.subclass(low, high, self.fresh)
-        for branch in self.layout.bare(edge, self._labels, units=False):
+        for branch in self.layout.bare(edge, (), full=False):
             yield _select([self._below(node.concepts, high), subclass, branch.patterns], branch.columns)
 
     def _names_of(self, node: alg.Entities) -> Iterable[Part]:
@@ -725,6 +725,8 @@ class Fetcher:
         """The kinds that the objects of facts have; None where that is not known."""
         while isinstance(facts, alg.Facts) and (inner := alg.passed(facts)) is not None:
             facts = inner
+        if isinstance(facts, alg.Scan) and facts.family == "relation":
+            return {Kind.ENTITY}
         if not isinstance(facts, alg.Scan) or facts.predicates is None or not self.mapping.whole:
             return None
         found = [self._predicates[name] for name in facts.predicates if name in self._predicates]
@@ -920,13 +922,10 @@ _FULL: Final = frozenset((Kind.QUANTITY, Kind.TIME))
 
 
 class _Reads(NamedTuple):
-    """What an answer reads of statements: qualifiers; whether names are compared with texts; whether objects and values of
-    qualifiers are its values.
-    """
+    """What an answer reads of statements: qualifiers, and whether it reads the names of objects and of values of qualifiers."""
 
     keys: tuple[str, ...]
-    texts: bool
-    shown: bool
+    names: bool
 
 
 def _is_bare(node: Node) -> bool:
@@ -946,8 +945,13 @@ def _parts(condition: alg.Condition) -> Iterator[alg.Condition]:
         yield from _parts(part)
 
 
-def _compares_text(condition: alg.Condition) -> bool:
-    return any(isinstance(part, alg.Compare) and isinstance(part.value, str) for part in _parts(condition))
+def _compares_text(node: Node) -> bool:
+    """Whether an operator, or another on the same facts, compares with a text, which meets an entity by its name."""
+    tests = isinstance(node, _TESTING) and any(
+        isinstance(part, alg.Compare) and isinstance(part.value, str) for part in _parts(node.condition)
+    )
+    inner = alg.passed(node) if isinstance(node, alg.Facts) else None
+    return tests or (inner is not None and _compares_text(inner))
 
 
 _MINE: Final = (

@@ -102,11 +102,14 @@ class Mapping:
             found.see(*axiom)
         return found
 
-    def terms(self) -> Terms:
-        """The names of predicates, as the loader of RDF takes them for a source that it adds to."""
-        found = Terms()
+    def terms(self, used: Iterable[str]) -> Terms:
+        """The names of the predicates of some triples, and of what they imply, as the loader of RDF takes them for a source
+        that it adds to.
+        """
+        implied = (one.iri for one in self.predicates) if self.infer else ()
+        found, ends = Terms(), {_end(iri) for iri in (*used, *implied)}
         for one in (*self.qualifiers, *self.predicates):
-            if one.iri.startswith(OWN):
+            if one.iri.startswith(OWN) or _end(one.iri) not in ends:
                 continue
             found.predicates[one.name] = Property(one.iri, dict(one.types), wikibase=self.shape == "wikibase")
         return found
@@ -118,6 +121,11 @@ class Mapping:
             for one in said[key]:
                 one["values"] = [[int(kind), unit, count] for (kind, unit), count in one["values"].items()]
         return json.dumps(said, ensure_ascii=False)
+
+
+def _end(iri: str) -> str:
+    """What all forms of a property of a Wikibase have in common."""
+    return iri.rpartition("/")[2]
 
 
 def loads(text: str) -> Mapping:

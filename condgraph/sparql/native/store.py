@@ -4,7 +4,7 @@ query, read by the rules of the loader of RDF, and the plan is run on it in proc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -35,7 +35,7 @@ from condgraph.sparql.client import Endpoint
 from condgraph.sparql.compile.conditions import TARGET
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import string
-from condgraph.sparql.native.fetch import MOST, THERE, Fetcher, Part, fetched
+from condgraph.sparql.native.fetch import MOST, THERE, UNIT, Fetcher, Part, fetched
 from condgraph.sparql.native.mapping import Counts, Mapping, Predicate
 
 if TYPE_CHECKING:
@@ -182,6 +182,8 @@ class NativeRdfStore:
         self.place, self.read_only = endpoint.query_url, True
         self._mapping: Mapping | None = None
         self._schema: EndpointSchema | None = None
+        #: Labels of units, as triples.
+        self._units: dict[Any, list[tuple[Any, Any, Any]]] = {}
         #: Rows of the longest result that was counted and is whole.
         self._complete = 0
 
@@ -215,6 +217,7 @@ class NativeRdfStore:
     def refresh(self) -> None:
         """Look at the endpoint again."""
         self._mapping, self._schema = self._look(True), None
+        self._units.clear()
 
     def close(self) -> None:
         """Do nothing: there is no connection between queries."""
@@ -284,12 +287,26 @@ class NativeRdfStore:
         fetcher = self._fetcher()
         return self._gathered(fetcher, fetcher.parts(wanted))
 
-    def _gathered(self, fetcher: Fetcher, parts: Sequence[Part]) -> tuple[Snapshot, str]:
-        """The triples of some parts as a graph, and the text of their query."""
+    def _gathered(self, fetcher: Fetcher, parts: Sequence[Part], *, bare: bool = False) -> tuple[Snapshot, str]:
+        """The triples of some parts as a graph, and the text of their query. `bare` parts have no names of units."""
         text = fetcher.union(parts)
-        if self.endpoint.dialect.gathers_in_parts:
-            return self._graph_of(one for part in parts for one in fetcher.read(*self.select(part.text))), text
-        return self._graph_of(fetcher.read(*self.select(text))), text
+        texts = [part.text for part in parts] if self.endpoint.dialect.gathers_in_parts else [text]
+        found = [triple for text in texts for triple in fetcher.read(*self.select(text))]
+        if bare:
+            found += self._of_units({c for _, b, c in found if b.value == UNIT})
+        return self._graph_of(found), text
+
+    def _of_units(self, units: Collection[Any]) -> list[tuple[Any, Any, Any]]:
+        """The labels of some units: one query for those that were not met before."""
+        if unknown := [unit for unit in units if unit not in self._units]:
+            import pyoxigraph
+
+            fetcher = self._fetcher()
+            self._units |= {unit: [] for unit in unknown}
+            label = pyoxigraph.NamedNode(fetcher.labels[0])
+            for row in self.select(fetcher.labels_of(unit.value for unit in unknown))[0]:
+                self._units[row["x"]] = [*self._units[row["x"]], (row["x"], label, row["z"])]
+        return [triple for unit in units for triple in self._units[unit]]
 
     def _graph_of(self, found: Iterable[tuple[Any, Any, Any]]) -> Snapshot:
         import pyoxigraph
@@ -346,7 +363,7 @@ class NativeRdfStore:
         lowered = request.lowered(self.schema)
         fetcher = self._fetcher()
         parts = fetcher.answering(lowered.plan)
-        snapshot, text = self._local([lowered.plan]) if parts is None else self._gathered(fetcher, parts)
+        snapshot, text = self._local([lowered.plan]) if parts is None else self._gathered(fetcher, parts, bare=True)
         run = Run(snapshot)
         run.execute(lowered.plan)
         run.notes.update(lowered.notes)
