@@ -58,8 +58,8 @@ class Fact(NamedTuple):
     predicate: str
     object: str
     statement: str = ""
-    value: str = ""
     stated: tuple[str, str] | None = None
+    value: str = ""
 
     @property
     def triple(self) -> tuple[str, str, str]:
@@ -306,13 +306,13 @@ class WikibaseShape:
         f = fresh("f")
         if predicates is not None and len(predicates) == 1:
             p, v = f"<{predicates[0]}>", self._form(predicates[0], "statement")
-            return f"{subject} {p} {f} . {f} {v} {thing} .", Fact(subject, p, thing, f, v)
+            return f"{subject} {p} {f} . {f} {v} {thing} .", Fact(subject, p, thing, f, value=v)
         p, v = fresh("p"), fresh("v")
         if predicates is None:
             limits = f'FILTER(STRSTARTS(STR({p}), "{self._claim}P") && STRSTARTS(STR({v}), "{self._claim}statement/P"))'
-            return f"{subject} {p} {f} . {f} {v} {thing} . {limits}", Fact(subject, p, thing, f, v)
+            return f"{subject} {p} {f} . {f} {v} {thing} . {limits}", Fact(subject, p, thing, f, value=v)
         pairs = " ".join(f"(<{iri}> {self._form(iri, 'statement')})" for iri in predicates)
-        return f"VALUES ({p} {v}) {{ {pairs} }} {subject} {p} {f} . {f} {v} {thing} .", Fact(subject, p, thing, f, v)
+        return f"VALUES ({p} {v}) {{ {pairs} }} {subject} {p} {f} . {f} {v} {thing} .", Fact(subject, p, thing, f, value=v)
 
     def qualified(self, fact: Fact, key: str, value: str) -> str:
         """As of `Layout`."""
