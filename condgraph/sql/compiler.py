@@ -21,7 +21,7 @@ from condgraph.engine.row_shapes import RowShape, shape_of
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, UNKNOWN_END, UNKNOWN_START, Kind
 from condgraph.sql.conditions import Tests, condition, span_test, supports
-from condgraph.sql.rows import Columns, entities_of, facts_of, tested
+from condgraph.sql.rows import tested
 from condgraph.sql.tables import NAMED, NUMBERED
 from condgraph.sql.terms import (
     FALSE,
@@ -49,7 +49,7 @@ _DEEPEST: Final = 6
 
 def reach_of(node: Node) -> alg.End:
     """The end that the statements of an operator reached."""
-    while not isinstance(node, alg.Scan | alg.OtherEnd | alg.FactsOf):
+    while not isinstance(node, alg.Scan | alg.OtherEnd):
         (node,) = [child for child in node.inputs() if isinstance(child, alg.Facts)][:1]
     return node.reach
 
@@ -74,8 +74,6 @@ class Compiler:
         self._names: dict[int, str] = {}
         self._kept: list[Node] = []
         self.recursive = False
-        #: The parts of rows, by the operators that give them (`sql.rows`).
-        self.rows_made: dict[int, tuple[str, Columns, Node]] = {}
 
     # -- parts -------------------------------------------------------------------------------------
 
@@ -165,6 +163,13 @@ class Compiler:
             return self.all_of(part), part
         assert isinstance(query, exp.Select)
         return query, query.args["from_"].this.alias_or_name
+
+    def qualifiers(self, facts: str, key: str) -> str:
+        """The part that gives the qualifiers of a key of the statements of a part."""
+        owners = select(column("f")).from_(self.bound(facts), copy=False)
+        own = exp.EQ(this=column("key"), expression=literal(key))
+        every = select(_STAR.copy()).from_(self.stored("qualifier"), copy=False)
+        return self.let("qualifiers", every.where(own, within(column("f"), owners), copy=False))
 
     def records(self, view: str) -> exp.Select:
         """Everything that a view of records gives."""
@@ -323,12 +328,14 @@ def _referents(compiler: Compiler, node: alg.Referents) -> Query:
     values = node.values
     if isinstance(values, alg.Names):
         return compiler.set_of(values.entities)
-    assert isinstance(values, alg.Objects)
-    facts = compiler.facts(values.facts)
-    own = select(named(column("o"), "e")).from_(compiler.bound(facts), copy=False).where(known(column("o")), copy=False)
+    assert isinstance(values, alg.Objects | alg.Qualifiers)
+    cells = compiler.facts(values.facts)
+    if isinstance(values, alg.Qualifiers):
+        cells = compiler.qualifiers(cells, str(values.key))
+    own = select(named(column("o"), "e")).from_(compiler.bound(cells), copy=False).where(known(column("o")), copy=False)
     texts = (
         select(column("text"))
-        .from_(compiler.bound(facts), copy=False)
+        .from_(compiler.bound(cells), copy=False)
         .where(exp.EQ(this=column("kind"), expression=literal(0)), copy=False)
     )
     by_name = select(column("e")).from_(compiler.stored("entity"), copy=False).where(within(column("name"), texts), copy=False)
@@ -500,8 +507,8 @@ FACTS: Final[FactTable[Compiler, [], Query]] = {
     "WhereValidity": _where_validity,
     "OtherEnd": _turn,
 }
-_ENTITIES: Final[dict[type, Any]] = dict(by_type(ENTITIES)) | {alg.EntitiesOf: entities_of}
-_FACTS: Final[dict[type, Any]] = dict(by_type(FACTS)) | {alg.FactsOf: facts_of}
+_ENTITIES: Final[dict[type, Any]] = dict(by_type(ENTITIES))
+_FACTS: Final[dict[type, Any]] = dict(by_type(FACTS))
 
 
 def is_native(node: Node) -> bool:
@@ -513,9 +520,6 @@ def is_native(node: Node) -> bool:
         return supports(node.condition)
     if isinstance(node, alg.Pattern):
         return all(map(supports, tested(node)))
-    if isinstance(node, alg.EntitiesOf | alg.FactsOf):
-        # A match more does no harm only to what is fetched.
-        return False
     rows = isinstance(node, alg.EntityRows | alg.Join)
     return rows or _ENTITIES.get(type(node)) is not None or _FACTS.get(type(node)) is not None
 

@@ -7,7 +7,7 @@ that it goes on from, or all that the plan rests on, as records (`sql.tables`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -28,6 +28,7 @@ from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind
 from condgraph.sql.compiler import Compiler, Relations, beyond, ordered_bounds, reach_of, told
 from condgraph.sql.conditions import condition, supports
+from condgraph.sql.rows import plain, plain_facts
 from condgraph.sql.tables import CELL, ENDS, ENTITY_RECORDS, FACT_RECORDS, NUMBERED, TAKEN, Graph, Layout, Row
 from condgraph.sql.terms import NULL, Query, cast, coalesce, column, literal, name, named, select, together, within
 
@@ -157,10 +158,7 @@ def _cells(compiler: Compiler, values: Node) -> str | None:
         return facts
     if values.key is None:
         return None
-    owners = select(column("f")).from_(compiler.bound(facts), copy=False)
-    own = exp.EQ(this=column("key"), expression=literal(values.key))
-    found = select(exp.Star()).from_(compiler.stored("qualifier"), copy=False).where(own, within(column("f"), owners), copy=False)
-    return compiler.let("qualifiers", found)
+    return compiler.qualifiers(facts, values.key)
 
 
 def _values(compiler: Compiler, cells: str) -> Query:
@@ -343,8 +341,16 @@ def _numbers(listed: dict[str, list[Row]], sources: Sequence[Source]) -> dict[st
 
 
 def wanted(plan: Node) -> tuple[Unit, ...]:
-    """What has to be fetched for a plan."""
-    return tuple(units(plan, beyond(postorder(plan))))
+    """What has to be fetched for a plan, without rows."""
+    result: list[Unit] = []
+    for unit in units(plan, beyond(postorder(plan))):
+        if isinstance(unit.compiled, alg.Facts):
+            result += map(Unit, plain_facts(unit.compiled))
+        else:
+            assert isinstance(unit.compiled, alg.Entities)
+            concepts = None if unit.concepts is None else plain(unit.concepts)
+            result.append(replace(unit, compiled=plain(unit.compiled), concepts=concepts))
+    return tuple(dict.fromkeys(result))
 
 
 def compile_witness(plan: Node, place: str | Relations, schema: StoredSchema) -> Compiled:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlglot import exp
@@ -57,6 +57,7 @@ from condgraph.sql.plan import (
     compile_witness,
     native,
 )
+from condgraph.sql.rows import plain_facts
 from condgraph.sql.tables import (
     CELL,
     EDIT_COLUMNS,
@@ -495,7 +496,7 @@ class SqlStore:
                     nodes.append(node)
         for test in row_tests(plan):
             if isinstance(test.facts, alg.FactsOf) and compared_kinds(test.condition) and not beyond(postorder(test.facts.of)):
-                nodes.append(test)
+                nodes += [replace(test, facts=facts) for facts in plain_facts(test.facts)]
         result = LeftOut()
         if not nodes:
             return result

@@ -252,6 +252,9 @@ class _Rows:
         if isinstance(node, alg.EntitiesOf):
             of = self._rows_of(node.of)
             return alg.EntitiesOf(of, node.variable) if of is not None and node.variable in of.variables else None
+        if isinstance(node, alg.FactsOf):
+            of = self._rows_of(node.of)
+            return replace(node, of=of) if of is not None and node.variable in of.variables else None
         if isinstance(node, alg.Scan):
             return replace(node, of=None if node.of is None else self._place(node.of))
         return self._wider_pattern(node) if isinstance(node, alg.Pattern) else None
