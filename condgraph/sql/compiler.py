@@ -6,10 +6,9 @@ reached is known from the plan (`reach_of`).
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from sqlglot import exp
 
@@ -22,7 +21,6 @@ from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, UNKNOWN_END, UNKNOWN_START, Kind
 from condgraph.sql.conditions import Tests, condition, span_test, supports
 from condgraph.sql.rows import tested
-from condgraph.sql.tables import NAMED, NUMBERED
 from condgraph.sql.terms import (
     FALSE,
     Query,
@@ -60,14 +58,9 @@ class Compiler:
     An operator below `plans` that one other takes is written where that is; the others are bound to names.
     """
 
-    def __init__(self, place: str | Relations, schema: StoredSchema, plans: Sequence[Node] = ()) -> None:
+    def __init__(self, place: str, schema: StoredSchema, plans: Sequence[Node] = ()) -> None:
         self.place, self.schema = place, schema
-        #: The predicates that statements of these plans have; None where any may.
-        self.predicates = _predicates(plans)
-        self.shape = NUMBERED if isinstance(place, str) else NAMED
-        # Of tables of others, whole numbers alone are exact where no float is.
-        exact_below = math.inf if not schema.inexact else 0 if isinstance(place, str) else 2.0**53
-        self.tests = Tests(exact_below, self.members, self.by_bytes)
+        self.tests = Tests(not schema.inexact, self.members)
         self._takers = _takers(plans)
         self._depth = 0
         self._parts: list[tuple[str, Query]] = []
@@ -79,19 +72,7 @@ class Compiler:
 
     def stored(self, table: str, alias: str | None = None) -> exp.Expr:
         """A table of the graph."""
-        if isinstance(self.place, str):
-            return table_of(table, self.place, alias)
-        return self.place.relation(table, alias or table, self.predicates)
-
-    def scanned(self, predicates: Sequence[str] | None) -> exp.Expr:
-        """The statements, where those of some predicates are enough."""
-        if isinstance(self.place, str):
-            return self.stored("statement")
-        return self.place.relation("statement", "statement", None if predicates is None else frozenset(predicates))
-
-    def by_bytes(self, text: exp.Expr) -> exp.Expr:
-        """A text that is ordered by its bytes; columns of condgraph's own tables are so already."""
-        return text if isinstance(self.place, str) else self.place.by_bytes(text)
+        return table_of(table, self.place, alias)
 
     def bound(self, part: str, alias: str | None = None) -> exp.Table:
         """A part of this query."""
@@ -186,37 +167,6 @@ class Compiler:
     def all_of(self, table: str) -> exp.Select:
         """Everything that a part gives."""
         return select(_STAR.copy()).from_(self.bound(table), copy=False)
-
-
-class Relations(Protocol):
-    """The tables of a graph as queries over other tables (`sql.theirs`)."""
-
-    def relation(self, table: str, alias: str, predicates: frozenset[str] | None) -> exp.Expr:
-        """A table, of statements at least those of some predicates."""
-        ...
-
-    def by_bytes(self, text: exp.Expr) -> exp.Expr:
-        """A text that is ordered by its bytes."""
-        ...
-
-
-def _predicates(plans: Sequence[Node]) -> frozenset[str] | None:
-    result: set[str] = set()
-    for plan in plans:
-        for node in postorder(plan):
-            if isinstance(node, alg.Scan):
-                named_ones: list[Any] = [node.predicates]
-            elif isinstance(node, alg.Pattern):
-                named_ones = [part.predicate for part in node.statements]
-            elif isinstance(node, alg.ArgExtreme):
-                named_ones = [(node.key,)]
-            else:
-                continue
-            for names in named_ones:
-                if not isinstance(names, tuple):
-                    return None
-                result.update(names)
-    return frozenset(result) if plans else None
 
 
 def _takers(plans: Sequence[Node]) -> Counter[int]:
@@ -407,7 +357,7 @@ def _kinds_matter(node: alg.Scan, of: alg.AllEntities, schema: StoredSchema) -> 
 def _scan(compiler: Compiler, node: alg.Scan) -> Query:
     relations = node.family != "attribute"
     attributes = node.family != "relation" and node.anchor == "subject" and (node.family == "any" or node.reach == "subject")
-    query = select(_STAR.copy()).from_(compiler.scanned(node.predicates), copy=False)
+    query = select(_STAR.copy()).from_(compiler.stored("statement"), copy=False)
     if node.predicates == () or not (relations or attributes):
         return query.where(FALSE.copy(), copy=False)
     tests: list[exp.Expr] = []

@@ -28,12 +28,10 @@ def compared(operator: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
 
 
 class Tests:
-    """What tests of one query share: below which size floats tell all numbers of the graph apart, its sets, and how texts
-    are ordered.
-    """
+    """What tests of one query share: whether floats tell all numbers of the graph apart, and its sets."""
 
-    def __init__(self, exact_below: float, entities: Set, by_bytes: Callable[[exp.Expr], exp.Expr]) -> None:
-        self.exact_below, self.entities, self.by_bytes = exact_below, entities, by_bytes
+    def __init__(self, exact: bool, entities: Set) -> None:
+        self.exact, self.entities = exact, entities
 
 
 def supports(test: Condition) -> bool:
@@ -55,24 +53,22 @@ def _compare(tests: Tests, test: alg.Compare, table: str) -> exp.Expr:
         number, exact = as_float(value)
         unit = exp.EQ(this=column("unit", table), expression=literal(value.unit))
         own, mine = column("number", table), double(number)
-        if exact and abs(number) < tests.exact_below:
+        if exact and tests.exact:
             return both([_is(kind, Kind.QUANTITY), unit, compared(test.operator, own, mine)])
-        return both([_is(kind, Kind.QUANTITY), unit, _exactly(test.operator, table, mine, literal(tie_break(value.number)))])
+        tie = coalesce(column("tie", table), literal("1"))
+        return both([_is(kind, Kind.QUANTITY), unit, exactly(test.operator, own, tie, mine, literal(tie_break(value.number)))])
     if not isinstance(value, str):
         raise PlanError("nothing compares with a value that is not known")
-    text: exp.Expr = column("text", table)
-    if test.operator not in ("=", "!="):
-        text = tests.by_bytes(text)
-    return both([one_of(kind, [int(Kind.TEXT), int(Kind.ENTITY)]), compared(test.operator, text, literal(value))])
+    text = compared(test.operator, column("text", table), literal(value))
+    return both([one_of(kind, [int(Kind.TEXT), int(Kind.ENTITY)]), text])
 
 
 def _is(kind: exp.Expr, wanted: Kind) -> exp.Expr:
     return exp.EQ(this=kind, expression=literal(int(wanted)))
 
 
-def _exactly(operator: str, table: str, number: exp.Expr, order: exp.Expr) -> exp.Expr:
-    """Numbers as they were written: of those that are one float, by what breaks the tie."""
-    own, tie = column("number", table), coalesce(column("tie", table), literal("1"))
+def exactly(operator: str, own: exp.Expr, tie: exp.Expr, number: exp.Expr, order: exp.Expr) -> exp.Expr:
+    """A comparison of numbers as they were written: of those that are one float, by what breaks the tie."""
     same = exp.EQ(this=own, expression=number)
     if operator == "=":
         return both([same, exp.EQ(this=tie, expression=order)])

@@ -1,4 +1,5 @@
-"""A plan as one SQL query: of an answer, of what the client finishes it on, of the sizes of steps.
+"""A plan as one SQL query: of an answer, of what the client finishes it on, of the sizes of steps. What the queries of a
+graph's own tables are is here, of tables of others in `sql.their_plan`.
 
 `SUPPORT` says what becomes of each operator. Where the client finishes a plan, the query gives the statements and sets
 that it goes on from, or all that the plan rests on, as records (`sql.tables`).
@@ -6,16 +7,16 @@ that it goes on from, or all that the plan rests on, as records (`sql.tables`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias
+from functools import cached_property
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 from sqlglot import exp
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node, postorder
-from condgraph.engine.algebra.constructors import around_of
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run
@@ -26,11 +27,11 @@ from condgraph.engine.facts import Source
 from condgraph.engine.snapshot.readback import further_sources
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind
-from condgraph.sql.compiler import Compiler, Relations, beyond, ordered_bounds, reach_of, told
+from condgraph.sql.compiler import Compiler, beyond, ordered_bounds, reach_of, told
 from condgraph.sql.conditions import condition, supports
 from condgraph.sql.rows import plain, plain_facts
-from condgraph.sql.tables import CELL, ENDS, ENTITY_RECORDS, FACT_RECORDS, NUMBERED, TAKEN, Graph, Layout, Row
-from condgraph.sql.terms import NULL, Query, cast, coalesce, column, literal, name, named, select, together, within
+from condgraph.sql.tables import CELL, ENDS, ENTITY_RECORDS, FACT_RECORDS, NUMBERED, TAKEN, Graph, Row
+from condgraph.sql.terms import NULL, Query, cast, coalesce, column, known, literal, name, named, select, together, within
 
 # -- Support -----------------------------------------------------------------------------------------
 
@@ -92,14 +93,86 @@ _READING: Final[tuple[type[Node], ...]] = (
 Shape: TypeAlias = Literal["entities", "values", "count", "truth", "gathered", "witness"]
 
 
+Text: TypeAlias = Query | str
+
+
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A query, and what its rows are; of gathered ones the operators whose results they are, of a witness what was fetched."""
+    """A query, and what its rows are: of values the parts of cells that it has (`CELL`, and an entity's id, name, kind and
+    row); of gathered ones the operators whose results they are, of a witness what was fetched.
+    """
 
-    query: Query | str
+    query: Text
     shape: Shape
+    columns: tuple[str, ...] = ()
     leaves: tuple[Node, ...] = ()
     fetched: tuple[Unit, ...] = ()
+
+
+#: An operator and its number in a query for several.
+Numbered: TypeAlias = Sequence[tuple[int, Node]]
+Bag: TypeAlias = alg.Objects | alg.Qualifiers
+#: The columns of a query for values.
+VALUE: Final = (*CELL, "id", "name", "at", "row")
+
+
+class Plans(Protocol):
+    """The queries of one layout. Operators are native (`native`); all of a query see one state of the graph."""
+
+    @property
+    def schema(self) -> StoredSchema:
+        """What is known of the graph."""
+        ...
+
+    def entities(self, node: alg.Entities) -> Text:
+        """The id, name, kind and row of each entity."""
+        ...
+
+    def count(self, node: alg.Entities) -> Text:
+        """How many entities there are."""
+        ...
+
+    def some(self, facts: alg.Facts) -> Text:
+        """A row where there is a statement."""
+        ...
+
+    def some_value(self, bag: Bag, test: Condition) -> Text:
+        """A row where a test holds for a value."""
+        ...
+
+    def values(self, bag: Bag) -> tuple[Text, tuple[str, ...]]:
+        """Each value once, and which columns (`VALUE`) there are."""
+        ...
+
+    def cells(self, facts: alg.Facts) -> Text:
+        """Each object once: the predicate, whether it is an entity, its cell (`CELL`), and its raw text."""
+        ...
+
+    def gathered(self, parts: Numbered, members: Sequence[tuple[Node, Node]] = (), most: int | None = None) -> Text:
+        """The results of some operators by number, as records, and the memberships that put entities under concepts. With
+        `most` only the first so many statements of each operator, and another entity with the name of each that has one.
+        """
+        ...
+
+    def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:
+        """What a query for records gave."""
+        ...
+
+    def counts(self, parts: Numbered) -> Text:
+        """How many statements, or entities, each operator gives: rows of a number and a size."""
+        ...
+
+    def sizes(self, parts: Numbered) -> Text:
+        """How many entities each operator gives, and the names of the first three: rows of a number and a size, or a name."""
+        ...
+
+    def tallies(self, parts: Numbered) -> Text:
+        """How many values of each type and unit each bag has: rows of a number, a type, a unit and a count."""
+        ...
+
+    def names_near(self, text: str, most: int, *, below: bool) -> Text:
+        """The first names at a text or above it, or the last below it."""
+        ...
 
 
 def native(node: Node) -> bool:
@@ -107,67 +180,43 @@ def native(node: Node) -> bool:
     return isinstance(node, alg.Entities | alg.Facts) and not beyond(postorder(node))
 
 
-def compile_plan(plan: Node, place: str | Relations, schema: StoredSchema) -> Compiled:
+def compile_plan(plan: Node, plans: Plans) -> Compiled:
     """The query of a plan."""
     missing = sorted({type(node).__name__ for node in postorder(plan) if type(node) not in SUPPORT})
     if missing:
         raise UnsupportedError("SQL", missing, hint="graph.snapshot() is the same graph in process")
     try:
-        return _compiled(plan, place, schema)
+        return _compiled(plan, plans)
     except RecursionError:
         raise UnsupportedError("SQL", ["so many steps of a program within each other"]) from None
 
 
-def _compiled(plan: Node, place: str | Relations, schema: StoredSchema) -> Compiled:
+def _compiled(plan: Node, plans: Plans) -> Compiled:
     inner: Node = plan.entities if isinstance(plan, alg.Names) else alg.Reached(plan) if isinstance(plan, alg.Facts) else plan
-    compiler = Compiler(place, schema, [inner])
     if isinstance(inner, alg.Entities) and native(inner):
-        wanted = within(column("e"), compiler.members(inner))
-        columns = [column(name) for name in ("id", "name", "kind", "row")]
-        return Compiled(
-            compiler.whole(select(*columns).from_(compiler.stored("entity"), copy=False).where(wanted, copy=False)), "entities"
-        )
+        return Compiled(plans.entities(inner), "entities")
     if isinstance(plan, alg.Count) and isinstance(plan.of, alg.Entities) and native(plan.of):
-        part = compiler.bound(compiler.entities(plan.of))
-        return Compiled(compiler.whole(select(exp.Count(this=exp.Star())).from_(part, copy=False)), "count")
+        return Compiled(plans.count(plan.of), "count")
     if isinstance(plan, alg.Exists) and native(plan.facts):
-        some, _ = compiler.statements(plan.facts)
-        return Compiled(compiler.whole(some.select(literal(1), append=False, copy=False).limit(1, copy=False)), "truth")
+        return Compiled(plans.some(plan.facts), "truth")
     if isinstance(plan, alg.AnySatisfies) and supports(plan.condition) and all(map(native, plan.condition.inputs())):
         bag = plan.values.values if isinstance(plan.values, alg.Distinct) else plan.values
-        if (cells := _cells(compiler, bag)) is not None:
-            test = condition(compiler.tests, plan.condition, cells)
-            some = select(literal(1)).from_(compiler.bound(cells), copy=False).where(test, copy=False).limit(1, copy=False)
-            return Compiled(compiler.whole(some), "truth")
-    if isinstance(plan, alg.Distinct) and not (isinstance(plan.values, alg.Objects) and schema.raw):
-        cells = _cells(compiler, plan.values)
-        if cells is not None:
-            return Compiled(compiler.whole(_values(compiler, cells)), "values")
+        if _has_cells(bag):
+            return Compiled(plans.some_value(bag, plan.condition), "truth")
+    written = isinstance(plan, alg.Distinct) and isinstance(plan.values, alg.Objects) and plans.schema.raw
+    if isinstance(plan, alg.Distinct) and not written and _has_cells(plan.values):
+        query, columns = plans.values(plan.values)
+        return Compiled(query, "values", columns)
     leaves: list[Node] = []
     if gathers(plan, leaves, set()):
-        return Compiled(gathering(compiler, list(enumerate(leaves))), "gathered", leaves=tuple(leaves))
-    return compile_witness(plan, place, schema)
+        return Compiled(plans.gathered(list(enumerate(leaves))), "gathered", leaves=tuple(leaves))
+    return compile_witness(plan, plans)
 
 
-def _cells(compiler: Compiler, values: Node) -> str | None:
-    """The part that has a cell for each value of a bag, with the entity that it is as `o`; None of other bags."""
-    if not isinstance(values, alg.Objects | alg.Qualifiers) or not native(values.facts):
-        return None
-    facts = compiler.facts(values.facts)
-    if isinstance(values, alg.Objects):
-        return facts
-    if values.key is None:
-        return None
-    return compiler.qualifiers(facts, values.key)
-
-
-def _values(compiler: Compiler, cells: str) -> Query:
-    """Each value of a part once."""
-    columns = [*(column(key, "v") for key in CELL), *(column(key, "e") for key in ("id", "name", "kind", "row"))]
-    query = select(*columns, distinct=True).from_(compiler.bound(cells, "v"), copy=False)
-    same = exp.EQ(this=column("o", "v"), expression=column("e", "e"))
-    query.append("joins", exp.Join(this=compiler.stored("entity", "e"), side="LEFT", on=same))
-    return query
+def _has_cells(values: Node) -> TypeGuard[Bag]:
+    if isinstance(values, alg.Qualifiers) and values.key is None:
+        return False
+    return isinstance(values, alg.Objects | alg.Qualifiers) and native(values.facts)
 
 
 def gathers(node: Node, leaves: list[Node], seen: set[int]) -> bool:
@@ -179,6 +228,172 @@ def gathers(node: Node, leaves: list[Node], seen: set[int]) -> bool:
         leaves.append(node)
         return True
     return not isinstance(node, _READING) and all(gathers(child, leaves, seen) for child in node.inputs())
+
+
+def compile_witness(plan: Node, plans: Plans) -> Compiled:
+    """The query of all that a plan rests on."""
+    fetched = wanted(plan)
+    members = [(unit.compiled, unit.concepts) for unit in fetched if unit.concepts is not None]
+    query = plans.gathered([(number, unit.compiled) for number, unit in enumerate(fetched)], members)
+    return Compiled(query, "witness", fetched=fetched)
+
+
+def wanted(plan: Node) -> tuple[Unit, ...]:
+    """What has to be fetched for a plan, without rows."""
+    result: list[Unit] = []
+    for unit in units(plan, beyond(postorder(plan))):
+        if isinstance(unit.compiled, alg.Facts):
+            result += map(Unit, plain_facts(unit.compiled))
+        else:
+            assert isinstance(unit.compiled, alg.Entities)
+            concepts = None if unit.concepts is None else plain(unit.concepts)
+            result.append(replace(unit, compiled=plain(unit.compiled), concepts=concepts))
+    return tuple(dict.fromkeys(result))
+
+
+def counted(nodes: Sequence[Node], known: Any) -> list[Node]:
+    """The operators that are counted for some, where the client knows what is below them."""
+    return [countable(node, lambda one: not native(one), known) for node in nodes]
+
+
+# -- A graph's own tables ----------------------------------------------------------------------------
+
+
+class OwnPlans:
+    """The queries of a graph in tables of its own, in the schema `place` of a database."""
+
+    def __init__(self, place: str, schema: StoredSchema) -> None:
+        self._in, self.schema = place, schema
+
+    def _compiler(self, *plans: Node) -> Compiler:
+        return Compiler(self._in, self.schema, plans)
+
+    def entities(self, node: alg.Entities) -> Query:
+        """The id, name, kind and row of each entity."""
+        compiler = self._compiler(node)
+        tested = within(column("e"), compiler.members(node))
+        columns = [column(name) for name in ("id", "name", "kind", "row")]
+        return compiler.whole(select(*columns).from_(compiler.stored("entity"), copy=False).where(tested, copy=False))
+
+    def count(self, node: alg.Entities) -> Query:
+        """How many entities there are."""
+        compiler = self._compiler(node)
+        part = compiler.bound(compiler.entities(node))
+        return compiler.whole(select(exp.Count(this=exp.Star())).from_(part, copy=False))
+
+    def some(self, facts: alg.Facts) -> Query:
+        """A row where there is a statement."""
+        compiler = self._compiler(facts)
+        query, _ = compiler.statements(facts)
+        return compiler.whole(query.select(literal(1), append=False, copy=False).limit(1, copy=False))
+
+    def some_value(self, bag: Bag, test: Condition) -> Query:
+        """A row where a test holds for a value."""
+        compiler = self._compiler(bag)
+        cells = _cells(compiler, bag)
+        holds = condition(compiler.tests, test, cells)
+        return compiler.whole(
+            select(literal(1)).from_(compiler.bound(cells), copy=False).where(holds, copy=False).limit(1, copy=False)
+        )
+
+    def values(self, bag: Bag) -> tuple[Query, tuple[str, ...]]:
+        """Each value once."""
+        compiler = self._compiler(bag)
+        columns = [*(column(key, "v") for key in CELL), *(column(key, "e") for key in ("id", "name", "kind", "row"))]
+        query = select(*columns, distinct=True).from_(compiler.bound(_cells(compiler, bag), "v"), copy=False)
+        same = exp.EQ(this=column("o", "v"), expression=column("e", "e"))
+        query.append("joins", exp.Join(this=compiler.stored("entity", "e"), side="LEFT", on=same))
+        return compiler.whole(query), VALUE
+
+    def cells(self, facts: alg.Facts) -> Query:
+        """Each object once."""
+        compiler = self._compiler(facts)
+        columns = [column("predicate"), named(known(column("o")), "is_entity"), *(column(name) for name in (*CELL, "raw"))]
+        return compiler.whole(select(*columns, distinct=True).from_(compiler.bound(compiler.facts(facts)), copy=False))
+
+    def gathered(self, parts: Numbered, members: Sequence[tuple[Node, Node]] = (), most: int | None = None) -> Query:
+        """The results of some operators, as records."""
+        compiler = self._compiler(*(node for _, node in parts))
+        stated, more = list[Query](), list[Query]()
+        for entities, concepts in members:
+            assert isinstance(entities, alg.Entities)
+            assert isinstance(concepts, alg.Entities)
+            _memberships(compiler, entities, concepts, stated, more)
+        return gathering(compiler, parts, stated, more, most=most)
+
+    def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:
+        """What a query for records gave."""
+        listed: dict[str, dict[Row, None]] = {table: {} for table in TAKEN}
+        given: dict[int, set[Any]] = {}
+        orders = {table: [at + 1 for at in NUMBERED.slots(table).values()] for table in TAKEN}
+        for row in rows:
+            if row[0] == _HIT:
+                unit, f, e = row[1:4]
+                given.setdefault(int(unit), set()).add(e if f is None else f)
+            else:
+                listed[row[0]][tuple([row[at] for at in orders[row[0]]])] = None
+        return Records(listed, given, sources, numbered=True)
+
+    def counts(self, parts: Numbered) -> Query:
+        """How many statements, or entities, each operator gives."""
+        compiler, branches = self._compiler(), list[Query]()
+        for number, node in parts:
+            assert isinstance(node, alg.Facts | alg.Entities)
+            part = compiler.facts(node) if isinstance(node, alg.Facts) else compiler.entities(node)
+            branches.append(select(literal(number), exp.Count(this=exp.Star())).from_(compiler.bound(part), copy=False))
+        return compiler.whole(together(branches))
+
+    def sizes(self, parts: Numbered) -> Query:
+        """How many entities each operator gives, and the names of the first three."""
+        compiler, branches = self._compiler(), list[Query]()
+        for number, node in parts:
+            assert isinstance(node, alg.Entities)
+            part, size = compiler.entities(node), exp.Count(this=exp.Star())
+            branches.append(select(literal(number), size, cast(NULL.copy(), "text")).from_(compiler.bound(part), copy=False))
+            first = (
+                select(column("name"))
+                .from_(compiler.stored("entity"), copy=False)
+                .where(within(column("e"), compiler.set_of(node)), copy=False)
+                .order_by(column("name"), column("id"), copy=False)
+                .limit(3, copy=False)
+            )
+            few = exp.Subquery(this=first, alias=exp.TableAlias(this=name("few")))
+            branches.append(select(literal(number), cast(NULL.copy(), "bigint"), column("name")).from_(few, copy=False))
+        return compiler.whole(together(branches))
+
+    def tallies(self, parts: Numbered) -> Query:
+        """How many values of each type and unit each bag has."""
+        compiler, branches = self._compiler(), list[Query]()
+        for number, bag in parts:
+            assert isinstance(bag, alg.Objects | alg.Qualifiers | alg.Validity)
+            facts = compiler.facts(bag.facts)
+            query = select().from_(compiler.bound(facts, "x"), copy=False)
+            if not isinstance(bag, alg.Objects):
+                query = select().from_(compiler.stored("qualifier", "x"), copy=False)
+                owners = select(column("f")).from_(compiler.bound(facts), copy=False)
+                if isinstance(bag, alg.Qualifiers):
+                    test: exp.Expr = exp.EQ(this=column("key", "x"), expression=literal(bag.key))
+                else:
+                    owners = owners.where(ordered_bounds(facts), copy=False)
+                    is_time = exp.EQ(this=column("kind", "x"), expression=literal(int(Kind.TIME)))
+                    test = exp.and_(told("end" if bag.part == "end" else "start", "x"), is_time)
+                query = query.where(test, within(column("f", "x"), owners), copy=False)
+            unit = coalesce(column("unit", "x"), literal(""))
+            query = query.select(literal(number), column("kind", "x"), unit, exp.Count(this=exp.Star()), copy=False)
+            branches.append(query.group_by(column("kind", "x"), column("unit", "x"), copy=False))
+        return compiler.whole(together(branches))
+
+    def names_near(self, text: str, most: int, *, below: bool) -> Query:
+        """The first names at a text or above it, or the last below it."""
+        side = (exp.LT if below else exp.GTE)(this=column("name"), expression=literal(text))
+        query = select(column("name"), distinct=True).from_(self._compiler().stored("entity"), copy=False).where(side, copy=False)
+        return query.order_by(exp.Ordered(this=column("name"), desc=below), copy=False).limit(most, copy=False)
+
+
+def _cells(compiler: Compiler, bag: Bag) -> str:
+    """The part that has a cell for each value of a bag, with the entity that it is as `o`."""
+    facts = compiler.facts(bag.facts)
+    return facts if isinstance(bag, alg.Objects) else compiler.qualifiers(facts, str(bag.key))
 
 
 # -- Records -----------------------------------------------------------------------------------------
@@ -201,7 +416,7 @@ def gathering(
     further sets of entities, `more` rows of tables. With `most` only the first so many statements of each operator, and
     another entity with the name of each that has one.
     """
-    hits, kind = list[Query](), compiler.shape.types[0]
+    hits, kind = list[Query](), NUMBERED.types[0]
     for number, node in parts:
         assert isinstance(node, alg.Facts | alg.Entities)
         bound = compiler.facts(node) if isinstance(node, alg.Facts) else compiler.entities(node)
@@ -229,7 +444,7 @@ def gathering(
     ]
     if most is not None:
         ends += _namesakes(compiler, compiler.let("ends", together(ends)))
-    own = [named(literal(_HIT), "sort"), column("unit"), column("f"), column("e"), *(NULL.copy() for _ in compiler.shape.types[3:])]
+    own = [named(literal(_HIT), "sort"), column("unit"), column("f"), column("e"), *(NULL.copy() for _ in NUMBERED.types[3:])]
     branches: list[Query] = [
         compiler.records(FACT_RECORDS).where(within(column("c0"), facts()), copy=False),
         compiler.records(ENTITY_RECORDS).where(within(column("c0"), together(ends)), copy=False),
@@ -254,42 +469,50 @@ def _namesakes(compiler: Compiler, ends: str) -> list[Query]:
     return result
 
 
-def compile_around(
-    ids: Sequence[str], names: Sequence[str], most: int, place: str | Relations, schema: StoredSchema, *, values: bool
-) -> Query:
-    """The query of the statements around entities: at most so many of each sort, the first ones."""
-    of, scans = around_of(ids, names, values=values)
-    compiler = Compiler(place, schema, [of, *scans])
-    return gathering(compiler, list(enumerate((of, *scans))), most=most)
-
-
 def _hit(kind: str, unit: exp.Expr, f: exp.Expr, e: exp.Expr) -> exp.Select:
     return select(*(named(cast(cell, kind), key) for key, cell in (("unit", unit), ("f", f), ("e", e))))
 
 
-class Records:
-    """The rows of a query for records."""
+def _memberships(compiler: Compiler, members: alg.Entities, concepts: alg.Entities, stated: list[Query], more: list[Query]) -> None:
+    """The memberships, as they were stated, that put entities under concepts, and the subclasses between."""
+    below = f"below_{len(more) + 1}"
+    start = compiler.set_of(concepts)
+    step = (
+        select(named(column("concept", "c"), "e"))
+        .from_(compiler.stored("subclass", "c"), copy=False)
+        .join(compiler.bound(below, "b"), on=exp.EQ(this=column("parent", "c"), expression=column("e", "b")), copy=False)
+    )
+    compiler.let_recursive(below, exp.Union(this=start, expression=step, distinct=True))
+    under = select(column("e")).from_(compiler.bound(below), copy=False)
+    stated.append(under.copy())
+    belongs = exp.and_(within(column("concept"), under.copy()), within(column("e"), compiler.set_of(members)))
+    more.append(NUMBERED.of("membership", compiler.stored("membership")).where(belongs, copy=False))
+    stated.append(select(column("e")).from_(compiler.stored("membership"), copy=False).where(belongs.copy(), copy=False))
+    more.append(NUMBERED.of("subclass", compiler.stored("subclass")).where(within(column("parent"), under.copy()), copy=False))
 
-    def __init__(self, rows: Sequence[Row], sources: Sequence[Source], shape: Layout = NUMBERED) -> None:
-        tables: dict[str, dict[Row, None]] = {table: {} for table in TAKEN}
-        #: The results of each part: statements, or entities, by their numbers in the database.
-        self.given: dict[int, set[Any]] = {}
-        orders = {table: [at + 1 for at in shape.slots(table).values()] for table in TAKEN}
-        for row in rows:
-            sort = row[0]
-            if sort == _HIT:
-                unit, f, e = row[1:4]
-                self.given.setdefault(int(unit), set()).add(e if f is None else f)
-            else:
-                tables[sort][tuple([row[at] for at in orders[sort]])] = None
-        listed = {table: list(found) for table, found in tables.items()}
+
+class Records:
+    """The rows of a query for records: of each table of `TAKEN`, and the results of each part, statements or entities, as the
+    database calls them; statements are `numbered` where they have numbers in the order of the whole graph.
+    """
+
+    def __init__(
+        self, rows: dict[str, dict[Row, None]], given: dict[int, set[Any]], sources: Sequence[Source], *, numbered: bool
+    ) -> None:
+        self.given = given
+        listed = {table: list(found) for table, found in rows.items()}
         # In the order of the whole graph, in which statements of a snapshot are.
         listed["statement"].sort(key=lambda row: row[0])
         graph = Graph(listed, sources)
         self.snapshot = graph.snapshot()
         self._ids = graph.ids
-        facts = [row[0] for row in listed["statement"]]
-        self._facts = dict(zip(facts, range(len(facts)), strict=True)) if shape is NUMBERED else _numbers(listed, sources)
+        self._numbered: Callable[[], dict[Any, int]] = lambda: (
+            {row[0]: at for at, row in enumerate(listed["statement"])} if numbered else _numbers(listed, sources)
+        )
+
+    @cached_property
+    def _facts(self) -> dict[Any, int]:
+        return self._numbered()
 
     def entities(self, unit: int) -> Numbers:
         """The entities of a part, by their numbers in the snapshot."""
@@ -335,119 +558,3 @@ def _numbers(listed: dict[str, list[Row]], sources: Sequence[Source]) -> dict[st
     for number, further in further_sources(snapshot, every).items():
         result |= {facts[row]: number for _, row in further}
     return result
-
-
-# -- What an answer rests on -------------------------------------------------------------------------
-
-
-def wanted(plan: Node) -> tuple[Unit, ...]:
-    """What has to be fetched for a plan, without rows."""
-    result: list[Unit] = []
-    for unit in units(plan, beyond(postorder(plan))):
-        if isinstance(unit.compiled, alg.Facts):
-            result += map(Unit, plain_facts(unit.compiled))
-        else:
-            assert isinstance(unit.compiled, alg.Entities)
-            concepts = None if unit.concepts is None else plain(unit.concepts)
-            result.append(replace(unit, compiled=plain(unit.compiled), concepts=concepts))
-    return tuple(dict.fromkeys(result))
-
-
-def compile_witness(plan: Node, place: str | Relations, schema: StoredSchema) -> Compiled:
-    """The query of all that a plan rests on."""
-    fetched = wanted(plan)
-    compiler = Compiler(place, schema, [unit.compiled for unit in fetched])
-    stated, more = list[Query](), list[Query]()
-    for unit in fetched:
-        if unit.concepts is not None:
-            assert isinstance(unit.compiled, alg.Entities)
-            _memberships(compiler, unit.compiled, unit.concepts, stated, more)
-    parts = [(number, unit.compiled) for number, unit in enumerate(fetched)]
-    return Compiled(gathering(compiler, parts, stated, more), "witness", fetched=fetched)
-
-
-def _memberships(compiler: Compiler, members: alg.Entities, concepts: alg.Entities, stated: list[Query], more: list[Query]) -> None:
-    """The memberships, as they were stated, that put entities under concepts, and the subclasses between."""
-    below = f"below_{len(more) + 1}"
-    start = compiler.set_of(concepts)
-    step = (
-        select(named(column("concept", "c"), "e"))
-        .from_(compiler.stored("subclass", "c"), copy=False)
-        .join(compiler.bound(below, "b"), on=exp.EQ(this=column("parent", "c"), expression=column("e", "b")), copy=False)
-    )
-    compiler.let_recursive(below, exp.Union(this=start, expression=step, distinct=True))
-    under = select(column("e")).from_(compiler.bound(below), copy=False)
-    stated.append(under.copy())
-    belongs = exp.and_(within(column("concept"), under.copy()), within(column("e"), compiler.set_of(members)))
-    more.append(compiler.shape.of("membership", compiler.stored("membership")).where(belongs, copy=False))
-    stated.append(select(column("e")).from_(compiler.stored("membership"), copy=False).where(belongs.copy(), copy=False))
-    more.append(
-        compiler.shape.of("subclass", compiler.stored("subclass")).where(within(column("parent"), under.copy()), copy=False)
-    )
-
-
-def counted(nodes: Sequence[Node], known: Any) -> list[Node]:
-    """The operators that are counted for some, where the client knows what is below them."""
-    return [countable(node, lambda one: not native(one), known) for node in nodes]
-
-
-def compile_counts(nodes: Sequence[Node], known: Any, place: str | Relations, schema: StoredSchema) -> Query:
-    """The query for how many statements, or entities, each operator gives: rows of a number and a size."""
-    compiler = Compiler(place, schema)
-    branches = []
-    for step, own in enumerate(counted(nodes, known)):
-        assert isinstance(own, alg.Facts | alg.Entities)
-        part = compiler.facts(own) if isinstance(own, alg.Facts) else compiler.entities(own)
-        branches.append(select(literal(step), exp.Count(this=exp.Star())).from_(compiler.bound(part), copy=False))
-    return compiler.whole(together(branches))
-
-
-def compile_sizes(nodes: Sequence[Node], place: str | Relations, schema: StoredSchema) -> Query | None:
-    """The query for how many entities each operator gives, and the names of the first three: rows of a number and a size,
-    or a name. None where no operator is SQL.
-    """
-    compiler, branches = Compiler(place, schema), list[Query]()
-    for step, node in enumerate(nodes):
-        own = alg.Reached(node) if isinstance(node, alg.Facts) else node.entities if isinstance(node, alg.Names) else node
-        if not isinstance(own, alg.Entities) or not native(own):
-            continue
-        part = compiler.entities(own)
-        size = exp.Count(this=exp.Star())
-        branches.append(select(literal(step), size, cast(NULL.copy(), "text")).from_(compiler.bound(part), copy=False))
-        first = (
-            select(column("name"))
-            .from_(compiler.stored("entity"), copy=False)
-            .where(within(column("e"), compiler.set_of(own)), copy=False)
-            .order_by(*(compiler.by_bytes(column(part)) for part in ("name", "id")), copy=False)
-            .limit(3, copy=False)
-        )
-        few = exp.Subquery(this=first, alias=exp.TableAlias(this=name("few")))
-        branches.append(select(literal(step), cast(NULL.copy(), "bigint"), column("name")).from_(few, copy=False))
-    return compiler.whole(together(branches)) if branches else None
-
-
-def compile_tallies(nodes: Sequence[Node], place: str | Relations, schema: StoredSchema) -> Query:
-    """The query for how many values of each type and unit the tests of operators look at: rows of a number, a type, a unit
-    and a count.
-    """
-    compiler, branches = Compiler(place, schema), list[Query]()
-    for step, node in enumerate(nodes):
-        assert isinstance(node, alg.Where | alg.WhereQualifier | alg.WhereValidity)
-        facts = compiler.facts(node.facts)
-        query = select().from_(compiler.bound(facts, "x"), copy=False)
-        if not isinstance(node, alg.Where):
-            query = select().from_(compiler.stored("qualifier", "x"), copy=False)
-            test = (
-                exp.EQ(this=column("key", "x"), expression=literal(node.key))
-                if isinstance(node, alg.WhereQualifier)
-                else told(node.part, "x")
-            )
-            owners = select(column("f")).from_(compiler.bound(facts), copy=False)
-            if isinstance(node, alg.WhereValidity):
-                owners = owners.where(ordered_bounds(facts), copy=False)
-                test = exp.and_(test, exp.EQ(this=column("kind", "x"), expression=literal(int(Kind.TIME))))
-            query = query.where(test, within(column("f", "x"), owners), copy=False)
-        unit = coalesce(column("unit", "x"), literal(""))
-        query = query.select(literal(step), column("kind", "x"), unit, exp.Count(this=exp.Star()), copy=False)
-        branches.append(query.group_by(column("kind", "x"), column("unit", "x"), copy=False))
-    return compiler.whole(together(branches))

@@ -237,7 +237,8 @@ def plain_facts(node: alg.Facts) -> list[alg.Facts]:
 def plain(node: alg.Entities) -> alg.Entities:
     """A set that no rows bind, which has all entities of an operator."""
     if not isinstance(node, alg.EntitiesOf):
-        return _without_rows(node)
+        result: alg.Entities = _without_rows(node)
+        return result
     sets = [_Reduced(match).entities(node.variable) for match in _Names().matches(node.of, node.variable)]
     return sets[0] if len(sets) == 1 else alg.Union(tuple(sets))
 
@@ -245,8 +246,7 @@ def plain(node: alg.Entities) -> alg.Entities:
 def _without_rows(node: Any) -> Any:
     if not any(isinstance(part, alg.EntitiesOf) for part in postorder(node)):
         return node
-    result: Any = rewrite(node, lambda part: plain(part) if isinstance(part, alg.EntitiesOf) else part)
-    return result
+    return rewrite(node, lambda part: plain(part) if isinstance(part, alg.EntitiesOf) else part)
 
 
 def tested(node: alg.Pattern) -> list[alg.Condition]:

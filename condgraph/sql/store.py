@@ -13,6 +13,7 @@ from sqlglot import exp
 from condgraph.edits import Written, joined
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.algebra.constructors import around_of
 from condgraph.engine.bounds import kept, timed
 from condgraph.engine.changes import Change, OvertakenError
 from condgraph.engine.describe import describe, tree
@@ -43,20 +44,10 @@ from condgraph.engine.values import NO_UNIT, Kind, text_of
 from condgraph.names.linking import LinkingSchema
 from condgraph.overview.survey import Survey, stored_survey
 from condgraph.snapshot_store import SnapshotStore
-from condgraph.sql.compiler import Relations, beyond, is_native
+from condgraph.sql.compiler import beyond, is_native
 from condgraph.sql.engines import Engine, Writer, schema_query, table_query
 from condgraph.sql.names import SqlNames
-from condgraph.sql.plan import (
-    Compiled,
-    Records,
-    compile_around,
-    compile_counts,
-    compile_plan,
-    compile_sizes,
-    compile_tallies,
-    compile_witness,
-    native,
-)
+from condgraph.sql.plan import Compiled, OwnPlans, Plans, compile_plan, compile_witness, counted, native
 from condgraph.sql.rows import plain_facts
 from condgraph.sql.tables import (
     CELL,
@@ -64,11 +55,9 @@ from condgraph.sql.tables import (
     EDITS,
     FORMAT,
     INDEXES,
-    NUMBERED,
     TABLES,
     Columns,
     Graph,
-    Layout,
     Row,
     columns,
     value_of,
@@ -105,7 +94,7 @@ class SqlAnswer(StoredAnswer):
         super().__init__(store, request, lowered)
         self._compiled, self._rows = compiled, rows
         if compiled.shape in ("gathered", "witness"):
-            records = Records(rows, store.known_sources, store.shape)
+            records = store.plans.records(rows, store.known_sources)
             run = (
                 records.run(self.plan, compiled.leaves)
                 if compiled.shape == "gathered"
@@ -148,9 +137,12 @@ class SqlAnswer(StoredAnswer):
     def _pairs(self) -> list[tuple[Any, str]]:
         pairs: list[tuple[Any, str]] = []
         for row in self._rows:
-            cell, (ident, name, kind, at) = row[: len(CELL)], row[len(CELL) :]
+            there: dict[str, Any] = dict(zip(self._compiled.columns, row, strict=True))
+            ident = there.get("id")
+            cell = [there.get(part) for part in CELL]
             if ident is not None:
-                pairs.append((Entity(ident, name, EntityKind(kind), at or 0), name))
+                name = there["name"]
+                pairs.append((Entity(ident, name, EntityKind(there["at"]), there.get("row") or 0), name))
                 continue
             value = value_of(cell)
             pairs.append((value, text_of(value)))
@@ -239,8 +231,6 @@ class _State:
 class SqlStore:
     """One graph in a SQL database, in a schema of its own; nothing is written but by `push` and `delete`."""
 
-    #: What records of this graph are.
-    shape: Layout = NUMBERED
     declared: tuple[str, ...] = ()
 
     def __init__(self, engine: Engine, *, graph: str, read_only: bool, timeout: float | None) -> None:
@@ -252,8 +242,6 @@ class SqlStore:
         if len(self._in.encode()) > _LONGEST:
             most = _LONGEST - len(_PREFIX)
             raise OptionError(f"the name of a graph has at most {most} bytes in a SQL database, not {len(graph.encode())}")
-        #: Where queries find the graph's tables.
-        self.relations: str | Relations = self._in
         self._state: _State | None = None
         #: What the last load has to say of single changes.
         self.remarks: list[str] = []
@@ -354,7 +342,12 @@ class SqlStore:
         return named
 
     def _names(self, schema: StoredSchema) -> SqlNames:
-        return SqlNames(self.engine.read, self.relations, schema)
+        return SqlNames(self.engine.read, OwnPlans(self._in, schema))
+
+    @property
+    def plans(self) -> Plans:
+        """The queries of this layout."""
+        return OwnPlans(self._in, self.schema)
 
     def sources(self) -> tuple[Source, ...]:
         """The sources of the graph."""
@@ -404,19 +397,7 @@ class SqlStore:
 
     def compiled(self, plan: Node) -> Compiled:
         """The query of a plan."""
-        return compile_plan(plan, self.relations, self.schema)
-
-    def compiled_witness(self, plan: Node) -> Compiled:
-        """The query of all that a plan rests on."""
-        return compile_witness(plan, self.relations, self.schema)
-
-    def compiled_counts(self, nodes: Sequence[Node], known: KnownIds) -> exp.Query | str:
-        """The query for how many statements, or entities, each operator gives."""
-        return compile_counts(nodes, known, self.relations, self.schema)
-
-    def compiled_sizes(self, nodes: Sequence[Node]) -> exp.Query | str | None:
-        """The query for how many entities each operator gives, and the first names; None where no operator is SQL."""
-        return compile_sizes(nodes, self.relations, self.schema)
+        return compile_plan(plan, self.plans)
 
     def check_plan(self, plan: Node) -> None:
         """Raise `UnsupportedError` for a plan that cannot run on this graph."""
@@ -448,8 +429,8 @@ class SqlStore:
         """A plan run in process on the statements it rests on."""
 
         def ask() -> Run:
-            compiled = self.compiled_witness(plan)
-            return Records(self.engine.read(compiled.query), self.known_sources, self.shape).witness(plan, compiled.fetched)
+            compiled = compile_witness(plan, self.plans)
+            return self.plans.records(self.engine.read(compiled.query), self.known_sources).witness(plan, compiled.fetched)
 
         return self.steady(ask)
 
@@ -459,11 +440,9 @@ class SqlStore:
         """
 
         def ask() -> Snapshot:
-            known = [name for name in names if is_text(name)]
-            query = compile_around(
-                [ident for ident in ids if is_text(ident)], known, most, self.relations, self.schema, values=values
-            )
-            return Records(self.engine.read(query), self.known_sources, self.shape).snapshot
+            of, scans = around_of(list(filter(is_text, ids)), list(filter(is_text, names)), values=values)
+            query = self.plans.gathered(list(enumerate((of, *scans))), most=most)
+            return self.plans.records(self.engine.read(query), self.known_sources).snapshot
 
         return self.steady(ask)
 
@@ -471,15 +450,19 @@ class SqlStore:
         """How many statements, or entities, each operator gives; `known` has the ids of what the client works out."""
         if not nodes:
             return []
-        sizes: dict[int, int] = dict(self.engine.read(self.compiled_counts(nodes, known)))
+        sizes: dict[int, int] = dict(self.engine.read(self.plans.counts(list(enumerate(counted(nodes, known))))))
         return [sizes.get(step, 0) for step in range(len(nodes))]
 
     def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
         """How many entities each operator gives, and the names of the first: one query; None of those that the client works out."""
-        query = self.compiled_sizes(nodes)
+        sets: list[tuple[int, Node]] = []
+        for step, node in enumerate(nodes):
+            own = alg.Reached(node) if isinstance(node, alg.Facts) else node.entities if isinstance(node, alg.Names) else node
+            if isinstance(own, alg.Entities) and native(own):
+                sets.append((step, own))
         sizes: dict[int, int] = {}
         names: dict[int, list[str]] = {}
-        for step, size, name in [] if query is None else self.engine.read(query):
+        for step, size, name in self.engine.read(self.plans.sizes(sets)) if sets else []:
             if size is None:
                 names.setdefault(step, []).append(name)
             else:
@@ -500,7 +483,7 @@ class SqlStore:
         result = LeftOut()
         if not nodes:
             return result
-        for step, number, unit, count in self.engine.read(compile_tallies(nodes, self.relations, self.schema)):
+        for step, number, unit, count in self.engine.read(self.plans.tallies(list(enumerate(map(_tested, nodes))))):
             kind = Kind(number)
             left_out(result, kind, unit if kind is Kind.QUANTITY else NO_UNIT, count, compared_kinds(condition_of(nodes[step])))
         return result
@@ -617,6 +600,14 @@ class SqlStore:
             self._drop(writer)
         self._state = None
         return True
+
+
+def _tested(node: Node) -> alg.Values:
+    """The values that a test looks at."""
+    assert isinstance(node, alg.Where | alg.WhereQualifier | alg.WhereValidity)
+    if isinstance(node, alg.WhereQualifier):
+        return alg.Qualifiers(node.facts, node.key)
+    return alg.Validity(node.facts, node.part) if isinstance(node, alg.WhereValidity) else alg.Objects(node.facts)
 
 
 def _sources(rows: list[Row]) -> tuple[Source, ...]:

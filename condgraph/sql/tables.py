@@ -116,15 +116,8 @@ class Layout:
         return select(named(literal(table), "sort"), *every).from_(relation, copy=False)
 
 
-#: Records where entities and statements go by numbers, and where they go by texts.
+#: The records of a graph's own tables, whose entities and statements go by numbers.
 NUMBERED: Final = Layout(TABLES, ("int", "bigint", "smallint", "double", "text"))
-NAMED: Final = Layout(
-    {
-        table: {name: "text" if name in ("e", "f", "s", "o", "concept", "parent") else kind for name, kind in columns.items()}
-        for table, columns in TABLES.items()
-    },
-    ("text", "int", "bigint", "smallint", "double"),
-)
 
 
 #: The views of records: of statements, which have the statement's number in `c0`, and of entities, which have theirs there;
@@ -132,10 +125,10 @@ NAMED: Final = Layout(
 FACT_RECORDS, ENTITY_RECORDS, ENDS = "fact_records", "entity_records", "fact_end"
 
 
-def views(stored: Callable[[str], exp.Expr], shape: Layout = NUMBERED) -> Iterator[tuple[str, Query]]:
+def views(stored: Callable[[str], exp.Expr]) -> Iterator[tuple[str, Query]]:
     """The views of a graph's schema, over what `stored` gives for a table."""
-    yield FACT_RECORDS, together([shape.of(table, stored(table)) for table in ("statement", "qualifier", "place")])
-    yield ENTITY_RECORDS, shape.of("entity", stored("entity"))
+    yield FACT_RECORDS, together([NUMBERED.of(table, stored(table)) for table in ("statement", "qualifier", "place")])
+    yield ENTITY_RECORDS, NUMBERED.of("entity", stored("entity"))
     leads = [("statement", "s"), ("statement", "o"), ("qualifier", "o")]
     ends = [
         select(column("f"), named(column(end), "e")).from_(stored(table), copy=False).where(known(column(end)), copy=False)

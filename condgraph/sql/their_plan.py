@@ -6,27 +6,31 @@ Texts of queries are cached by the shape of a plan, which leaves out names and v
 
 from __future__ import annotations
 
+import math
 import re
 import secrets
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Final, TypeAlias, TypeGuard
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node
-from condgraph.engine.facts import EntityKind
-from condgraph.engine.values import DAY_SECONDS, NO_UNIT, Kind, Quantity, Time, as_float, civil
+from condgraph.engine.errors import PlanError
+from condgraph.engine.facts import EntityKind, Source
+from condgraph.engine.stored_schema import StoredSchema
+from condgraph.engine.values import DAY_SECONDS, NO_UNIT, Kind, Quantity, Time, as_float, civil, tie_break
 from condgraph.sql.catalogue import Column, Reference, Table, ends_of
 from condgraph.sql.compiler import reach_of
-from condgraph.sql.conditions import compared, supports
-from condgraph.sql.plan import Compiled, gathers, native, wanted
-from condgraph.sql.tables import CELL, NAMED
+from condgraph.sql.conditions import compared, exactly
+from condgraph.sql.plan import VALUE, Bag, Numbered, Records
+from condgraph.sql.tables import CELL, TAKEN, Row
 from condgraph.sql.terms import (
     NULL,
     Query,
     both,
+    case,
     cast,
     check_text,
     coalesce,
@@ -52,10 +56,6 @@ _LARGEST: Final = 2**53
 _LONGEST: Final = 2**62
 
 
-class Elsewhere(Exception):
-    """A plan that is not compiled here, but over the graph's tables (`sql.compiler`)."""
-
-
 # -- Shapes ------------------------------------------------------------------------------------------
 
 
@@ -79,9 +79,8 @@ class Shape:
         if isinstance(value, tuple):
             return tuple(map(self._of, value))
         if not is_dataclass(value):
-            if value is None or isinstance(value, str | int):
-                return value
-            raise Elsewhere
+            assert value is None or isinstance(value, str | int)
+            return value
         if id(value) in self._seen:
             return self._seen[id(value)]
         self._seen[id(value)] = len(self._seen)
@@ -109,12 +108,10 @@ class Shape:
             return "text"
         if isinstance(value, Quantity):
             number, exact = as_float(value)
-            if not exact or not abs(number) < _LONGEST:
-                raise Elsewhere
-            self._add(test, [number])
-            return "number", value.unit == NO_UNIT, number.is_integer(), abs(number) < _LARGEST, abs(number) < 1e15
-        if not isinstance(value, Time):
-            raise Elsewhere
+            whole = value.number == int(value.number) if math.isfinite(number) else False
+            self._add(test, [int(value.number) if whole else number, number, tie_break(value.number)])
+            return "number", value.unit == NO_UNIT, whole and abs(number) < _LONGEST, exact, abs(number) < _LARGEST
+        assert isinstance(value, Time)
         self._add(test, [value.start, value.end])
         return "time", *(_FIRST <= second < _LAST for second in (value.start, value.end))
 
@@ -177,10 +174,12 @@ _FORMS: Final[dict[str, Callable[[Any, int], str]]] = {
 
 @dataclass(slots=True)
 class Rows:
-    """Entities: of each table the rows for which tests hold, all where there is none, and concepts."""
+    """Entities: of each table the rows for which tests hold, all where there is none, and concepts for which tests do, which
+    look at no row.
+    """
 
     tests: dict[str, list[Test]]
-    concepts: frozenset[str] = frozenset()
+    concepts: dict[str, list[Test]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -253,27 +252,17 @@ class TheirCompiler:
         return self._sets[id(node)]
 
     def _entities(self, node: Node) -> Rows:
-        rows = self.tables.of_rows
         if isinstance(node, alg.AllEntities):
-            if node.source is not None:
-                raise Elsewhere
-            concepts = (table.name for table in rows if EntityKind.CONCEPT in node.kinds)
-            return Rows({table.name: [] for table in rows} if EntityKind.ROW in node.kinds else {}, frozenset(concepts))
+            return self._every(node)
         if isinstance(node, alg.ById | alg.ByName):
             return self._named(node)
         if isinstance(node, alg.Members):
-            return Rows({concept: [] for concept in sorted(self.entities(node.concepts).concepts)})
+            return Rows(dict(self.entities(node.concepts).concepts))
         if isinstance(node, alg.Union | alg.Intersect):
             return self._joined([self.entities(part) for part in node.parts], every=isinstance(node, alg.Intersect))
         if isinstance(node, alg.Minus):
             left, right = self.entities(node.left), self.entities(node.right)
-            tests = {}
-            for table, own in left.tests.items():
-                if table not in right.tests:
-                    tests[table] = own
-                elif right.tests[table]:
-                    tests[table] = [*own, _no(right.tests[table])]
-            return Rows(tests, left.concepts - right.concepts)
+            return Rows(_without(left.tests, right.tests), _without(left.concepts, right.concepts))
         if isinstance(node, alg.SubjectsOf):
             if isinstance(node.values, alg.Names):
                 return self.entities(node.values.entities)
@@ -281,9 +270,93 @@ class TheirCompiler:
                 return self._ends(self.facts(node.values.facts), "subject")
         if isinstance(node, alg.Reached):
             return self._ends(self.facts(node.facts), reach_of(node.facts))
-        if isinstance(node, alg.ArgExtreme):
-            return self._best(node)
-        raise Elsewhere
+        if isinstance(node, alg.SameName):
+            of = self.entities(node.of)
+            return self._called(lambda: self._names_of(of))
+        if isinstance(node, alg.Referents):
+            return self._referents(node.values)
+        assert isinstance(node, alg.ArgExtreme), type(node)
+        return self._best(node)
+
+    def _every(self, node: alg.AllEntities) -> Rows:
+        rows = self.tables.of_rows
+        if node.source is None:
+            concepts = {table.name: list[Test]() for table in rows if EntityKind.CONCEPT in node.kinds}
+            return Rows({table.name: [] for table in rows} if EntityKind.ROW in node.kinds else {}, concepts)
+        if EntityKind.ROW not in node.kinds:
+            return Rows({})
+        own = Rows({table.name: [] for table in rows if self.tables.source(table) == node.source})
+        if node.own:
+            return own
+        facts = self.facts(alg.Scan(None, None, source=node.source))
+        return self._joined([own, self._ends(facts, "subject"), self._ends(facts, "object")], every=False)
+
+    def _called(self, names: Callable[[], list[Query]]) -> Rows:
+        """All entities that have one of some names."""
+
+        def of(table: Table) -> list[Test]:
+            return [lambda alias: within(self.tables.label(table, alias), together(names()))]
+
+        def called(table: Table) -> list[Test]:
+            return [lambda alias: within(literal(table.name), together(names()))]
+
+        rows = self.tables.of_rows if names() else []
+        return Rows({table.name: of(table) for table in rows}, {table.name: called(table) for table in rows})
+
+    def _names_of(self, rows: Rows) -> list[Query]:
+        """The names of entities."""
+        queries: list[Query] = []
+        for called, tests in rows.tests.items():
+            alias, table = self._alias(), self.tables.tables[called]
+            query = select(cast(self.tables.label(table, alias), "text")).from_(self._rows(table, alias), copy=False)
+            queries.append(_filtered(query, _held(tests, alias)))
+        for concept, tests in rows.concepts.items():
+            queries.append(_filtered(select(cast(literal(concept), "text")), _held(tests, "")))
+        return queries
+
+    def _referents(self, bag: Node) -> Rows:
+        """The entities that values are, or whose name they are."""
+        if isinstance(bag, alg.Names):
+            return self.entities(bag.entities)
+        assert isinstance(bag, alg.Objects | alg.Qualifiers)
+        ends: list[Rows] = []
+        texts: list[tuple[Facts, Column]] = []
+        for facts, given in self._values(bag):
+            if isinstance(given, Reference):
+                ends.append(Rows({given.target: [self._referred(facts, given)]}))
+            elif given.kind is Kind.TEXT or self.tables.cells.is_finite(given, column(given.real)) is not None:
+                texts.append((facts, given))
+
+        def names() -> list[Query]:
+            queries: list[Query] = []
+            for facts, given in texts:
+                alias = self._alias()
+                text = self.tables.cells_at(given, alias)["text"]
+                query = select(cast(text, "text")).from_(self._rows(facts.part.table, alias), copy=False)
+                queries.append(query.where(*_held(facts.tests, alias), known(text.copy()), copy=False))
+            return queries
+
+        return self._joined([*ends, self._called(names)], every=False)
+
+    def _values(self, bag: Node) -> list[tuple[Facts, Column | Reference]]:
+        """What gives the values of a bag: the statements that have one, and its column or reference."""
+        assert isinstance(bag, alg.Objects | alg.Qualifiers | alg.Validity)
+        result: list[tuple[Facts, Column | Reference]] = []
+        for facts in self.facts(bag.facts):
+            table = facts.part.table
+            if isinstance(bag, alg.Objects):
+                result.append((facts, self.tables.ends(facts.part)[1]))
+            elif isinstance(bag, alg.Qualifiers):
+                for key, given in self.tables.qualifiers(table):
+                    if key == bag.key:
+                        result.append((Facts(facts.part, [*facts.tests, self._given(table, given)]), given))
+        return result
+
+    def _given(self, table: Table, given: Column | Reference) -> Test:
+        """Whether a row has a value."""
+        if isinstance(given, Column):
+            return lambda alias: self.tables.is_given(given, alias)
+        return self._refers(table, given, None)
 
     def _best(self, node: alg.ArgExtreme) -> Rows:
         """The entities with the best value of a key, all ties: of numbers or of times, whichever are more, times of as many."""
@@ -338,22 +411,25 @@ class TheirCompiler:
             total = exp.Add(this=total, expression=exp.Subquery(this=_filtered(query, _held(facts.tests, alias))))
         return exp.Paren(this=total)
 
-    def _joined(self, parts: list[Rows], *, every: bool) -> Rows:
-        tests: dict[str, list[Test]] = {}
-        for table in dict.fromkeys(table for part in parts for table in part.tests):
-            own = [part.tests[table] for part in parts if table in part.tests]
-            if not every:
-                tests[table] = _some(own)
-            elif len(own) == len(parts):
-                tests[table] = [test for some in own for test in some]
-        concepts = [part.concepts for part in parts] or [frozenset[str]()]
-        return Rows(tests, frozenset.intersection(*concepts) if every else frozenset.union(*concepts))
+    @staticmethod
+    def _joined(parts: list[Rows], *, every: bool) -> Rows:
+        def of(sets: list[dict[str, list[Test]]]) -> dict[str, list[Test]]:
+            tests: dict[str, list[Test]] = {}
+            for table in dict.fromkeys(table for part in sets for table in part):
+                own = [part[table] for part in sets if table in part]
+                if not every:
+                    tests[table] = _some(own)
+                elif len(own) == len(sets):
+                    tests[table] = [test for some in own for test in some]
+            return tests
+
+        return Rows(of([part.tests for part in parts]), of([part.concepts for part in parts]))
 
     def _named(self, node: alg.ById | alg.ByName) -> Rows:
         by_name = isinstance(node, alg.ByName)
         texts = node.names if isinstance(node, alg.ByName) else node.ids
         tests: dict[str, list[Test]] = {}
-        concepts = set()
+        concepts: dict[str, list[Test]] = {}
         for table in self.tables.of_rows:
             alternatives: list[list[Test]] = []
             for number, text in enumerate(texts):
@@ -361,7 +437,7 @@ class TheirCompiler:
                 if by_name and table.label is not None:
                     alternatives.append([self._labelled(table, table.label, at)])
                 if rest == "":
-                    concepts.add(table.name)
+                    concepts[table.name] = []
                 elif rest is not None:
                     own = [self._with_id(table, at, text)]
                     if by_name and table.label is not None:
@@ -369,7 +445,7 @@ class TheirCompiler:
                     alternatives.append(own)
             if alternatives:
                 tests[table.name] = _some(alternatives)
-        return Rows(tests, frozenset(concepts))
+        return Rows(tests, concepts)
 
     def _labelled(self, table: Table, label: str, at: int) -> Test:
         def test(alias: str) -> exp.Expr:
@@ -468,9 +544,8 @@ class TheirCompiler:
         if isinstance(node, alg.During):
             # No statement here has a validity.
             return self.facts(node.facts) if node.relation in ("may", "must") else []
-        if isinstance(node, alg.WhereValidity):
-            return []
-        raise Elsewhere
+        assert isinstance(node, alg.WhereValidity), type(node)
+        return []
 
     def _filtered(self, facts: Node, test: Callable[[Part], Test]) -> list[Facts]:
         result = []
@@ -481,14 +556,14 @@ class TheirCompiler:
         return result
 
     def _scan(self, node: alg.Scan) -> list[Facts]:
-        if node.source is not None:
-            raise Elsewhere
         relations = node.family != "attribute"
         attributes = node.family != "relation" and node.anchor == "subject" and (node.family == "any" or node.reach == "subject")
         of = None if node.of is None else self.entities(node.of)
         result = []
         for table in self.tables.tables.values():
             for part in self.tables.parts(table, node.predicates):
+                if node.source is not None and self.tables.source(table) != node.source:
+                    continue
                 if not (attributes if part.item is not None else relations):
                     continue
                 tests = self._there(part)
@@ -525,17 +600,11 @@ class TheirCompiler:
         return self._of_value(part.item, test)
 
     def _qualified(self, part: Part, key: str, test: Condition) -> Test:
-        if part.table.relation is None:
+        given = dict(reversed(self.tables.qualifiers(part.table))).get(key)
+        if given is None:
             return _false
-        item = next((item for item in part.table.values if item.predicate == key), None)
-        if item is not None:
-            own = self._of_value(item, test)
-            return own if own is _false else _both(lambda alias: self.tables.is_given(item, alias), own)
-        reference = next((item for item in ends_of(part.table)[2:] if item.columns[0] == key), None)
-        if reference is None:
-            return _false
-        own = self._of_entity(part.table, reference, test)
-        return own if own is _false else _both(self._refers(part.table, reference, None), own)
+        own = self._of_value(given, test) if isinstance(given, Column) else self._of_entity(part.table, given, test)
+        return own if own is _false else _both(self._given(part.table, given), own)
 
     def _composed(self, test: Condition, each: Callable[[Condition], Test]) -> Test:
         if isinstance(test, alg.Not):
@@ -547,7 +616,7 @@ class TheirCompiler:
         if isinstance(test, alg.AllOf):
             every = list(map(each, test.conditions))
             return _false if _false in every else lambda alias: both(own(alias) for own in every)
-        raise Elsewhere
+        raise PlanError(f"no test of values: {type(test).__name__}")
 
     def _of_entity(self, table: Table, reference: Reference, test: Condition) -> Test:
         if isinstance(test, alg.Among):
@@ -565,7 +634,7 @@ class TheirCompiler:
         return self._refers(table, reference, Rows({other.name: [called]}))
 
     def _in_order(self, operator: str, text: exp.Expr) -> exp.Expr:
-        return text if operator in ("=", "!=") else self.tables.by_bytes(text)
+        return text if operator in ("=", "!=") else self.tables.cells.by_bytes(text)
 
     def _of_value(self, item: Column, test: Condition) -> Test:
         if isinstance(test, alg.Among):
@@ -597,18 +666,23 @@ class TheirCompiler:
         if isinstance(value, Quantity):
             if item.kind is not Kind.QUANTITY or value.unit != NO_UNIT:
                 return _false
-            return lambda alias: where_finite(alias, self._of_number(item, operator, as_float(value)[0], at, alias))
+            return lambda alias: where_finite(alias, self._of_number(item, operator, value, at, alias))
         assert isinstance(value, Time)
         if item.kind is not Kind.TIME:
             return _false
         return lambda alias: where_finite(alias, exp.Paren(this=self._of_time(item, operator, value, at, alias)))
 
-    def _of_number(self, item: Column, operator: str, number: float, at: int, alias: str) -> exp.Expr:
+    def _of_number(self, item: Column, operator: str, value: Quantity, at: int, alias: str) -> exp.Expr:
+        (number, exact), own = as_float(value), column(item.real, alias)
         short = item.sort == "decimal" and item.digits is not None and item.digits[0] <= 15 and abs(number) < _LARGEST
-        if number.is_integer() and (item.whole or short):
-            return compared(operator, column(item.real, alias), self._number(at, "whole"))
-        double = cast(exp.Literal.string(self._hole(at, "number")), "double")
-        return compared(operator, self.tables.cells.number(item, column(item.real, alias)), double)
+        if (item.whole or short) and abs(number) < _LONGEST and value.number == int(value.number):
+            return compared(operator, own, self._number(at, "whole"))
+        double = cast(exp.Literal.string(self._hole(at + 1, "number")), "double")
+        if exact and (item.sort != "long" or abs(number) < _LARGEST):
+            return compared(operator, self.tables.cells.number(item, own), double)
+        cells = self.tables.cells_at(item, alias)
+        tie = coalesce(cells.get("tie", NULL.copy()), literal("1"))
+        return exp.Paren(this=exactly(operator, cells["number"], tie, double, self._text(at + 2)))
 
     def _of_time(self, item: Column, operator: str, value: Time, at: int, alias: str) -> exp.Expr:
         """Intervals of a day or a second compare with an interval as in `sql.conditions`."""
@@ -650,36 +724,28 @@ class TheirCompiler:
 
     def of_entities(self, node: Node) -> Query:
         """The id, name, kind and number of each entity."""
-        return together([*self._described(self.entities(node)), *map(self._concept, sorted(self.entities(node).concepts))] or [
-            _entity(*(NULL.copy(),) * 2, EntityKind.ROW).where(exp.false(), copy=False)
-        ])  # fmt: skip
-
-    def _concept(self, concept: str) -> exp.Select:
-        return _entity(literal(concept), literal(concept), EntityKind.CONCEPT)
-
-    def _described(self, rows: Rows, *before: exp.Expr) -> list[exp.Select]:
-        result = []
+        rows, queries = self.entities(node), list[Query]()
         for called, tests in rows.tests.items():
             alias, table = self._alias(), self.tables.tables[called]
             query = _entity(self.tables.id(table, alias), self.tables.label(table, alias), EntityKind.ROW)
-            if before:
-                cells = {"kind": literal(int(Kind.ENTITY)), "text": self.tables.label(table, alias)}
-                query.set("expressions", [*_cell(cells), *query.expressions])
-            query = query.from_(self.tables.rows(table, alias), copy=False)
-            result.append(_filtered(query, _held(tests, alias)))
-        return result
+            queries.append(_filtered(query.from_(self.tables.rows(table, alias), copy=False), _held(tests, alias)))
+        for concept, tests in sorted(rows.concepts.items()):
+            query = _entity(literal(concept), literal(concept), EntityKind.CONCEPT)
+            queries.append(_filtered(query, _held(tests, "")))
+        return together(queries or [_entity(NULL.copy(), NULL.copy(), EntityKind.ROW).where(exp.false(), copy=False)])
 
     def count(self, node: Node) -> Query:
         """How many entities there are."""
         rows = self.entities(node)
-        sizes: list[exp.Expr] = []
+        total = literal(sum(not tests for tests in rows.concepts.values()))
+        for tests in rows.concepts.values():
+            if tests:
+                size: exp.Expr = case([(both(_held(tests, "")), literal(1))], literal(0))
+                total = exp.Add(this=total, expression=size)
         for called, tests in rows.tests.items():
             alias = self._alias()
             query = select(exp.Count(this=exp.Star())).from_(self._rows(self.tables.tables[called], alias), copy=False)
-            sizes.append(exp.Subquery(this=_filtered(query, _held(tests, alias))))
-        total = literal(len(rows.concepts))
-        for size in sizes:
-            total = exp.Add(this=total, expression=size)
+            total = exp.Add(this=total, expression=exp.Subquery(this=_filtered(query, _held(tests, alias))))
         return select(named(total, "count"))
 
     def any_of(self, facts: Sequence[Facts], test: Callable[[Part], Test] | None = None) -> Query:
@@ -711,88 +777,151 @@ class TheirCompiler:
 
         return self.any_of(self.facts(values.facts), of)
 
-    def values(self, node: alg.Objects | alg.Qualifiers) -> Query:
-        """Each value once: its cell, and the entity that it is."""
-        facts = self.facts(node.facts)
+    def values(self, bag: Bag) -> tuple[Query, tuple[str, ...]]:
+        """Each value once, with the columns that some value needs."""
+        rows: list[tuple[Table, str, list[exp.Expr], dict[str, exp.Expr]]] = []
+        for facts, given in self._values(bag):
+            alias = self._alias()
+            if isinstance(given, Column):
+                tests = [*_held(facts.tests, alias), self.tables.is_given(given, alias)]
+                rows.append((facts.part.table, alias, tests, self.tables.cells_at(given, alias)))
+                continue
+            there = Facts(facts.part, [*facts.tests, self._given(facts.part.table, given)])
+            other, own = self.tables.tables[given.target], self._referred(there, given)
+            label, kind = self.tables.label(other, alias), literal(int(EntityKind.ROW))
+            cells = {"id": self.tables.id(other, alias), "name": label, "at": kind}
+            rows.append((other, alias, [own(alias)], cells))
+        columns = tuple(key for key in VALUE if any(key in cells for *_, cells in rows)) or ("kind",)
         queries: list[Query] = []
-        for item in facts:
-            if isinstance(node, alg.Objects):
-                reference = self._reference(item.part, "object")
-                columns = [] if item.part.item is None else [item.part.item]
-                references = [] if reference is None else [reference]
-            else:
-                if item.part.table.relation is None:
-                    continue
-                columns = [of for of in item.part.table.values if of.predicate == node.key]
-                references = [of for of in ends_of(item.part.table)[2:] if of.columns[0] == node.key]
-            for of in columns:
-                alias = self._alias()
-                cells = self.tables.cells_at(of, alias)
-                nothing = [cast(NULL.copy(), kind) for kind in ("text", "text", "smallint", "int")]
-                query = select(*_cell(cells), *nothing, distinct=True).from_(self._rows(item.part.table, alias), copy=False)
-                queries.append(_filtered(query, [*_held(item.tests, alias), self.tables.is_given(of, alias)]))
-            for to in references:
-                given = Facts(item.part, [*item.tests, self._refers(item.part.table, to, None)])
-                queries += self._described(Rows({to.target: [self._referred(given, to)]}), NULL)
-        if not queries:
-            kinds = [*CELL.values(), "text", "text", "smallint", "int"]
-            return select(*(cast(NULL.copy(), kind) for kind in kinds)).where(exp.false(), copy=False)
-        return together(queries, distinct=True)
+        for table, alias, tests, cells in rows:
+            made = [named(cast(cells.get(key, NULL).copy(), _VALUE[key]), key) for key in columns]
+            query = select(*made, distinct=True).from_(self._rows(table, alias), copy=False)
+            queries.append(_filtered(query, tests))
+        return together(queries or [select(cast(NULL.copy(), "text")).where(exp.false(), copy=False)], distinct=True), columns
 
-    def gathered(self, parts: Sequence[tuple[int, Node]], members: Sequence[tuple[Node, Node]] = ()) -> Query:
-        """Records of the results of operators, by number (`sql.plan.gathering`), and of the memberships of entities."""
+    def cells(self, facts: Node) -> Query:
+        """Each object once: the predicate, whether it is an entity, its cell, and no raw text."""
+        queries: list[Query] = [select(*(cast(NULL.copy(), kind) for kind in ("text", "int", *CELL.values(), "text")))]
+        queries[0] = _filtered(queries[0], [exp.false()])  # type: ignore[arg-type]
+        for item in self.facts(facts):
+            cell = self.tables.cell(item.part.table, self.tables.ends(item.part)[1])
+            is_entity = literal(int(item.part.item is None))
+            columns = [literal(item.part.predicate), is_entity, *_cell(cell.parts), NULL.copy()]
+            query = select(*columns, distinct=True).from_(self._rows(item.part.table, "t"), copy=False)
+            queries.append(_filtered(query, _held(item.tests, "t")))
+        return together(queries)
+
+    def tally(self, number: int, bag: Node) -> list[Query]:
+        """How many values of each type there are."""
+        queries: list[Query] = []
+        for facts, given in self._values(bag):
+            alias = self._alias()
+            kind = literal(int(Kind.ENTITY)) if isinstance(given, Reference) else self.tables.cells_at(given, alias)["kind"]
+            unit = literal(NO_UNIT)
+            inner = select(named(cast(kind, "smallint"), "kind")).from_(self._rows(facts.part.table, alias), copy=False)
+            inner = _filtered(inner, _held(facts.tests, alias))
+            query = select(literal(number), column("kind"), unit, exp.Count(this=exp.Star())).from_(_subquery(inner), copy=False)
+            queries.append(query.group_by(column("kind"), copy=False))
+        return queries
+
+    def names(self) -> Query:
+        """The name of every entity."""
+        every = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
+        return together(self._names_of(self.entities(every)))
+
+    # -- records -----------------------------------------------------------------------------------
+    # A row for each statement has all of it: what it is called, its ends with their names, its value. The table, predicate and
+    # source follow from the mark with which each row begins (`Marks`).
+
+    def gathered(self, parts: Numbered, members: Sequence[tuple[Node, Node]], most: int | None) -> Query:
+        """Records of the results of operators, by number, and of the memberships of entities."""
         records: list[Query] = []
         for number, node in parts:
+            own: list[Query] = []
             if isinstance(node, alg.Facts):
                 for facts in self.facts(node):
-                    records += self._records_of(number, facts)
-                continue
-            records += self._entity_records(self.entities(node), number)
+                    own += self._statements(number, facts, most)
+            else:
+                own = self._records("e", self.entities(node), number)
+            if most is not None and own:
+                own = [_first(own, most)]
+            records += own
         for entities, concepts in members:
-            rows, above = self.entities(entities), self.entities(concepts).concepts
-            for called in sorted(above):
-                table = self.tables.tables[called]
-                records.append(_as_records("entity", self.tables.concept(table)))
-                if called in rows.tests:
-                    some = _filtered(self.tables.membership(table), _held(rows.tests[called], "t"))
-                    records.append(_as_records("membership", some))
-                    records.append(_as_records("entity", _filtered(self.tables.entities(table), _held(rows.tests[called], "t"))))
-        if not records:
-            records.append(
-                select(literal("hit"), *(cast(NULL.copy(), kind) for kind in NAMED.types)).where(exp.false(), copy=False)
-            )
-        return together(records)
+            above, within_ = self.entities(concepts).concepts, self.entities(entities).tests
+            records += self._records("e", Rows({}, above))
+            for called in above:
+                if called in within_:
+                    records += self._records("m", Rows({called: [*within_[called], *above[called]]}))
+        query = together(records or [_record("", None, {}).where(exp.false(), copy=False)])
+        return query if most is None or not records else self._with_namesakes(query)
 
-    def _entity_records(self, rows: Rows, number: int | None = None) -> list[Query]:
-        queries = [
-            _filtered(self.tables.entities(self.tables.tables[called]), _held(tests, "t")) for called, tests in rows.tests.items()
-        ]
-        queries += [self.tables.concept(self.tables.tables[called]) for called in sorted(rows.concepts)]
-        result: list[Query] = [_as_records("entity", query) for query in queries]
-        if number is not None:
-            result += [_hits(number, query.copy(), "e") for query in queries]
+    def _statements(self, number: int, facts: Facts, most: int | None) -> list[Query]:
+        part, tests = facts.part, _held(facts.tests, "t")
+        fact, subject, called, cell = self.tables.statement(part)
+        mark, table = self.tables.mark(part), self.tables.rows(part.table)
+        # What statements of a column are called follows from their subjects.
+        own = {"f": fact} if part.table.relation is not None else {}
+        query = _record(mark, number, {**own, "s": subject, "name": called, "o": cell.end, **cell.parts})
+        result: list[Query] = [_filtered(query.from_(table, copy=False), tests)]
+        for at, (_, given) in enumerate(self.tables.qualifiers(part.table)):
+            there = self.tables.cell(part.table, given)
+            query = _record(f"{mark}.q{at}", None, {"f": fact.copy(), "o": there.end, **there.parts})
+            query = _filtered(query.from_(table.copy(), copy=False), [*(test.copy() for test in tests), there.given])
+            result.append(query if most is None else _first([query], most))
         return result
 
-    def _records_of(self, number: int, facts: Facts) -> list[Query]:
-        part, tests = facts.part, facts.tests
+    def _records(self, sort: str, rows: Rows, number: int | None = None) -> list[Query]:
         result: list[Query] = []
-        for sort in ("statement", "qualifier", "place"):
-            for query in self.tables.rows_of(part, sort):
-                own = _filtered(query, _held(tests, "t"))
-                result.append(_as_records(sort, own))
-                if sort == "statement":
-                    result.append(_hits(number, own.copy(), "f"))
-        if part.table.relation is None:
-            result += self._entity_records(Rows({part.table.name: tests}))
-        references = ends_of(part.table) if part.table.relation is not None else [part.reference] if part.reference else []
-        for reference in references:
-            given = Facts(part, [*tests, self._refers(part.table, reference, None)])
-            result += self._entity_records(Rows({reference.target: [self._referred(given, reference)]}))
+        for called, tests in rows.tests.items():
+            table = self.tables.tables[called]
+            query = _record(
+                f"{sort}{self.tables.number(table)}", number, {"s": self.tables.id(table), "name": self.tables.label(table)}
+            )
+            result.append(_filtered(query.from_(self.tables.rows(table), copy=False), _held(tests, "t")))
+        for called, tests in sorted(rows.concepts.items()):
+            ident = literal(called)
+            query = _record(f"c{self.tables.number(self.tables.tables[called])}", number, {"s": ident, "name": ident})
+            result.append(_filtered(query, _held(tests, "")))
         return result
+
+    def _with_namesakes(self, records: Query) -> Query:
+        """Records, and the first and the last entity of each name in them."""
+        hits, names = exp.Table(this=name("hits")), exp.Table(this=name("names"))
+        called = together(
+            [
+                select(named(column(key), "name")).from_(hits.copy(), copy=False).where(known(column(test)), copy=False)
+                for key, test in (("name", "s"), ("text", "o"))
+            ]
+        )
+        branches: list[Query] = [select(exp.Star()).from_(hits.copy(), copy=False)]
+
+        def among(label: exp.Expr) -> exp.Expr:
+            return within(label, select(column("name")).from_(names.copy(), copy=False))
+
+        for table in self.tables.of_rows:
+            number = self.tables.number(table)
+            for place in (exp.Min, exp.Max):
+                label = self.tables.label(table)
+                query = _record(f"e{number}", None, {"s": place(this=self.tables.id(table)), "name": label})
+                query = query.from_(self.tables.rows(table), copy=False).where(among(label.copy()), copy=False)
+                branches.append(query.group_by(label.copy(), copy=False))
+            ident = literal(table.name)
+            branches.append(_record(f"c{number}", None, {"s": ident, "name": ident}).where(among(ident.copy()), copy=False))
+        whole = together(branches)
+        bound = [exp.CTE(this=part, alias=exp.TableAlias(this=name(of))) for of, part in (("hits", records), ("names", called))]
+        whole.set("with_", exp.With(expressions=bound))
+        return whole
 
 
 def _filtered(query: exp.Select, tests: Sequence[exp.Expr]) -> exp.Select:
     return query.where(*tests, copy=False) if tests else query
+
+
+def _without(tests: dict[str, list[Test]], others: dict[str, list[Test]]) -> dict[str, list[Test]]:
+    """What is left of some rows without others."""
+    result = {table: own for table, own in tests.items() if table not in others}
+    result |= {table: [*own, _no(others[table])] for table, own in tests.items() if others.get(table)}
+    return result
 
 
 def _entity(ident: exp.Expr, label: exp.Expr, kind: EntityKind) -> exp.Select:
@@ -808,15 +937,79 @@ def _subquery(query: Query) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=name("r")))
 
 
-def _as_records(table: str, query: Query) -> exp.Select:
-    return NAMED.of(table, _subquery(query))
+#: The types of columns of values.
+_VALUE: Final[dict[str, str]] = {**CELL, "id": "text", "name": "text", "at": "smallint", "row": "int"}
+#: The columns of a record: its mark, the number of what it is a result of, and parts of a statement.
+_RECORD: Final[dict[str, str]] = {"mark": "text", "of": "int", **dict.fromkeys(("f", "s", "name", "o"), "text"), **CELL}
 
 
-def _hits(number: int, query: Query, key: str) -> exp.Select:
-    # The columns of a hit are its number, a statement, an entity.
-    cells = [cast(literal(number), "text"), *(column(key) if key == part else cast(NULL.copy(), "text") for part in "fe")]
-    rest = [cast(NULL.copy(), kind) for kind in NAMED.types[3:]]
-    return select(named(literal("hit"), "sort"), *cells, *rest).from_(_subquery(query), copy=False)
+def _record(mark: str, number: int | None, cells: dict[str, exp.Expr]) -> exp.Select:
+    every = {"mark": literal(mark), "of": literal(number), **cells}
+    return select(*(named(cast(every.get(key, NULL).copy(), kind), key) for key, kind in _RECORD.items()))
+
+
+def _first(records: Sequence[Query], most: int) -> exp.Select:
+    """The first of some records."""
+    some = select(exp.Star()).from_(_subquery(together(records)), copy=False)
+    some = some.order_by(*(column(key) for key in ("mark", "f", "s")), copy=False).limit(most, copy=False)
+    return select(exp.Star()).from_(_subquery(some), copy=False)
+
+
+class Marks:
+    """What the records of some tables are, by the marks with which they begin."""
+
+    def __init__(self, tables: TheirTables) -> None:
+        self._of: dict[str, tuple[str, int, Any]] = {}
+        numbers = {table.name: number for number, table in enumerate(tables.tables.values())}
+        for table in tables.tables.values():
+            number = numbers[table.name]
+            for sort in "ecm":
+                self._of[f"{sort}{number}"] = sort, number, table
+            for part in tables.parts(table, None):
+                start, given = tables.ends(part)
+                ends = number if start is None else numbers[start.target], self._target(given, numbers)
+                mark = tables.mark(part)
+                self._of[mark] = "s", number, (mark, part, ends)
+                for at, (key, of) in enumerate(tables.qualifiers(table)):
+                    self._of[f"{mark}.q{at}"] = "q", at, (key, self._target(of, numbers))
+
+    @staticmethod
+    def _target(given: Column | Reference, numbers: dict[str, int]) -> int | None:
+        return numbers[given.target] if isinstance(given, Reference) else None
+
+    def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:
+        """The rows of the tables of a graph that records are."""
+        listed: dict[str, dict[Row, None]] = {table: {} for table in TAKEN}
+        given: dict[int, set[Any]] = {}
+
+        def entity(number: int, ident: str, label: str) -> None:
+            listed["entity"][ident, ident, label, int(EntityKind.ROW), number, 0] = None
+
+        for mark, unit, f, s, label, o, *cell in rows:
+            sort, number, of = self._of[mark]
+            hit = s
+            if sort == "s":
+                prefix, part, (start, end) = of
+                hit = f or f"{prefix} {s}"
+                entity(start, s, label)
+                if o is not None:
+                    entity(end, o, cell[1])
+                listed["statement"][hit, s, part.predicate, o, *cell, None, None, None] = None
+                listed["place"][hit, 0, number, 0, None] = None
+            elif sort == "q":
+                key, end = of
+                if o is not None:
+                    entity(end, o, cell[1])
+                listed["qualifier"][f, number, key, o, *cell] = None
+            elif sort == "c":
+                listed["entity"][s, s, s, int(EntityKind.CONCEPT), None, 0] = None
+            else:
+                entity(number, s, label)
+                if sort == "m":
+                    listed["membership"][s, of.name, number, 0] = None
+            if unit is not None:
+                given.setdefault(unit, set()).add(hit)
+        return Records(listed, given, sources, numbered=False)
 
 
 #: Texts of queries that are cached.
@@ -824,124 +1017,107 @@ _MOST_CACHED: Final = 1_000
 
 
 class TheirPlans:
-    """The queries of plans over tables of others; `text` prints one."""
+    """The queries of plans over tables of others (`sql.plan.Plans`); `text` prints one."""
 
-    def __init__(self, tables: TheirTables, text: Callable[[exp.Expr], str]) -> None:
-        self._tables, self._text = tables, text
-        self._templates: dict[Hashable, Template | None] = {}
-        # Where ids of rows do not tell their tables, rows of several tables may be the same entity.
-        self._apart = not any(other.startswith(f"{table}/") for table in tables.tables for other in tables.tables)
+    def __init__(self, tables: TheirTables, schema: StoredSchema, text: Callable[[exp.Expr], str]) -> None:
+        self._tables, self.schema, self._text = tables, schema, text
+        self._marks = Marks(tables)
+        self._templates: dict[Hashable, tuple[Template, tuple[str, ...]]] = {}
 
-    def compiled(self, plan: Node) -> Compiled | None:
-        """The query of a plan; None of one that is not compiled here."""
-        try:
-            return self._compiled(plan)
-        except Elsewhere:
-            return None
+    def entities(self, node: alg.Entities) -> str:
+        """The id, name, kind and number of each entity."""
+        return self._filled("entities", [node], lambda to: to.of_entities(node))
 
-    def _compiled(self, plan: Node) -> Compiled:
-        inner: Node = plan.entities if isinstance(plan, alg.Names) else alg.Reached(plan) if isinstance(plan, alg.Facts) else plan
-        if isinstance(inner, alg.Entities) and native(inner):
-            return Compiled(self._filled("entities", [inner], lambda to: to.of_entities(inner)), "entities")
-        if isinstance(plan, alg.Count) and isinstance(plan.of, alg.Entities) and native(plan.of):
-            of = plan.of
-            return Compiled(self._filled("count", [of], lambda to: to.count(of)), "count")
-        if isinstance(plan, alg.Exists) and native(plan.facts):
-            facts = plan.facts
-            return Compiled(self._filled("truth", [facts], lambda to: to.any_of(to.facts(facts))), "truth")
-        if isinstance(plan, alg.AnySatisfies) and supports(plan.condition) and all(map(native, plan.condition.inputs())):
-            bag = plan.values.values if isinstance(plan.values, alg.Distinct) else plan.values
-            if _has_cells(bag):
-                test = plan.condition
-                return Compiled(self._filled("test", [bag, test], lambda to: to.any_value(bag, test)), "truth")
-        if isinstance(plan, alg.Distinct) and _has_cells(plan.values):
-            values = plan.values
-            return Compiled(self._filled("values", [values], lambda to: to.values(values)), "values")
-        leaves: list[Node] = []
-        if gathers(plan, leaves, set()):
-            text = self._filled("gathered", leaves, lambda to: to.gathered(list(enumerate(leaves))))
-            return Compiled(text, "gathered", leaves=tuple(leaves))
-        return self._witness(plan)
+    def count(self, node: alg.Entities) -> str:
+        """How many entities there are."""
+        return self._filled("count", [node], lambda to: to.count(node))
 
-    def witness(self, plan: Node) -> Compiled | None:
-        """The query of all that a plan rests on; None of one that is not compiled here."""
-        try:
-            return self._witness(plan)
-        except Elsewhere:
-            return None
+    def some(self, facts: alg.Facts) -> str:
+        """A row where there is a statement."""
+        return self._filled("some", [facts], lambda to: to.any_of(to.facts(facts)))
 
-    def _witness(self, plan: Node) -> Compiled:
-        fetched = wanted(plan)
-        parts = [unit.compiled for unit in fetched]
-        members = [(unit.compiled, unit.concepts) for unit in fetched if unit.concepts is not None]
-        nodes = [*parts, *(concepts for _, concepts in members)]
-        marks = tuple(unit.concepts is not None for unit in fetched)
-        text = self._filled(("witness", marks), nodes, lambda to: to.gathered(list(enumerate(parts)), members))
-        return Compiled(text, "witness", fetched=fetched)
+    def some_value(self, bag: Bag, test: Condition) -> str:
+        """A row where a test holds for a value."""
+        return self._filled("some value", [bag, test], lambda to: to.any_value(bag, test))
 
-    def entities(self, node: alg.ById | alg.ByName) -> str | None:
-        """The query for entities by their ids or names, with id, name, kind and number."""
-        return self._tried("entities", [node], lambda to: to.of_entities(node))
+    def values(self, bag: Bag) -> tuple[str, tuple[str, ...]]:
+        """Each value once, and which columns there are."""
+        return self._filled_with("values", [bag], lambda to: to.values(bag))
 
-    def sizes(self, nodes: Sequence[Node]) -> str | None:
-        """The query for how many entities each operator gives, and the names of the first three (`sql.plan.compile_sizes`)."""
-        owns: list[tuple[int, Node]] = []
-        for step, node in enumerate(nodes):
-            own = alg.Reached(node) if isinstance(node, alg.Facts) else node.entities if isinstance(node, alg.Names) else node
-            if isinstance(own, alg.Entities) and native(own):
-                owns.append((step, own))
+    def cells(self, facts: alg.Facts) -> str:
+        """Each object once."""
+        return self._filled("cells", [facts], lambda to: to.cells(facts))
+
+    def gathered(self, parts: Numbered, members: Sequence[tuple[Node, Node]] = (), most: int | None = None) -> str:
+        """The results of some operators, as records."""
+        numbers, nodes = tuple(number for number, _ in parts), [node for _, node in parts]
+        every = [*nodes, *(node for pair in members for node in pair)]
+        return self._filled(("gathered", numbers, most), every, lambda to: to.gathered(parts, members, most))
+
+    def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:
+        """What a query for records gave."""
+        return self._marks.records(rows, sources)
+
+    def counts(self, parts: Numbered) -> str:
+        """How many statements, or entities, each operator gives."""
 
         def build(to: TheirCompiler) -> Query:
             branches: list[Query] = []
-            for step, own in owns:
-                size = exp.Subquery(this=to.count(own))
-                branches.append(select(literal(step), cast(size, "bigint"), cast(NULL.copy(), "text")))
-                order = [self._tables.by_bytes(column(part)) for part in ("name", "id")]
-                first = select(column("name")).from_(_subquery(to.of_entities(own)), copy=False)
-                few = _subquery(first.order_by(*order, copy=False).limit(3, copy=False))
-                branches.append(select(literal(step), cast(NULL.copy(), "bigint"), column("name")).from_(few, copy=False))
-            return together(branches)
-
-        return self._tried(("sizes", tuple(step for step, _ in owns)), [own for _, own in owns], build) if owns else None
-
-    def counts(self, nodes: Sequence[Node]) -> str | None:
-        """The query for how many statements, or entities, each operator gives (`sql.plan.compile_counts`)."""
-
-        def build(to: TheirCompiler) -> Query:
-            branches: list[Query] = []
-            for step, node in enumerate(nodes):
+            for number, node in parts:
                 size = exp.Subquery(this=to.count(node)) if isinstance(node, alg.Entities) else to.size(to.facts(node))
-                branches.append(select(literal(step), cast(size, "bigint")))
+                branches.append(select(literal(number), cast(size, "bigint")))
             return together(branches)
 
-        return self._tried("counts", nodes, build)
+        return self._filled(("counts", tuple(number for number, _ in parts)), [node for _, node in parts], build)
 
-    def _tried(self, sort: Hashable, nodes: Sequence[Any], build: Callable[[TheirCompiler], Query]) -> str | None:
-        try:
-            return self._filled(sort, nodes, build)
-        except Elsewhere:
-            return None
+    def sizes(self, parts: Numbered) -> str:
+        """How many entities each operator gives, and the names of the first three."""
+
+        def build(to: TheirCompiler) -> Query:
+            branches: list[Query] = []
+            for number, node in parts:
+                size = exp.Subquery(this=to.count(node))
+                branches.append(select(literal(number), cast(size, "bigint"), cast(NULL.copy(), "text")))
+                order = [self._tables.cells.by_bytes(column(part)) for part in ("name", "id")]
+                first = select(column("name")).from_(_subquery(to.of_entities(node)), copy=False)
+                few = _subquery(first.order_by(*order, copy=False).limit(3, copy=False))
+                branches.append(select(literal(number), cast(NULL.copy(), "bigint"), column("name")).from_(few, copy=False))
+            return together(branches)
+
+        return self._filled(("sizes", tuple(number for number, _ in parts)), [node for _, node in parts], build)
+
+    def tallies(self, parts: Numbered) -> str:
+        """How many values of each type each bag has."""
+
+        def build(to: TheirCompiler) -> Query:
+            none = select(literal(0), literal(0), literal(""), literal(0)).where(exp.false(), copy=False)
+            return together([query for number, bag in parts for query in to.tally(number, bag)] or [none])
+
+        return self._filled(("tallies", tuple(number for number, _ in parts)), [node for _, node in parts], build)
+
+    def names_near(self, text: str, most: int, *, below: bool) -> str:
+        """The first names at a text or above it, or the last below it."""
+        own = self._tables.cells.by_bytes(column("name"))
+        names = TheirCompiler(self._tables, Shape([], self._tables)).names()
+        every = exp.Subquery(this=names, alias=exp.TableAlias(this=name("r"), columns=[name("name")]))
+        side = (exp.LT if below else exp.GTE)(this=own, expression=literal(text))
+        query = select(column("name"), distinct=True).from_(every, copy=False).where(side, copy=False)
+        distinct = select(exp.Star()).from_(_subquery(query), copy=False)
+        return self._text(distinct.order_by(exp.Ordered(this=own.copy(), desc=below), copy=False).limit(most, copy=False))
 
     def _filled(self, sort: Hashable, nodes: Sequence[Any], build: Callable[[TheirCompiler], Query]) -> str:
-        if not self._apart:
-            raise Elsewhere
+        return self._filled_with(sort, nodes, lambda to: (build(to), ()))[0]
+
+    def _filled_with(
+        self, sort: Hashable, nodes: Sequence[Any], build: Callable[[TheirCompiler], tuple[Query, tuple[str, ...]]]
+    ) -> tuple[str, tuple[str, ...]]:
         shape = Shape(nodes, self._tables)
         key = sort, shape.key
         if key not in self._templates:
             if len(self._templates) >= _MOST_CACHED:
                 self._templates.clear()
             compiler = TheirCompiler(self._tables, shape)
-            try:
-                self._templates[key] = Template(compiler.mark, self._text(build(compiler)))
-            except Elsewhere:
-                self._templates[key] = None
-        template = self._templates[key]
-        if template is None:
-            raise Elsewhere
-        return template.filled(shape.constants)
-
-
-def _has_cells(values: Node) -> TypeGuard[alg.Objects | alg.Qualifiers]:
-    if isinstance(values, alg.Qualifiers) and values.key is None:
-        return False
-    return isinstance(values, alg.Objects | alg.Qualifiers) and native(values.facts)
+            query, columns = build(compiler)
+            self._templates[key] = Template(compiler.mark, self._text(query)), columns
+        template, columns = self._templates[key]
+        return template.filled(shape.constants), columns

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
-
-from sqlglot import exp
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.errors import UnsupportedError
-from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Source
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind, Source
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind
@@ -18,16 +16,14 @@ from condgraph.overview.survey import Survey
 from condgraph.sql.catalogue import ends_of
 from condgraph.sql.engines import Engine
 from condgraph.sql.names import SqlNames
-from condgraph.sql.plan import Compiled, counted
+from condgraph.sql.plan import Plans
 from condgraph.sql.store import SqlStore
-from condgraph.sql.tables import NAMED, Graph, Row
-from condgraph.sql.terms import column, is_text, select
 from condgraph.sql.their_plan import TheirPlans
 from condgraph.sql.their_survey import survey_of
 from condgraph.sql.theirs import TheirTables, shortfalls
 
 if TYPE_CHECKING:
-    from condgraph.engine.check import KnownIds
+    pass
 
 #: Qualifiers that say when a statement holds, which tables of relations cannot have here.
 _TIMES: Final = (START_TIME, END_TIME, POINT_IN_TIME)
@@ -94,57 +90,28 @@ def schema_of(tables: TheirTables) -> StoredSchema:
     )  # fmt: skip
 
 
-class TheirNames(SqlNames):
-    """The names of rows and tables, looked up in the tables that may have them."""
-
-    def __init__(
-        self, read: Callable[[exp.Expr | str], list[Row]], tables: TheirTables, schema: StoredSchema, plans: TheirPlans
-    ) -> None:
-        super().__init__(read, tables, schema)
-        self._plans = plans
-
-    def _rows(self, node: alg.ById | alg.ByName) -> list[Row] | None:
-        query = self._plans.entities(node)
-        return None if query is None else self._read(query)
-
-    def has_name(self, name: str) -> bool:
-        """Some row or concept has exactly this name."""
-        rows = self._rows(alg.ByName((name,))) if is_text(name) else []
-        return super().has_name(name) if rows is None else bool(rows)
-
-    def name_of(self, ident: str) -> str | None:
-        """The name of the row or concept that has this id; None where none has."""
-        rows = self._rows(alg.ById((ident,))) if is_text(ident) else []
-        return super().name_of(ident) if rows is None else next((name for _, name, *_ in rows), None)
-
-    def without(self, names: Sequence[str]) -> list[str]:
-        """Those of the names that no row or concept has: one query."""
-        rows = self._rows(alg.ByName(tuple(filter(is_text, names))))
-        if rows is None:
-            return super().without(names)
-        there = {name for _, name, *_ in rows}
-        return [name for name in names if name not in there]
-
-
 class TheirStore(SqlStore):
     """A database whose tables somebody else made, as one graph that is only read."""
 
-    shape = NAMED
-
     def __init__(self, engine: Engine, tables: TheirTables, *, timeout: float | None, notes: Sequence[str] = ()) -> None:
         super().__init__(engine, graph="default", read_only=True, timeout=timeout)
-        self.theirs = self.relations = tables
-        self._plans = TheirPlans(tables, engine.text)
+        self.theirs = tables
         for table in tables.tables.values():
             times = [item.predicate for item in table.columns if table.relation is not None and item.predicate in _TIMES]
             if times:
                 raise UnsupportedError("SQL", [f"{times[0]!r} as a qualifier of {table.name!r}"], hint="load the database instead")
         self._schema = schema_of(tables)
+        self._plans = TheirPlans(tables, self._schema, engine.text)
         #: What is to be known of what is there: what is left out, and why.
         self.notes = (*notes, *shortfalls(engine, tables))
 
     def _names(self, schema: StoredSchema) -> SqlNames:
-        return TheirNames(self.engine.read, self.theirs, schema, self._plans)
+        return SqlNames(self.engine.read, self._plans)
+
+    @property
+    def plans(self) -> Plans:
+        """The queries of these tables."""
+        return self._plans
 
     def refresh(self) -> None:
         """Count again what the tables hold."""
@@ -159,10 +126,6 @@ class TheirStore(SqlStore):
         """Nobody knows when others change the tables: it has no name."""
         return "theirs"
 
-    def _all(self, table: str, *names: str) -> exp.Select:
-        columns = (column(item) for item in names or NAMED.tables[table])
-        return select(*columns).from_(self.theirs.relation(table, table, None), copy=False)
-
     @property
     def schema(self) -> StoredSchema:
         """What lowering knows, read when the database was opened."""
@@ -176,22 +139,6 @@ class TheirStore(SqlStore):
     def steady(self, ask: Any) -> Any:
         """What `ask` gives: each query sees one state of the database."""
         return ask()
-
-    def compiled(self, plan: Node) -> Compiled:
-        """The query of a plan."""
-        return self._plans.compiled(plan) or super().compiled(plan)
-
-    def compiled_witness(self, plan: Node) -> Compiled:
-        """The query of all that a plan rests on."""
-        return self._plans.witness(plan) or super().compiled_witness(plan)
-
-    def compiled_counts(self, nodes: Sequence[Node], known: KnownIds) -> exp.Query | str:
-        """The query for how many statements, or entities, each operator gives."""
-        return self._plans.counts(counted(nodes, known)) or super().compiled_counts(nodes, known)
-
-    def compiled_sizes(self, nodes: Sequence[Node]) -> exp.Query | str | None:
-        """The query for how many entities each operator gives, and the first names; None where no operator is SQL."""
-        return self._plans.sizes(nodes) or super().compiled_sizes(nodes)
 
     def check_plan(self, plan: Node) -> None:
         """Raise for what rows of a database do not have: an order, and numbers."""
@@ -220,6 +167,6 @@ class TheirStore(SqlStore):
         return result
 
     def _pulled(self, read: Any) -> Snapshot:
-        tables = ("entity", "membership", "statement", "qualifier", "place")
-        rows = {table: read(self._all(table)) for table in tables}
-        return Graph(rows, self.known_sources).snapshot()
+        every, concepts = alg.AllEntities((EntityKind.ROW,)), alg.AllEntities((EntityKind.CONCEPT,))
+        query = self._plans.gathered([(0, alg.Scan(None, None))], [(every, concepts)])
+        return self._plans.records(read(query), self.known_sources).snapshot

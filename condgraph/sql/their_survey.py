@@ -14,10 +14,10 @@ from sqlglot import exp
 
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
 from condgraph.overview.survey import EXAMPLES, Ends, Survey, cut
-from condgraph.sql.catalogue import Table, ends_of
+from condgraph.sql.catalogue import Reference, Table
 from condgraph.sql.tables import CELL, Row, value_of
-from condgraph.sql.terms import NULL, Query, cast, column, literal, named, one_of, select, together
-from condgraph.sql.theirs import TheirTables
+from condgraph.sql.terms import NULL, Query, cast, column, literal, named, select, together
+from condgraph.sql.theirs import Cell, TheirTables
 
 Read = Callable[[exp.Query], list[Row]]
 
@@ -59,18 +59,22 @@ def _rank(value: Value) -> Any:
 
 def _parts(tables: TheirTables) -> Iterator[_Part]:
     for table in tables.tables.values():
-        facts = iter(tables.facts(table, "statement", None))
-        if table.relation is None:
-            for item in table.values:
-                yield _Part(table, item.predicate, table.name, next(facts))
-            for reference in table.references:
-                yield _Part(table, " + ".join(reference.columns), table.name, next(facts), objects=reference.target)
-            continue
-        first, second, *others = ends_of(table)
-        yield _Part(table, table.relation, first.target, next(facts), objects=second.target)
-        keys = [item.predicate for item in table.values] + [item.columns[0] for item in others]
-        for key, query in zip(keys, tables.facts(table, "qualifier", None), strict=True):
-            yield _Part(table, table.relation, first.target, query, key)
+        for part in tables.parts(table, None):
+            _, subject, name, cell = tables.statement(part)
+            start, given = tables.ends(part)
+            query = _query(tables, table, cell).select(named(subject, "s"), named(name, "name"), copy=False)
+            target = given.target if isinstance(given, Reference) else None
+            yield _Part(table, part.predicate, table.name if start is None else start.target, query, objects=target)
+            own = cell.given
+            for key, of in tables.qualifiers(table):
+                query = _query(tables, table, tables.cell(table, of)).where(own.copy(), copy=False)
+                yield _Part(table, part.predicate, table.name if start is None else start.target, query, key)
+
+
+def _query(tables: TheirTables, table: Table, cell: Cell) -> exp.Select:
+    cells = {"o": cell.end, **{key: cell.parts.get(key, NULL) for key in CELL}}
+    columns = [named(cast(value.copy(), CELL.get(key, "text")), key) for key, value in cells.items()]
+    return select(*columns).from_(tables.rows(table), copy=False).where(cell.given, copy=False)
 
 
 def _within(query: Query) -> exp.Subquery:
@@ -117,19 +121,14 @@ def _first(query: Query, at: int, *columns: exp.Expr) -> Query:
     return select(exp.Star()).from_(_within(some), copy=False)
 
 
-def _examples(read: Read, tables: TheirTables, parts: Sequence[_Part]) -> dict[str, list[list[str]]]:
+def _examples(read: Read, parts: Sequence[_Part]) -> dict[str, list[list[str]]]:
     """Some statements of each predicate, as the name of the subject and the text of the object."""
-    columns = [column(name) for name in ("s", "o", *CELL)]
+    columns = [column(name) for name in ("name", "o", *CELL)]
     rows = read(together([_first(part.query, at, *columns) for at, part in enumerate(parts)])) if parts else []
-    subjects = sorted({row[1] for row in rows})
-    names: dict[str, str] = {}
-    if subjects:
-        query = select(column("e"), column("name")).from_(tables.relation("entity", "entity", None), copy=False)
-        names = dict(read(query.where(one_of(column("e"), subjects), copy=False)))
     result: dict[str, list[list[str]]] = {}
     for at, subject, target, *cell in sorted(rows, key=lambda row: row[0]):
         text = cell[1] if target is not None else text_of(value_of(cell))
-        example, known = [cut(names[subject]), cut(text)], result.setdefault(parts[at].predicate, [])
+        example, known = [cut(subject), cut(text)], result.setdefault(parts[at].predicate, [])
         if example not in known and len(known) < EXAMPLES:
             known.append(example)
     return result
@@ -174,7 +173,7 @@ def survey_of(read: Read, tables: TheirTables, form: str) -> Survey:
         for of, kinds in zip((part.subjects, part.objects), ends, strict=True):
             if of is not None:
                 kinds.setdefault(part.predicate, Counter())[of] += count
-    examples = _examples(read, tables, [part for part in parts if part.key is None])
+    examples = _examples(read, [part for part in parts if part.key is None])
     concepts = sorted(sizes)
     place = {concept: number for number, concept in enumerate(concepts)}
     listed: list[list[Any]] = [["concept", item, item, sizes[item], members[item], []] for item in concepts]

@@ -1,5 +1,4 @@
-"""Tables that somebody else made as the tables of a graph (`sql.tables`): each table of the graph as a query over theirs.
-Nothing is written.
+"""Tables that somebody else made as a graph: what their rows are, and what of them is left out. Nothing is written.
 
 A row is an entity, called by its table and key; a foreign key is a relation, any other column an attribute. A row of a
 table of relations is one statement, with its other columns as qualifiers. Entities and statements go by texts: `table/key`,
@@ -15,12 +14,25 @@ from typing import Final
 from sqlglot import exp
 
 from condgraph.engine.errors import LoadError, OptionError, numbered
-from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import NO_UNIT, Kind, Precision
 from condgraph.sql.catalogue import Cells, Column, Reference, Table, call, ends_of
 from condgraph.sql.engines import Engine
-from condgraph.sql.tables import CELL, NAMED, views
-from condgraph.sql.terms import NULL, Query, both, case, cast, column, known, literal, name, named, select, table_of, together
+from condgraph.sql.terms import (
+    NULL,
+    Query,
+    both,
+    case,
+    cast,
+    column,
+    either,
+    known,
+    literal,
+    name,
+    named,
+    select,
+    table_of,
+    together,
+)
 
 #: Rows of a table, by the database's estimate, that are counted when it is opened.
 MOST_COUNTED: Final = 10_000_000
@@ -44,6 +56,15 @@ def _joined(parts: Sequence[tuple[exp.Expr, bool]]) -> exp.Expr:
         result = part if result is None else exp.DPipe(this=exp.DPipe(this=result, expression=literal("+")), expression=part)
     assert result is not None
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value that rows may have: the entity that it is, the parts of its cell, and whether a row has it."""
+
+    end: exp.Expr
+    parts: dict[str, exp.Expr]
+    given: exp.Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,31 +94,6 @@ class TheirTables:
         self.tables = {table.name: table for table in tables}
         self.sources = [f"{called}/{table.name}" for table in tables]
         self._numbers = {table.name: number for number, table in enumerate(tables)}
-
-    def relation(self, table: str, alias: str, predicates: frozenset[str] | None) -> exp.Expr:
-        """A table of the graph, of statements at least those of some predicates."""
-
-        def stored(part: str) -> exp.Expr:
-            return self.relation(part, part, predicates)
-
-        made = {
-            "entity": self._entities, "member": self._members, "membership": self._memberships, "source": self._sources,
-        }.get(table)  # fmt: skip
-        if made is not None:
-            query = made()
-        elif table in ("statement", "qualifier", "place"):
-            query = together(
-                [part for item in self.tables.values() for part in self.facts(item, table, predicates)] or [_none(table)]
-            )
-        elif table in NAMED.tables:
-            query = _none(table)
-        else:
-            query = dict(views(stored, NAMED))[table]
-        return exp.Subquery(this=query, alias=exp.TableAlias(this=name(alias)))
-
-    def by_bytes(self, text: exp.Expr) -> exp.Expr:
-        """A text that is ordered by its bytes."""
-        return self.cells.by_bytes(text)
 
     # -- entities ----------------------------------------------------------------------------------
 
@@ -139,47 +135,17 @@ class TheirTables:
         return [table for table in self.tables.values() if table.relation is None]
 
     def entities(self, table: Table) -> exp.Select:
-        """The rows of a table as entities."""
-        cells = (self.id(table), self.id(table), self.label(table), literal(int(EntityKind.ROW)), self._number(table))
-        return _columns("entity", (*cells, literal(0))).from_(self.rows(table), copy=False)
+        """The ids and names of the rows of a table."""
+        columns = (named(self.id(table), "e"), named(self.label(table), "name"))
+        return select(*columns).from_(self.rows(table), copy=False)
 
-    def _entities(self) -> Query:
-        queries: list[Query] = []
-        for table in self.of_rows:
-            queries += [self.entities(table), self.concept(table)]
-        return together(queries)
+    def source(self, table: Table) -> str:
+        """The name of the source that a table is."""
+        return self.sources[self._numbers[table.name]]
 
-    def concept(self, table: Table) -> exp.Select:
-        """The concept of a table."""
-        own = (literal(table.name),) * 3
-        return _columns("entity", (*own, literal(int(EntityKind.CONCEPT)), NULL.copy(), literal(0)))
-
-    def membership(self, table: Table) -> exp.Select:
-        """The rows of a table as members of its concept."""
-        cells = (self.id(table), literal(table.name), self._number(table), literal(0))
-        return _columns("membership", cells).from_(self.rows(table), copy=False)
-
-    def _number(self, table: Table) -> exp.Expr:
-        return literal(self._numbers[table.name])
-
-    def _members(self) -> Query:
-        return together(
-            [
-                _columns("member", (literal(table.name), self.id(table))).from_(self.rows(table), copy=False)
-                for table in self.of_rows
-            ]
-        )
-
-    def _memberships(self) -> Query:
-        return together([self.membership(table) for table in self.of_rows])
-
-    def _sources(self) -> Query:
-        return together(
-            [
-                _columns("source", (literal(number), literal(text), *(literal("") for _ in range(3)), NULL.copy()))
-                for number, text in enumerate(self.sources)
-            ]
-        )
+    def number(self, table: Table) -> int:
+        """The number of the source that a table is."""
+        return self._numbers[table.name]
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -195,25 +161,43 @@ class TheirTables:
         result += [Part(table, at, reference=item) for at, item in enumerate(table.references)]
         return [part for part in result if asked(part.predicate)]
 
-    def facts(self, table: Table, sort: str, predicates: frozenset[str] | None) -> list[exp.Select]:
-        """The statements, qualifiers or places (`sort`) of a table, in the order of its parts."""
-        return [query for part in self.parts(table, predicates) for query in self.rows_of(part, sort)]
+    def ends(self, part: Part) -> tuple[Reference | None, Column | Reference]:
+        """What gives the subject of statements, where that is not the row itself, and what gives their object."""
+        if part.table.relation is not None:
+            first, second, *_ = ends_of(part.table)
+            return first, second
+        given = part.item or part.reference
+        assert given is not None
+        return None, given
 
-    def rows_of(self, part: Part, sort: str) -> list[exp.Select]:
-        """The statements, qualifiers or places (`sort`) of a part; its table goes by `t`."""
-        table = part.table
-        if table.relation is not None:
-            return self._related(table, sort)
-        if sort == "qualifier":
+    def qualifiers(self, table: Table) -> list[tuple[str, Column | Reference]]:
+        """The qualifiers that rows of a table may have, in their order, by keys."""
+        if table.relation is None:
             return []
-        if part.item is not None:
-            fact = exp.DPipe(this=literal(f"{self._numbers[table.name]}.{part.at} "), expression=self.id(table))
-            cells, there = self.cells_at(part.item, "t"), self.is_given(part.item, "t")
-            return [self._fact(table, sort, fact, part.predicate, NULL.copy(), cells, there)]
-        assert part.reference is not None
-        fact = exp.DPipe(this=literal(f"{self._numbers[table.name]}.r{part.at} "), expression=self.id(table))
-        end, cells, there = self._end(table, part.reference)
-        return [self._fact(table, sort, fact, part.predicate, end, cells, there)]
+        further = [(item.columns[0], item) for item in ends_of(table)[2:]]
+        return [*((item.predicate, item) for item in table.values), *further]
+
+    def cell(self, table: Table, given: Column | Reference) -> Cell:
+        """What a row, which goes by `t`, has in a column, or at the end of a reference."""
+        if isinstance(given, Column):
+            return Cell(NULL.copy(), self.cells_at(given, "t"), self.is_given(given, "t"))
+        return Cell(*self._end(table, given))
+
+    def statement(self, part: Part) -> tuple[exp.Expr, exp.Expr, exp.Expr, Cell]:
+        """What a statement is called, its subject with its name, and its object."""
+        table = part.table
+        start, given = self.ends(part)
+        ident, cell = self.id(table), self.cell(table, given)
+        fact = exp.DPipe(this=literal(f"{self.mark(part)} "), expression=ident)
+        if start is None:
+            return fact, ident.copy(), self.label(table), cell
+        first = self.cell(table, start)
+        return fact, first.end, first.parts["text"], Cell(cell.end, cell.parts, both([first.given, cell.given]))
+
+    def mark(self, part: Part) -> str:
+        """What the statements of a part begin with."""
+        number = self._numbers[part.table.name]
+        return str(number) if part.table.relation is not None else f"{number}.{'r' if part.reference else ''}{part.at}"
 
     def _end(self, table: Table, reference: Reference) -> tuple[exp.Expr, dict[str, exp.Expr], exp.Expr]:
         """The row that a reference leads to, with the parts of its cell, and whether there is one."""
@@ -236,42 +220,6 @@ class TheirTables:
             some = select(literal(1)).from_(self.rows(other, "o"), copy=False).where(*same, copy=True)
             given = both([given, exp.Exists(this=some)])
         return end, {"kind": literal(int(Kind.ENTITY)), "text": text}, given
-
-    def _fact(
-        self, table: Table, sort: str, fact: exp.Expr, predicate: str, end: exp.Expr, cells: dict[str, exp.Expr], there: exp.Expr
-    ) -> exp.Select:
-        if sort == "place":
-            return self._place(table, fact, there)
-        parts = (fact, self.id(table), literal(predicate), end, *_listed(cells), NULL.copy(), NULL.copy(), NULL.copy())
-        return _columns("statement", parts).from_(self.rows(table), copy=False).where(there, copy=False)
-
-    def _place(self, table: Table, fact: exp.Expr, there: exp.Expr) -> exp.Select:
-        parts = (fact, literal(0), self._number(table), literal(0), NULL.copy())
-        return _columns("place", parts).from_(self.rows(table), copy=False).where(there, copy=False)
-
-    def _related(self, table: Table, sort: str) -> list[exp.Select]:
-        """The rows of a table of relations, each a statement from its first reference to its second."""
-        assert table.relation is not None
-        first, second, *others = ends_of(table)
-        (start, _, one), (end, cells, two) = self._end(table, first), self._end(table, second)
-        fact = exp.DPipe(this=literal(f"{self._numbers[table.name]} "), expression=self.id(table))
-        there = both([one, two])
-        if sort == "place":
-            return [self._place(table, fact, there)]
-        if sort == "statement":
-            parts = (fact, start, literal(table.relation), end, *_listed(cells), NULL.copy(), NULL.copy(), NULL.copy())
-            return [_columns("statement", parts).from_(self.rows(table), copy=False).where(there, copy=False)]
-        result: list[exp.Select] = []
-        for at, item in enumerate(table.values):
-            parts = (fact.copy(), literal(at), literal(item.predicate), NULL.copy(), *_listed(self.cells_at(item, "t")))
-            query = _columns("qualifier", parts).from_(self.rows(table), copy=False)
-            result.append(query.where(both([there.copy(), self.is_given(item, "t")]), copy=False))
-        for at, reference in enumerate(others, len(table.values)):
-            end, cells, given = self._end(table, reference)
-            parts = (fact.copy(), literal(at), literal(reference.columns[0]), end, *_listed(cells))
-            query = _columns("qualifier", parts).from_(self.rows(table), copy=False)
-            result.append(query.where(both([there.copy(), given]), copy=False))
-        return result
 
     def is_given(self, item: Column, alias: str) -> exp.Expr:
         """Whether a column of a row has a value."""
@@ -331,12 +279,12 @@ class TheirTables:
                         True,
                     )
             for other in self.tables:
-                if other.startswith(f"{table.name}/"):
-                    yield (
-                        f"rows of {table.name!r} may have ids of {other!r} or its rows, and are the same as these then",
-                        None,
-                        False,
-                    )
+                if table.relation is None and other.startswith(f"{table.name}/"):
+                    start = call("SUBSTR", self.id(table), literal(1), literal(len(other) + 1))
+                    below = exp.EQ(this=start, expression=literal(f"{other}/"))
+                    meets = either([exp.EQ(this=self.id(table), expression=literal(other)), below])
+                    message = f"of {table.name!r} with the id of {other!r} or of one of its rows"
+                    yield message, _counted(self.rows(table), meets), True
             for item in table.values:
                 if item.sort != "time" or item.type == "TIMESTAMP_S":
                     continue
@@ -422,22 +370,9 @@ def shortfalls(engine: Engine, tables: TheirTables) -> Iterator[str]:
         message, _, wrong = checks[at]
         text = f"{numbered(rows, 'row', 'rows')} {message}"
         if rows and wrong:
-            raise LoadError(f"{engine.place}: {text}", hint="a key is different in each row")
+            raise LoadError(f"{engine.place}: {text}", hint="ids are different in each row: a mapping file gives another key")
         if rows:
             yield text
-
-
-def _columns(table: str, cells: Sequence[exp.Expr]) -> exp.Select:
-    types = NAMED.tables[table]
-    return select(*(named(cast(cell, kind), key) for (key, kind), cell in zip(types.items(), cells, strict=True)))
-
-
-def _none(table: str) -> Query:
-    return _columns(table, [NULL.copy() for _ in NAMED.tables[table]]).where(exp.false(), copy=False)
-
-
-def _listed(cells: dict[str, exp.Expr]) -> list[exp.Expr]:
-    return [cells.get(key, NULL).copy() for key in CELL]
 
 
 def _same_text(mine: Column, other: Column) -> bool:

@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -22,6 +23,7 @@ from condgraph.engine.errors import (
     ReadOnlyError,
     StoreError,
 )
+from condgraph.engine.store import plan_answer
 from condgraph.engine.values import Quantity, Time
 from condgraph.overview.survey import survey
 from condgraph.remote_sql import TheirGraph
@@ -30,7 +32,8 @@ from tests.support.graphs import Dice
 from tests.support.lanes import by_lane
 from tests.support.long_numbers import check_long_numbers, long_numbers
 from tests.support.programs import Words, as_text, program
-from tests.support.ugly_shop import STATEMENTS
+from tests.support.row_plans import Maker
+from tests.support.ugly_shop import ROW_WORDS, STATEMENTS
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +85,31 @@ def test_random_programs(pair: tuple[Graph, TheirGraph]) -> None:
         if answers[0] != answers[1]:
             different.append((text, *map(str, answers)))
     assert not different, different[:3]
+
+
+def random_rows(there: TheirGraph, seeds: range) -> list[Any]:
+    """The random plans over rows of these seeds that answer otherwise than in process."""
+
+    def outcome(store: Any, plan: Any) -> list[Any]:
+        try:
+            answer = plan_answer(store, plan)
+        except CondgraphError as error:
+            return [full_message(error)]
+        rows = [[re.sub(r"row=\d+", "row=0", repr(value)) for value in row] for row in answer.values]
+        evidence = sorted(f"{item.subject.id} {item.predicate} {item.object} {item.qualifiers}" for item in answer.evidence)
+        return [answer.columns, rows, answer.cells, sorted(entity.id for entity in answer.entities), evidence]
+
+    local, different = there.snapshot()._store_of(None), []
+    for seed in seeds:
+        plan = Maker(seed, ROW_WORDS).plan()
+        answers = [outcome(store, plan) for store in (local, there.store)]
+        if answers[0] != answers[1]:
+            different.append((seed, plan, *answers))
+    return different
+
+
+def test_random_rows(pair: tuple[Graph, TheirGraph]) -> None:
+    assert random_rows(pair[1], range(by_lane(40, 1_000, 10_000))) == []
 
 
 @pytest.mark.parametrize(
@@ -219,11 +247,19 @@ def test_names_and_times_that_are_in_the_way(tmp_path: Path) -> None:
     with condgraph.open(f"duckdb:///{tmp_path}/names.duckdb") as graph:
         assert set(graph.status().notes[1:]) == {
             "'a' has no key: its rows are numbered as they lie; a mapping file gives a key",
-            "rows of 'a' may have ids of 'a/b' or its rows, and are the same as these then",
             "1 row of 'a/b' without the fraction of a second in 'seen'",
         }
         assert graph.kopl("FindAll() FilterConcept(a) QueryName()").texts == ["a/1", "a/2"]
         assert graph.kopl("FindAll() QueryAttr(seen)").texts == ["2020-01-01T00:00:00", "2020-01-01T10:00:00", "infinity"]
+
+
+@pytest.mark.parametrize("key", ["b", "b/1"])
+def test_tables_whose_ids_meet_are_refused(tmp_path: Path, key: str) -> None:
+    with duckdb.connect(str(tmp_path / "meet.duckdb")) as connection:
+        connection.execute('CREATE TABLE a (k VARCHAR PRIMARY KEY); CREATE TABLE "a/b" (id INTEGER PRIMARY KEY)')
+        connection.execute("INSERT INTO a VALUES ('c'), (?)", [key])
+    with pytest.raises(LoadError, match="1 row of 'a' with the id of 'a/b' or of one of its rows"):
+        condgraph.open(f"duckdb:///{tmp_path}/meet.duckdb")
 
 
 def test_numbers_that_no_float_holds(tmp_path: Path) -> None:

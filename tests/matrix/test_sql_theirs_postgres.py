@@ -20,7 +20,7 @@ from condgraph.engine.errors import CancelledError, CondgraphError, DeadlineErro
 from condgraph.engine.values import Quantity, Time
 from condgraph.overview.survey import survey
 from condgraph.remote_sql import TheirGraph
-from tests.matrix.test_sql_theirs import _result
+from tests.matrix.test_sql_theirs import _result, random_rows
 from tests.support import northwind
 from tests.support.graphs import Dice
 from tests.support.lanes import by_lane
@@ -94,6 +94,10 @@ def test_random_programs_on_ugly_names(shop: tuple[Graph, TheirGraph]) -> None:
     quantities = [Quantity(2), Quantity(5), Quantity(1.25), Quantity(99.9)]
     words = _words(here, ["x", "late", "good", "Ann", "true"], quantities, [Time.year(2020), Time.year(1990), Time.day(2020, 3, 1)])
     assert _random(shop, words, by_lane(60, 2_000, 20_000)) == []
+
+
+def test_random_rows_on_ugly_names(shop: tuple[Graph, TheirGraph]) -> None:
+    assert random_rows(shop[1], range(50_000, 50_000 + by_lane(15, 500, 5_000))) == []
 
 
 def test_random_programs_on_northwind(server: str, shared: Path, tmp_path: Path) -> None:

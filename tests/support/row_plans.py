@@ -4,6 +4,7 @@ that they often meet; what is no plan (a variable bound twice) is not made.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -77,11 +78,26 @@ EXAMPLES: dict[str, Node] = {
 }
 
 
-class Maker:
-    """Makes plans from a seed."""
+@dataclass(frozen=True)
+class Words:
+    """What plans are about."""
 
-    def __init__(self, seed: int) -> None:
+    predicates: tuple[str, ...] = PREDICATES
+    relations: tuple[str, ...] = RELATIONS
+    keys: tuple[str, ...] = KEYS
+    sets: tuple[Any, ...] = SETS
+    conditions: tuple[Any, ...] = CONDITIONS
+    terms: tuple[Any, ...] = TERMS
+    concept: str = "person"
+    attribute: str = "height"
+
+
+class Maker:
+    """Makes plans from a seed, of the words of a graph."""
+
+    def __init__(self, seed: int, words: Words = Words()) -> None:  # noqa: B008 - it is frozen
         self.random = Random(seed)
+        self._words = words
 
     def _some(self, chance: float) -> bool:
         return self.random.random() < chance
@@ -89,36 +105,38 @@ class Maker:
     def _place(self, chance: float = 0.8) -> Any:
         if self._some(chance):
             return V(self.random.choice(ENTITIES))
-        return self.random.choice((*SETS, None))
+        return self.random.choice((*self._words.sets, None))
 
     def _qualifier(self) -> alg.QualifierPattern:
-        key: Any = V("k") if self._some(0.2) else self.random.choice(KEYS)
-        value: Any = V(self.random.choice(("o", "w"))) if self._some(0.6) else self.random.choice((None, None, *SETS[:3]))
-        condition = self.random.choice(CONDITIONS) if self._some(0.15) else None
+        key: Any = V("k") if self._some(0.2) else self.random.choice(self._words.keys)
+        value: Any = (
+            V(self.random.choice(("o", "w"))) if self._some(0.6) else self.random.choice((None, None, *self._words.sets[:3]))
+        )
+        condition = self.random.choice(self._words.conditions) if self._some(0.15) else None
         return alg.QualifierPattern(key, value, condition)
 
     def _statement(self) -> alg.StatementPattern:
-        predicate: Any = (self.random.choice(PREDICATES),)
+        predicate: Any = (self.random.choice(self._words.predicates),)
         if self._some(0.25):
-            predicate = self.random.choice((V("p"), None, tuple(self.random.sample(PREDICATES, 2))))
+            predicate = self.random.choice((V("p"), None, tuple(self.random.sample(self._words.predicates, 2))))
         undirected = self._some(0.1)
         return alg.StatementPattern(
             self._place(),
             predicate,
             V(self.random.choice((*ENTITIES, "o", "w"))) if self._some(0.8) else self._place(0.0),
-            condition=self.random.choice(CONDITIONS) if self._some(0.15) else None,
+            condition=self.random.choice(self._words.conditions) if self._some(0.15) else None,
             statement=V("s") if self._some(0.1) else None,
             qualifiers=tuple(self._qualifier() for _ in range(self.random.choice((0, 0, 0, 1)))),
             family=self.random.choice(("any", "any", "relation", "attribute")),
             undirected=undirected,
-            among=alg.Scan(alg.ByName(("Ann",)), None) if self._some(0.05) else None,
+            among=alg.Scan(self._words.sets[0], None) if self._some(0.05) else None,
         )
 
     def pattern(self) -> alg.Pattern:
         """A basic pattern."""
         statements = tuple(self._statement() for _ in range(self.random.choice((0, 1, 1, 1, 2, 2, 3))))
         memberships = tuple(
-            alg.MembershipPattern(self._place(), self.random.choice((V("z"), alg.ByName(("person",)))), self._some(0.3))
+            alg.MembershipPattern(self._place(), self.random.choice((V("z"), alg.ByName((self._words.concept,)))), self._some(0.3))
             for _ in range(self.random.choice((0, 0, 0, 1)))
         )
         return alg.Pattern(statements, memberships, self._some(0.3))
@@ -126,20 +144,20 @@ class Maker:
     def _leaf(self) -> alg.Solutions:
         kind = self.random.choice(("pattern",) * 8 + ("path", "rows", "entities"))
         if kind == "entities":
-            return alg.EntityRows(self.random.choice(ENTITIES), self.random.choice(SETS))
+            return alg.EntityRows(self.random.choice(ENTITIES), self.random.choice(self._words.sets))
         if kind == "rows":
             names = tuple(self.random.sample((*ENTITIES, "o", "w"), self.random.choice((1, 2))))
-            terms = TERMS if self._some(0.5) else TERMS[:5]
+            terms = self._words.terms if self._some(0.5) else self._words.terms[:5]
             return alg.Rows(
                 names, tuple(tuple(self.random.choice(terms) for _ in names) for _ in range(self.random.choice((1, 3))))
             )
         if kind == "path":
             directions: Any = ("forward", "backward", "either") if self._some(0.3) else ("forward",)
-            hops = tuple(alg.Hop((name,), self.random.choice(directions)) for name in self.random.sample(RELATIONS, 2))
+            hops = tuple(alg.Hop((name,), self.random.choice(directions)) for name in self.random.sample(self._words.relations, 2))
             least, most = self.random.choice(((1, None), (0, None), (1, 2), (0, 1), (2, 3), (0, 0)))
             of = self.pattern() if self._some(0.4) else None
             mode: Any = "ends" if self._some(0.8) else self.random.choice(("trails", "shortest", "all shortest"))
-            ends = V("x"), V("y") if self._some(0.8) else self.random.choice(SETS)
+            ends = V("x"), V("y") if self._some(0.8) else self.random.choice(self._words.sets)
             return alg.Path(of, ends[0], hops, ends[1], least, most, mode)
         return self.pattern()
 
@@ -169,7 +187,7 @@ class Maker:
         if kind == "mark":
             return alg.MarkJoin(of, self.rows(depth - 1), fresh)
         if kind == "where":
-            return alg.WhereRows(of, name, self.random.choice(CONDITIONS))
+            return alg.WhereRows(of, name, self.random.choice(self._words.conditions))
         if kind == "bound":
             return alg.BoundRows(of, (name,))
         if kind == "project":
@@ -191,7 +209,9 @@ class Maker:
             return alg.SliceRows(of, self.random.choice((0, 0, 1)), self.random.choice((1, 3, 10)))
         if kind == "filter":
             return alg.Filter(of, self._test(names))
-        return alg.Extend(of, fresh, self.random.choice((ex.Property(ex.Variable(name), "height"), ex.IsNull(ex.Variable(name)))))
+        return alg.Extend(
+            of, fresh, self.random.choice((ex.Property(ex.Variable(name), self._words.attribute), ex.IsNull(ex.Variable(name))))
+        )
 
     def _test(self, names: tuple[str, ...]) -> Any:
         one, other = (ex.Variable(self.random.choice(names)) for _ in range(2))

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from condgraph.engine import algebra as alg
+from condgraph.engine.facts import Ref
+from condgraph.engine.values import Quantity, Time
+from tests.support.row_plans import Words
+
 STATEMENTS: Final = (
     'CREATE TABLE "Kunden Ä" ("Nr" INTEGER PRIMARY KEY, "Full Name" VARCHAR, "select" VARCHAR, "geb. am" DATE, "rate" DECIMAL(8,2))',
     'CREATE TABLE "order" ("group" INTEGER PRIMARY KEY, "by ""whom""" INTEGER REFERENCES "Kunden Ä" ("Nr"), "placed" DATE, "total" DECIMAL(10,2), "ok" BOOLEAN)',
@@ -27,3 +32,22 @@ STATEMENTS: Final = (
     """INSERT INTO "rates" VALUES (1, 'a+b', 5, '2020-03-01', 'good'), (2, 'e', 1, NULL, NULL), (1, 'a+b', 4, '2021-03-01', 'good'), (3, 'ж', NULL, '2022-02-02', 'so so')""",
     """INSERT INTO "remark" VALUES (1, 10, 'a+b', 'first'), (2, 11, 'e', 'second'), (3, 10, NULL, 'third')""",
 )
+
+#: What random plans over rows of this shop are about.
+ROW_WORDS: Final = Words(
+    predicates=("by \"whom\"", "Parent", "rated", "name", "Full Name", "placed", "total", "who", "n", "код", "order + код", "rate", "stars", "on"),
+    relations=("by \"whom\"", "Parent", "rated", "order + код", "who"),
+    keys=("stars", "seen on", "why", "what"),
+    sets=(
+        alg.ByName(("Ann",)), alg.ByName(("Tea", "order/10", "order")), alg.ById(("товар/a+b", "Kunden Ä/2", "likes/1")), alg.Members(alg.ByName(("Kunden Ä",))),
+        alg.Reached(alg.Scan(alg.ByName(("Ann",)), ("rated",), "subject", "object", "relation")), alg.AllEntities(),
+    ),
+    conditions=(
+        alg.Compare(">", Quantity(1.2)), alg.Compare("=", "Tea"), alg.Compare("<", Time.year(2021)), alg.Compare("!=", Quantity(5)),
+        alg.AnyOf((alg.Compare("=", Quantity(4)), alg.Compare("=", "good"))), alg.Not(alg.Compare("=", "Ann")), alg.Compare("=", Time.year(2020)),
+        alg.Among(alg.ByName(("Tea",))),
+    ),
+    terms=("good", "Tea", Quantity(5), Quantity(0.1), Time.day(2020, 3, 1), Ref("товар/e"), Ref("order/10"), Ref("nowhere"), None),
+    concept="товар",
+    attribute="name",
+)  # fmt: skip
