@@ -95,7 +95,7 @@ class Words:
 class Maker:
     """Makes plans from a seed, of the words of a graph."""
 
-    def __init__(self, seed: int, words: Words = Words()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, seed: int, words: Words = Words()) -> None:
         self.random = Random(seed)
         self._words = words
 
