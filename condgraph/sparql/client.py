@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import math
 import os
 import re
 import time
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 from condgraph.engine.addresses import parse, shown
-from condgraph.engine.bounds import check_bounds, current, within
+from condgraph.engine.bounds import check_bounds, current, left, within
 from condgraph.engine.errors import (
     DeadlineError,
     MissingExtraError,
@@ -51,13 +52,21 @@ _END: Final = 500
 def refused(url: str, code: int, kind: str, said: str) -> StoreError | ParseError | DeadlineError:
     """The error for an HTTP status."""
     short = " ".join(said.split())[:600]
+    if code in (408, 504):
+        # A proxy says so with a page.
+        message = (
+            f"the server ended the query: {short}" if kind != "text/html" else f"{url} did not answer its proxy in time ({code})"
+        )
+        return DeadlineError(message, hint=_SHORTER)
     if code in (401, 403):
         return StoreError(f"{url} refuses the user or the password", hint="SPARQL_USERNAME and SPARQL_PASSWORD say them")
+    if code == 502:
+        return StoreError(f"the server behind {url} does not answer its proxy (502)", hint="is it running?")
     if code in (404, 405, 406, 415) or kind == "text/html":
         return StoreError(f"{url} is no SPARQL endpoint: it answers {code}", hint="is the path right?")
     if code == 400:
         return ParseError(f"the server cannot read the query: {short}")
-    if code in (408, 504) or any(mark in said for mark in _LATE):
+    if any(mark in said for mark in _LATE):
         return DeadlineError(f"the server ended the query: {short}", hint=_SHORTER)
     return StoreError(f"the server says ({code}): {short}")
 
@@ -119,6 +128,13 @@ def chunks(response: Any) -> Iterator[bytes]:
     """The body in pieces."""
     while data := response.read(_CHUNK):
         yield data
+    _check_end(response)
+
+
+def _check_end(response: Any) -> None:
+    """Raise where the body ends before its length: `http.client` takes that for the end."""
+    if getattr(response, "length", None):
+        raise http.client.IncompleteRead(b"", response.length)
 
 
 class Reader:
@@ -132,6 +148,8 @@ class Reader:
     def read(self, size: int = -1) -> bytes:
         """Up to `size` bytes."""
         part = self._waited(lambda: bytes(self._response.read1(size)))
+        if not part and size:
+            _check_end(self._response)
         self.last = part or self.last
         return part
 
@@ -165,6 +183,12 @@ _GRAPHS: Final = {
     "application/x-turtle": "TURTLE",
     "application/rdf+xml": "RDF_XML",
 }
+
+
+def _until() -> float:
+    """When the call that runs has no time left."""
+    rest = left()
+    return math.inf if rest is None else time.monotonic() + rest
 
 
 class Endpoint:
@@ -238,7 +262,8 @@ class Endpoint:
         if timeout is None and current() is None:
             timeout = self.timeout
         with within(timeout, cancelled):
-            body = self._waited(lambda wire: self._results(text, named, wire, most_bytes), patience)
+            until = _until()
+            body = self._waited(lambda wire: self._results(text, named, wire, most_bytes, until), patience)
         readable = partial(self._readable, lambda: body)
         with readable():
             found = pyoxigraph.parse_query_results(body, pyoxigraph.QueryResultsFormat.JSON)
@@ -252,28 +277,37 @@ class Endpoint:
         except SyntaxError as error:
             raise broken(self.query_url, error, last()) from None
 
-    def _results(self, text: str, graphs: tuple[str, ...], wire: Wire, most_bytes: int | None) -> bytes:
+    def _results(self, text: str, graphs: tuple[str, ...], wire: Wire, most_bytes: int | None, until: float) -> bytes:
+        def ask() -> bytes:
+            with self._errors(self.query_url), self._send(text, graphs, wire, _RESULTS[0], "json") as response:
+                kind = response.headers.get_content_type()
+                if kind not in _RESULTS:
+                    raise StoreError(f"{self.query_url} is no SPARQL endpoint: it answers {kind}", hint="is the path right?")
+                self._check_whole(response)
+                return self._body(response, most_bytes)
+
+        return self._again(ask, wire, until)
+
+    def _again(self, ask: Callable[[], T], wire: Wire, until: float) -> T:
+        """Ask a server that reads, again where it dropped the connection, and where it is busy; never where the pause
+        that it wants is longer than the call has time (`until`).
+        """
         dropped = 0
         for attempt in range(MOST_TRIES):
             try:
-                with self._errors(self.query_url), self._send(text, graphs, wire, _RESULTS[0], "json") as response:
-                    kind = response.headers.get_content_type()
-                    if kind not in _RESULTS:
-                        raise StoreError(f"{self.query_url} is no SPARQL endpoint: it answers {kind}", hint="is the path right?")
-                    self._check_whole(response)
-                    return self._body(response, most_bytes)
+                return ask()
             except _DroppedError:
                 # The server may have restarted; reading is repeated once, writing never.
                 dropped += 1
                 if dropped == 2 or wire.over:
                     raise
-            except _BusyError as error:
+            except BusyEndpointError as error:
                 # What a server asks for is waited for, in small steps: the caller may be gone meanwhile.
                 pause = error.seconds if error.seconds is not None else 2.0**attempt
-                if attempt == MOST_TRIES - 1 or pause > LONGEST_PAUSE or wire.over:
+                end = time.monotonic() + pause
+                if attempt == MOST_TRIES - 1 or pause > LONGEST_PAUSE or wire.over or end > until:
                     raise
-                until = time.monotonic() + pause
-                while (rest := until - time.monotonic()) > 0 and not wire.over:
+                while (rest := end - time.monotonic()) > 0 and not wire.over:
                     time.sleep(min(rest, 0.05))
         raise AssertionError("unreachable")
 
@@ -299,7 +333,12 @@ class Endpoint:
         def waited(work: Callable[[], T]) -> T:
             return self._waited(lambda _: work(), wire=wire)
 
-        with self._errors(self.query_url), waited(lambda: self._send(text, tuple(graphs), wire, accept, "n3", silence)) as response:
+        def ask() -> Any:
+            with self._errors(self.query_url):
+                return self._send(text, tuple(graphs), wire, accept, "n3", silence)
+
+        until = _until()
+        with self._errors(self.query_url), waited(lambda: self._again(ask, wire, until)) as response:
             form = _GRAPHS.get(response.headers.get_content_type())
             if form is None:
                 raise StoreError(f"{self.query_url} answers a graph as {response.headers.get_content_type()}")
@@ -421,7 +460,7 @@ class Endpoint:
                 short = " ".join(said.split())[:200]
                 after = _pause(error.headers.get("Retry-After"))
                 when = "" if after is None else f", and to come back in {after:.0f} s"
-                raise _BusyError(f"{url} says that it is busy ({error.code}){when}: {short}", after) from None
+                raise BusyEndpointError(f"{url} says that it is busy ({error.code}){when}: {short}", after) from None
             raise refused(url, error.code, error.headers.get_content_type() if error.headers else "", said) from None
         except urllib.error.URLError as error:
             if isinstance(error.reason, TimeoutError):
@@ -437,7 +476,7 @@ class Endpoint:
             raise _DroppedError(f"{url} closed the connection ({type(error).__name__})") from None
 
 
-class _BusyError(StoreError):
+class BusyEndpointError(StoreError):
     """The server says that it is asked too often, and maybe for how many seconds not to ask again."""
 
     def __init__(self, message: str, seconds: float | None) -> None:

@@ -16,11 +16,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.bounds import within
+from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import DeadlineError, OptionError, ParseError, StoreError, StoreMissingError
 from condgraph.engine.terms import INFERRED, number_type
 from condgraph.engine.values import NO_UNIT, Kind, collapse
 from condgraph.loaders.rdf.inference import INVERSE, MOST_AXIOMS, SUBPROPERTY, Inference, rules_of
+from condgraph.sparql.client import LONGEST_PAUSE, MOST_TRIES, BusyEndpointError
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import RDF, XSD
 from condgraph.sparql.native.fetch import ONTOLOGY
@@ -81,18 +82,33 @@ class Look:
         self._endpoint, self._said = endpoint, said
         self._graphs: tuple[str, ...] = tuple(said.get("graphs", ()))
         self._language = said.get("languages", ["en"])[0].lower()
-        self.queries = 0
+        #: How many queries were asked, and how many of them gave nothing in time.
+        self.queries = self._missed = 0
         self._notes: list[str] = []
         self._types: dict[str, dict[str, str]] = {}
 
     def _ask(self, text: str, seconds: float = STEP) -> list[Any] | None:
-        """The rows of a query; None where it does not end in time, or the endpoint cannot run it."""
+        """The rows of a query; None where it does not end in time, or the endpoint cannot run it. The time for which a
+        busy endpoint wants to be left alone does not count.
+        """
         self.queries += 1
-        try:
-            with within(seconds):
-                return list(self._endpoint.query(text, graphs=self._graphs))  # type: ignore[arg-type]
-        except (DeadlineError, ParseError):
-            return None
+        for attempt in range(MOST_TRIES):
+            try:
+                with within(seconds):
+                    return list(self._endpoint.query(text, graphs=self._graphs))  # type: ignore[arg-type]
+            except (DeadlineError, ParseError):
+                check()
+                self._missed += 1
+                return None
+            except BusyEndpointError as error:
+                pause = seconds if error.seconds is None else error.seconds
+                if attempt == MOST_TRIES - 1 or pause > LONGEST_PAUSE:
+                    raise
+                end = time.monotonic() + pause
+                while (rest := end - time.monotonic()) > 0:
+                    check()
+                    time.sleep(min(rest, 0.05))
+        raise AssertionError("unreachable")
 
     def mapping(self) -> Mapping:
         """What the endpoint is taken for. Raises `StoreMissingError` where it has no triples."""
@@ -106,6 +122,8 @@ class Look:
             why = f"its statements have ranks, below {base}" if base else "no statement of Wikibase is there"
             self._notes.append(f"taken as {shape}: {why}")
         rows, whole = self._counted()
+        # That has a note of its own.
+        self._missed = 0
         if not rows:
             raise StoreMissingError(f"there is nothing at {self._endpoint.query_url}", hint="load something first, or name graphs")
         counted, self._types = _tally(rows), _datatypes(rows)
@@ -126,12 +144,21 @@ class Look:
             self._notes.append("numbers are those of a sample: counting all triples takes the endpoint too long")
         if RDF + "first" in counted:
             self._notes.append("members of lists are not read: a list is its nodes")
+        if self._missed:
+            self._notes.append(
+                f"{self._missed} of {self.queries} queries about names and classes gave nothing in time: some are missing"
+            )
         return replace(found, notes=tuple(self._notes))
 
     # -- what there is -----------------------------------------------------------------------------
 
     def _base(self) -> str:
         rows = self._ask(f"SELECT ?p WHERE {{ ?f <{ONTOLOGY}rank> ?r . ?s ?p ?f }} LIMIT 20")
+        if rows is None and "shape" not in self._said:
+            raise StoreError(
+                f"{self._endpoint.query_url} does not tell in time whether it is a Wikibase",
+                hint='a mapping file may say it: shape = "plain"',
+            )
         for row in rows or ():
             if (match := _CLAIM(row["p"].value)) is not None:
                 return match[1]
