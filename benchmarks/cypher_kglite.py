@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import kglite
 
-from condgraph.cypher.engines import NEO4J
+from condgraph.cypher.servers import NEO4J
 from condgraph.engine.errors import CondgraphError
 from tests.support.random_cypher import KEY, Maker, PropertyGraph, agree, common, ugly
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from condgraph.cypher.connection import Connection
-from condgraph.cypher.engines import NEO4J
 from condgraph.cypher.layout.schema import GRAPH
 from condgraph.cypher.load.push import is_older
 from condgraph.cypher.native.file import written
@@ -68,7 +67,7 @@ def native(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None = N
 
 def _check_engine(connection: Connection) -> None:
     engine = connection.engine
-    if engine is not NEO4J:
+    if not engine.native:
         hint = 'layout="condgraph" opens it for graph.cypher(...), which passes on texts that read, and for graphs of condgraph\'s'
         raise UnsupportedError(engine.name, ["databases that condgraph did not write"], hint=hint)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from condgraph.engine.store import Store
     from condgraph.sparql.embedded import EmbeddedStore
     from condgraph.sql.catalogue import Table
-    from condgraph.sql.engines import Engine
+    from condgraph.sql.connections import Engine
     from condgraph.sql.store import SqlStore
     from condgraph.sql.their_store import TheirStore
     from condgraph.vectors.encoders import Encoder
@@ -195,7 +195,7 @@ def theirs(place: str, *, sure: bool, mapping: str | os.PathLike[str] | None, **
     timeout = options.pop("timeout", None)
     engine = _engine(place, **options)
     from condgraph.sql.catalogue import catalogue
-    from condgraph.sql.engines import DuckDb
+    from condgraph.sql.connections import DuckDb
 
     try:
         with within(timeout):
@@ -302,7 +302,7 @@ def _check(options: dict[str, Any]) -> None:
 
 def _engine(place: str, user: str | None = None, password: str | None = None) -> Engine:
     try:
-        from condgraph.sql.engines import DuckDb, Postgres
+        from condgraph.sql.connections import DuckDb, Postgres
     except ImportError:
         raise MissingExtraError("sqlglot", "sql") from None
     scheme, _, rest = place.partition("://")

@@ -16,8 +16,9 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import uuid4
 
-from condgraph.cypher.engines import NEO4J, Engine, engine_of
+from condgraph.cypher.dialect import translated
 from condgraph.cypher.guard import check_plan, check_read_whole, check_text
+from condgraph.cypher.servers import NEO4J, Engine, engine_of
 from condgraph.engine.addresses import NEO4J_SCHEMES, parse, shown
 from condgraph.engine.bounds import LONGER, Budget, bounded_by, check_bounds, current, late, merged
 from condgraph.engine.errors import (
@@ -324,6 +325,10 @@ class Connection:
         """
         return self._waited(text, parameters, merged(timeout, cancelled), lambda record: record.data())
 
+    def pass_on(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        """The same of a text that a person wrote, after `check_reading`: it is sent as it is."""
+        return self._waited(text, parameters, current(), lambda record: record.data(), own=False)
+
     def rows(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         """The same of a query that gives no nodes and no relationships, which is not looked through."""
         return self._waited(text, parameters, current(), lambda record: dict(zip(record.keys(), record.values(), strict=True)))
@@ -357,16 +362,18 @@ class Connection:
         budget: Budget | None,
         shaped: Callable[[neo4j.Record], T],
         patience: float | None = None,
+        *,
+        own: bool = True,
     ) -> list[T]:
         line = Line()
         if budget is None and patience is None:
-            return self._read(text, parameters, None, None, shaped, line)
+            return self._read(text, parameters, None, None, shaped, line, own=own)
         token = uuid4().hex if budget is not None and budget.events else None
         left = None if budget is None else budget.left()
         timeout = left if patience is None else patience if left is None else min(left, patience)
         with bounded_by(budget):
             try:
-                return self._patient(lambda: self._read(text, parameters, timeout, token, shaped, line), line, patience)
+                return self._patient(lambda: self._read(text, parameters, timeout, token, shaped, line, own=own), line, patience)
             except CancelledError:
                 ending = Line()
                 self._workers.leave(
@@ -394,14 +401,18 @@ class Connection:
         token: str | None,
         shaped: Callable[[neo4j.Record], T],
         line: Line,
+        *,
+        own: bool = True,
     ) -> list[T]:
         import neo4j
 
         # The server takes 0 for no deadline at all.
         limit = None if timeout is None else max(timeout, 0.001)
-        query = neo4j.Query(text, timeout=limit, metadata=None if token is None else {"condgraph": token})
 
         def work() -> list[T]:
+            # What the server reads is known once it was reached.
+            sent = translated(text, self._engine) if own else text
+            query = neo4j.Query(sent, timeout=limit, metadata=None if token is None else {"condgraph": token})
             with self._session(line, **self._reading(), fetch_size=_FETCH) as session:
                 return [shaped(record) for record in session.run(query, parameters)]
 
@@ -439,7 +450,7 @@ class Connection:
             self._patient(self._check_version, Line(), self.patience)
             options = {"notifications_min_severity": "OFF", **self._reading(), "fetch_size": _FETCH}
             with self.driver.session(database=self.database, **options) as session:
-                for record in session.run(text, parameters):
+                for record in session.run(translated(text, self._engine), parameters):
                     yield record.values()
 
     def check_reading(self, text: str, parameters: dict[str, Any]) -> None:

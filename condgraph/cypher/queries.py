@@ -325,7 +325,7 @@ class CypherStore(ABC):
         plan of it were checked.
         """
         self.connection.check_reading(text, parameters)
-        return Records(self.connection.read(text, parameters))
+        return Records(self.connection.pass_on(text, parameters))
 
 
 def _namesakes(compiler: PlanCompiler, part: Entities, most: int) -> list[str]:

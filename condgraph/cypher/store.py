@@ -46,6 +46,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, Value
 from condgraph.overview.survey import Survey, stored_survey
+from condgraph.snapshot_store import pulled
 
 if TYPE_CHECKING:
     from condgraph.cypher.patterns.match import Neo4jPatterns
@@ -433,9 +434,15 @@ class Neo4jStore(CypherStore):
 
     def match(self, pattern: Any, **options: Any) -> Matches:
         """Joined and ranked by the server. With `exact=False` candidates come from its vector
-        index, which may miss some.
+        index, which may miss some. Where the server reads no texts of patterns, the graph is pulled, and
+        searched in process.
         """
-        return self.patterns.match(pattern, **options)
+        engine = self.connection.engine
+        if engine.scored:
+            return self.patterns.match(pattern, **options)
+        if not options.pop("exact", True):
+            raise UnsupportedError(engine.name, ["an approximate index of names"], hint="ask with exact=True")
+        return pulled(self, engine.name).match(pattern, **options)
 
     @property
     def known_sources(self) -> tuple[Source, ...]:
@@ -455,7 +462,7 @@ class Neo4jStore(CypherStore):
 
         engine = self.connection.engine
         if not engine.scored:
-            raise UnsupportedError(engine.name, ["patterns"], hint="graph.snapshot() is the same graph in process, which has them")
+            raise UnsupportedError(engine.name, ["an index for patterns"], hint="graph.match(...) finds them without")
         return Neo4jPatterns(self)
 
     # -- looking -----------------------------------------------------------------------------------

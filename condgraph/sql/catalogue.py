@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from condgraph.engine.values import Kind
-from condgraph.sql.engines import DuckDb, Engine, Postgres
+from condgraph.sql.connections import DuckDb, Engine, Postgres
 from condgraph.sql.terms import NULL, both, case, cast, either, known, literal, name
 
 #: What a column holds: whole numbers that floats hold, and that they may not hold; floats of both sizes; dates and

@@ -43,9 +43,9 @@ from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, text_of
 from condgraph.names.linking import LinkingSchema
 from condgraph.overview.survey import Survey, stored_survey
-from condgraph.snapshot_store import SnapshotStore
+from condgraph.snapshot_store import pulled
 from condgraph.sql.compiler import beyond, is_native
-from condgraph.sql.engines import Engine, Writer, schema_query, table_query
+from condgraph.sql.connections import Engine, Writer, schema_query, table_query
 from condgraph.sql.names import SqlNames
 from condgraph.sql.plan import Compiled, OwnPlans, Plans, compile_plan, compile_witness, counted, native
 from condgraph.sql.rows import plain_facts
@@ -76,8 +76,6 @@ T = TypeVar("T")
 _PREFIX: Final = "condgraph "
 #: Bytes of a name that PostgreSQL keeps.
 _LONGEST: Final = 63
-#: The most statements that a search for patterns pulls.
-MOST_PULLED: Final = 250_000
 #: Seconds for which the state of a graph that others may load is trusted.
 _LEASE: Final = 1.0
 
@@ -405,25 +403,11 @@ class SqlStore:
 
     def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Answer:
         """The subgraphs nearest to a pattern, in process: the graph is pulled for it once for each load. Raises
-        `UnsupportedError` for one of more than `MOST_PULLED` statements.
+        `UnsupportedError` for one of very many statements (`snapshot_store.MOST_PULLED`).
         """
         if not exact:
             raise OptionError("a SQL database has no approximate index", hint="ask with exact=True")
-
-        def pulled() -> Snapshot:
-            size = sum(self.counts().get(name, 0) for name in ("relations", "attributes"))
-            if size > MOST_PULLED:
-                raise UnsupportedError(
-                    "SQL",
-                    [f"the search for patterns in {size:,} statements"],
-                    hint=f"up to {MOST_PULLED:,} they are pulled for it; graph.snapshot() pulls any number, once",
-                )
-            result: Snapshot | None = self.schema.kept.get("pulled")
-            if result is None:
-                result = self.schema.kept["pulled"] = self.snapshot()
-            return result
-
-        return SnapshotStore(self.steady(pulled)).match(pattern, **options)
+        return pulled(self, "SQL").match(pattern, **options)
 
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""

@@ -14,7 +14,7 @@ from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.overview.survey import Survey
 from condgraph.sql.catalogue import ends_of
-from condgraph.sql.engines import Engine
+from condgraph.sql.connections import Engine
 from condgraph.sql.names import SqlNames
 from condgraph.sql.plan import Plans
 from condgraph.sql.store import SqlStore

@@ -16,7 +16,7 @@ from sqlglot import exp
 from condgraph.engine.errors import LoadError, OptionError, numbered
 from condgraph.engine.values import NO_UNIT, Kind, Precision
 from condgraph.sql.catalogue import Cells, Column, Reference, Table, call, ends_of
-from condgraph.sql.engines import Engine
+from condgraph.sql.connections import Engine
 from condgraph.sql.terms import (
     NULL,
     Query,

@@ -10,7 +10,7 @@ import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.cypher.engines import ARCADEDB, NEO4J, engine_of
+from condgraph.cypher.servers import ARCADEDB, NEO4J, engine_of
 from condgraph.engine.errors import LoadError, ReadOnlyError, StoreBusyError, StoreMissingError, UnsupportedError
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.remote_neo4j import Neo4jGraph
@@ -156,15 +156,31 @@ def test_texts_that_read_are_passed_on(remote: Neo4jGraph) -> None:
     assert remote.cypher("MATCH (n:Person) RETURN count(*) AS n") == [{"n": 2}]
 
 
-def test_other_databases_are_refused_by_name(remote: Neo4jGraph, arcadedb_address: str) -> None:
+def test_a_database_of_others_holds_no_graph(remote: Neo4jGraph, arcadedb_address: str) -> None:
+    """It is asked where it is (`tests/native/test_arcadedb.py`); with the layout of ours it is asked in Cypher alone."""
     remote.store.connection.write("CREATE (:Person {name: 'Ann'})", {})
-    with pytest.raises(UnsupportedError, match=r"ArcadeDB.*databases that condgraph did not write.*graph\.cypher"):
-        condgraph.open(arcadedb_address)
+    with condgraph.open(arcadedb_address) as graph:
+        assert graph.query("Find(Ann) QueryName()").values == ["Ann"]
     with condgraph.open(arcadedb_address, layout="condgraph") as graph:
         assert graph.cypher("MATCH (n) RETURN n.name AS name") == [{"name": "Ann"}]
-    remote.push(world())
-    with pytest.raises(UnsupportedError, match=r"ArcadeDB.*patterns"):
-        remote.match("('UNKNOWN 1', 'knows', 'Bo')")
+
+
+def test_patterns_are_found_in_process(remote: Neo4jGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = world()
+    remote.push(here)
+    pattern = "('UNKNOWN 1', 'knows', 'Bo')"
+    before = [str(match) for match in here.match(pattern)]
+    assert [str(match) for match in remote.match(pattern)] == before
+    for graph in (here, remote):
+        graph.add("Eve", "knows", Ref("b"))
+    # What was pulled is of another content.
+    after = [str(match) for match in here.match(pattern)]
+    assert [str(match) for match in remote.match(pattern)] == after != before
+    with pytest.raises(UnsupportedError, match=r"ArcadeDB.*approximate index of names.*exact=True"):
+        remote.match(pattern, exact=False)
+    monkeypatch.setattr("condgraph.snapshot_store.MOST_PULLED", 3)
+    with pytest.raises(UnsupportedError, match=r"ArcadeDB.*patterns in [0-9,]+ statements.*graph\.snapshot"):
+        remote.match(pattern)
 
 
 @pytest.mark.parametrize("number", range(by_lane(1, 4, 42)))

@@ -294,7 +294,7 @@ def test_patterns(pair: tuple[Graph, SqlGraph], monkeypatch: pytest.MonkeyPatch)
     assert len(here) == 5
     with pytest.raises(OptionError, match="no approximate index"):
         remote.match(pattern, exact=False)
-    monkeypatch.setattr("condgraph.sql.store.MOST_PULLED", 3)
+    monkeypatch.setattr("condgraph.snapshot_store.MOST_PULLED", 3)
     with pytest.raises(UnsupportedError, match="snapshot"):
         remote.match(pattern)
 

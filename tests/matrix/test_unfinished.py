@@ -17,12 +17,12 @@ import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.cypher.engines import NEO4J
 from condgraph.cypher.load import batches
 from condgraph.cypher.load import lock as loading
 from condgraph.cypher.load import write as load
 from condgraph.cypher.load.batches import Batch
 from condgraph.cypher.load.push import check_loadable
+from condgraph.cypher.servers import NEO4J
 from condgraph.engine.errors import LoadError, OptionError, StoreBusyError, StoreMissingError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Sourced, Statement, Subclass
 from condgraph.engine.values import Quantity, Time

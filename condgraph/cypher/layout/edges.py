@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from condgraph.cypher.engines import NEO4J
 from condgraph.cypher.layout.schema import CONCEPT, ENTITY, VALUE, CondgraphLayout, type_of
+from condgraph.cypher.servers import NEO4J
 from condgraph.engine.facts import EntityKind
 
 

@@ -47,8 +47,9 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.cypher.engines import ARCADEDB, NEO4J, Engine, keep_imports
+from condgraph.cypher.dialect import translated
 from condgraph.cypher.layout.base import Bound, Cell, Layout, Match, Wanted, Writing
+from condgraph.cypher.servers import ARCADEDB, NEO4J, Engine
 from condgraph.engine.algebra import Family
 from condgraph.engine.errors import StoreError
 from condgraph.engine.execute.number_texts import inner_numbers
@@ -333,8 +334,8 @@ class CondgraphLayout(Layout):
         self.engine = engine
 
     def written(self, text: str) -> str:
-        """With what subqueries import, where that does not last to their end."""
-        return keep_imports(text, self.engine)
+        """In the words of the server."""
+        return translated(text, self.engine)
 
     def parameters(self, graph: str) -> dict[str, Any]:
         """The graph's name, which leads every index."""

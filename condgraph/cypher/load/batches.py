@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.cypher.engines import Engine
 from condgraph.cypher.layout.schema import (
     CAPTION,
     CONCEPT,
@@ -27,6 +26,7 @@ from condgraph.cypher.layout.schema import (
     text_order,
     time_text,
 )
+from condgraph.cypher.servers import Engine
 from condgraph.engine.snapshot.cells import PARTS
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, parse_number, tie_break
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.cypher.engines import Engine
 from condgraph.cypher.layout.schema import (
     DELETED,
     EDIT,
@@ -24,6 +23,7 @@ from condgraph.cypher.layout.schema import (
     VALUE,
 )
 from condgraph.cypher.load.batches import TEXTS, Batch, texts_of
+from condgraph.cypher.servers import Engine
 from condgraph.engine.errors import InterruptedQueryError, StoreBusyError, StoreError
 from condgraph.engine.owner import Owner
 from condgraph.overview.survey import described, packed, survey

@@ -96,12 +96,13 @@ def name_of(e: str, mapping: Mapping, labels: Sequence[str] | None = None) -> st
             key = _whole(e, node.unique)
             numbered.append(f"WHEN {has} AND {key} IS NOT NULL THEN {literal(node.concept + ' ')} + {key}")
     labelled = [
-        f"WHEN {has_label(e, node.label)} THEN {literal(node.concept + ' ')} + {_number(e)}"
+        f"WHEN {has_label(e, node.label)} THEN {literal(node.concept + ' ')} + {_number(e, mapping)}"
         for node in _among(mapping, labels)
         if node.label
     ]
     cases = [*chosen, *numbered, *labelled]
-    return f"CASE {' '.join(cases)} ELSE 'node ' + {_number(e)} END" if cases else f"'node ' + {_number(e)}"
+    number = _number(e, mapping)
+    return f"CASE {' '.join(cases)} ELSE 'node ' + {number} END" if cases else f"'node ' + {number}"
 
 
 def joined(e: str, keys: Sequence[str]) -> str:
@@ -118,9 +119,9 @@ def _whole(e: str, key: str) -> str:
     return f"toStringOrNull({e}.{quote(key)})"
 
 
-def _number(e: str) -> str:
-    """The number of a node at the end of the server's id."""
-    return f"last(split(elementId({e}), ':'))"
+def _number(e: str, mapping: Mapping) -> str:
+    """The number of a node at the end of the server's id, or the whole of it."""
+    return f"elementId({e})" if mapping.whole_ids else f"last(split(elementId({e}), ':'))"
 
 
 # -- Look-up -----------------------------------------------------------------------------------------
@@ -154,10 +155,10 @@ class Identity:
     many labels, what is known of each is in lists, and not in the text, which is planned sooner.
     """
 
-    __slots__ = ("_begins", "_id", "_lists", "_name", "_nodes", "parameters")
+    __slots__ = ("_begins", "_id", "_lists", "_name", "_nodes", "_whole_ids", "parameters")
 
     def __init__(self, mapping: Mapping) -> None:
-        self._nodes = mapping.nodes
+        self._nodes, self._whole_ids = mapping.nodes, mapping.whole_ids
         self._lists: dict[str, list[Any]] = {}
         self._id, self._name = self._short_id(_HERE, mapping), self._short_name(_HERE, mapping)
         # How the names of nodes begin that are called by the server's number.
@@ -204,7 +205,11 @@ class Identity:
             result.append(match(f"({e}:{'|'.join(map(quote, labels))})", tests))
         # What looks like the number of a node is sought by the server's id, whose beginning all nodes
         # of a database share: a test of each node's number would scan them.
-        likely = f"[x IN {values} WHERE ({self._begins}) AND x =~ '(?s).* [0-9]+']"
+        number = "#[0-9]+:[0-9]+" if self._whole_ids else "[0-9]+"
+        likely = f"[x IN {values} WHERE ({self._begins}) AND x =~ '(?s).* {number}']"
+        if self._whole_ids:
+            sought = f"last(split({e}x, ' '))"
+            return [*result, f"UNWIND {likely} AS {e}x MATCH ({e}) WHERE elementId({e}) = {sought} AND {foreign(e)} RETURN {e}"]
         any_id = f"COLLECT {{ MATCH ({e}a) RETURN elementId({e}a) LIMIT 1 }}"
         sought = f"left({e}i, size({e}i) - size(last(split({e}i, ':')))) + last(split({e}x, ' '))"
         result.append(
@@ -247,7 +252,7 @@ class Identity:
         keyed = [
             [item.label, item.unique, item.concept + " "] for item in mapping.nodes if item.unique and item.name != (item.unique,)
         ]
-        last = f"{self._first_concept(e, mapping)} + last(split(elementId({e}), ':'))"
+        last = f"{self._first_concept(e, mapping)} + {_number(e, mapping)}"
         if len(named) + len(keyed) <= _FEW:
             cases = _cases(e, mapping)
             return f"coalesce(CASE {' '.join(cases)} END, {last})" if cases else last

@@ -30,7 +30,7 @@ from condgraph.cypher.native.values import (
     type_of,
 )
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import OptionError, StoreError
+from condgraph.engine.errors import DeadlineError, OptionError, StoreError
 from condgraph.engine.values import NO_UNIT, Precision, Quantity, Time, Value, collapse, parse_number
 
 if TYPE_CHECKING:
@@ -276,6 +276,11 @@ _JOINED: Final = 50
 _AT_ONCE: Final = 20
 
 _STATS: Final = "CALL db.stats.retrieve('GRAPH COUNTS') YIELD data RETURN data.nodes AS nodes, data.relationships AS relationships"
+_KEYS: Final = "CALL db.propertyKeys() YIELD propertyKey AS key RETURN key ORDER BY key"
+#: The same of a server that lists none: all nodes and relationships are looked through.
+_ALL_KEYS: Final = (
+    "MATCH (x) UNWIND keys(x) AS key RETURN DISTINCT key UNION MATCH ()-[x]->() UNWIND keys(x) AS key RETURN DISTINCT key"
+)
 _UNLABELLED: Final = f"MATCH (n) WITH n LIMIT {_COUNTED} WHERE size(labels(n)) = 0 RETURN count(n) AS count"
 _INDEXES: Final = (
     "SHOW INDEXES YIELD type, entityType, labelsOrTypes, properties, state "
@@ -292,7 +297,7 @@ _CONSTRAINTS: Final = (
 _NODES: Final = "UNWIND $ids AS i MATCH (x) WHERE elementId(x) = i WITH x"
 _RELATIONSHIPS: Final = "UNWIND $ids AS i MATCH (a)-[x]->(b) WHERE elementId(x) = i WITH a, x, b"
 _LABELS: Final = f"{_NODES} RETURN DISTINCT labels(x) AS labels"
-_ENDS: Final = f"{_RELATIONSHIPS} RETURN labels(a) AS a, labels(b) AS b, count(*) AS count"
+_ENDS: Final = "RETURN labels(a) AS a, labels(b) AS b, count(*) AS count"
 _SEEN: Final = (
     f"UNWIND keys(x) AS key WITH key, x[key] AS v "
     f"WITH key, v, {type_of('v')} AS type, CASE WHEN v IS :: STRING THEN left(v, {LONGEST}) END AS text "
@@ -329,8 +334,7 @@ class _Notes:
 def counts(connection: Connection, warnings: list[str] | None = None) -> Counts:
     """The counts of all that is not condgraph's own."""
     try:
-        result = connection.ask(_STATS, {})
-        nodes, relationships = result[0]["nodes"], result[0]["relationships"]
+        nodes, relationships = _statistics(connection)
     except StoreError as error:
         if warnings is not None:
             warnings.append(f"the server's statistics may not be read, its counters were asked one by one: {error.message}")
@@ -355,34 +359,40 @@ def counts(connection: Connection, warnings: list[str] | None = None) -> Counts:
     return Counts(dict(sorted(foreign.items())), dict(sorted(kept.items())), total, sum(kept.values()), mark)
 
 
+def _statistics(connection: Connection) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What the server's statistics have of nodes and of relationships."""
+    if not connection.engine.statistics:
+        return _counted(connection)
+    (row,) = connection.ask(_STATS, {})
+    return row["nodes"], row["relationships"]
+
+
 def _counted(connection: Connection) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The same from the count store, a number a query."""
     labels = [row["label"] for row in connection.ask("CALL db.labels() YIELD label RETURN label", {})]
     names = [row["name"] for row in connection.ask("CALL db.relationshipTypes() YIELD relationshipType AS name RETURN name", {})]
     nodes = [{"count": connection.ask("MATCH (n) RETURN count(n) AS count", {})[0]["count"]}]
-    texts = [(f"MATCH (n:{quote(label)}) RETURN $%s AS label, count(n) AS count", label) for label in labels]
+    texts = [(f"MATCH (n:{quote(label)})", "label, count(n) AS count", label) for label in labels]
     nodes += _united(connection, texts)
     ends = [label for label in labels if label in OWN and own_only(label)]
-    asked = [
-        (f"MATCH ()-[r:{quote(name)}]->() RETURN $%s AS relationshipType, null AS startLabel, count(r) AS count", name)
-        for name in names
-    ]
+    asked = [(f"MATCH ()-[r:{quote(name)}]->()", "relationshipType, null AS startLabel, count(r) AS count", name) for name in names]
     result = [{key: value for key, value in row.items() if value is not None} for row in _united(connection, asked)]
     for end in ends:
         asked = [
-            (f"MATCH (:{end})-[r:{quote(name)}]->() RETURN $%s AS relationshipType, '{end}' AS startLabel, count(r) AS count", name)
+            (f"MATCH (:{end})-[r:{quote(name)}]->()", f"relationshipType, '{end}' AS startLabel, count(r) AS count", name)
             for name in names
         ]
         result += _united(connection, asked)
     return nodes, result
 
 
-def _united(connection: Connection, texts: list[tuple[str, str]]) -> list[dict[str, Any]]:
+def _united(connection: Connection, texts: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
+    """The rows of some queries, each a match and what is returned after a name."""
     result = []
     for at in range(0, len(texts), _JOINED):
         part = texts[at : at + _JOINED]
-        text = " UNION ALL ".join(item % f"p{number}" for number, (item, _) in enumerate(part))
-        result += connection.ask(text, {f"p{number}": name for number, (_, name) in enumerate(part)})
+        text = " UNION ALL ".join(f"{match} RETURN $p{number} AS {given}" for number, (match, given, _) in enumerate(part))
+        result += connection.ask(text, {f"p{number}": name for number, (*_, name) in enumerate(part)})
     return result
 
 
@@ -425,11 +435,14 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
         node = _node(label, count, seen[label], pool, unique.get(label, []), indexed, notes, typing)
         nodes.append(replace(node, beyond=max(0, count - most)))
     relationships = []
-    samples = _samples(connection, [f"MATCH ()-[x:{quote(name)}]->()" for name in counted.types], most)
+    seeks = connection.engine.seeks_relationships
+    patterns = [f"MATCH ()-[x:{quote(name)}]->()" for name in counted.types]
+    samples = _samples(connection, patterns, most) if seeks else iter([[]] * len(patterns))
     for (name, count), ids in zip(counted.types.items(), samples, strict=True):
         check()
-        ends = connection.ask(_ENDS, {"ids": ids})
-        result = _seen(connection, _RELATIONSHIPS, ids, min(count, most))
+        match = _RELATIONSHIPS if seeks else f"MATCH (a)-[x:{quote(name)}]->(b) WITH a, x, b LIMIT {most}"
+        ends = connection.ask(f"{match} {_ENDS}", {"ids": ids})
+        result = _seen(connection, match, ids, min(count, most))
         sampled |= {("relationship", name, entry.key): (*entry.texts, *entry.whole) for entry in result}
         relationship = _relationship(name, count, min(count, most), ends, result, indexed, notes, typing)
         relationships.append(replace(relationship, beyond=max(0, count - most)))
@@ -440,6 +453,7 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
         notes.reasons,
         tuple(notes.warnings),
         unseen=_unseen(connection, nodes, relationships, notes),
+        whole_ids=not connection.engine.numbered_nodes,
     )
 
 
@@ -447,7 +461,13 @@ def _unseen(connection: Connection, nodes: list[NodeType], relationships: list[R
     """Keys of properties that no sample has: the server lists every key that there ever was."""
     if not any(node.beyond for node in nodes) and not any(relationship.beyond for relationship in relationships):
         return ()
-    rows = _asked(connection, "CALL db.propertyKeys() YIELD propertyKey AS key RETURN key ORDER BY key", "property keys", notes)
+    listed = _KEYS if connection.engine.lists_keys else _ALL_KEYS
+    try:
+        rows = _asked(connection, listed, "property keys", notes)
+    except DeadlineError:
+        check()
+        notes.warnings.append("the property keys of the database could not be listed in time: those of the samples are known")
+        return ()
     seen = {prop.key for node in nodes for prop in node.properties} | {prop.key for of in relationships for prop in of.qualifiers}
     return tuple(row["key"] for row in rows or () if row["key"] not in seen)
 

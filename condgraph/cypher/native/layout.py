@@ -12,12 +12,14 @@ from collections.abc import Collection, Sequence
 from copy import copy
 from typing import Any, ClassVar
 
+from condgraph.cypher.dialect import translated
 from condgraph.cypher.layout.base import Bound, Cell, Direct, Layout, Match, Wanted, Writing
 from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.identity import SOURCE, Identity, concept_id, foreign, found_ids, node_of, within_labels
 from condgraph.cypher.native.mapping import Mapping
 from condgraph.cypher.native.properties import Either, Holdings, Named, Qualifiers, apart, ranks_of
 from condgraph.cypher.native.refresh import keys_of
+from condgraph.cypher.servers import NEO4J, Engine
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Family, Node, postorder
 from condgraph.engine.facts import EntityKind
@@ -29,13 +31,13 @@ class NativeLayout(Layout):
     another spelling.
     """
 
-    __slots__ = ("found", "holdings", "identity", "labels", "mapping", "qualifying", "types")
+    __slots__ = ("engine", "found", "holdings", "identity", "labels", "mapping", "qualifying", "types")
 
     trusted: ClassVar[bool] = False
     parallel: ClassVar[bool] = True
 
-    def __init__(self, mapping: Mapping) -> None:
-        self.mapping = mapping
+    def __init__(self, mapping: Mapping, engine: Engine = NEO4J) -> None:
+        self.mapping, self.engine = mapping, engine
         #: The server's ids of the nodes of some names, where they were looked up before.
         self.found: dict[str, list[str]] | None = None
         self.identity = Identity(mapping)
@@ -48,6 +50,10 @@ class NativeLayout(Layout):
         self.types: dict[str, list[str]] = {}
         for relationship in mapping.relationships:
             self.types.setdefault(relationship.predicate, []).append(relationship.type)
+
+    def written(self, text: str) -> str:
+        """In the words of the server."""
+        return translated(text, self.engine)
 
     def missing(self, node: Node) -> str | None:
         """Concepts have no nodes, so that nothing works with those that are worked out; rows of tables
@@ -301,7 +307,7 @@ class NativeLayout(Layout):
         qualifiers = "[]"
         if family != "attribute":
             (clause,) = self.qualifiers(f, o, family, q)
-            qualifiers = f"COLLECT {{ {clause} RETURN {q} {{.*, ref: null}} }}"
+            qualifiers = f"COLLECT {{ {clause} RETURN {q} }}"
         value = f"CASE WHEN {self.is_entity(o)} THEN null ELSE {o} END"
         thing = f"CASE WHEN {self.is_entity(o)} THEN {self.described(o)} END"
         if family == "relation":

@@ -107,6 +107,9 @@ class Mapping:
     unseen: tuple[str, ...] = ()
     #: Keys that took too long to count: what the sample says of them may not be all.
     unsure: frozenset[str] = frozenset()
+    #: Whether nodes without a name are called by the whole of the server's id (`#12:5`), since the number at
+    #: its end is that of several nodes.
+    whole_ids: bool = False
 
     @property
     def keys(self) -> frozenset[str]:

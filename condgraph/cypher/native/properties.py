@@ -307,14 +307,14 @@ class Qualifiers:
         return f"coalesce($relations[type({f})], type({f}))" if self._predicates else f"type({f})"
 
     def clause(self, f: str, q: str) -> str:
-        """A clause that leaves each qualifier of a statement, as a map with the fields of a cell and its
-        `name`.
+        """A clause that leaves each qualifier of a statement, as a map with the fields of a cell, its `name`, and
+        as `ref` no entity.
         """
         if "qualifiers" not in self.parameters:
             return f"UNWIND [] AS {q} WITH *"
         k, x, y = f"{q}k", f"{q}x", f"{q}y"
         keys = f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN $qualifiers[type({f})] ELSE [] END"
-        cells = [Held(x, reading, raw=False).whole[:-1] + f", name: {k}[1]}}" for reading in self._readings]
+        cells = [Held(x, reading, raw=False).whole[:-1] + f", name: {k}[1], ref: null}}" for reading in self._readings]
         cell = (
             cells[0]
             if len(cells) == 1

@@ -345,7 +345,7 @@ class NativeStore(CypherStore):
         remap: Callable[[], Mapping] | None = None,
         closer: Callable[[Callable[[Mapping], Collection[str]]], Mapping] | None = None,
     ) -> None:
-        super().__init__(connection, SOURCE, NativeLayout(mapping))
+        super().__init__(connection, SOURCE, NativeLayout(mapping, connection.engine))
         self._schema, self._remap, self._look_closer = NativeSchema(mapping), remap, closer
         self._pulled: tuple[Mapping, float, Snapshot] | None = None
 
@@ -358,7 +358,7 @@ class NativeStore(CypherStore):
         if self._remap is not None:
             result = self._remap()
             if result is not self._schema.mapping:
-                self._schema, self._layout = NativeSchema(result), NativeLayout(result)
+                self._schema, self._layout = NativeSchema(result), NativeLayout(result, self.connection.engine)
         return self._schema.mapping
 
     def closer(self, keys: Callable[[Mapping], Collection[str]]) -> bool:

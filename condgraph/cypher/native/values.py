@@ -318,11 +318,13 @@ _PLAIN: Final = " | ".join(
 
 def sent(p: str) -> str:
     """An expression for a property as a query sends it to `values_in`: its type (null: it comes as
-    it is), what it is, and what the server prints of it. The driver cannot read all times that the
-    server has, and fails on a whole row: they come as they print.
+    it is), what it is (of other lists the types of the elements), and what the server prints of it.
+    The driver cannot read all times that the server has, and fails on a whole row: they come as they
+    print.
     """
     printed = f"CASE WHEN {p} IS :: LIST<ANY> THEN [x IN {p} | toStringOrNull(x)] ELSE toStringOrNull({p}) END"
-    return f"CASE WHEN {p} IS :: {_PLAIN} THEN [null, {p}, null] ELSE [valueType({p}), null, {printed}] END"
+    types = f"CASE WHEN {p} IS :: LIST<ANY> THEN [x IN {p} | valueType(x)] END"
+    return f"CASE WHEN {p} IS :: {_PLAIN} THEN [null, {p}, null] ELSE [valueType({p}), {types}, {printed}] END"
 
 
 def values_in(found: list[Any], prop: Property) -> list[tuple[Value, str | None]]:
@@ -340,8 +342,8 @@ def values_in(found: list[Any], prop: Property) -> list[tuple[Value, str | None]
             return [(UNKNOWN, None)]
         pairs = [_value(item, prop) for item in value]
     elif isinstance(printed, list):
-        inner = next(iter(elements(type_name.removesuffix(" NOT NULL"))), "")
-        pairs = [_printed(inner, entry) for entry in printed]
+        # Some servers have lists of several types.
+        pairs = [_printed(inner.removesuffix(" NOT NULL"), entry) for inner, entry in zip(value, printed, strict=True)]
     else:
         pairs = [_printed(type_name.removesuffix(" NOT NULL"), printed)]
     distinct: dict[Value, str | None] = {}
@@ -378,8 +380,11 @@ def _printed(type_name: str, text: str | None) -> tuple[Value, str | None]:
     """What comes as the server prints it."""
     if text is None:
         return UNKNOWN, None
-    if type_name == "POINT":
+    if type_name in ("POINT", "STRING", "BOOLEAN"):
         return text, None
+    if type_name in ("INTEGER", "FLOAT"):
+        number = int(text) if type_name == "INTEGER" else float(text)
+        return Quantity(number) if math.isfinite(number) else text, None
     value = _duration(text) if type_name == "DURATION" else _temporal(type_name, text)
     return (text, None) if value is None else _with_raw(value, text)
 

@@ -1,16 +1,11 @@
-"""What servers that speak Cypher can do: one table, from which texts are chosen."""
+"""Servers that speak Cypher: one table of what each of them reads, from which texts are chosen."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
-from condgraph.engine.errors import OptionError, UnsupportedError
-
-# -- The table ---------------------------------------------------------------------------------------
+from condgraph.engine.errors import OptionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +35,34 @@ class Engine:
     maps_of_others: bool = True
     #: What a subquery imports is there until its end, whatever its `WITH` names.
     keeps_imports: bool = True
+    #: A type predicate may name several types, `x IS :: INTEGER | FLOAT`.
+    union_types: bool = True
+    #: `split` takes a list of texts to split by.
+    splits_by_lists: bool = True
+    #: `valueType` of a list says the types of its elements.
+    types_of_lists: bool = True
+    #: A time that was looked up by a key, `n[key]`, is one for every function.
+    times_by_key: bool = True
+    #: The number at the end of a node's id is that of no other node.
+    numbered_nodes: bool = True
     #: A map may hold a projection of a node, `{s: e {.id}}`.
     projections_in_maps: bool = True
     #: Transactions that write at the same time wait for each other; else the later one is refused.
     locks: bool = True
-    #: Patterns and scored logic, whose texts are for Neo4j alone.
+    #: A relationship is looked up by its id, and not looked for.
+    seeks_relationships: bool = True
+    #: `db.stats.retrieve` has the counts of a database, and `db.propertyKeys` all keys of it.
+    statistics: bool = True
+    lists_keys: bool = True
+    #: Databases that condgraph did not write are asked.
+    native: bool = True
+    #: Patterns and scored logic are worked out by the server.
     scored: bool = True
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether it reads each form that `dialect.translated` has another form for."""
+        return self.keeps_imports and self.union_types and self.splits_by_lists and self.types_of_lists and self.times_by_key
 
     def quote(self, name: str) -> str:
         """A relationship type, label or property as a quoted identifier.
@@ -122,6 +139,14 @@ ARCADEDB: Final = Engine(
     maps_of_others=False,
     projections_in_maps=False,
     keeps_imports=False,
+    union_types=False,
+    splits_by_lists=False,
+    types_of_lists=False,
+    times_by_key=False,
+    numbered_nodes=False,
+    seeks_relationships=False,
+    statistics=False,
+    lists_keys=False,
     locks=False,
     scored=False,
 )
@@ -137,96 +162,3 @@ def engine_of(agent: str) -> Engine:
 
 
 _OTHERS: Final = (ARCADEDB,)
-
-
-# -- What subqueries import --------------------------------------------------------------------------
-# Texts that the compiler wrote, for engines in which a `WITH` of a subquery drops what it imports.
-
-
-_NAME: Final = re.compile(r"`(?:[^`]|``)*+`")
-_STORED: Final = re.compile(r"`(\d+)`")
-_VARIABLE: Final = re.compile(r"(?<![\w.$])[a-z]+\d+\b")
-_CALL: Final = re.compile(r"\bCALL \(([^()]*)\) \{")
-_UNION: Final = re.compile(r"\nUNION(?: ALL)?\n")
-_WITH: Final = re.compile(r"(?<!STARTS )(?<!ENDS )\bWITH (?:DISTINCT )?(?!\*)")
-_PROJECTION: Final = re.compile(r".*?(?= WHERE | ORDER BY | LIMIT | MATCH | UNWIND | CALL |\n|$)", re.DOTALL)
-_AGGREGATE: Final = re.compile(r"\b(?:count|collect|sum|min|max|avg)\(")
-
-
-def keep_imports(text: str, engine: Engine) -> str:
-    """The text with what its subqueries import named in each `WITH` after which it is used; raises
-    `UnsupportedError` where that would change what the clause groups by.
-
-    >>> print(keep_imports("CALL (s1) {\\nMATCH (e2)\\nWITH DISTINCT e2\\nWITH e2 WHERE e2 IN s1\\nRETURN e2\\n}", ARCADEDB))
-    CALL (s1) {
-    MATCH (e2)
-    WITH DISTINCT s1, e2
-    WITH s1, e2 WHERE e2 IN s1
-    RETURN e2
-    }
-    """
-    if engine.keeps_imports or "CALL (" not in text:
-        return text
-    # Names in backticks may look like anything.
-    names: list[str] = []
-
-    def stored(match: re.Match[str]) -> str:
-        names.append(match[0])
-        return f"`{len(names) - 1}`"
-
-    return _STORED.sub(lambda match: names[int(match[1])], _branches(_NAME.sub(stored, text), (), engine))
-
-
-def _branches(body: str, imported: Sequence[str], engine: Engine) -> str:
-    """The branches of a subquery's body, each on its own."""
-    ends = [match for match in _UNION.finditer(body) if not _inside(body, match.start())]
-    cuts = [0, *(place for match in ends for place in match.span()), len(body)]
-    pieces = [body[low:high] for low, high in pairwise(cuts)]
-    return "".join(piece if number % 2 else _branch(piece, imported, engine) for number, piece in enumerate(pieces))
-
-
-def _inside(text: str, at: int) -> bool:
-    """Whether a place is within braces."""
-    return text.count("{", 0, at) > text.count("}", 0, at)
-
-
-def _branch(text: str, imported: Sequence[str], engine: Engine) -> str:
-    result, at = [], 0
-    for begin, end, listed in _calls(text):
-        known = [name for name in dict.fromkeys(_VARIABLE.findall(text[:begin])) if name not in imported]
-        names = [*imported, *known] if listed == "*" else [name.strip() for name in listed.split(",") if name.strip()]
-        result += [text[at:begin], _branches(text[begin:end], names, engine)]
-        at = end
-    text = "".join([*result, text[at:]])
-    if not imported:
-        return text
-    result, at = [], 0
-    for match in _WITH.finditer(text):
-        if _inside(text, match.start()):
-            continue
-        projection = _PROJECTION.match(text, match.end())
-        assert projection is not None
-        after = set(_VARIABLE.findall(text[projection.end() :]))
-        given = set(_VARIABLE.findall(re.sub(r"[^,]* AS ", "", projection[0])))
-        carried = [name for name in imported if name in after and name not in given]
-        if carried and _AGGREGATE.search(projection[0]):
-            raise UnsupportedError(
-                engine.name, ["a list that a grouped part of a query looks up"], hint="graph.snapshot() answers it in process"
-            )
-        result += [text[at : match.end()], *(f"{name}, " for name in carried)]
-        at = match.end()
-    return "".join([*result, text[at:]])
-
-
-def _calls(text: str) -> Iterator[tuple[int, int, str]]:
-    """The bodies of the subqueries of a branch, from brace to brace, and what each imports."""
-    at = 0
-    while (match := _CALL.search(text, at)) is not None:
-        at = match.end()
-        if _inside(text, match.start()):
-            continue
-        depth = 1
-        while depth:
-            depth += {"{": 1, "}": -1}.get(text[at], 0)
-            at += 1
-        yield match.end(), at - 1, match[1].strip()
