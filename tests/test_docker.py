@@ -32,6 +32,25 @@ def test_services_wait_for_each_other() -> None:
     assert volumes == set(COMPOSE["volumes"])
 
 
+def test_condgraph_writes_to_its_volume_and_temporary_files_alone() -> None:
+    volumes = {"/data", "/tmp"}
+    for name in ("load", "condgraph"):
+        service = COMPOSE["services"][name]
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert {volume.partition(":")[2] for volume in service["volumes"]} == {"/data"}
+        assert {place.partition(":")[0] for place in service["tmpfs"]} == {"/tmp"}
+    written = re.findall(r"(?:>|condgraph load) (/\S+)", COMPOSE["services"]["load"]["command"][0])
+    assert written == ["/data/store", "/data/tokens"]
+    assert all(any(path.startswith(f"{volume}/") for volume in volumes) for path in written)
+
+
+def test_neo4j_can_be_started_alone() -> None:
+    assert "up -d neo4j\n" in (ROOT / "docker" / "compose.yaml").read_text(encoding="utf-8")
+    assert "depends_on" not in COMPOSE["services"]["neo4j"]
+
+
 def test_the_password_of_the_server_is_that_of_its_clients() -> None:
     services = COMPOSE["services"]
     password = services["condgraph"]["environment"]["NEO4J_PASSWORD"]
