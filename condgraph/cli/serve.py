@@ -286,7 +286,7 @@ def serve(
         def started(address: str) -> None:
             sparql = f"; SPARQL at {address}/sparql" if answers is not None else ""
             sparql += f"; Bolt at bolt://{spoken[0].address}" if spoken is not None else ""
-            addresses = " to nobody" if watch.closed else f"{sparql}; the studio at {address}/studio/"
+            addresses = " to nobody" if watch.closed else sparql
             typer.echo(f"{address}/ serves {at.name!r} of {at.place if local else shown(at.place)}{addresses}")
 
         sock = listen(host, port)

@@ -4,7 +4,7 @@
     /data           graphs (SPARQL 1.1 Graph Store HTTP Protocol, reading)
     /description    the description of the service, for browsers too
     /health         whether the server runs
-    /               the page
+    /               the studio, where the server has it, else the page of SPARQL
     /default/NAME   what the graph states about an IRI that begins with its base
 
 Every query has a deadline and a limit of results. An error before the first megabytes of results has
@@ -195,7 +195,7 @@ class Endpoint:
         if not known:
             raise ProtocolError(404, f"the graph says nothing of <{iri}>")
         if chosen.format is HTML:
-            about = f"{exchange.root}?about={quote(iri, safe='')}"
+            about = f"{exchange.root}sparql?about={quote(iri, safe='')}"
             await exchange.reply(303, b"", {"Location": about, "Vary": "Accept"})
             return
         form: Any = chosen.format.name
@@ -339,7 +339,9 @@ def application(
     if backend is not None:
         endpoint = Endpoint(backend, limits or Limits(), studio=bool(routes), discreet=guard is not None and bool(guard.tokens))
         sparql = Handler(endpoint.sparql, (*READING, "POST"))
-        direct |= {"/": Handler(endpoint.page), "/sparql": sparql, "/sparql/": sparql, "/data": Handler(endpoint.data)}
+        # The studio's page is the first; this one is then at /sparql alone.
+        direct |= {} if routes else {"/": Handler(endpoint.page)}
+        direct |= {"/sparql": sparql, "/sparql/": sparql, "/data": Handler(endpoint.data)}
         direct |= {"/description": Handler(endpoint.description), "/health": Handler(endpoint.health, (*READING, "POST"))}
         own += [Route(path, handler) for path, handler in direct.items()]
         own.append(Mount("/static/vendor", StaticFiles(directory=VENDOR)))
@@ -348,8 +350,8 @@ def application(
             # After all others: a base may be the root of a server.
             last.append(Route(f"{path}{{rest:path}}", Handler(endpoint.iri)))
     site = Site(routes=[*own, *routes, *last], lifespan=lifespan)
-    # The first page names concepts of the graph in its examples; the others hold nothing of it.
-    public = frozenset({"/health", "/studio", "/studio/", *(() if backend is not None else ("/",))})
+    # The page of SPARQL names concepts of the graph in its examples; the studio's has nothing of it.
+    public = frozenset({"/health", "/studio", "/studio/", *(("/",) if routes else ())})
     return site if guard is None else Guarded(site, guard, kinds=kinds, public=public)
 
 
@@ -516,5 +518,5 @@ def page(backend: Backend, limits: Limits, root: str, *, studio: bool = False) -
     }
     written = json.dumps(settings).replace("<", "\\u003c")
     rows = "as many results as there are" if limits.rows is None else f"at most {limits.rows:,} results are given"
-    link = ' <a href="studio/">Studio</a>' if studio else ""
+    link = ' <a href="./">Studio</a>' if studio else ""
     return _PAGE.format(timeout=limits.timeout, rows=escape(rows), settings=written, root=escape(root), studio=link).encode()

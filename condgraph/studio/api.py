@@ -104,7 +104,7 @@ class Api:
             reply.close()
 
     def routes(self, *, sparql: bool) -> list[Any]:
-        """The routes of the studio; `sparql` is whether the SPARQL endpoint has the first page. Raises
+        """The routes of the studio; `sparql` is whether the server has a SPARQL endpoint. Raises
         `MissingExtraError`.
         """
         try:
@@ -123,9 +123,10 @@ class Api:
             await exchange.send_json(200, {"status": "ok", "processes": len(self.workers.pids())})
 
         handlers: dict[str, tuple[Callable[[ApiExchange], Awaitable[None]], tuple[str, ...]]] = {
+            "/": (page, READING),
             "/studio/": (page, READING),
             "/studio": (to_page, READING),
-            **({} if sparql else {"/": (to_page, READING), "/health": (health, READING)}),
+            **({} if sparql else {"/health": (health, READING)}),
             "/api/v1/openapi.json": (self._openapi, READING),
             **{f"/api/v1/{operation.name}": (self._handler(operation), operation.methods) for operation in OPERATIONS},
             "/api/v1/graphs": (self._drop, ("POST",)),

@@ -23,6 +23,7 @@ from condgraph.patterns.options import NAMES as MATCH_OPTIONS
 from condgraph.query_options import QueryOptions
 from condgraph.studio import answers
 from condgraph.studio.completion import completed, label_ids, schema_of, vocabulary
+from condgraph.studio.start import browse, start
 
 if TYPE_CHECKING:
     from condgraph.ask.records import AskStep
@@ -208,6 +209,8 @@ CALLS: Final[dict[str, Callable[[Graph, Document], Result]]] = {
     "explain": explain,
     "tree": tree,
     "entity": entity,
+    "start": start,
+    "browse": browse,
     "bolt": bolt,
 }
 

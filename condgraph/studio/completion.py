@@ -43,7 +43,7 @@ def completed(graph: Graph, text: str, kinds: Iterable[str], most: int, *, ids: 
     entities and concepts of one name are listed one by one, and each has `id` (None for a predicate)
     and `iri`: the text between the angle brackets of SPARQL, relative to the graph.
     """
-    text, wanted, schema = text[:MOST_CHARACTERS], set(kinds), _overview(graph)
+    text, wanted, schema = text[:MOST_CHARACTERS], set(kinds), overview_of(graph)
     folded = text.casefold()
     listed: list[tuple[str, str, str]] = []
     whole = "predicate" in wanted
@@ -106,7 +106,7 @@ def _identified(graph: Graph, listing: list[dict[str, Any]], most: int) -> list[
     return found[:most]
 
 
-def _overview(graph: Graph) -> GraphSchema:
+def overview_of(graph: Graph) -> GraphSchema:
     """The schema for people, cached: it is needed for every letter that is typed."""
     kept = schema_of(graph).kept
     result: GraphSchema | None = kept.get("studio.overview")

@@ -197,6 +197,20 @@ class GetEntity(Call):
     limit: int = Field(200, ge=1, le=5_000, description="The most statements of each direction.")
 
 
+class Browse(Call):
+    """Rows of a concept or a table."""
+
+    concept: str | None = Field(None, max_length=_NAME, description="The concept whose members are the rows.")
+    table: str | None = Field(None, max_length=_NAME, description="The table, where its rows are in no concept.")
+    where: Annotated[dict[str, str], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_texts)] | None = Field(
+        None, description='The text that rows have in a column, by column; "" for rows without any.'
+    )
+    sort: str | None = Field(None, max_length=_NAME, description="The column that orders the rows; by default their names.")
+    descending: bool = Field(False, description="Whether the largest comes first.")
+    offset: int = Field(0, ge=0, le=1_000_000_000, description="How many rows to skip.")
+    limit: int = Field(50, ge=1, le=500, description="The most rows.")
+
+
 class Ask(Bounded):
     """A question in words."""
 
@@ -517,6 +531,61 @@ class EntityPage(Reply):
     total_members: int | None
 
 
+class Question(Reply):
+    """A question that the graph answers, with the first texts of its answer."""
+
+    about: str
+    program: str
+    table: str
+    sample: list[str]
+
+
+class Start(Reply):
+    """What a graph contains, in short lists; `more` counts what they leave out. `picture` is SVG."""
+
+    counts: Counts
+    first: str
+    last: str
+    note: str
+    sources: list[dict[str, Any]]
+    concepts: list[dict[str, Any]]
+    tables: list[dict[str, Any]]
+    predicates: list[dict[str, Any]]
+    units: list[dict[str, Any]]
+    more: Counts
+    questions: list[Question]
+    picture: str
+    picture_text: str
+
+
+class FacetValue(Reply):
+    """A value of a column, null for none, and the number of its rows."""
+
+    value: Cell | None
+    count: Whole
+
+
+class Facet(Reply):
+    """The most frequent values of a column."""
+
+    column: str
+    values: list[FacetValue]
+    more: bool
+
+
+class Rows(Reply):
+    """A page of rows: the row itself, then its columns; the program and the table clause that give it."""
+
+    columns: list[str]
+    more_columns: list[str]
+    rows: list[list[Cell | None]]
+    total: Whole
+    facets: list[Facet]
+    warnings: list[Warning]
+    program: str
+    table: str
+
+
 class Schema(Reply):
     """`graph.schema().data()`."""
 
@@ -617,6 +686,8 @@ OPERATIONS: Final = (
     Operation(
         "entity", "GET", "What is known of an entity, from which source, and what points at it", GetEntity, EntityPage, both=True
     ),
+    Operation("start", "GET", "What a graph contains, in short lists, with a picture and questions that it answers", Call, Start),
+    Operation("browse", "POST", "Rows of a concept or a table: sorted, filtered, a page at a time, with facets", Browse, Rows),
     Operation("query", "POST", "Answer a program in any language, with its evidence, steps and compiled queries", Query, Answer),
     Operation("match", "POST", "The subgraphs nearest to a pattern", Match, Answer),
     Operation("explain", "POST", "What a program becomes, without running it", Explain, Explained),

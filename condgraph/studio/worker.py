@@ -45,7 +45,7 @@ class Worker:
         if source.get("place") and "://" not in source["place"]:
             with suppress(Exception):
                 graph = self._graph(None)
-                for name, arguments in (("about", {}), ("names", {"text": "a", "limit": 5})):
+                for name, arguments in (("about", {}), ("start", {}), ("names", {"text": "a", "limit": 5})):
                     calls.call(graph, name, arguments, 60.0)
                 graph.query("FindAll() Count()", language="kopl")
 

@@ -34,7 +34,7 @@ def served(samples_world: Path) -> Iterator[str]:
 
 def yasgui(browser: Any, url: str, *silent: str) -> AbstractContextManager[Any]:
     """The page, whose console has no errors, and nothing of the kinds `silent`."""
-    return visited(browser, url, "/", ".CodeMirror", silent=("error", *silent))
+    return visited(browser, url, "/sparql", ".CodeMirror", silent=("error", *silent))
 
 
 def test_a_query_is_asked_and_answered(browser: Any, served: str) -> None:
@@ -212,7 +212,7 @@ def test_the_address_of_an_iri_leads_to_what_the_graph_says(browser: Any, served
         before = page.evaluate("Object.keys(yasgui._tabs).length")
         page.goto(f"{served}/default/country")
         until(page, "document.querySelector('.yasr table.dataTable')?.innerText.includes('instance_of')")
-        assert page.url == f"{served}/"
+        assert page.url == f"{served}/sparql"
         assert "<http://condgraph.example/default/country>" in page.evaluate("yasgui.getTab().getYasqe().getValue()")
         # It is asked once: the tab is there when the page is loaded again, and no other.
         page.reload()
@@ -226,7 +226,7 @@ def test_a_token_opens_the_page_and_what_it_asks(browser: Any, samples_world: Pa
     with command("-d", str(samples_world), "--host", "0.0.0.0", "--token-file", str(tmp_path / "tokens")) as (url, _):
         where = url.replace("0.0.0.0", "127.0.0.1")
         login = {"username": "ann", "password": token}
-        with visited(browser, where, "/", ".CodeMirror", silent=("error",), http_credentials=login) as page:
+        with visited(browser, where, "/sparql", ".CodeMirror", silent=("error",), http_credentials=login) as page:
             page.click(".yasqe_queryButton")
             page.wait_for_selector(".yasr table.dataTable tbody tr")
             assert page.evaluate("fromApi('about').then((found) => found.graph)") == "default"
@@ -266,10 +266,10 @@ def test_data_is_no_part_of_the_page(browser: Any, evil: str, policy: bool, clea
         assert len(kept) == 2 * cleaned + 9 * policy
         route.fulfill(response=reply, headers=reply.headers | {"content-security-policy": "; ".join(kept)})
 
-    page.route(f"{evil}/", answer)
+    page.route(f"{evil}/sparql/", answer)
     if not cleaned:
         page.route("**/trusted.js", lambda route: route.abort())
-    page.goto(f"{evil}/")
+    page.goto(f"{evil}/sparql/")
     page.wait_for_selector(".CodeMirror")
     html = "STRDT(?name, <http://www.w3.org/1999/02/22-rdf-syntax-ns#HTML>)"
     for query in (

@@ -36,7 +36,6 @@ DOORS: list[tuple[str, str, dict[str, str], bytes | None]] = [
     ("GET", "/description", {}, None),
     ("GET", "/default/Secret", {"Accept": "text/turtle"}, None),
     ("GET", "/default/Secret", {"Accept": "text/html"}, None),
-    ("GET", "/", {}, None),
     ("GET", "/api/v1/about", {}, None),
     ("GET", "/api/v1/names?text=Sec", {}, None),
     ("GET", "/api/v1/openapi.json", {}, None),
@@ -46,7 +45,7 @@ DOORS: list[tuple[str, str, dict[str, str], bytes | None]] = [
     ("DELETE", "/api/v1/graphs/x", {}, None),
 ]
 #: Pages, their files, and whether the server runs: they hold nothing of the graph.
-PUBLIC = ["/health", "/studio", "/studio/", "/studio/static/main.js", "/static/page.js"]
+PUBLIC = ["/", "/health", "/studio", "/studio/", "/studio/static/main.js", "/static/page.js"]
 ALL = [*DOORS, *(("GET", path, dict[str, str](), None) for path in PUBLIC)]
 
 

@@ -39,7 +39,7 @@ def test_the_database_itself_answers(emptied_neo4j_uri: str) -> None:
                     asked(url, text)
                 assert refused.value.code == status
                 assert reason in refused.value.read().decode()
-            with urlopen(Request(f"{url}/", headers={"Accept": "text/html"}), timeout=30) as page:
+            with urlopen(Request(f"{url}/sparql", headers={"Accept": "text/html"}), timeout=30) as page:
                 assert "what ACTED_IN leads to" in page.read().decode()
             # An IRI of a node leads to what the database says of it.
             found, _ = asked(url, "SELECT ?p { ?p <pred:name> 'Tom Hanks' ; <ACTED_IN> ?m } LIMIT 1")

@@ -86,7 +86,7 @@ def test_programs_get_what_the_graph_says(served: str, name: str) -> None:
     assert f"<{iri}> <{base_iri('default')}height> <{base_iri('default')}Nepal>" in body
     assert all(line.startswith(f"<{iri}> ") for line in body.splitlines())
     status, headers, _ = got(f"{served}/default/{path}", "text/html,application/xhtml+xml,*/*;q=0.8")
-    assert (status, headers["location"]) == (303, f"/?about={quote(iri, safe='')}")
+    assert (status, headers["location"]) == (303, f"/sparql?about={quote(iri, safe='')}")
 
 
 def test_what_is_not_there(served: str) -> None:
@@ -130,7 +130,7 @@ def test_a_base_of_ones_own_and_tokens(store: Path, tmp_path: Path) -> None:
         assert (status, "<http://example.org/Nepal> " in body, "a pred:Entity" in body) == (200, True, True)
         is_entity = ox.Triple(ox.NamedNode("http://example.org/Nepal"), ox.NamedNode(RDF_TYPE), ox.NamedNode("pred:Entity"))
         assert is_entity in [quad.triple for quad in ox.parse(body, ox.RdfFormat.TURTLE)]
-        assert got(f"{url}/", "text/html")[0] == 401
-        assert got(f"{url}/", "text/html", **known)[0] == 200
-        for path in ("/studio/", "/health"):
+        assert got(f"{url}/sparql", "text/html")[0] == 401
+        assert got(f"{url}/sparql", "text/html", **known)[0] == 200
+        for path in ("/", "/studio/", "/health"):
             assert got(f"{url}{path}", "text/html")[0] == 200, path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from typing import Any
 
 import jsonschema
@@ -10,6 +12,8 @@ import pytest
 import condgraph
 from condgraph.endpoint.protocol import ProtocolError
 from condgraph.engine.errors import CondgraphError, UnknownNameError
+from condgraph.engine.facts import Entity, Ref, Statement
+from condgraph.engine.values import Quantity
 from condgraph.graph import Graph
 from condgraph.samples import FOLDER
 from condgraph.studio.calls import call
@@ -172,3 +176,98 @@ def test_the_document_is_guarded_as_it_says() -> None:
         for method, operation in methods.items():
             assert "security" not in operation, (path, method)
             assert {"401", "429"} <= set(operation["responses"]), (path, method)
+
+
+def test_the_start_page_has_questions_with_answers(graph: Graph) -> None:
+    found = asked(graph, "start")
+    assert [one["name"] for one in found["concepts"]] == [one.name for one in graph.schema().concepts]
+    assert next(one for one in found["predicates"] if one["name"] == "capital")["subject"] == "country"
+    assert len(found["questions"]) == 3
+    for one in found["questions"]:
+        answer = graph.query(one["program"], table=one["table"] or None)
+        assert answer.texts[: len(one["sample"])] == one["sample"] != []
+    assert "mountains --country--> country" in found["picture_text"]
+    assert found["picture"].startswith("<svg ")
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [Entity("a", "a")],
+        [Entity("a", 'a "b" \\ c'), Statement("a", 'p "q" `r`', "x")],
+        [Entity("a", "a"), Entity("b", "b"), Statement("a", "next, to", Ref("b"))],
+        [Entity("a", "a"), Statement("a", "it's", Quantity(5)), Statement("a", "", "empty")],
+    ],
+)
+def test_the_start_page_of_a_small_graph(items: list[Any]) -> None:
+    graph = condgraph.open()
+    graph.add(items, source="source")
+    questions = asked(graph, "start")["questions"]
+    assert questions
+    for one in questions:
+        assert graph.query(one["program"], table=one["table"] or None).texts[:3] == one["sample"] != []
+
+
+def test_rows_and_facets_are_those_of_the_table(graph: Graph) -> None:
+    with (FOLDER / "mountains.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    found = asked(graph, "browse", table="mountains", sort="height", descending=True, limit=500)
+    assert found["total"] == len(rows)
+    height = found["columns"].index("height") + 1
+    assert sorted(row[0]["text"] for row in found["rows"]) == sorted(row["mountain"] for row in rows)
+    heights = [row[height]["number"] for row in found["rows"]]
+    assert heights == sorted(heights, reverse=True)
+    facets = {one["column"]: one for one in found["facets"]}
+    counts = Counter(row["country"] for row in rows)
+    assert {one["value"]["text"]: one["count"] for one in facets["country"]["values"]}.items() <= counts.items()
+    assert [one["count"] for one in facets["country"]["values"]] == sorted(counts.values(), reverse=True)[:8]
+    assert facets["country"]["more"]
+    for country, ranged in (("Nepal", "Himalayas"), ("United States", "")):
+        part = asked(graph, "browse", table="mountains", where={"country": country, "range": ranged})
+        wanted = sorted(row["mountain"] for row in rows if row["country"] == country and (row["range"] or "") == ranged)
+        assert [row[0]["text"] for row in part["rows"]] == wanted
+        assert part["total"] == len(wanted)
+        assert [row[:2] for row in texts(part)] == [[*row[:2]] for row in graph.query(part["program"], table=part["table"]).cells]
+    pages = [asked(graph, "browse", table="mountains", offset=at, limit=10)["rows"] for at in (0, 10, 20, 30, 40)]
+    assert [len(page) for page in pages] == [10, 10, 10, 1, 0]
+    assert sorted(row[0]["text"] for page in pages for row in page) == sorted(row["mountain"] for row in rows)
+
+
+def test_rows_of_a_concept_have_the_columns_of_those_below(graph: Graph) -> None:
+    place = asked(graph, "browse", concept="place", limit=500)
+    assert place["total"] == next(one.members for one in graph.schema().concepts if one.name == "place") == len(place["rows"])
+    assert {"capital", "continent"} <= set(place["columns"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "rows are those of a concept or of a table"),
+        ({"concept": "country", "table": "mountains"}, "rows are those of a concept or of a table"),
+        ({"concept": "contry"}, "unknown concept 'contry'; nearest: 'country'"),
+        ({"table": "mountain"}, "unknown table 'mountain'; nearest: 'mountains'"),
+        ({"table": "mountains", "sort": "hight"}, "unknown column 'hight'; nearest: 'height'"),
+        ({"table": "mountains", "where": {"contry": "Nepal"}}, "unknown column 'contry'; nearest: 'country'"),
+    ],
+)
+def test_rows_that_are_not_there(graph: Graph, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(CondgraphError) as raised:
+        asked(graph, "browse", **fields)
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"where": ["a"]},
+        {"where": {"a": 1}},
+        {"offset": -1},
+        {"limit": 0},
+        {"limit": 501},
+        {"where": {str(i): "" for i in range(101)}},
+    ],
+)
+def test_fields_of_rows_that_are_wrong(given: dict[str, Any]) -> None:
+    operation = next(one for one in OPERATIONS if one.name == "browse")
+    with pytest.raises(ProtocolError):
+        read_fields({"concept": "country", **given}, operation.fields)

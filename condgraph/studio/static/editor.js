@@ -83,6 +83,17 @@ export function makeEditor(parent, run, label, quote = null) {
       else text = plainly(name);
       view.dispatch({ changes: { from, to, insert: text } });
     },
+    /** Put a text at the caret. */
+    type(text) {
+      const { from, to } = view.state.selection.main;
+      view.dispatch({ changes: { from, to, insert: text }, selection: { anchor: from + text.length } });
+    },
+    /** Put a name at the caret, quoted as the language quotes it. */
+    insert(name) {
+      if (quote) this.type(quote(name));
+      else if (language === "cypher") this.type(/^[\p{L}_][\p{L}\p{N}_]*$/u.test(name) ? name : `\`${name.replaceAll("`", "``")}\``);
+      else this.type(language === "words" ? name : plainly(name));
+    },
     focus: () => view.focus(),
   };
 }

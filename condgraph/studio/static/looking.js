@@ -2,9 +2,30 @@
 
 import { drop, get, post } from "./api.js";
 import { called, count, cut, el, fill, listed, number, visible, whole } from "./dom.js";
-import { factTable, shown } from "./evidence.js";
+import { shown, sources } from "./evidence.js";
 import { forgetAll, link, past, state } from "./state.js";
 import { NAMES } from "./answer.js";
+
+/** Statements of one predicate that are shown at once. */
+const SHOWN = 20;
+
+/** Statements under a heading for each predicate; `end` is the end of a statement that is shown. */
+function grouped(facts, end, title) {
+  if (!facts.length) return el("p", {}, "Nothing.");
+  return [...Map.groupBy(facts, (fact) => fact.predicate)].map(([predicate, own]) => {
+    const qualified = own.some((fact) => fact.qualifiers.length), body = el("tbody");
+    const add = (some) => body.append(...some.map((fact) => el("tr", {},
+      el("td", {}, shown(fact[end]), fact.raw && end === "object" ? el("small", {}, " written “", whole(fact.raw), "”") : null),
+      qualified ? el("td", {}, fact.qualifiers.map((one, i) => [i ? "; " : "", whole(one.key), ": ", shown(one.value)])) : null,
+      el("td", { class: "source" }, sources(fact)))));
+    add(own.slice(0, SHOWN));
+    const more = el("button", { type: "button", onclick: () => (more.remove(), add(own.slice(SHOWN))) }, `Show ${number(own.length - SHOWN)} more`);
+    return el("section", { class: "statements", "data-predicate": cut(predicate, 200) }, el("h3", {}, whole(predicate), " ", el("small", {}, number(own.length))),
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": cut(`${title} ${predicate}`, 200) }, el("table", {},
+        el("thead", {}, el("tr", {}, [end === "object" ? "Object" : "Subject", ...(qualified ? ["Qualifiers"] : []), "Source"].map((one) => el("th", { scope: "col" }, one)))), body)),
+      own.length > SHOWN ? more : null);
+  });
+}
 
 /** What is known of an entity. */
 export async function entityPage(place, fields) {
@@ -15,13 +36,12 @@ export async function entityPage(place, fields) {
   const about = `What is known of it: ${counted(found.total, found.facts, found.more)}`;
   const pointing = `What points here: ${counted(found.total_pointing, found.pointing, found.more_pointing)}`;
   fill(place, el("h1", {}, whole(called(entity))),
-    el("p", {}, el("code", {}, entity.id), ` · ${entity.kind}`, found.concepts.map((one) => [" · ", shown(one.object)])),
+    el("p", {}, el("code", {}, entity.id), ` · ${entity.kind}`, found.concepts.map((one) => [" · ", shown(one.object), el("small", { class: "source" }, " (", sources(one), ")")])),
     found.same.length ? el("p", { class: "warning" }, "Others of this name: ", found.same.map((one, i) => [i ? ", " : "", el("a", { href: link("entity", { id: one.id }) }, cut(one.id, 100))]), found.total_same > found.same.length ? `, and ${number(found.total_same - found.same.length)} more` : "") : null,
-    el("h2", {}, about), found.facts.length ? factTable(found.facts, about) : el("p", {}, "Nothing."),
+    el("h2", {}, about), grouped(found.facts, "object", "What is known of it:"),
     found.more ? el("p", { class: "warning" }, "There is more than is shown.") : null,
-    el("h2", {}, pointing), found.pointing.length ? factTable(found.pointing, pointing) : el("p", {}, "Nothing."),
+    el("h2", {}, pointing), grouped(found.pointing, "subject", "What points here:"),
     found.more_pointing ? el("p", { class: "warning" }, "There is more than is shown.") : null,
-    found.concepts.length ? [el("h2", {}, "Concepts"), factTable(found.concepts, "Memberships")] : null,
     found.members.length ? [el("h2", {}, `Members: ${counted(found.total_members, found.members, false)}`), el("ul", { class: "values" }, found.members.map((one) => el("li", {}, shown(one)))), found.total_members > found.members.length ? el("p", { class: "warning" }, `The first ${number(found.members.length)} are shown.`) : null] : null);
 }
 

@@ -4,9 +4,11 @@ import { ask, forget, get, onRefused, post, Refused, setToken } from "./api.js";
 import { drawAnswer, NAMES } from "./answer.js";
 import { column, FOREIGN } from "./completion.js";
 import { announce, count, cut, el, fill, whole } from "./dom.js";
+import { browsePage } from "./browse.js";
 import { makeEditor } from "./editor.js";
 import { entityPage, filesDialog, historyPage, schemaPage } from "./looking.js";
 import { apiPage } from "./reference.js";
+import { contents } from "./start.js";
 import { link, place, remember, state } from "./state.js";
 
 const EXAMPLES = {
@@ -28,10 +30,25 @@ const stopButton = el("button", { type: "button", hidden: true, onclick: () => r
 const messages = el("div", { class: "messages", "aria-live": "polite" }), result = el("div", { class: "answer" });
 const holder = el("div", { class: "editor" }), clauseHolder = el("div", { class: "editor small" });
 const clausePart = el("div", { class: "clause" }, el("span", { "aria-hidden": "true" }, "Table"), clauseHolder);
-const asking = el("div", { class: "asking" }, el("h1", { class: "unseen" }, "Ask"),
+const graphContents = contents(async (name, program, kind) => {
+  if (languages.value === "sparql" && kind) editor.type(await iriOf(name, kind));
+  else if (editor.text.trim() || !program || !["auto", "kopl"].includes(languages.value)) editor.insert(name);
+  else editor.text = program;
+  editor.focus();
+});
+
+/** A name of the graph as SPARQL writes it. */
+async function iriOf(name, kind) {
+  const { names } = await get("names", { text: name, kinds: [kind], limit: 200, ids: true, graph: state.graph }).catch(() => ({ names: [] }));
+  const found = names.find((one) => one.name === name);
+  return found ? `<${found.iri}>` : JSON.stringify(name);
+}
+
+const fullEditor = el("a", { href: `${document.body.dataset.root}sparql`, hidden: true }, "The same in YASGUI");
+const asking = el("div", { class: "asking" }, el("h1", { class: "unseen" }, "Ask"), graphContents.aside, el("div", { class: "work" },
   el("div", { class: "bar" }, el("label", { for: "language" }, "Language"), languages, el("label", { for: "limit" }, "At most"), limit, runButton, stopButton,
-    el("button", { type: "button", onclick: share }, "Copy a link"), el("small", { id: "keys" }, "Ctrl-Enter runs; Ctrl-Space completes; Tab leaves the editor")),
-  holder, clausePart, messages, result);
+    el("button", { type: "button", onclick: share }, "Copy a link"), fullEditor, el("small", { id: "keys" }, "Ctrl-Enter runs; Ctrl-Space completes; Tab leaves the editor")),
+  holder, clausePart, messages, result, graphContents.home));
 const editor = makeEditor(holder, () => run(), "Program or question");
 const clause = makeEditor(clauseHolder, () => run(), "Table clause", column);
 let running = null, shownPlace = "";
@@ -51,6 +68,7 @@ async function run({ words = {}, quiet = false } = {}) {
   const asked = { limit: Math.min(100_000, Math.max(1, Number(limit.value) || 1000)), graph: state.graph, table: clauseText() };
   if (!quiet) history.replaceState(null, "", shownPlace = link("ask", { l: languages.value === "auto" ? "" : languages.value, q: text, t: asked.table }));
   fill(messages);
+  graphContents.home.hidden = true;
   editor.mark([]);
   clause.mark([]);
   stopButton.hidden = false;
@@ -171,6 +189,7 @@ function speak(language) {
   languages.value = [...languages.options].some((one) => one.value === language) ? language : "auto";
   editor.speak(languages.value, EXAMPLES[languages.value]);
   clausePart.hidden = !["auto", "kopl", "llm_query", "logic"].includes(languages.value);
+  fullEditor.hidden = languages.value !== "sparql" || !document.body.dataset.sparql;
   clause.speak("table", "group by country show count()   (a table of the rows; may stay empty)");
 }
 
@@ -178,13 +197,13 @@ async function go() {
   const { page, fields } = place();
   const graph = fields.get("g") ?? "";
   if (graph !== state.graph) await turn(graph);
-  for (const one of document.querySelectorAll("nav a")) {
+  for (const one of document.querySelectorAll("header a[data-page]")) {
     if (one.dataset.page === page) one.setAttribute("aria-current", "page");
     else one.removeAttribute("aria-current");
     one.href = link(one.dataset.page);
   }
-  const pages = { entity: entityPage, schema: schemaPage, history: historyPage, api: apiPage };
-  document.title = `${{ entity: "Entity", schema: "Schema", history: "History", api: "API" }[page] ?? "Ask"} · condgraph studio`;
+  const pages = { entity: entityPage, browse: browsePage, schema: schemaPage, history: historyPage, api: apiPage };
+  document.title = `${{ entity: "Entity", browse: "Rows", schema: "Schema", history: "History", api: "API", sparql: "SPARQL", start: state.about.graph }[page] ?? "Ask"} · condgraph studio`;
   if (pages[page]) {
     const where = el("div", { class: "page" });
     fill(main, where);
@@ -198,6 +217,13 @@ async function go() {
     return;
   }
   fill(main, asking);
+  if (page === "start") {
+    fill(messages);
+    fill(result);
+    editor.text = clause.text = shownPlace = "";
+    graphContents.home.hidden = false;
+  }
+  if (page === "sparql") speak("sparql");
   editor.view.requestMeasure();
   if (fields.get("q") && location.hash !== shownPlace) {
     speak(fields.get("l") ?? "auto");
@@ -208,6 +234,8 @@ async function go() {
     if (languages.value !== "words" && state.graph === graph) await run({ quiet: true });
   }
 }
+
+const sparqlTab = el("a", { href: "#/sparql", "data-page": "sparql" }, "SPARQL");
 
 // -- which graph --------------------------------------------------------------------------------------------------------
 
@@ -241,6 +269,8 @@ async function turn(graph) {
   fill(graphs, el("option", { value: "" }, state.served ? `${state.served.graph} (${state.served.store})` : "the graph that is served"),
     state.scratch.map((one) => el("option", { value: one.graph }, `scratch: ${cut(one.name, 40)}`)));
   graphs.value = state.graph;
+  sparqlTab.hidden = !state.about.languages.includes("sparql");
+  graphContents.read();
   remove.hidden = !state.graph;
   return undefined;
 }
@@ -295,9 +325,9 @@ document.body.append(
   // Cytoscape makes no style of its own where there is one of this name; studio.css has it.
   el("span", { id: "__________cytoscape_stylesheet", hidden: true }),
   el("a", { href: "#main", class: "skip", onclick: (event) => (event.preventDefault(), main.focus()) }, "To the content"),
-  el("header", {}, el("strong", { class: "brand" }, "condgraph"),
+  el("header", {}, el("a", { href: "#/start", class: "brand", "data-page": "start" }, "condgraph"),
     el("nav", { "aria-label": "Pages" }, [["ask", "Ask"], ["schema", "Schema"], ["history", "History"], ["api", "API"]].map(([page, text]) => el("a", { href: `#/${page}`, "data-page": page }, text)),
-      document.body.dataset.sparql ? el("a", { href: document.body.dataset.root }, "SPARQL") : null),
+      sparqlTab),
     el("span", { class: "right" }, el("label", { for: "graph" }, "Graph"), graphs, remove,
       el("button", { type: "button", onclick: () => picker.click() }, "Load files"), picker, el("label", { for: "theme" }, "Colours"), theme)),
   main, said);
