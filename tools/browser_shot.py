@@ -17,8 +17,12 @@ import re
 import shutil
 import sys
 import tempfile
+import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +63,33 @@ def chromium() -> str | None:
     return os.environ.get("CONDGRAPH_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
 @contextmanager
-def browser_page(http: str, uri: str) -> Iterator[Any]:
-    """A page with Neo4j Browser, connected."""
+def browser_files() -> Iterator[str]:
+    """The address of a server that has the files of Neo4j Browser and no database."""
+    import neo4j_server
+
+    with tempfile.TemporaryDirectory() as folder:
+        with zipfile.ZipFile(neo4j_server.browser_jar()) as jar:
+            jar.extractall(folder)
+        server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder))
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+
+@contextmanager
+def browser_page(http: str, uri: str, database: str = "neo4j") -> Iterator[Any]:
+    """A page with Neo4j Browser, connected to a database."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -72,7 +100,7 @@ def browser_page(http: str, uri: str) -> Iterator[Any]:
         page.wait_for_selector(".monaco-editor textarea", state="attached")
         # The prompt names the database once there is a connection.
         for _ in range(240):
-            if "neo4j$" in page.content():
+            if f"{database}$" in page.content():
                 break
             page.wait_for_timeout(500)
         yield page

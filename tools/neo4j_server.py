@@ -54,6 +54,12 @@ def jars(version: str, *, browser: bool = False) -> Path:
     return maven.jars(name, f"Neo4j {version}", [*artifacts, _BROWSER] if browser else artifacts)
 
 
+def browser_jar() -> Path:
+    """The jar with the files of Neo4j Browser, fetched on first use."""
+    (jar,) = maven.jars("neo4j-browser", "Neo4j Browser", [_BROWSER], alone=True).glob("*.jar")
+    return jar
+
+
 class Neo4jServer(Service):
     """A server of one version; a context manager. `uri` is its bolt address, `http` that of its
     HTTP side.

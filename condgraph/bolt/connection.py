@@ -495,7 +495,7 @@ class BoltConnection(Watched, asyncio.Protocol):
             raise Failure("Neo.ClientError.Security.Forbidden", "no user can be impersonated here")
         if not name or (isinstance(name, str) and name.lower() in (self.server.database.lower(), ALIAS)):
             return
-        if name == "system" and (not text or _ADMINISTRATIVE.match(text)):
+        if isinstance(name, str) and name.lower() == "system" and (not text or _ADMINISTRATIVE.match(text)):
             return
         raise Failure(
             "Neo.ClientError.Database.DatabaseNotFound", f"there is no database {name!r}; the graph is {self.server.database!r}"

@@ -11,8 +11,9 @@ import json
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.bolt.catalog import procedures, shown, visualization
@@ -22,6 +23,7 @@ from condgraph.bolt.terms import Terms, Values, parameter
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, ParseError, StoreBusyError
 from condgraph.engine.execute.rowset import RowSet, python_terms
+from condgraph.languages.cypher.parse import all_branches
 from condgraph.languages.cypher.procedures import CallingQuery
 from condgraph.languages.cypher.tokens import WRITES
 
@@ -85,18 +87,37 @@ def _answered(graph: Graph, arguments: dict[str, Any], terms: Terms | RemoteValu
             plan = graph.explain(query, language="cypher", on_unknown="empty")
             steps = {"operatorType": "ProduceResults", "args": {"Details": str(plan)}, "identifiers": [], "children": []}
             return _framed(meta | {"fields": [], "plan": steps}, [])
-        answer = graph.query(query, language="cypher", limit=arguments["limit"], on_unknown="empty")
-        warnings = list(answer.warnings)
+        answers = _answers(graph, query, arguments["limit"])
     except ParseError as error:
         if error.span is not None and (word := _WORD.match(query.text, error.span[0])) and word[0].lower() in WRITES:
             raise WriteError(error.message, hint=error.hint, span=error.span) from None
         raise
+    warnings = list(dict.fromkeys(warning for answer in answers for warning in answer.warnings))
+    if query.text != text or (len(answers) > 1 and any(len(answer.values) for answer in answers)):
+        # Nothing of the graph is asked for, or another branch has rows.
+        warnings = [warning for warning in warnings if not warning.startswith("the answer is empty")]
     if isinstance(terms, RemoteValues):
-        rows: Iterable[Sequence[Any]] = answer.values if answer.columns else ()
+        rows: Iterable[Sequence[Any]] = [row for answer in answers if answer.columns for row in answer.values]
         terms.load(list(rows))
     else:
-        rows = _terms_of(answer)
-    return _rows(rows, terms, meta | {"fields": list(answer.columns)}, warnings, arguments["bytes"])
+        rows = chain.from_iterable(map(_terms_of, answers))
+    return _rows(rows, terms, meta | {"fields": list(answers[0].columns)}, warnings, arguments["bytes"])
+
+
+def _answers(graph: Graph, query: CallingQuery, limit: int) -> list[Answer]:
+    """The answers to the branches of `UNION ALL`, whose rows come one branch after the other, as tools expect it; one answer
+    to other queries, where the branches have other columns, which is an error, and where there are too many rows.
+    """
+
+    def answer(text: str) -> Answer:
+        return graph.query(replace(query, text=text), language="cypher", limit=limit, on_unknown="empty")
+
+    branches = all_branches(query.text)
+    if len(branches) > 1:
+        answers = list(map(answer, branches))
+        if len({one.columns for one in answers}) == 1 and sum(len(one.values) for one in answers) < limit:
+            return answers
+    return [answer(query.text)]
 
 
 class WriteError(ParseError):

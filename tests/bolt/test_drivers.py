@@ -114,6 +114,33 @@ def test_nodes_relationships_and_paths_are_those_of_drivers(session: Any) -> Non
     assert backwards.relationships[0].start_node["name"] == "Nepal"
 
 
+def test_rows_of_union_all_come_branch_by_branch(session: Any) -> None:
+    result = session.run("RETURN 2 AS x UNION ALL UNWIND [3, 0] AS x RETURN x ORDER BY x DESC UNION ALL RETURN 1 AS x")
+    assert [record["x"] for record in result] == [2, 3, 0, 1]
+    assert not noted(result.consume())
+    names = "CALL db.{0}() YIELD {1} RETURN {{name: '{0}', data: collect({1})}} AS result"
+    called = {"labels": "label", "relationshipTypes": "relationshipType", "propertyKeys": "propertyKey"}
+    result = session.run(" UNION ALL ".join(names.format(*item) for item in called.items()))
+    assert [record["result"]["name"] for record in result] == list(called)
+    for text in ("RETURN 1 AS x UNION ALL RETURN 2 AS y", "RETURN 1 AS x UNION ALL CREATE (n) RETURN n AS x"):
+        with pytest.raises(neo4j.exceptions.ClientError):
+            session.run(text).consume()
+    empty = session.run(
+        "MATCH (c:country {name: 'a'}) RETURN c.name AS n UNION ALL MATCH (c:country {name: 'b'}) RETURN c.name AS n"
+    )
+    assert not empty.values()
+    assert noted(empty.consume())
+
+
+def test_the_database_of_the_system_answers_what_administers(address: str) -> None:
+    with neo4j.GraphDatabase.driver(f"bolt://{address}") as driver:
+        for name in ("system", "SYSTEM"):
+            records, _, _ = driver.execute_query("SHOW DATABASES YIELD name RETURN name", database_=name)
+            assert [record["name"] for record in records] == ["default"]
+            with pytest.raises(neo4j.exceptions.ClientError, match="there is no database"):
+                driver.execute_query("MATCH (n) RETURN count(n)", database_=name)
+
+
 def test_values_of_every_type_come_and_go(session: Any) -> None:
     from neo4j.time import DateTime, Duration
     from neo4j.time import Time as TimeOfDay

@@ -8,13 +8,11 @@ rows of what it takes from outside, and is joined with them again, so that it ru
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
-from condgraph.engine import temporal
 from condgraph.engine.algebra import (
     AllEntities,
     ById,
@@ -31,17 +29,16 @@ from condgraph.engine.algebra import (
     union,
 )
 from condgraph.engine.algebra import expressions as ex
-from condgraph.engine.errors import OptionError, PlanError, UnknownNameError, UnsupportedError, nearest
+from condgraph.engine.errors import PlanError, UnknownNameError, nearest
 from condgraph.engine.execute.expressions import Compiler
-from condgraph.engine.execute.points import point, refused
 from condgraph.engine.execute.terms import type_name
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.forms import WGS84, Point
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import KnownSchema
-from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
+from condgraph.engine.values import NO_UNIT, Kind, Quantity
 from condgraph.languages.cypher import tree
-from condgraph.languages.cypher.parse import parse, rebuilt
+from condgraph.languages.cypher.expressions import Expressions
+from condgraph.languages.cypher.parse import parse
 from condgraph.languages.cypher.patterns import Matching
 from condgraph.languages.cypher.procedures import CallingQuery, ProcedureRows, procedure
 from condgraph.languages.cypher.scope import (
@@ -80,38 +77,6 @@ def lower(program: Any, schema: KnownSchema, *, parameters: Mapping[str, Any] | 
     return Lowered(plan, lowering.steps, lowering.warnings)
 
 
-def _value(value: Any, name: str) -> Any:
-    """A parameter as expressions have it."""
-    if value is None or isinstance(value, bool | str | Quantity | Time | Decimal) or type(value) in temporal.ORDERED:
-        return (
-            Quantity(value.number, value.unit)
-            if isinstance(value, Quantity) and value.unit != NO_UNIT
-            else getattr(value, "number", value)
-        )
-    if isinstance(value, int | float | temporal.Duration):
-        return value
-    if isinstance(value, datetime):
-        return temporal.zoned_datetime(value.isoformat()) if value.tzinfo else temporal.localdatetime(value.isoformat())
-    if isinstance(value, date):
-        return Time.day(value.year, value.month, value.day)
-    if isinstance(value, timedelta):
-        return temporal.Duration.of(days=value.days, seconds=value.seconds).plus(
-            temporal.duration({"microseconds": value.microseconds})
-        )
-    if isinstance(value, Mapping):
-        return {str(key): _value(item, name) for key, item in value.items()}
-    if (srid := getattr(value, "srid", None)) is not None and isinstance(value, tuple):
-        # A point of Neo4j's driver.
-        if srid != WGS84 or len(value) != 2:
-            raise refused(srid)
-        return point({"x": float(value[0]), "y": float(value[1]), "srid": srid})
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_value(item, name) for item in value]
-    if hasattr(value, "item") and not isinstance(value, type):
-        return _value(value.item(), name)
-    raise OptionError(f"the parameter ${name} is a {type(value).__name__}, which is no value of a query")
-
-
 def _constant(expression: ex.Expression) -> bool:
     return not any(
         isinstance(part, ex.Variable | tree.SubQuery | tree.PatternTest | tree.PatternComprehension | tree.Aggregate)
@@ -136,7 +101,7 @@ class Lowering:
     ) -> None:
         self.schema = schema
         self._procedures = procedures
-        self._parameters = parameters
+        self.parameters = parameters
         self._lenient = on_unknown == "empty"
         self._spans = names
         self._count = 0
@@ -236,7 +201,7 @@ class Lowering:
 
     def expression(self, e: ex.Expression, rows: Rows, local: Mapping[str, str] | None = None) -> ex.Expression:
         """An expression over the rows; subqueries in it are joined to them."""
-        return _Expressions(self, rows, dict(local or {})).lowered(e)
+        return Expressions(self, rows, dict(local or {})).lowered(e)
 
     def kind_of(self, e: ex.Expression, rows: Rows) -> str:
         """What a lowered expression gives, as far as it tells."""
@@ -412,7 +377,7 @@ class Lowering:
         given = known.rows(*(argument.value for argument in arguments if isinstance(argument, ex.Constant)))
         made: list[Any] = [dict(zip(known.columns, row, strict=True)) for row in given]
         name, item = self.fresh(), self.fresh()
-        self._parameters[name] = made or ([None] if clause.optional else [])
+        self.parameters[name] = made or ([None] if clause.optional else [])
         rows = self.unwind(tree.Unwind(tree.Parameter(name), item, clause.position), rows)
         wanted = clause.columns
         if wanted is None or wanted.star:
@@ -737,7 +702,7 @@ class Lowering:
                     return ex.Variable(item.name)
             return None
 
-        return rebuilt(value, named)
+        return tree.rebuilt(value, named)
 
     def grouped(self, items: Sequence[tree.Item], order: Sequence[ex.Expression], rows: Rows) -> tuple[Rows, list[ex.Expression]]:
         """Group by the items without aggregates; the order in terms of what the groups have."""
@@ -769,7 +734,7 @@ class Lowering:
                         return ex.Variable(item.name)
                 return None
 
-            return rebuilt(value, other)
+            return tree.rebuilt(value, other)
 
         values = {item.name: replaced(item.value) for item in items if _aggregated(item.value)}
         item_names = {item.name for item in items}
@@ -837,241 +802,3 @@ class Lowering:
         if not _constant(part.argument):
             raise PlanError(f"the second argument of {part.function}() does not depend on rows")
         return ex.Call(f"group_{part.function}", (values, self.expression(part.argument, rows)))
-
-
-# -- Expressions -------------------------------------------------------------------------------------
-
-
-class _Expressions:
-    """Lowers one expression; `local` has the variables that it binds itself."""
-
-    def __init__(self, lowering: Lowering, rows: Rows, local: dict[str, str]) -> None:
-        self._lowering, self._rows, self._local = lowering, rows, local
-
-    def lowered(self, e: ex.Expression) -> ex.Expression:
-        """The expression over variables of the plan."""
-        return rebuilt(e, self._other)
-
-    def _other(self, e: ex.Expression) -> ex.Expression | None:
-        handler: Callable[[Any, Any], ex.Expression | None] | None = _HANDLERS.get(type(e))
-        return None if handler is None else handler(self, e)
-
-    def _inside(self, *names: str) -> tuple[_Expressions, list[str]]:
-        own = [self._lowering.fresh(name) for name in names]
-        return _Expressions(self._lowering, self._rows, self._local | dict(zip(names, own, strict=True))), own
-
-    def _variable(self, e: ex.Variable) -> ex.Expression:
-        local = self._local.get(e.name)
-        if local is not None:
-            return ex.Variable(local)
-        variable = self._rows.scope.get(e.name)
-        if variable is None:
-            raise self._lowering.undefined(e.name, self._rows)
-        return ex.Variable(variable)
-
-    def _parameter(self, e: tree.Parameter) -> ex.Expression:
-        parameters = self._lowering._parameters
-        if e.name not in parameters:
-            raise OptionError(
-                f"the parameter ${e.name} is not given",
-                candidates=nearest(e.name, parameters),
-                hint=f'parameters={{"{e.name}": ...}}',
-            )
-        return ex.Constant(_value(parameters[e.name], e.name))
-
-    def _kind(self, e: ex.Expression) -> str:
-        return self._lowering.kind_of(e, self._rows)
-
-    def _property(self, e: ex.Property) -> ex.Expression:
-        of = self.lowered(e.of)
-        kind = self._kind(of)
-        if kind in (PATH, RELATIONSHIPS) or (isinstance(of, ex.Constant | ex.ListOf) and not _may_have_parts(of)):
-            raise PlanError(f"a {'list' if kind == RELATIONSHIPS or isinstance(of, ex.ListOf) else kind} has no property {e.key!r}")
-        return self._lowering.property(of, e.key, kind)
-
-    def _truths(self, e: Any) -> ex.Expression:
-        """An operator over truth values."""
-        parts = tuple(self.lowered(part) for part in e.parts())
-        for part in parts:
-            self._lowering.check_truth(part, self._kind(part))
-        if isinstance(e, ex.Not):
-            return ex.Not(parts[0])
-        return ex.Xor(*parts) if isinstance(e, ex.Xor) else type(e)(parts)
-
-    def _has_concept(self, e: ex.HasConcept) -> ex.Expression:
-        of = self.lowered(e.of)
-        kind = self._kind(of)
-        if kind == RELATIONSHIP:
-            names = [name for name in e.names if self._lowering.relationship_type(name)]
-        else:
-            if kind not in (NODE, VALUE):
-                raise PlanError(f"labels are not defined for a {kind}")
-            names = [name for name in e.names if self._lowering.label(name)]
-        return ex.HasConcept(of, tuple(names))
-
-    def _comparison(self, e: ex.Comparison) -> ex.Expression:
-        left, right = self.lowered(e.left), self.lowered(e.right)
-        return ex.Comparison(e.operator, self._with_unit(left, right), self._with_unit(right, left))
-
-    def _in(self, e: ex.In) -> ex.Expression:
-        item, items = self.lowered(e.item), self._listed(e.items)
-        if isinstance(items, ex.Constant) and items.value is not None and not isinstance(items.value, list):
-            raise PlanError(f"IN takes a list, not {type_name(items.value)}")
-        if isinstance(items, ex.ListOf):
-            items = ex.ListOf(tuple(self._with_unit(one, item) for one in items.items))
-        return ex.In(item, items)
-
-    def _with_unit(self, value: ex.Expression, other: ex.Expression) -> ex.Expression:
-        """A number that is compared with an attribute of one unit, in that unit."""
-        if (
-            not isinstance(value, ex.Constant)
-            or type(value.value) not in (int, float, Decimal)
-            or not isinstance(other, ex.Property)
-        ):
-            return value
-        schema = self._lowering.schema
-        kinds = schema.attribute_kinds(other.key) or schema.qualifier_kinds(other.key)
-        units = {unit for kind, unit in kinds if kind is Kind.QUANTITY}
-        if not units or NO_UNIT in units:
-            return value
-        if len(units) > 1:
-            raise PlanError(
-                f"{other.key} has several units ({', '.join(sorted(units))}): {value.value} is not clear",
-                hint=f"name the unit: quantity('{value.value} {sorted(units)[0]}')",
-            )
-        return ex.Constant(Quantity(value.value, units.pop()))
-
-    def _all_properties(self, e: tree.AllProperties) -> ex.Expression:
-        return ex.Call("properties", (self.lowered(e.of),))
-
-    def _listed(self, e: ex.Expression) -> ex.Expression:
-        return self._lowering.listed(self.lowered(e), self._rows)
-
-    def _index(self, e: ex.Index) -> ex.Expression:
-        return ex.Index(self._listed(e.of), self.lowered(e.index), e.period)
-
-    def _slice(self, e: ex.Slice) -> ex.Expression:
-        start, stop = (None if bound is None else self.lowered(bound) for bound in (e.start, e.stop))
-        return ex.Slice(self._listed(e.of), start, stop)
-
-    def _comprehension(self, e: ex.ListComprehension) -> ex.Expression:
-        items = self._listed(e.items)
-        inside, (name,) = self._inside(e.variable)
-        self._typed(name, items)
-        where = None if e.where is None else inside.lowered(e.where)
-        return ex.ListComprehension(name, items, where, None if e.result is None else inside.lowered(e.result))
-
-    def _typed(self, name: str, items: ex.Expression) -> None:
-        """What the items of a list are."""
-        if isinstance(items, ex.Call) and items.name in ("nodes", "relationships"):
-            self._rows.types[name] = NODE if items.name == "nodes" else RELATIONSHIP
-        elif self._kind(items) == RELATIONSHIPS:
-            self._rows.types[name] = RELATIONSHIP
-
-    def _quantified(self, e: ex.Quantified) -> ex.Expression:
-        items = self._listed(e.items)
-        inside, (name,) = self._inside(e.variable)
-        self._typed(name, items)
-        where = inside.lowered(e.where)
-        return ex.Quantified(e.quantifier, name, items, where)
-
-    def _reduce(self, e: ex.Reduce) -> ex.Expression:
-        initial, items = self.lowered(e.initial), self._listed(e.items)
-        inside, (accumulator, name) = self._inside(e.accumulator, e.variable)
-        self._typed(name, items)
-        return ex.Reduce(accumulator, initial, name, items, inside.lowered(e.result))
-
-    def _call(self, e: ex.Call) -> ex.Expression:
-        if any(isinstance(argument, tree.PatternTest) for argument in e.arguments):
-            raise PlanError(f"{e.name}() of a pattern", hint="COUNT { (n)-->() } counts its matches")
-        arguments = tuple(self.lowered(argument) for argument in e.arguments)
-        if arguments:
-            kind = self._kind(arguments[0])
-            wanted = _TAKES.get(e.name)
-            if wanted is not None and kind not in (VALUE, *wanted) and not _is_null(arguments[0]):
-                raise PlanError(f"{e.name}() is not defined for a {kind}")
-            if e.name == "relationships" and kind == PATH and isinstance(arguments[0], ex.Variable):
-                return ex.Call(e.name, arguments)
-            if e.name in _OF_LISTS:
-                function = _OF_LISTS[e.name]
-                arguments = (self._lowering.listed(arguments[0], self._rows, function), *arguments[1:])
-        return ex.Call(e.name, arguments)
-
-    def _aggregate(self, e: tree.Aggregate) -> ex.Expression:
-        raise PlanError(
-            f"{e.function}() is an aggregate, which is only allowed in WITH and RETURN", hint="compute it in a WITH before"
-        )
-
-    def _outer(self, node: Any) -> list[str]:
-        """The variables that a subquery takes from the rows; raises `UnsupportedError` for one that a list binds."""
-        mentioned: dict[str, None] = {}
-        mentioned_in(node, mentioned)
-        for name in mentioned:
-            if name in self._local:
-                raise UnsupportedError(
-                    "a query within a list expression", [f"a pattern or subquery about {name!r}, which the list binds"],
-                    hint="UNWIND the list, and put the pattern behind it",
-                )  # fmt: skip
-        return list(self._rows.scope) if " *" in mentioned else [name for name in mentioned if name in self._rows.scope]
-
-    def _pattern_test(self, e: tree.PatternTest) -> ex.Expression:
-        names = [*(node.variable for node in e.pattern.nodes), *(one.variable for one in e.pattern.relationships)]
-        for name in names:
-            if name[0] != " " and name not in self._rows.scope and name not in self._local:
-                raise self._lowering.undefined(name, self._rows)
-        query = tree.Query((tree.Single((tree.Match((e.pattern,)),)),))
-        return self._lowering.exists(query, self._rows, self._outer(query))
-
-    def _sub_query(self, e: tree.SubQuery) -> ex.Expression:
-        return getattr(self._lowering, e.kind)(e.query, self._rows, self._outer(e.query))  # type: ignore[no-any-return]
-
-    def _pattern_comprehension(self, e: tree.PatternComprehension) -> ex.Expression:
-        if e.pattern.variable is not None and e.pattern.variable in self._rows.scope:
-            raise PlanError(f"the variable {e.pattern.variable!r} is there already")
-        returned = tree.Projection((tree.Item(e.result, " result", True),), final=True)
-        query = tree.Query((tree.Single((tree.Match((e.pattern,), e.where), returned)),))
-        return self._lowering.collect(query, self._rows, self._outer(query))
-
-
-def _may_have_parts(e: ex.Expression) -> bool:
-    return isinstance(e, ex.Constant) and (
-        e.value is None or isinstance(e.value, dict | Time | Point | temporal.Duration) or type(e.value) in temporal.ORDERED
-    )
-
-
-def _is_null(e: ex.Expression) -> bool:
-    return isinstance(e, ex.Constant) and e.value is None
-
-
-#: What some functions take, beyond what the text does not tell.
-_TAKES: Final = {
-    "type": (RELATIONSHIP,), "labels": (NODE,), "startnode": (RELATIONSHIP,), "endnode": (RELATIONSHIP,),
-    "nodes": (PATH,), "relationships": (PATH,), "length": (PATH,), "properties": (NODE, RELATIONSHIP, SCALAR),
-    "size": (SCALAR, RELATIONSHIPS), "id": (NODE, RELATIONSHIP), "tointeger": (SCALAR,), "tofloat": (SCALAR,),
-    "toboolean": (SCALAR,), "tostring": (SCALAR,),
-}  # fmt: skip
-#: Functions of lists; those that are of texts as well with the name by which a warning calls them.
-_OF_LISTS: Final = {"head": "", "last": "", "tail": "", "size": "size", "reverse": "reverse", "isempty": "isEmpty"}
-_HANDLERS: Final[dict[type, Callable[[Any, Any], ex.Expression | None]]] = {
-    ex.Variable: _Expressions._variable,
-    ex.Property: _Expressions._property,
-    ex.HasConcept: _Expressions._has_concept,
-    ex.And: _Expressions._truths,
-    ex.Or: _Expressions._truths,
-    ex.Xor: _Expressions._truths,
-    ex.Not: _Expressions._truths,
-    ex.Comparison: _Expressions._comparison,
-    ex.In: _Expressions._in,
-    ex.Call: _Expressions._call,
-    ex.Index: _Expressions._index,
-    ex.Slice: _Expressions._slice,
-    ex.ListComprehension: _Expressions._comprehension,
-    ex.Quantified: _Expressions._quantified,
-    ex.Reduce: _Expressions._reduce,
-    tree.Parameter: _Expressions._parameter,
-    tree.AllProperties: _Expressions._all_properties,
-    tree.Aggregate: _Expressions._aggregate,
-    tree.PatternTest: _Expressions._pattern_test,
-    tree.SubQuery: _Expressions._sub_query,
-    tree.PatternComprehension: _Expressions._pattern_comprehension,
-}

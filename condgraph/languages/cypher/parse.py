@@ -34,14 +34,17 @@ class _Parser(Tokens):
 
     def query(self, nested: bool = False) -> tree.Query:
         """Clauses, with `UNION` between them; `nested`: in braces, where `RETURN` may lack."""
-        parts, kinds = [self.single(nested)], set()
-        while self.word("union"):
+        parts, kinds, unions = [self.single(nested)], set(), []
+        while self.words[self.at] == "union":
+            begin = self.starts[self.at]
+            self.at += 1
             kinds.add("all" if self.word("all") else "distinct")
             self.word("distinct")
+            unions.append((begin, self.ends[self.at - 1]))
             parts.append(self.single(nested))
         if len(kinds) > 1:
             self.refuse("UNION and UNION ALL cannot be mixed in one query", self.starts[self.at - 1])
-        return tree.Query(tuple(parts), kinds == {"all"})
+        return tree.Query(tuple(parts), kinds == {"all"}, tuple(unions))
 
     def single(self, nested: bool) -> tree.Single:
         clauses: list[tree.Clause] = []
@@ -945,35 +948,7 @@ _SPECIAL: Final = {
 
 def _renamed(expression: ex.Expression, old: str, new: str) -> ex.Expression:
     """An expression with a variable renamed (labels and properties of a relationship)."""
-    return rebuilt(expression, lambda part: ex.Variable(new) if isinstance(part, ex.Variable) and part.name == old else None)
-
-
-def rebuilt(expression: ex.Expression, replace: Callable[[ex.Expression], ex.Expression | None]) -> ex.Expression:
-    """An expression in which `replace` gives another one for some parts (None: the part stays, and is
-    looked into).
-    """
-    other = replace(expression)
-    if other is not None:
-        return other
-    fields: dict[str, Any] = {}
-    slots: tuple[str, ...] = getattr(expression, "__slots__", ())
-    for name in slots:
-        value = getattr(expression, name)
-        made = _rebuilt_field(value, replace)
-        if made is not value:
-            fields[name] = made
-    if not fields:
-        return expression
-    return type(expression)(**{name: fields.get(name, getattr(expression, name)) for name in slots})
-
-
-def _rebuilt_field(value: Any, replace: Callable[[ex.Expression], ex.Expression | None]) -> Any:
-    if isinstance(value, ex.Expression):
-        return rebuilt(value, replace)
-    if isinstance(value, tuple):
-        made = tuple(_rebuilt_field(item, replace) for item in value)
-        return made if any(a is not b for a, b in zip(made, value, strict=True)) else value
-    return value
+    return tree.rebuilt(expression, lambda part: ex.Variable(new) if isinstance(part, ex.Variable) and part.name == old else None)
 
 
 class Parsed:
@@ -987,6 +962,17 @@ class Parsed:
         parser = _Parser(text)
         self.query = parser.whole()
         self.names = parser.names
+
+
+def all_branches(text: str) -> list[str]:
+    """The queries that `UNION ALL` joins, each with blanks before it, so that places in messages stay those of the text;
+    the text alone where it has no `UNION ALL`. Raises `ParseError`.
+    """
+    query = parse(text).query
+    if not query.every:
+        return [text]
+    begins, ends = [0, *(end for _, end in query.unions)], [*(begin for begin, _ in query.unions), len(text)]
+    return [" " * begin + text[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
 
 @lru_cache(maxsize=512)

@@ -6,8 +6,9 @@ variable have one that begins with a space, which nobody can write.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 from condgraph.engine.algebra.expressions import Expression
 
@@ -203,7 +204,36 @@ class Single:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Parts with `UNION` between them; `every` keeps repeated rows (`UNION ALL`)."""
+    """Parts with `UNION` between them, at the places `unions` of the text; `every` keeps repeated rows (`UNION ALL`)."""
 
     parts: tuple[Single, ...]
     every: bool = False
+    unions: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+
+
+def rebuilt(expression: Expression, replace: Callable[[Expression], Expression | None]) -> Expression:
+    """An expression in which `replace` gives another one for some parts (None: the part stays, and is
+    looked into).
+    """
+    other = replace(expression)
+    if other is not None:
+        return other
+    fields: dict[str, Any] = {}
+    slots: tuple[str, ...] = getattr(expression, "__slots__", ())
+    for name in slots:
+        value = getattr(expression, name)
+        made = _rebuilt_field(value, replace)
+        if made is not value:
+            fields[name] = made
+    if not fields:
+        return expression
+    return type(expression)(**{name: fields.get(name, getattr(expression, name)) for name in slots})
+
+
+def _rebuilt_field(value: Any, replace: Callable[[Expression], Expression | None]) -> Any:
+    if isinstance(value, Expression):
+        return rebuilt(value, replace)
+    if isinstance(value, tuple):
+        made = tuple(_rebuilt_field(item, replace) for item in value)
+        return made if any(a is not b for a, b in zip(made, value, strict=True)) else value
+    return value
