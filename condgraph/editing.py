@@ -13,12 +13,10 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from condgraph.edits import EDITS, SOURCE, Edit, Edits, Kind, Part, ids_of, key_of, normal, shown, stored
+from condgraph.edits import EDITS, SOURCE, Edit, Edits, Kind, Known, Part, key_of, normal, shown, stored, type_of
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, LoadError, OptionError, SourceError, UnknownNameError, nearest
 from condgraph.engine.facts import Entity, Member, Ref, Statement, Subclass
 from condgraph.engine.records import Evidence
-from condgraph.engine.snapshot import readback
-from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Kind as ValueKind
 from condgraph.engine.values import Quantity, Time, Unknown, Value, collapse, parse_quantity
 from condgraph.reports import EditReport
@@ -26,6 +24,8 @@ from condgraph.storage import Storage
 
 #: Statements that are named where one is not there.
 _NEAREST: Final = 3
+#: Entities of a graph in which the nearest name is looked for.
+MOST_NAMES: Final = 20_000
 _WORDS: Final = {
     ValueKind.TEXT: "texts", ValueKind.QUANTITY: "quantities", ValueKind.TIME: "times", ValueKind.ENTITY: "entities",
     ValueKind.UNKNOWN: "unknown values",
@@ -120,9 +120,9 @@ def _changed(storage: Storage, kind: Kind, parts: Any, by: str | None, note: str
             raise OptionError(f"who made a change, and its note, are texts, not {text!r}")
     warnings: list[str] = []
 
-    def make(snapshot: Snapshot | None, waiting: Edits, number: int) -> Edit:
+    def make(known: Known, number: int) -> Edit:
         warnings.clear()
-        reading = _Reading(snapshot, waiting, new_type, warnings)
+        reading = _Reading(known, new_type, warnings)
         try:
             added, removed = parts(reading)
             when = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -151,39 +151,25 @@ def _user() -> str:
 class _Reading:
     """What the parts of a change mean in a graph; `declared` are entities that it names first."""
 
-    def __init__(self, snapshot: Snapshot | None, waiting: Edits, new_type: bool, warnings: list[str]) -> None:
-        self._snapshot, self._waiting, self._new_type, self._warnings = snapshot, waiting, new_type, warnings
+    def __init__(self, known: Known, new_type: bool, warnings: list[str]) -> None:
+        self._known, self._new_type, self._warnings = known, new_type, warnings
         self.declared: list[Part] = []
-        if snapshot is not None:
-            mine = next((s for s in map(snapshot.source_of, range(len(snapshot.schema.sources))) if s.name == EDITS), None)
-            if mine is not None and mine.format != SOURCE.format:
-                raise SourceError(
-                    f"a source that was loaded is called {EDITS!r}, which is the name of single changes",
-                    hint="unload it, and load it with name=",
-                )
+        mine = next((source for source in known.sources() if source.name == EDITS), None)
+        if mine is not None and mine.format != SOURCE.format:
+            raise SourceError(
+                f"a source that was loaded is called {EDITS!r}, which is the name of single changes",
+                hint="unload it, and load it with name=",
+            )
 
     def states(self, part: Part) -> bool:
         """Whether the graph has it now."""
-        return self._waiting.states(self._snapshot, part)
+        return self._known.states(part)
 
     # -- entities ----------------------------------------------------------------------------------
 
     def name_of(self, ident: str) -> str | None:
         """What an entity is called; None where there is none of this id."""
-        for part, _ in reversed(self._waiting.added.values()):
-            if isinstance(part, Entity) and part.id == ident:
-                return part.name
-        number = -1 if self._snapshot is None else self._snapshot.identified(ident)
-        if number >= 0:
-            assert self._snapshot is not None
-            return self._snapshot.name(number)
-        return ident if any(ident in ids_of(part) for part, _ in self._waiting.added.values()) else None
-
-    def _named(self, name: str) -> list[str]:
-        snapshot = self._snapshot
-        ids = [] if snapshot is None else [snapshot.ident(number) for number in snapshot.named(name).tolist()]
-        ids += [part.id for part, _ in self._waiting.added.values() if isinstance(part, Entity) and part.name == name]
-        return [ident for ident in dict.fromkeys(ids) if self.name_of(ident) == name]
+        return self._known.name_of(ident)
 
     def entity(self, thing: Any, role: str, *, new: bool = True) -> str:
         """The id of an entity that is named by its id or its name, or that is new."""
@@ -202,7 +188,7 @@ class _Reading:
             raise LiteralError(f"the {role} of a statement is an entity, not {thing!r}", hint="name it by its id or its name")
         if self.name_of(thing) is not None:
             return thing
-        named = self._named(thing)
+        named = self._known.named(thing)
         if len(named) > 1:
             raise AmbiguousNameError(
                 f"{len(named)} entities are called {thing!r}", candidates=named[:10], hint="name one by its id"
@@ -218,10 +204,7 @@ class _Reading:
 
     def _near(self, name: str) -> list[str]:
         """The nearest names; of a large graph none, as all would have to be compared."""
-        snapshot = self._snapshot
-        if snapshot is None or snapshot.entities > 20_000:
-            return []
-        return nearest(name, map(snapshot.name, range(snapshot.entities)), most=_NEAREST)
+        return nearest(name, self._known.names(MOST_NAMES), most=_NEAREST)
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -230,9 +213,9 @@ class _Reading:
         if not isinstance(predicate, str) or not predicate.strip():
             raise LiteralError(f"a predicate is a text, not {predicate!r}")
         ident = self.entity(subject, "subject")
-        kinds = self._kinds(predicate)
-        if not kinds and self._snapshot is not None:
-            names = [self._snapshot.predicate_name(n) for n in range(self._snapshot.predicate_count)]
+        kinds = self._known.kinds(predicate)
+        names = self._known.predicates()
+        if not kinds and names is not None:
             near = nearest(predicate, names, most=_NEAREST)
             self._warnings.append(f"predicate {predicate!r} is new" + (f" (near: {', '.join(near)})" if near else ""))
         value = self.value(thing, kinds, f"the object of {predicate!r}")
@@ -242,7 +225,7 @@ class _Reading:
             for key, one in given:
                 if not isinstance(key, str) or not key.strip():
                     raise LiteralError(f"a qualifier is a text, not {key!r}")
-                pairs.append((key, self.value(one, self._key_kinds(key), f"the qualifier {key!r}")))
+                pairs.append((key, self.value(one, self._known.key_kinds(key), f"the qualifier {key!r}")))
         except (TypeError, ValueError) as error:
             if isinstance(error, LiteralError):
                 raise
@@ -265,7 +248,7 @@ class _Reading:
             value = self._read(thing, kinds, what)
         else:
             raise LiteralError(f"{what} is no value: {thing!r}", hint="text, a number, Quantity, Time, Ref or UNKNOWN is expected")
-        kind = _kind(value)
+        kind = type_of(value)
         if kinds and kind not in kinds and kind is not ValueKind.UNKNOWN and not self._new_type:
             known = " or ".join(_WORDS[one] for one in sorted(kinds))
             raise LiteralError(
@@ -290,28 +273,6 @@ class _Reading:
                 f"{what}: {text!r} is not of the type {only.name.lower()}, which the graph has there",
                 hint="new_type=True adds it as a text all the same",
             ) from None
-
-    def _kinds(self, predicate: str) -> set[ValueKind]:
-        """The types of a predicate's objects."""
-        kinds = {_kind(p.object) for p, _ in self._waiting.added.values() if isinstance(p, Statement) and p.predicate == predicate}
-        snapshot = self._snapshot
-        if snapshot is not None and snapshot.predicate(predicate) >= 0:
-            for low, high in snapshot.runs((predicate,), True, True):
-                if low < snapshot.relations:
-                    kinds.add(ValueKind.ENTITY)
-                else:
-                    groups = snapshot.groups(low - snapshot.relations, high - snapshot.relations)
-                    kinds |= {kind for kind, _, _, _ in groups}
-        return kinds
-
-    def _key_kinds(self, key: str) -> set[ValueKind]:
-        pairs = (pair for part, _ in self._waiting.added.values() if isinstance(part, Statement) for pair in part.qualifiers)
-        kinds = {_kind(value) for name, value in pairs if name == key}
-        snapshot = self._snapshot
-        number = -1 if snapshot is None else snapshot.predicate(key)
-        if snapshot is not None and number >= 0:
-            kinds |= {kind for kind, _, _, _ in snapshot.qualifier_groups(number)}
-        return kinds
 
     # -- what is there -----------------------------------------------------------------------------
 
@@ -366,7 +327,7 @@ class _Reading:
                 del left[at]
             return not left
 
-        every = self._waiting.about(self._snapshot, subject, predicate)
+        every = self._known.about(subject, predicate)
         result = [statement for statement in every if fits(statement)]
         if len(result) > 1:
             meant = " | ".join(map(str, parts[:3]))
@@ -402,14 +363,10 @@ class _Reading:
         """The error of a part that the graph does not have, with the nearest that it has."""
         near: list[str] = []
         if isinstance(part, Statement):
-            others = self._waiting.about(self._snapshot, part.subject, part.predicate)
-            if not others and self._snapshot is not None and (entity := self._snapshot.identified(part.subject)) >= 0:
-                numbers = self._snapshot.outgoing(entity, 0, self._snapshot.statements)[:100]
-                read = [one for one, _ in readback.statements(self._snapshot, numbers)]
-                others = [one for one in read if key_of(normal(one)) not in self._waiting.removed]
+            others = self._known.about(part.subject, part.predicate) or self._known.some_about(part.subject)
             by_text = {shown(one): None for one in others}
             near = nearest(shown(part), by_text, most=_NEAREST) or list(by_text)[:_NEAREST]
-            if self._snapshot is not None and self.name_of(part.subject) is None:
+            if self.name_of(part.subject) is None:
                 near = near or self._near(part.subject)
         hint = "answer.evidence, or graph.export, has statements as the graph states them"
         return UnknownNameError("statement", shown(part), candidates=near, hint=hint)
@@ -417,7 +374,7 @@ class _Reading:
     def _subject(self, subject: str) -> str:
         if self.name_of(subject) is not None:
             return subject
-        named = self._named(subject)
+        named = self._known.named(subject)
         return named[0] if len(named) == 1 else subject
 
 
@@ -429,14 +386,6 @@ def _plainly(text: str) -> str:
             read(text)
             words.append(word)
     return " or ".join(words)
-
-
-def _kind(value: Ref | Value) -> ValueKind:
-    if isinstance(value, Ref):
-        return ValueKind.ENTITY
-    if isinstance(value, str):
-        return ValueKind.TEXT
-    return ValueKind.QUANTITY if isinstance(value, Quantity) else ValueKind.TIME if isinstance(value, Time) else ValueKind.UNKNOWN
 
 
 def _part_of(thing: Any) -> Part:

@@ -8,9 +8,9 @@ takes one away hides it from every source: also from one that is loaded again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
@@ -23,7 +23,11 @@ from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.cells import decode_values, encode_values
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import NONE, Numbers, Snapshot
-from condgraph.engine.values import Value
+from condgraph.engine.values import Kind as ValueKind
+from condgraph.engine.values import Quantity, Time, Value
+
+if TYPE_CHECKING:
+    from condgraph.overview.adjusted import Stated
 
 #: The source of what single changes add, and its format.
 EDITS: Final = "edits"
@@ -119,35 +123,6 @@ def ids_of(part: Part) -> tuple[str, ...]:
     if isinstance(part, Entity):
         return (part.id,)
     return (part.entity, part.concept) if isinstance(part, Member) else (part.concept, part.parent)
-
-
-# -- changes on servers --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A change of a graph on a server: its number and record, what the graph holds `before`, which has the name `content`
-    there, and `after` it.
-    """
-
-    number: int
-    record: str
-    content: str
-    before: Snapshot
-    after: Snapshot
-
-
-def joined(change: Change, records: Iterable[str], previous: Snapshot | None, snapshot: Snapshot) -> tuple[Snapshot, list[str]]:
-    """What a graph on a server holds once a snapshot is loaded next to what it held, with `change`; single changes stay
-    true, which are given as their records. And what to say of that.
-    """
-    edits = Edits.of(Edit.read(record.encode()) for record in records)
-    if previous is None or not edits:
-        return change.joined(previous, snapshot), []
-    builder = change.builder(previous)
-    builder.add(readback.items(snapshot))
-    columns, counts, notes = edits.settled(builder, previous)
-    return Snapshot.of(columns, counts), notes
 
 
 # -- identity --------------------------------------------------------------------------------------
@@ -425,3 +400,171 @@ def is_quick(edit: Edit) -> bool:
     return all(isinstance(part, Statement) for part in edit.removed) and all(
         isinstance(part, Statement) or (isinstance(part, Entity) and part.kind is EntityKind.ENTITY) for part in edit.added
     )
+
+
+# -- what a change is made of ----------------------------------------------------------------------
+
+
+class Known(Protocol):
+    """What a graph holds, as far as a change asks."""
+
+    def sources(self) -> Sequence[Source]:
+        """The sources, in order."""
+        ...
+
+    def name_of(self, ident: str) -> str | None:
+        """What an entity is called; None where there is none of this id."""
+        ...
+
+    def named(self, name: str) -> list[str]:
+        """The ids of the entities of a name."""
+        ...
+
+    def names(self, most: int) -> Iterable[str]:
+        """The names of all entities; none where there are more than `most`."""
+        ...
+
+    def predicates(self) -> Sequence[str] | None:
+        """All predicates; None where the graph holds nothing."""
+        ...
+
+    def kinds(self, predicate: str) -> set[ValueKind]:
+        """The types of a predicate's objects."""
+        ...
+
+    def key_kinds(self, key: str) -> set[ValueKind]:
+        """The types of a qualifier's values."""
+        ...
+
+    def about(self, subject: str, predicate: str) -> list[Statement]:
+        """The statements of a subject and a predicate."""
+        ...
+
+    def some_about(self, subject: str) -> list[Statement]:
+        """Statements of a subject: up to 100."""
+        ...
+
+    def states(self, part: Part) -> bool:
+        """Whether the graph has a statement (`normal`), a membership, a subclass, or an entity of this name."""
+        ...
+
+
+class Held:
+    """`Known` of a snapshot with changes since then."""
+
+    def __init__(self, snapshot: Snapshot | None, waiting: Edits) -> None:
+        self._snapshot, self._waiting = snapshot, waiting
+
+    def sources(self) -> Sequence[Source]:
+        """The sources of the snapshot."""
+        return [] if self._snapshot is None else list(map(self._snapshot.source_of, range(len(self._snapshot.schema.sources))))
+
+    def name_of(self, ident: str) -> str | None:
+        """What an entity is called."""
+        for part, _ in reversed(self._waiting.added.values()):
+            if isinstance(part, Entity) and part.id == ident:
+                return part.name
+        number = -1 if self._snapshot is None else self._snapshot.identified(ident)
+        if number >= 0:
+            assert self._snapshot is not None
+            return self._snapshot.name(number)
+        return ident if any(ident in ids_of(part) for part, _ in self._waiting.added.values()) else None
+
+    def named(self, name: str) -> list[str]:
+        """The ids of the entities of a name."""
+        snapshot = self._snapshot
+        ids = [] if snapshot is None else [snapshot.ident(number) for number in snapshot.named(name).tolist()]
+        ids += [part.id for part, _ in self._waiting.added.values() if isinstance(part, Entity) and part.name == name]
+        return [ident for ident in dict.fromkeys(ids) if self.name_of(ident) == name]
+
+    def names(self, most: int) -> Iterable[str]:
+        """The names of all entities of a small snapshot."""
+        snapshot = self._snapshot
+        if snapshot is None or snapshot.entities > most:
+            return ()
+        return map(snapshot.name, range(snapshot.entities))
+
+    def predicates(self) -> Sequence[str] | None:
+        """All predicates of the snapshot."""
+        snapshot = self._snapshot
+        return None if snapshot is None else [snapshot.predicate_name(number) for number in range(snapshot.predicate_count)]
+
+    def kinds(self, predicate: str) -> set[ValueKind]:
+        """The types of a predicate's objects."""
+        parts = (part for part, _ in self._waiting.added.values())
+        kinds = {type_of(part.object) for part in parts if isinstance(part, Statement) and part.predicate == predicate}
+        snapshot = self._snapshot
+        if snapshot is not None and snapshot.predicate(predicate) >= 0:
+            for low, high in snapshot.runs((predicate,), True, True):
+                if low < snapshot.relations:
+                    kinds.add(ValueKind.ENTITY)
+                else:
+                    groups = snapshot.groups(low - snapshot.relations, high - snapshot.relations)
+                    kinds |= {kind for kind, _, _, _ in groups}
+        return kinds
+
+    def key_kinds(self, key: str) -> set[ValueKind]:
+        """The types of a qualifier's values."""
+        pairs = (pair for part, _ in self._waiting.added.values() if isinstance(part, Statement) for pair in part.qualifiers)
+        kinds = {type_of(value) for name, value in pairs if name == key}
+        snapshot = self._snapshot
+        number = -1 if snapshot is None else snapshot.predicate(key)
+        if snapshot is not None and number >= 0:
+            kinds |= {kind for kind, _, _, _ in snapshot.qualifier_groups(number)}
+        return kinds
+
+    def about(self, subject: str, predicate: str) -> list[Statement]:
+        """The statements of a subject and a predicate."""
+        return self._waiting.about(self._snapshot, subject, predicate)
+
+    def some_about(self, subject: str) -> list[Statement]:
+        """Statements of a subject in the snapshot."""
+        if self._snapshot is None or (entity := self._snapshot.identified(subject)) < 0:
+            return []
+        numbers = self._snapshot.outgoing(entity, 0, self._snapshot.statements)[:100]
+        read = [statement for statement, _ in readback.statements(self._snapshot, numbers)]
+        return [statement for statement in read if key_of(normal(statement)) not in self._waiting.removed]
+
+    def states(self, part: Part) -> bool:
+        """Whether the graph has a part now."""
+        return self._waiting.states(self._snapshot, part)
+
+
+def type_of(value: Ref | Value) -> ValueKind:
+    """The type of an object or of a qualifier's value."""
+    if isinstance(value, Ref):
+        return ValueKind.ENTITY
+    if isinstance(value, str):
+        return ValueKind.TEXT
+    if isinstance(value, Quantity):
+        return ValueKind.QUANTITY
+    return ValueKind.TIME if isinstance(value, Time) else ValueKind.UNKNOWN
+
+
+# -- changes on servers --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A change of a graph on a server: its number and record, what the graph holds `before`, which has the name `content`
+    there, and `after` it.
+    """
+
+    number: int
+    record: str
+    content: str
+    before: Snapshot
+    after: Snapshot
+
+
+def joined(change: Change, records: Iterable[str], previous: Snapshot | None, snapshot: Snapshot) -> tuple[Snapshot, list[str]]:
+    """What a graph on a server holds once a snapshot is loaded next to what it held, with `change`; single changes stay
+    true, which are given as their records. And what to say of that.
+    """
+    edits = Edits.of(Edit.read(record.encode()) for record in records)
+    if previous is None or not edits:
+        return change.joined(previous, snapshot), []
+    builder = change.builder(previous)
+    builder.add(readback.items(snapshot))
+    columns, counts, notes = edits.settled(builder, previous)
+    return Snapshot.of(columns, counts), notes

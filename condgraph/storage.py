@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from condgraph.edits import EDITS, Edit, Edits, is_quick
+from condgraph.edits import EDITS, Edit, Edits, Held, Known, is_quick
 from condgraph.engine.addresses import shown
 from condgraph.engine.changes import Change
 from condgraph.engine.errors import (
@@ -63,8 +63,8 @@ ENGINES: Final = ("snapshot", "sparql")
 
 #: Reads sources into a builder.
 Read: TypeAlias = Callable[[Builder], None]
-#: Makes a change, of what a snapshot holds with the changes since then, and of a number.
-Make: TypeAlias = Callable[["Snapshot | None", Edits, int], Edit]
+#: Makes a change of what a graph holds, with a number.
+Make: TypeAlias = Callable[[Known, int], Edit]
 #: Changes that wait to be merged with the columns, after which a writer merges them.
 MOST_WAITING: Final = 1_000
 #: What a load does to the sources that are there.
@@ -511,7 +511,7 @@ class LocalStorage(Storage):
             warnings = []
             if self._torn:
                 warnings.append(f"a change that was not finished was removed: {self._torn} bytes, which nobody was told of")
-            edit = make(self._base, self._waiting, self._count + 1)
+            edit = make(Held(self._base, self._waiting), self._count + 1)
             if self.directory is not None:
                 self._end = append_record(self.directory, edit.record(), self._end)
                 self._torn = 0
