@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
 
@@ -113,6 +113,11 @@ def shown(part: Part) -> str:
     else:
         text = f"{part.concept} | subclass of | {part.parent}"
     return on_one_line(text, 300)
+
+
+def named_in(statement: Statement) -> tuple[str, ...]:
+    """The predicate of a statement, and the keys of its qualifiers."""
+    return (statement.predicate, *(key for key, _ in statement.qualifiers))
 
 
 def ids_of(part: Part) -> tuple[str, ...]:
@@ -544,17 +549,44 @@ def type_of(value: Ref | Value) -> ValueKind:
 # -- changes on servers --------------------------------------------------------------------------------
 
 
+class Use(NamedTuple):
+    """A source that uses an entity, as a concept or in statements."""
+
+    source: str
+    concept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Statements that a change takes away, and their identities (`engine.identity`)."""
+
+    statements: tuple[Statement, ...]
+    identities: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A change of a graph on a server: its number and record, what the graph holds `before`, which has the name `content`
-    there, and `after` it.
+    """A change of a graph on a server: its number and record, what it adds and takes away, what the graph holds `before`,
+    which has the name `content` there, and `after` it.
+
+    With `stated`, both are but what the change is about, and this is what the graph states afterwards.
     """
 
-    number: int
-    record: str
+    edit: Edit
     content: str
     before: Snapshot
     after: Snapshot
+    stated: Stated | None = None
+
+    @property
+    def number(self) -> int:
+        """The number of the change."""
+        return self.edit.number
+
+    @property
+    def record(self) -> str:
+        """The record of the change."""
+        return self.edit.record().decode()
 
 
 def joined(change: Change, records: Iterable[str], previous: Snapshot | None, snapshot: Snapshot) -> tuple[Snapshot, list[str]]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from condgraph.edits import Edit, Edits, Written, is_quick
+from condgraph.edits import Edit, Edits, Held, Written
 from condgraph.engine.bounds import waiting
 from condgraph.engine.changes import Change, OvertakenError
 from condgraph.engine.errors import OptionError, StoreBusyError, UnsupportedError
@@ -22,10 +22,11 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import Store
 from condgraph.graph import Graph
 from condgraph.loaders.base import Progress
+from condgraph.overview.adjusted import Stated
 from condgraph.overview.survey import Survey
 from condgraph.reports import Built, Status
+from condgraph.single_change import PartStore, ServerKnown, parts_of
 from condgraph.storage import (
-    MOST_WAITING,
     Make,
     Planned,
     Read,
@@ -103,8 +104,21 @@ class ServerStore(Store, Protocol):
 class EditedStore(ServerStore, Protocol):
     """One graph that condgraph wrote, which takes single changes."""
 
+    @property
+    def parts(self) -> PartStore:
+        """Parts of the graph."""
+        ...
+
     def content_now(self) -> str:
         """The name of what the graph holds, read now; raises where there is no graph, or it is being loaded."""
+        ...
+
+    def stated(self) -> Stated | None:
+        """What the graph states of its content, read now; None where an earlier version wrote it."""
+        ...
+
+    def totals(self, snapshot: Snapshot) -> dict[str, int]:
+        """What the graph would state as its counts if it held a snapshot."""
         ...
 
     def edit_records(self) -> list[str]:
@@ -310,20 +324,19 @@ class ServerStorage(Storage):
 
 
 class EditedStorage(ServerStorage):
-    """A graph on a server that condgraph wrote, and that takes single changes: each is made of the whole graph, which is
-    pulled for the first, and written as what differs.
+    """A graph on a server that condgraph wrote, and that takes single changes: each is made of the part of the graph that
+    it is about (`condgraph.single_change`), or of the whole graph, which is pulled for it.
     """
 
     server: EditedStore
 
     def __init__(self, server: EditedStore, *, graph: str, read_only: bool) -> None:
         super().__init__(server, graph=graph, read_only=read_only)
-        #: Of a graph that was changed here: the name of its content on the server, what was pulled, the changes since then,
-        #: and what the graph holds with them.
-        self._mirror: tuple[str, Snapshot, Edits, Snapshot] | None = None
+        #: What the graph stated after the last change that was made here.
+        self._stated: Stated | None = None
 
     def edit(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
-        """Make a single change of what the graph holds now, pulled once, and write it at once on the server."""
+        """Make a single change of what the graph holds now, and write it at once on the server."""
         self.check_editable()
         until = time.monotonic() + wait
         with self._lock:
@@ -340,22 +353,27 @@ class EditedStorage(ServerStorage):
 
     def _edited(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
         """One try of `edit`."""
-        content = self.server.content_now()
-        mirror = self._mirror
-        if mirror is None or mirror[0] != content:
-            self._mirror = None
-            whole = self.server.snapshot()
-            if self.server.content_now() != content:
-                raise OvertakenError(f"graph {self.graph!r} was changed by somebody else meanwhile")
-            mirror = content, whole, Edits(), whole
-        _, base, edits, before = mirror
-        edit = make(base, edits, self.server.last_edit() + 1)
-        edits = edits.followed_by([edit])
-        after = merge(base, edits)
-        content = self.server.write_edit(Written(edit.number, edit.record().decode(), content, before, after), wait)
-        if edits.count >= MOST_WAITING or not is_quick(edit):
-            base, edits = after, Edits()
-        self._mirror = content, base, edits, after
+        server = self.server
+        content, number, edit = server.content_now(), server.last_edit() + 1, None
+        stated, self._stated = self._stated, None
+        if stated is None or stated.content != content:
+            stated = server.stated()
+        if stated is not None and stated.content == content:
+            store = server.parts
+            known = ServerKnown(store, stated)
+            edit = make(known, number)
+            parts = parts_of(store, stated, known, edit)
+            now = None if parts is None else stated.after(edit.record(), parts.before, parts.after, server.totals, parts.several)
+            if parts is not None and now is not None:
+                server.write_edit(Written(edit, content, parts.before, parts.after, now), wait)
+                self._stated = now
+                return edit, self.remarks()
+        whole = server.snapshot()
+        if server.content_now() != content:
+            raise OvertakenError(f"graph {self.graph!r} was changed by somebody else meanwhile")
+        if edit is None:
+            edit = make(Held(whole, Edits()), number)
+        server.write_edit(Written(edit, content, whole, merge(whole, Edits.of([edit]))), wait)
         return edit, self.remarks()
 
     def check_editable(self) -> None:

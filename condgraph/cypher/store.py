@@ -11,6 +11,7 @@ from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import KINDS, Bound, Layout, value_of
 from condgraph.cypher.layout.schema import CONDGRAPH, FORMAT, GRAPH, CondgraphLayout, layout_on, make_indexes, prepare
 from condgraph.cypher.load.lock import delete, unfinished
+from condgraph.cypher.load.pull import Neo4jParts, graph_sources, pull
 from condgraph.cypher.load.push import (
     LEASE,
     NOTHING,
@@ -18,11 +19,10 @@ from condgraph.cypher.load.push import (
     check_graph,
     check_layout,
     edit_records,
-    graph_sources,
     last_edit,
     look,
-    pull,
     push,
+    stated,
     write_edit,
 )
 from condgraph.cypher.load.write import OnProgress
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from condgraph.cypher.patterns.match import Neo4jPatterns
     from condgraph.edits import Written
     from condgraph.engine.changes import Change
+    from condgraph.overview.adjusted import Stated
     from condgraph.patterns.matches import Matches
 
 
@@ -351,6 +352,19 @@ class Neo4jStore(CypherStore):
     def edit_records(self) -> list[str]:
         """The records of single changes, in order."""
         return edit_records(self.connection, self.name) if self._state() else []
+
+    def stated(self) -> Stated | None:
+        """What the graph's node states of its content, read now."""
+        return stated(self.connection, self.name)
+
+    def totals(self, snapshot: Snapshot) -> dict[str, int]:
+        """The counts of a snapshot."""
+        return snapshot.counts
+
+    @property
+    def parts(self) -> Neo4jParts:
+        """Parts of the graph, for single changes."""
+        return Neo4jParts(self.connection, self.name)
 
     def last_edit(self) -> int:
         """The number of the last single change."""

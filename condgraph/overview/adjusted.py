@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from condgraph.engine.values import NO_UNIT, OPEN_START, Kind
+from condgraph.engine.values import NO_UNIT, Number, parse_number
 from condgraph.overview.survey import EXAMPLES, Ends, Survey, described, survey
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ Several: TypeAlias = Callable[[str, bool], bool]
 KindKey: TypeAlias = tuple[str, str, str]
 #: How the name of a content begins that a change gave.
 CHANGED: Final = "change-"
+#: The count of long texts, which may be elsewhere in the graph as well.
+_TEXTS: Final = "long"
 #: Parts of a stored schema that are read here; an earlier version left some out.
 _NEEDED: Final = frozenset(
     ("relations", "attributes", "qualifiers", "sources", "on", "predicates", "temporal", "raw", "several", "sizes", "degrees",
@@ -44,7 +46,7 @@ class Stated:
     @property
     def adjustable(self) -> bool:
         """Whether everything is there that `after` adjusts."""
-        return "note" not in self.survey and _NEEDED <= self.schema.keys() and "inexact" in self.counts
+        return "note" not in self.survey and self.schema.keys() >= _NEEDED and "inexact" in self.counts
 
     def statements(self, predicate: str) -> tuple[int, int]:
         """How many relations and attributes a predicate has."""
@@ -57,14 +59,19 @@ class Stated:
         """How many qualifiers a key has."""
         return sum(count for *_, count in self.schema["qualifiers"].get(key, ()))
 
-    def after(self, record: str, parts: tuple[Snapshot, Snapshot], counts: dict[str, int], several: Several) -> Stated:
-        """What the graph states after a change, of which a `record` is stored: `parts` has what the change is about, before
-        it and after it, `counts` what is added to each count.
+    def after(
+        self, record: bytes, before: Snapshot, after: Snapshot, counted: Callable[[Snapshot], dict[str, int]], several: Several
+    ) -> Stated | None:
+        """What the graph states after a change, of which a `record` is stored: what the change is about is `before` it and
+        `after` it; `counted` gives the counts that are stated of a snapshot. None where a part does not say it.
         """
-        changes = _Changes(self, *parts)
-        totals = {name: self.counts.get(name, 0) + counts.get(name, 0) for name in self.counts.keys() | counts.keys()}
+        fewer, more = counted(before), counted(after)
+        totals = {name: self.counts.get(name, 0) + count - fewer[name] for name, count in more.items()}
+        if fewer.get(_TEXTS) != more.get(_TEXTS) or bool(totals["inexact"]) != bool(self.counts["inexact"]):
+            return None
+        changes = _Changes(self, before, after)
         now = changes.survey(totals)
-        content = CHANGED + blake2b(f"{self.content} {record}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+        content = CHANGED + blake2b(self.content.encode() + b" " + record, digest_size=12).hexdigest()
         return Stated(content, totals, changes.schema(now, totals, several), now)
 
 
@@ -259,19 +266,16 @@ def _beyond(old: list[Any], after: list[Any] | None, at: int) -> bool:
     """Whether the first (`at` 3) or last (4) value of a part lies beyond that of the graph."""
     if after is None or after[at] == "":
         return False
-    if old[5] is not None:
-        seconds = after[at + 2], old[at + 2]
-        if seconds[0] is None or seconds[0] == OPEN_START:
-            return False
+    if old[5] is None:
+        own, known = _number(after[at]), _number(old[at])
     else:
-        seconds = _number(after[at]), _number(old[at])
-    return bool(seconds[0] < seconds[1] if at == 3 else seconds[0] > seconds[1])
+        own, known = after[at + 2], old[at + 2]
+    return own < known if at == 3 else own > known
 
 
-def _number(text: str) -> Any:
-    from condgraph.engine.values import parse_quantity
-
-    return parse_quantity(text).number
+def _number(text: str) -> Number:
+    """The number that a quantity begins with as text."""
+    return parse_number(text.partition(" ")[0])
 
 
 def _keys(known: list[Any], before: list[Any], after: list[Any]) -> list[Any]:

@@ -35,7 +35,7 @@ from condgraph.sparql.client import PATIENCE, Endpoint, Method
 from condgraph.sparql.compile.conditions import Target
 from condgraph.sparql.dialect import OXIGRAPH, cut
 from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri, checked_base, predicted_graph, string
-from condgraph.sparql.load.pull import EVERYTHING, pull, sources
+from condgraph.sparql.load.pull import EVERYTHING, SparqlParts, pull, sources
 from condgraph.sparql.load.push import (
     Loader,
     abandon,
@@ -46,6 +46,7 @@ from condgraph.sparql.load.push import (
     marks,
     remove,
     state,
+    stated,
     unfinished,
     write_edit,
 )
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
     from condgraph.engine.changes import Change
     from condgraph.engine.store import Request
+    from condgraph.overview.adjusted import Stated
     from condgraph.patterns.matches import Matches
     from condgraph.sparql.patterns.match import SparqlPatterns
     from condgraph.sparql.patterns.vectors import CachedVectors
@@ -475,6 +477,19 @@ class SparqlStore(RdfStore):
     def content_now(self) -> str:
         """The name of what the graph holds, read now."""
         return self.about()["load"][0]
+
+    def stated(self) -> Stated | None:
+        """What the graph's node states of its content, read now."""
+        return stated(self.endpoint, self.base)
+
+    def totals(self, snapshot: Snapshot) -> dict[str, int]:
+        """The counts that the graph would state of a snapshot."""
+        return counts(snapshot)
+
+    @property
+    def parts(self) -> SparqlParts:
+        """Parts of the graph, for single changes."""
+        return SparqlParts(self._run, self.base)
 
     def edit_records(self) -> list[str]:
         """The records of the single changes, in order."""

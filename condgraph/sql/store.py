@@ -42,11 +42,13 @@ from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, text_of
 from condgraph.names.linking import LinkingSchema
-from condgraph.overview.survey import Survey, stored_survey
+from condgraph.overview.adjusted import Stated
+from condgraph.overview.survey import Survey, packed, stored_survey, unpacked
 from condgraph.snapshot_store import pulled
 from condgraph.sql.compiler import beyond, is_native
 from condgraph.sql.connections import Engine, Writer, schema_query, table_query
 from condgraph.sql.names import SqlNames
+from condgraph.sql.parts import Changes, SqlParts
 from condgraph.sql.plan import Compiled, OwnPlans, Plans, compile_plan, compile_witness, counted, native
 from condgraph.sql.rows import plain_facts
 from condgraph.sql.tables import (
@@ -502,7 +504,30 @@ class SqlStore:
 
     def last_edit(self) -> int:
         """The number of the last single change."""
-        return len(self.edit_records())
+        return self._last(self.engine.read)
+
+    def _last(self, read: Callable[[exp.Query], list[Row]]) -> int:
+        if not read(table_query(self._in, EDITS)):
+            return 0
+        ((last,),) = read(select(exp.Max(this=column("n"))).from_(self._table(EDITS), copy=False))
+        return last or 0
+
+    def stated(self) -> Stated | None:
+        """What the graph states of its content, read now."""
+        if not self.engine.read(table_query(self._in, EDITS)):
+            return None
+        ((_, content, counts, schema, text),) = self.engine.read(self._all("about"))
+        survey = unpacked(text, content)
+        return None if survey is None else Stated(content, json.loads(counts), json.loads(schema), survey)
+
+    def totals(self, snapshot: Snapshot) -> dict[str, int]:
+        """The counts of a snapshot."""
+        return snapshot.counts
+
+    @property
+    def parts(self) -> SqlParts:
+        """Parts of the graph, for single changes."""
+        return SqlParts(self.engine.read, self._in)
 
     def _records(self, read: Callable[[exp.Query], list[Row]]) -> list[str]:
         # Graphs that an earlier version wrote have no table of changes.
@@ -511,19 +536,34 @@ class SqlStore:
         return [record for _, record in sorted(read(self._all(EDITS, *EDIT_COLUMNS)))]
 
     def write_edit(self, change: Written, wait: float) -> str:
-        """Write one single change, in one transaction: the tables are written anew."""
+        """Write one single change, in one transaction: the rows that it is about, or all tables anew."""
         self._check_writable()
-        content = content_digest(change.after)
+        now = change.stated
+        content = content_digest(change.after) if now is None else now.content
         with self.engine.writing(wait) as writer:
             if not writer.read(schema_query(self._in)):
                 raise OvertakenError(f"graph {self.name!r} was removed meanwhile")
-            records = self._records(writer.read)
-            ((now,),) = writer.read(self._all("about", "content"))
-            if now != change.content or len(records) != change.number - 1:
+            ((stored,),) = writer.read(self._all("about", "content"))
+            if stored != change.content or self._last(writer.read) != change.number - 1:
                 raise OvertakenError(f"graph {self.name!r} was changed by somebody else meanwhile", hint="make the change again")
-            self._write(writer, change.after, content, [*records, change.record])
+            if now is None:
+                self._write(writer, change.after, content, [*self._records(writer.read), change.record])
+            else:
+                self._write_part(writer, change, now)
         self._state = None
         return content
+
+    def _write_part(self, writer: Writer, change: Written, now: Stated) -> None:
+        changes = Changes(change.before, change.after, SqlParts(writer.read, self._in), change.edit)
+        for table, name, texts in changes.texts():
+            _check_texts(table, name, texts)
+        _check_texts(EDITS, "record", [change.record])
+        changes.write(writer, self._in)
+        about = FORMAT, now.content, json.dumps(now.counts), json.dumps(now.schema), packed(now.survey, now.content)
+        writer.execute(exp.Delete(this=self._table("about")))
+        writer.insert(self._in, "about", [(*column, [part]) for column, part in zip(TABLES["about"].items(), about, strict=True)])
+        record = change.number, change.record
+        writer.insert(self._in, EDITS, [(*column, [part]) for column, part in zip(EDIT_COLUMNS.items(), record, strict=True)])
 
     def _check_writable(self) -> None:
         if self.read_only:

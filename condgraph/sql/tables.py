@@ -289,7 +289,7 @@ class Graph:
         builder = Builder()
         builder.begin(Source(""))
         try:
-            builder.add(self._items())
+            builder.add(self.items())
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise StoreDamagedError(f"rows of the graph's tables do not fit together: {error!r}", hint="load it again") from None
         builder.finish()
@@ -298,7 +298,8 @@ class Graph:
     def _place(self, number: int, row: int) -> tuple[str, int]:
         return self._sources[number].name, row
 
-    def _items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[Item]:
+        """All items, sources first."""
         rows, ids = self._rows, self._ids
         yield from self._sources
         if "declared" in rows:
@@ -313,9 +314,10 @@ class Graph:
             yield Sourced(Member(ids[e], ids[concept], row), (self._place(source, row),))
         for concept, parent, source, row in rows.get("subclass", ()):
             yield Sourced(Subclass(ids[concept], ids[parent], row), (self._place(source, row),))
-        yield from self._statements()
+        yield from (statement for _, statement in self.statements())
 
-    def _statements(self) -> Iterator[Item]:
+    def statements(self) -> Iterator[tuple[int, Sourced]]:
+        """The statements with their numbers."""
         qualifiers: dict[int, list[tuple[str, Ref | Value]]] = {}
         for f, _, key, o, *cell in sorted(self._rows.get("qualifier", ()), key=lambda row: (row[0], row[1])):
             qualifiers.setdefault(f, []).append((key, self._value(o, cell)))
@@ -329,12 +331,12 @@ class Graph:
                 self._ids[s], predicate, self._value(o, cell), tuple(qualifiers.get(f, ())), row=there[0][0][1], raw=raw
             )
             if all(written is None for _, written in there):
-                yield Sourced(statement, tuple(place for place, _ in there))
+                yield f, Sourced(statement, tuple(place for place, _ in there))
                 continue
             # What sources write in other ways is given once for each of these.
             for written in dict.fromkeys(written for _, written in there):
                 some = tuple(place for place, other in there if other == written)
-                yield Sourced(replace(statement, raw=written), some)
+                yield f, Sourced(replace(statement, raw=written), some)
 
     def _value(self, o: int | None, cell: Sequence[Any]) -> Ref | Value:
         return value_of(cell) if o is None else Ref(self._ids[o])

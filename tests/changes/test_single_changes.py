@@ -4,18 +4,24 @@ writers; loads in between; and what is refused.
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import condgraph
-from condgraph import Entity, Member, Quantity, Ref, Statement
+from condgraph import Entity, Member, Quantity, Ref, Statement, Subclass, Time
+from condgraph.edits import Edits
 from condgraph.engine.errors import ReadOnlyError, SourceError, StoreBusyError, UnknownNameError, UnsupportedError
+from condgraph.engine.identity import content_digest
+from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.overview.survey import described, survey
 from tests.support.changing import exported
 from tests.support.lanes import by_lane
 from tests.support.postgres import postgres
@@ -102,6 +108,60 @@ def test_changes_on_a_server_are_those_of_a_folder(store: tuple[str, dict[str, s
         assert exported(there) == exported(folder)
     with condgraph.open(place, **options, read_only=True) as reader, pytest.raises(ReadOnlyError):
         reader.retract(Statement("Bern", "country", Ref("Switzerland")))
+
+
+#: Parts of a stored schema that queries are only planned by, or that stay as they are where nothing needs them any more.
+ESTIMATES = {"hubs", "degrees", "telling", "temporal", "raw"}
+
+
+def of_schema(snapshot: Snapshot, stored: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The schema of a snapshot, or one that is stored, without estimates."""
+    result = json.loads(json.dumps(described(snapshot) if stored is None else stored))
+    result["qualifiers"] = {name: sorted(kinds) for name, kinds in result["qualifiers"].items()}
+    return {name: part for name, part in result.items() if name not in ESTIMATES}
+
+
+def of_survey(counted: dict[str, Any]) -> dict[str, Any]:
+    """A survey without its examples, and without the first and last values, which a change may leave open."""
+    kinds = [[*row[:4], row[5]] for row in counted["kinds"]]
+    predicates = [[*row[:3], [value[:3] for value in row[3]], len(row[4]), row[5]] for row in counted["predicates"]]
+    ends = [[part.tolist() for part in counted[side]] for side in ("subjects", "objects")]
+    return {"counts": counted["counts"], "sources": counted["sources"], "kinds": kinds, "predicates": predicates, "ends": ends}
+
+
+def test_a_change_of_a_part_is_one_of_the_whole_graph(store: tuple[str, dict[str, str]]) -> None:
+    """Also what the graph states of itself, and without pulling it."""
+    place, options = store
+    many = [
+        *SWISS, Entity("lonely", "lonely"), Subclass("city", "place"), Member("Basel", "city"), Entity("Zug", "Zug (city)"),
+        Statement("Bern", "population", Quantity(51, "km"), (("start time", Time.year(2001)), ("of", Ref("Zug")))),
+        Statement("Basel", "population", Quantity(171_000)), Statement("Basel", "near", Ref("Bern"), (("of", "a b"), ("of", "c"))),
+    ]  # fmt: skip
+    steps: list[Callable[[Any], Any]] = [
+        lambda graph: graph.add("lonely", "near", Ref("Basel"), {"of": Ref("new")}),
+        lambda graph: graph.retract(Statement("Basel", "near", Ref("Bern"), (("of", "a b"), ("of", "c")))),
+        lambda graph: graph.correct(many[-3], subject=Ref("Zug"), object=Quantity(7), qualifiers={"end time": Time.year(2004)}),
+        lambda graph: graph.add("Bern", "population", 134_001, {"of": Ref("Zug")}),
+        lambda graph: graph.retract(Statement("lonely", "near", Ref("Basel"), (("of", Ref("new")),))),
+        lambda graph: graph.retract(Statement("Bern", "country", Ref("Switzerland"))),
+        lambda graph: graph.add("city", "says", 'it\'s \\ "ü"', new_type=True),
+        lambda graph: graph.retract(BERN),
+    ]
+    with condgraph.open(place, **options) as graph:
+        graph.add(many)
+        server = graph._storage.server
+        before = server.snapshot()
+        for step in steps:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(server, "snapshot", lambda: pytest.fail("the graph was pulled"))
+                step(graph)
+            after, stated = server.snapshot(), server.stated()
+            wanted = Snapshot.of(*lay_out(Edits.of(graph.edits()[-1:]).builder(before)))
+            assert content_digest(after) == content_digest(wanted)
+            assert {name: stated.counts[name] for name in after.counts} == after.counts
+            assert of_survey(stated.survey) == of_survey(survey(after))
+            assert of_schema(after, stated.schema) == of_schema(after)
+            before = after
 
 
 def test_writers_on_a_server_take_turns(store: tuple[str, dict[str, str]]) -> None:

@@ -1,12 +1,13 @@
 """A load as a whole: what a server would refuse, what the graph holds already, what is written and what it holds
-then; an unfinished load taken back; and a graph read back.
+then; single changes; and an unfinished load taken back.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
@@ -14,7 +15,6 @@ from uuid import uuid4
 import numpy as np
 
 from condgraph.cypher.labels import Labelling, begun_otherwise, first, further, is_wanted
-from condgraph.cypher.layout.base import value_of
 from condgraph.cypher.layout.schema import (
     CONCEPT,
     DELETED,
@@ -25,20 +25,18 @@ from condgraph.cypher.layout.schema import (
     LONGEST_NAME,
     LONGEST_SOURCE,
     PREDICATE,
-    QUALIFIER,
     ROW,
     SOURCE,
-    STATEMENT,
     VALUE,
     make_indexes,
-    predicate_of,
     prepare,
     type_of,
 )
-from condgraph.cypher.load.batches import ENTITY_PROPERTIES, REMOVALS, RENAMED, TEXTS
+from condgraph.cypher.load.batches import ENTITY_PROPERTIES, REMOVALS, RENAMED, TEXTS, Batch
 from condgraph.cypher.load.lock import EDGES, LOCKED, ChangedError, Loading, busy_error, delete, make, remove, terms
+from condgraph.cypher.load.pull import graph_sources, pull
 from condgraph.cypher.load.write import Gone, OnProgress, RowMaker, content_id, earlier_content_id, write_snapshot
-from condgraph.edits import Written, joined
+from condgraph.edits import Written, joined, named_in
 from condgraph.engine.bounds import LEAST, waiting
 from condgraph.engine.changes import Change, OvertakenError
 from condgraph.engine.errors import (
@@ -49,13 +47,11 @@ from condgraph.engine.errors import (
     StoreError,
     StoreVersionError,
 )
-from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
-from condgraph.engine.snapshot.build import Builder
-from condgraph.engine.snapshot.declared import read_entity
-from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.facts import EntityKind, Statement
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.values import Value
-from condgraph.overview.survey import packed, survey
+from condgraph.engine.values import Quantity
+from condgraph.overview.adjusted import CHANGED, Stated
+from condgraph.overview.survey import packed, survey, unpacked
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection, Transaction
@@ -98,7 +94,11 @@ def check_loadable(snapshot: Snapshot, connection: Connection) -> None:
     )
     units = np.unique(np.concatenate([get("att.unit"), get("q.unit")]))
     _check("unit", (snapshot.texts[number] for number in units[units >= 0].tolist()), LONGEST_NAME, "is it a unit?")
-    predicates, engine = [snapshot.predicate_name(i) for i in range(snapshot.predicate_count)], connection.engine
+    _check_predicates([snapshot.predicate_name(i) for i in range(snapshot.predicate_count)], connection)
+
+
+def _check_predicates(predicates: Sequence[str], connection: Connection) -> None:
+    engine = connection.engine
     for name in predicates:
         if (why := engine.odd_type(type_of(name))) is not None:
             raise LoadError(f"the predicate {_short(name)} {why}, which {engine.name} takes in no relationship type")
@@ -152,89 +152,6 @@ def _roomy(connection: Connection) -> bool:
     except StoreError:
         return False
     return bool(result) and str(result[0]["store"]).startswith("block")
-
-
-# -- Reading a graph back ----------------------------------------------------------------------------
-# A graph on a server read back into a snapshot: the inverse of `write`, streamed a kind of record
-# at a time.
-
-
-_SOURCES: Final = (
-    f"MATCH (s:{SOURCE} {{graph: $graph}}) RETURN s.name, s.location, s.format, coalesce(s.content, ''), coalesce(s.terms, '') "
-    "ORDER BY s.number"
-)
-_ENTITIES: Final = f"MATCH (e:{ENTITY} {{graph: $graph}}) RETURN e.id, e.name, e.kind, e.source, e.row, e.declared"
-_DECLARES: Final = f"MATCH (g:{GRAPH} {{name: $graph}}) WHERE g.declares RETURN true AS known"
-#: Membership that follows from the direct one has no sources.
-_BELOW: Final = (
-    f"MATCH (a:{ENTITY} {{graph: $graph}})-[m:%s]->(c:{ENTITY}) WHERE size(m.sources) > 0 RETURN a.id, c.id, m.sources, m.rows"
-)
-_FIELDS: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw")
-_QUALIFIERS: Final = (
-    f"MATCH (o:%s {{graph: $graph}})-[:QUALIFIER]->(q:{QUALIFIER}) OPTIONAL MATCH (q)-[:IS]->(e:{ENTITY}) "
-    f"RETURN o.sid, q.name, e.id, {', '.join(f'q.{name}' for name in _FIELDS)}"
-)
-_RELATIONS: Final = (
-    f"MATCH (a:{ENTITY} {{graph: $graph}})-[f]->(b:{ENTITY}) WHERE f.sid IS NOT NULL "
-    "RETURN a.id, type(f), b.id, f.sid, f.sources, f.rows"
-)
-_ATTRIBUTES: Final = (
-    f"MATCH (a:{ENTITY} {{graph: $graph}})-[f]->(v:{VALUE}) WHERE f.sid IS NOT NULL "
-    f"RETURN a.id, type(f), f.sid, v.sources, v.rows, v.raws, {', '.join(f'v.{name}' for name in _FIELDS)}"
-)
-
-
-def pull(connection: Connection, graph: str) -> Snapshot:
-    """The graph as a snapshot in memory, equal to the one that was pushed."""
-    builder = Builder()
-    builder.begin(Source(""))
-    builder.add(_items(connection, graph))
-    return Snapshot.of(*lay_out(builder))
-
-
-def graph_sources(connection: Connection, graph: str) -> tuple[Source, ...]:
-    """The sources of a graph in the order they were loaded; none where there is no graph."""
-    return tuple(Source(*row.values()) for row in connection.ask(_SOURCES, {"graph": graph}))
-
-
-def _items(connection: Connection, graph: str) -> Iterator[Item]:
-    def rows(text: str) -> Iterator[list[Any]]:
-        return connection.stream(text, {"graph": graph})
-
-    read_type = connection.engine.read_type
-
-    def places(sources: list[str], numbers: list[int]) -> tuple[tuple[str, int], ...]:
-        return tuple(zip(sources, numbers, strict=True))
-
-    listed = graph_sources(connection, graph)
-    yield from listed
-    names = [item.name for item in listed]
-    known = bool(connection.ask(_DECLARES, {"graph": graph}))
-    for ident, name, kind, source, row, declared in rows(_ENTITIES):
-        entity = Entity(ident, name, EntityKind(kind), row or 0)
-        yield from read_entity(entity, source, declared, names, known=known)
-    for one, other, sources, numbers in rows(_BELOW % "MEMBER_OF"):
-        yield Sourced(Member(one, other), places(sources, numbers))
-    for one, other, sources, numbers in rows(_BELOW % "SUBCLASS_OF"):
-        yield Sourced(Subclass(one, other), places(sources, numbers))
-    qualifiers: dict[int, list[tuple[str, Ref | Value]]] = {}
-    for label in (STATEMENT, VALUE):
-        for sid, key, ident, *fields in rows(_QUALIFIERS % label):
-            value: Ref | Value = _value(fields) if ident is None else Ref(ident)
-            qualifiers.setdefault(sid, []).append((key, value))
-    for subject, kind, thing, sid, sources, numbers in rows(_RELATIONS):
-        statement = Statement(subject, predicate_of(read_type(kind)), Ref(thing), tuple(qualifiers.get(sid, ())))
-        yield Sourced(statement, places(sources, numbers))
-    for subject, kind, sid, sources, numbers, written, *fields in rows(_ATTRIBUTES):
-        result = tuple(qualifiers.get(sid, ()))
-        raws, every = [fields[-1]] if written is None else json.loads(written), places(sources, numbers)
-        for raw in dict.fromkeys(raws):
-            some = every if written is None else tuple(place for place, entry in zip(every, raws, strict=True) if entry == raw)
-            yield Sourced(Statement(subject, predicate_of(read_type(kind)), _value(fields), result, raw=raw), some)
-
-
-def _value(fields: list[Any]) -> Value:
-    return value_of(dict(zip(_FIELDS, fields, strict=True)))
 
 
 # -- Loads -------------------------------------------------------------------------------------------
@@ -446,6 +363,10 @@ def _wait_for_others(connection: Connection, graph: str, load: str, what: list[s
 
 
 _RECORDS: Final = f"MATCH (e:{EDIT} {{graph: $graph}}) RETURN e.record ORDER BY e.number"
+_STATED: Final = (
+    f"MATCH (g:{GRAPH} {{name: $graph}}) WHERE g.complete AND g.declares "
+    "RETURN g.content AS content, g.counts AS counts, g.schema AS schema, g.survey AS survey"
+)
 _LAST_RECORD: Final = f"MATCH (e:{EDIT} {{graph: $graph}}) RETURN e.number AS number ORDER BY e.number DESC LIMIT 1"
 _RECORDED: Final = f"MATCH (e:{EDIT} {{graph: $graph, number: $number}}) RETURN e.record AS record"
 _EDITED: Final = f"MATCH (g:{GRAPH} {{name: $graph}}) SET g.edited = true"
@@ -467,24 +388,42 @@ def last_edit(connection: Connection, graph: str) -> int:
     return int(rows[0]["number"]) if rows else 0
 
 
+def stated(connection: Connection, graph: str) -> Stated | None:
+    """What the graph's node states of its content; None where it says too little, or the graph is not there as a whole."""
+    for row in connection.rows(_STATED, {"graph": graph}):
+        survey = unpacked(row["survey"] or "", row["content"])
+        if survey is not None:
+            return Stated(row["content"], json.loads(row["counts"]), json.loads(row["schema"]), survey)
+    return None
+
+
 def write_edit(connection: Connection, graph: str, change: Written, about: dict[str, Any]) -> tuple[str, list[str]]:
     """Write one single change of a graph whose node says `about`; the content then, and remarks on labels.
 
     Raises `OvertakenError` where the graph is another than before the change, `StoreBusyError` where somebody loads it.
     """
-    check_loadable(change.after, connection)
     if not about.get("edited"):
         if not prepare(connection):
             make_indexes(connection)
         connection.write(_EDITED, {"graph": graph})
         time.sleep(LEASE * 1.2)
-    labelling = further(connection, about, change.before, change.after, wanted="labels" in about)
+    if change.stated is None:
+        check_loadable(change.after, connection)
+        labelling = further(connection, about, change.before, change.after, wanted="labels" in about)
+        content = content_id(change.after)
+        node = terms(content, change.after, labelling.stated(change.after))
+    else:
+        # No entity changes its labels, and a new one has none.
+        labelling, content = Labelling(), change.stated.content
+        node = {
+            "content": content, "counts": json.dumps(change.stated.counts), "schema": json.dumps(change.stated.schema),
+            "survey": packed(change.stated.survey, content), "labels": about.get("labels"),
+        }  # fmt: skip
     batches = [*RowMaker(change.after, change.before, labelling).batches(), *Gone(change.before, change.after).batches()]
-    content = content_id(change.after)
-    given = {
-        "graph": graph, "number": change.number, "record": change.record,
-        **terms(content, change.after, labelling.stated(change.after)),
-    }  # fmt: skip
+    if change.stated is not None:
+        batches = list(_of_part(batches, change, change.stated))
+        check_names(change, connection)
+    given = {"graph": graph, "number": change.number, "record": change.record, **node}
 
     def work(transaction: Transaction) -> StoreBusyError | None:
         rows = transaction.run(LOCKED, {"graph": graph}).rows
@@ -508,6 +447,31 @@ def write_edit(connection: Connection, graph: str, change: Written, about: dict[
     if busy is not None:
         raise busy
     return content, list(labelling.remarks)
+
+
+def check_names(change: Written, connection: Connection) -> None:
+    """Raise `LoadError` where a server would refuse a part of what a change adds."""
+    parts = [part for part in change.edit.added if isinstance(part, Statement)]
+    units = [value.unit for part in parts for _, value in (("", part.object), *part.qualifiers) if isinstance(value, Quantity)]
+    _check("unit", units, LONGEST_NAME, "is it a unit?")
+    names = {name for part in parts for name in named_in(part)}
+    known = {change.before.predicate_name(number) for number in range(change.before.predicate_count)}
+    if fresh := sorted(names - known):
+        _check_predicates(fresh, connection)
+
+
+def _of_part(batches: Iterable[Batch], change: Written, stated: Stated) -> Iterator[Batch]:
+    """The batches of a part of a graph, with what the whole graph states: sources that are new, and counts of predicates."""
+    known = {change.before.source_of(number).name for number in range(len(change.before.schema.sources))}
+    names = {name for part in (*change.edit.added, *change.edit.removed) if isinstance(part, Statement) for name in named_in(part)}
+    for batch in batches:
+        rows = batch.rows
+        if batch.kind == "sources":
+            rows = [row for row in rows if row[0] not in known]
+        elif batch.kind == "predicates":
+            rows = [[row[0], *stated.statements(row[0]), stated.qualifiers(row[0]), row[4]] for row in rows if row[0] in names]
+        if rows:
+            yield replace(batch, rows=rows)
 
 
 # -- Taking a load back ------------------------------------------------------------------------------
@@ -584,7 +548,14 @@ def abandon(connection: Connection, graph: str, about: dict[str, Any]) -> None:
             while connection.write(_NOTED + text, {**given, "of": of}).deleted:
                 pass
         result = pull(connection, graph)
-        if about["content"] not in (content_id(result), earlier_content_id(result)):
+        content = about["content"]
+        # A change names the content by the one before.
+        same = (
+            json.loads(about["counts"]) == result.counts
+            if content.startswith(CHANGED)
+            else content in (content_id(result), earlier_content_id(result))
+        )
+        if not same:
             raise StoreDamagedError(
                 f"graph {graph!r} is not what it was before the load, although that was taken back",
                 hint="delete the graph, and load it again",

@@ -10,10 +10,11 @@ of the neighbouring ones it is.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from condgraph.edits import Removed, Use
 from condgraph.engine.errors import StoreDamagedError
 from condgraph.engine.facts import Entity, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.identity import statement_ids
@@ -36,6 +37,7 @@ from condgraph.sparql.layout import (
     GraphIris,
     exactly,
     read_value,
+    string,
     value_name,
 )
 
@@ -100,11 +102,15 @@ class Triples:
 
     def items(self, select: Select, *, lenient: bool = False) -> Iterator[Item]:
         """The items that the triples state."""
-        names, nodes = self.names, self.nodes
-        entity = names.name_of
-        listed = _in_order(nodes[SOURCE].values())
+        listed = _in_order(self.nodes[SOURCE].values())
         yield from listed
-        called = [one.name for one in listed]
+        yield from self.declared([one.name for one in listed])
+        yield from self.links()
+        yield from self.stated(self._values(select, lenient))
+
+    def declared(self, called: Sequence[str]) -> Iterator[Sourced]:
+        """The entities, as the sources of these names declare them."""
+        names, entity = self.names, self.names.name_of
         for iri, terms in self.entities.items():
             kind = _KINDS.get(terms.get("type", ""))
             if kind is None or "name" not in terms:
@@ -113,6 +119,10 @@ class Triples:
             place = names.source_of(terms["source"]) if "source" in terms else None
             one = Entity(entity(iri), terms["name"], kind, int(terms.get("row", "0")))
             yield from read_entity(one, place, terms.get("declared"), called, known=self.declares)
+
+    def links(self) -> Iterator[Sourced]:
+        """Memberships and subclasses, as they were stated."""
+        names, nodes, entity = self.names, self.nodes, self.names.name_of
         for build, kind_of, (left, right) in (
             (Member, MEMBER, ("member", "concept")),
             (Subclass, SUBCLASS, ("subclass", "superclass")),
@@ -121,7 +131,6 @@ class Triples:
                 if left in terms and right in terms and "source" in terms:
                     row = int(terms.get("row", "0"))
                     yield Sourced(build(entity(terms[left]), entity(terms[right]), row), ((names.source_of(terms["source"]), row),))
-        yield from self._statements(self._values(select, lenient))
 
     def _values(self, select: Select, lenient: bool) -> dict[str, Value]:
         values: dict[str, Value] = {}
@@ -142,7 +151,8 @@ class Triples:
                     raise StoreDamagedError(f"the value {node} is not what was written", hint="load the graph again") from None
         return values
 
-    def _statements(self, values: dict[str, Value]) -> Iterator[Item]:
+    def stated(self, values: dict[str, Value]) -> Iterator[Statement | Sourced]:
+        """The statements, with values by their nodes."""
         names, entity = self.names, self.names.name_of
 
         def thing(iri: str) -> Ref | Value | None:
@@ -234,3 +244,151 @@ def exact_value(node: str, terms: Terms, names: GraphIris) -> Value:
     if value_name(value) != wanted:
         raise StoreDamagedError(f"the value {value} of {node} is not what was written", hint="load the graph again")
     return value
+
+
+# -- Parts -------------------------------------------------------------------------------------------
+# What a single change asks (`condgraph.single_change.PartStore`).
+
+
+#: The terms of an entity's node.
+_ENTITY: Final = f"<{_TYPE}> <pred:name> <pred:source> <pred:row> <pred:declared>"
+
+
+class _Term(NamedTuple):
+    value: str
+
+
+class _Triple(NamedTuple):
+    subject: _Term
+    predicate: _Term
+    object: _Term
+
+
+class SparqlParts:
+    """Parts of one graph; `select` runs a SELECT over it."""
+
+    def __init__(self, select: Select, base: str) -> None:
+        self._select, self._names = select, GraphIris(base)
+        self._statements = f"STRSTARTS(STR(?s), {string(base + STATEMENT)})"
+
+    def _rows(self, text: str) -> list[tuple[str, ...]]:
+        return [tuple(term.value for term in row if term is not None) for row in self._select(text)]
+
+    def _triples(self, *texts: str) -> Triples:
+        """The triples of SELECTs of ?s ?p ?o."""
+        rows = (row for text in texts for row in self._rows(text))
+        triples = Triples(self._names, declares=True)
+        return triples.read(_Triple(*map(_Term, row)) for row in rows)
+
+    def _entities(self, nodes: Collection[str]) -> Triples:
+        return self._triples(f"SELECT ?s ?p ?o WHERE {{ VALUES ?s {{ {' '.join(nodes)} }} VALUES ?p {{ {_ENTITY} }} ?s ?p ?o }}")
+
+    def sources(self) -> list[Source]:
+        """The sources in the order they were loaded."""
+        return sources(self._select)
+
+    def called(self, text: str) -> list[Entity]:
+        """The entities that have a text as their id or name."""
+        named = [f"<{node}>" for (node,) in self._rows(f"SELECT ?s WHERE {{ ?s <pred:name> {string(text)} }}")]
+        result = []
+        for iri, terms in self._entities(dict.fromkeys((self._names.entity(text), *named))).entities.items():
+            kind = _KINDS.get(terms.get("type", ""))
+            if kind is not None and "name" in terms:
+                result.append(Entity(self._names.name_of(iri), terms["name"], kind, int(terms.get("row", "0"))))
+        return result
+
+    def some_names(self, most: int) -> list[str]:
+        """The names of all entities; none where there are more than `most`."""
+        rows = self._rows(f"SELECT ?n WHERE {{ ?s <pred:name> ?n }} LIMIT {most + 1}")
+        return [name for (name,) in rows] if len(rows) <= most else []
+
+    def entities_about(self, ids: Sequence[str], sources: Sequence[str]) -> list[Item]:
+        """Entities by their ids, and the concepts that they are stated to be in; `sources` are the names of all sources."""
+        nodes = list(map(self._names.entity, ids))
+        listed = " ".join(nodes)
+        links = self._triples(
+            *(
+                f"SELECT ?s ?p ?o WHERE {{ VALUES ?e {{ {listed} }} ?s <pred:{end}> ?e . ?s ?p ?o }}"
+                for end in ("member", "subclass")
+            )
+        )
+        result: list[Item] = list(links.links())
+        above = [
+            self._names.entity(one.item.concept if isinstance(one.item, Member) else one.item.parent)
+            for one in links.links()
+            if isinstance(one.item, (Member, Subclass))
+        ]
+        return [*self._entities(dict.fromkeys((*nodes, *above))).declared(sources), *result]
+
+    def statements_about(self, subject: str, predicate: str) -> list[Sourced]:
+        """The statements of a subject and a predicate."""
+        ends = f"<pred:fact_h> {self._names.entity(subject)} ; <pred:fact_r> {self._names.predicate(predicate)}"
+        return self._stated(f"SELECT ?s ?p ?o WHERE {{ ?s {ends} ; ?p ?o }}")
+
+    def some_about(self, subject: str) -> list[Statement]:
+        """Statements of a subject: up to 100."""
+        rows = self._rows(f"SELECT ?s WHERE {{ ?s <pred:fact_h> {self._names.entity(subject)} }} LIMIT 100")
+        nodes = " ".join(f"<{node}>" for (node,) in rows)
+        found = self._stated(f"SELECT ?s ?p ?o WHERE {{ VALUES ?s {{ {nodes} }} ?s ?p ?o }}") if rows else []
+        return [one.item for one in found if isinstance(one.item, Statement)]
+
+    def _stated(self, text: str) -> list[Sourced]:
+        """The statements whose triples a SELECT gives."""
+        rows = self._rows(text)
+        records, values = (self._names.base + kind for kind in (RECORD, VALUE))
+        nodes = dict.fromkeys(thing for _, _, thing in rows if thing.startswith((records, values)))
+        if nodes:
+            rows += self._rows(f"SELECT ?s ?p ?o WHERE {{ VALUES ?s {{ {' '.join(f'<{n}>' for n in nodes)} }} ?s ?p ?o }}")
+        triples = Triples(self._names, declares=True).read(_Triple(*map(_Term, row)) for row in rows)
+        values_of = {node: exact_value(node, terms, self._names) for node, terms in triples.nodes[VALUE].items()}
+        return [one for one in triples.stated(values_of) if isinstance(one, Sourced)]
+
+    def _others(self, without: Removed) -> str:
+        """A condition: ?s is a statement, but for some."""
+        gone = ", ".join(map(self._names.statement, without.identities))
+        return f"FILTER({self._statements}{f' && ?s NOT IN ({gone})' if gone else ''})"
+
+    def uses(self, ident: str, without: Removed) -> Iterable[Use]:
+        """A source that uses an entity in statements, but for those `without`, and one that uses it as a concept."""
+        node = self._names.entity(ident)
+        texts = {
+            False: [f"SELECT ?o WHERE {{ ?s ?p {node} {self._others(without)} ?s <pred:source> ?o }} LIMIT 1"],
+            True: [
+                f"SELECT ?o WHERE {{ ?s <pred:{end}> {node} . ?s <pred:source> ?o }} LIMIT 1"
+                for end in ("concept", "subclass", "superclass")
+            ],
+        }
+        for concept, some in texts.items():
+            rows = next((rows for text in some if (rows := self._rows(text))), [])
+            yield from (Use(self._names.source_of(source), concept) for (source,) in rows)
+
+    def value_used(self, value: Value, without: Removed) -> bool:
+        """Whether other statements have a value."""
+        node = self._names.value(value)
+        return bool(self._rows(f"SELECT ?s WHERE {{ ?s ?p {node} {self._others(without)} }} LIMIT 1"))
+
+    def unused(self, most: int) -> list[str]:
+        """The ids of entities that are called as their ids, and that nothing but a declaration mentions as what they are."""
+        named = "<pred:name> ?n FILTER NOT EXISTS { ?s <pred:declared> ?d } FILTER NOT EXISTS"
+        texts = (
+            f"?s a <pred:Entity> ; {named} {{ ?x ?p ?s }}",
+            f"?s a <pred:Concept> ; {named} {{ ?x <pred:concept> ?s }} FILTER NOT EXISTS {{ ?x <pred:subclass> ?s }} "
+            "FILTER NOT EXISTS { ?x <pred:superclass> ?s }",
+        )
+        rows = [row for text in texts for row in self._rows(f"SELECT ?s ?n WHERE {{ {text} }} LIMIT {most}")]
+        idents = [(self._names.name_of(node), name) for node, name in rows]
+        return [ident for ident, name in idents if ident == name or len(rows) >= most]
+
+    def has_several(self, name: str, qualifier: bool, subjects: Sequence[str], without: Removed) -> bool:
+        """Whether some entity has several values of an attribute, but for some `subjects`; or some statement of a qualifier."""
+        node = self._names.predicate(name)
+        if qualifier:
+            text = f"SELECT ?s WHERE {{ ?s {node} ?o {self._others(without)} }} GROUP BY ?s HAVING(COUNT(?o) > 1) LIMIT 1"
+        else:
+            gone = ", ".join(map(self._names.entity, subjects))
+            values = f"FILTER(STRSTARTS(STR(?v), {string(self._names.base + VALUE)}) && ?o NOT IN ({gone}))"
+            text = (
+                f"SELECT ?o WHERE {{ ?s <pred:fact_r> {node} ; <pred:fact_t> ?v ; <pred:fact_h> ?o {values} }} "
+                "GROUP BY ?o HAVING(COUNT(?s) > 1) LIMIT 1"
+            )
+        return bool(self._rows(text))

@@ -31,7 +31,8 @@ from condgraph.engine.facts import Source
 from condgraph.engine.identity import content_digest
 from condgraph.engine.owner import NOBODY, Owner
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.overview.survey import described, packed, survey
+from condgraph.overview.adjusted import Stated
+from condgraph.overview.survey import described, packed, survey, unpacked
 from condgraph.sparql.client import Endpoint
 from condgraph.sparql.dialect import TOO_LARGE, Dialect, cut
 from condgraph.sparql.layout import LAYOUT, GraphIris, encode, string
@@ -540,22 +541,44 @@ def forget_turns(endpoint: Endpoint, base: str, owners: Iterable[str]) -> None:
         endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ <{base}> <pred:turn> {string(name)} }} }}")
 
 
+def stated(endpoint: Endpoint, base: str) -> Stated | None:
+    """What the graph's node states of its content; None where it says too little, or the graph is not there as a whole."""
+    found: dict[str, list[str]] = {}
+    text = f"SELECT ?p ?o WHERE {{ <{base}> ?p ?o FILTER(?p != <pred:edit>) }}"
+    rows: Any = endpoint.query(text, graphs=(base,))
+    for row in rows:
+        found.setdefault(row["p"].value.removeprefix("pred:"), []).append(row["o"].value)
+    if "loading" in found or any(name not in found for name in ("load", "declares", "counts", "schema", "survey")):
+        return None
+    content = found["load"][0]
+    survey_of = unpacked(in_pieces(found["survey"]), content)
+    if survey_of is None:
+        return None
+    return Stated(content, json.loads(found["counts"][0]), json.loads(in_pieces(found["schema"])), survey_of)
+
+
 def write_edit(endpoint: Endpoint, base: str, graph: str, change: Written) -> str:
     """Write one single change; the name of the content then. Raises `OvertakenError` where the graph is another than
     before the change, `StoreBusyError` where somebody else loads or changes it.
     """
     check_loadable(change.after, GraphIris(base), endpoint.dialect)
-    node = f"<{base}>"
+    node, now = f"<{base}>", change.stated
+    if now is not None:
+        # Whether quantities say how they are ordered is decided for the whole graph.
+        change.before.inexact = change.after.inexact = now.counts["inexact"] > 0
     before, after = (
         {line for line in triples(of, base, graph=graph) if not line.startswith(f"{node} ")} for of in (change.before, change.after)
     )
-    content, number = load_id(change.after), f"{change.number:09d} "
+    content = load_id(change.after) if now is None else now.content
+    number = f"{change.number:09d} "
     record = _pieces(base, "edit", change.record, number)
+    if now is None:
+        now = Stated(content, counts(change.after), described(change.after), survey(change.after))
     about = [
         f"{node} <pred:load> {string(content)}",
-        f"{node} <pred:counts> {string(json.dumps(counts(change.after), sort_keys=True))}",
-        *_pieces(base, "schema", json.dumps(described(change.after), ensure_ascii=False)),
-        *_pieces(base, "survey", packed(survey(change.after), content)),
+        f"{node} <pred:counts> {string(json.dumps(now.counts, sort_keys=True))}",
+        *_pieces(base, "schema", json.dumps(now.schema, ensure_ascii=False)),
+        *_pieces(base, "survey", packed(now.survey, content)),
     ]
     terms = ", ".join(f"<pred:{name}>" for name in ("load", "counts", "schema", "survey"))
     with _turn(endpoint, base, graph, change.content) as turn:
