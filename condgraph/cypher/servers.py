@@ -58,6 +58,8 @@ class Engine:
     native: bool = True
     #: Patterns and scored logic are worked out by the server.
     scored: bool = True
+    #: A single change is made of the part that it is about, whose queries are for Neo4j alone; else of the whole graph.
+    parts: bool = True
 
     @property
     def reads_all(self) -> bool:
@@ -149,6 +151,7 @@ ARCADEDB: Final = Engine(
     lists_keys=False,
     locks=False,
     scored=False,
+    parts=False,
 )
 
 

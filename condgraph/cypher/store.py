@@ -354,8 +354,8 @@ class Neo4jStore(CypherStore):
         return edit_records(self.connection, self.name) if self._state() else []
 
     def stated(self) -> Stated | None:
-        """What the graph's node states of its content, read now."""
-        return stated(self.connection, self.name)
+        """What the graph's node states of its content, read now; None where changes are made of the whole graph."""
+        return stated(self.connection, self.name) if self.connection.engine.parts else None
 
     def totals(self, snapshot: Snapshot) -> dict[str, int]:
         """The counts of a snapshot."""
