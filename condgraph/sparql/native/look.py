@@ -87,11 +87,12 @@ class Look:
         self._notes: list[str] = []
         self._types: dict[str, dict[str, str]] = {}
 
-    def _ask(self, text: str, seconds: float = STEP) -> list[Any] | None:
+    def _ask(self, text: str, seconds: float | None = None) -> list[Any] | None:
         """The rows of a query; None where it does not end in time, or the endpoint cannot run it. The time for which a
         busy endpoint wants to be left alone does not count.
         """
         self.queries += 1
+        seconds = STEP if seconds is None else seconds
         for attempt in range(MOST_TRIES):
             try:
                 with within(seconds):
@@ -141,7 +142,7 @@ class Look:
         if found.names == "local":
             found = replace(found, namespaces=self._namespaces())
         if not whole:
-            self._notes.append("numbers are those of a sample: counting all triples takes the endpoint too long")
+            self._notes.append("numbers, and predicates that are known, are those of a sample: counting all takes the endpoint too long")
         if RDF + "first" in counted:
             self._notes.append("members of lists are not read: a list is its nodes")
         if self._missed:
