@@ -405,3 +405,24 @@ def test_who_asks_by_an_iri_is_told_the_name(tmp_path: Path, language: str) -> N
         graph.query(text)
     assert told.value.candidates[0] == "Alpha"
     assert "id" in str(told.value.hint)
+
+
+def test_singleton_properties(tmp_path: Path) -> None:
+    """The one triple of a singleton property is a statement of the property that it stands for, wherever the link stands."""
+    (tmp_path / "single.ttl").write_text("""
+@prefix : <http://x.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
+:k1 :since 1990 . :ann rdfs:label "Ann" ; :k1 :bob ; :k2 :eve, :bob ; :k3 "three" .
+:bob rdfs:label "Bob" . :knows rdfs:label "is a friend of" .
+:k1 rdf:singletonPropertyOf :knows . :k2 rdf:singletonPropertyOf :knows . :k4 rdf:singletonPropertyOf :knows .
+:k3 rdf:singletonPropertyOf :says ; :since 2001 .
+""")
+    graph = condgraph.open()
+    report = graph.load(tmp_path / "single.ttl")
+    answer = graph.kopl("Find(Ann) Relate(is a friend of, forward) QFilterNum(since, 1990, =) QueryName()")
+    assert answer.texts == ["Bob"]
+    assert [str(item).partition("  [")[0] for item in answer.evidence] == ["Ann | is a friend of | Bob (since: 1990)"]
+    assert graph.kopl("Find(Ann) QueryAttrQualifier(says, three, since)").texts == ["2001"]
+    # Several triples, or none: the property stays what it is.
+    assert sorted(graph.kopl("Find(Ann) Relate(k2, forward) QueryName()").texts) == ["Bob", "http://x.org/eve"]
+    assert any("2 singleton properties have no triple or several" in str(one) for one in report.problems), report.problems

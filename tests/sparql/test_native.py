@@ -261,6 +261,12 @@ REIFIED = {
 [] a rdf:Statement ; rdf:subject :bob ; rdf:predicate :age ; rdf:object 41 ; :by :ann .
 """,
 }
+REIFIED["singleton properties"] = """
+:ann :knows1 :bob ; :knows2 :eve . :bob :knows3 :eve ; :age1 41 .
+:knows3 :since 1985 . :age1 rdf:singletonPropertyOf :age ; :by :ann .
+:knows1 rdf:singletonPropertyOf :knows ; :since 1990 ; :by :eve . :knows2 :since 2001 ; rdf:singletonPropertyOf :knows .
+:knows3 rdf:singletonPropertyOf :knows . :eve :knows :ann .
+"""
 REIFIED["both"] = (
     REIFIED["RDF 1.2"]
     + """
@@ -286,6 +292,8 @@ def test_what_is_said_about_statements_are_qualifiers(name: str, serve: Any, tmp
             "Find(Ann) Relate(knows, forward) QFilterNum(since, 1995, <) QueryName()",
             "Find(Eve) Relate(knows, backward) QFilterNum(since, 1995, <) QueryName()",
             "Find(Ann) Find(Bob) QueryRelationQualifier(knows, by)",
+            "Find(Eve) Relate(knows, forward) QueryName()",
+            "Find(Ann) Find(Bob) QueryRelation()",
             "Find(Bob) QueryAttrQualifier(age, 41, by)",
             "FindAll() FilterNum(age, 40, >) QueryName()",
             "FindAll() Count()",

@@ -4,7 +4,7 @@ A source is read twice, but for whole exports of condgraph's: first for names (a
 by its label, or the end of its IRI, wherever in the file the label stands) and for statements about
 statements; then for its items, in the file's order. `rdf:type` and `rdfs:subClassOf` give
 membership; a label gives a name; a triple of a named graph has the qualifier `graph`. Statements
-that are reified, in RDF 1.2 (`rdf:reifies`, annotations) or in RDF 1.0 (`rdf:Statement`), get what
+that are reified, in RDF 1.2 (`rdf:reifies`, annotations), in RDF 1.0 (`rdf:Statement`) or by singleton properties, get what
 is said about them as qualifiers, and come last, as do the statements of Wikidata's model
 (`wikibase`). The members of a list are statements of the triple that names the list (`lists`). With
 `collapse=`, nodes that only hold a fact of several parts together are read as statements with
@@ -66,6 +66,9 @@ SUBCLASS: Final = RDFS + "subClassOf"
 REIFIES: Final = RDF + "reifies"
 PARTS: Final = {RDF + "subject": 0, RDF + "predicate": 1, RDF + "object": 2}
 STATEMENT: Final = RDF + "Statement"
+#: Leads from a property that one triple has alone to the property that it stands for (Nguyen, Bodenreider, Sheth:
+#: Don't like RDF reification? Making statements about statements using singleton property. WWW 2014).
+SINGLETON: Final = RDF + "singletonPropertyOf"
 CLASSES: Final = frozenset({RDFS + "Class", "http://www.w3.org/2002/07/owl#Class"})
 _LOCAL: Final = re.compile(r"[^/#:]+$").search
 
@@ -84,6 +87,9 @@ class Survey:
         self.labels: dict[str, Label] = {}
         self.predicates: dict[str, int] = {}
         self.reified: dict[str, Reified] = {}
+        #: Singleton properties with the property that each stands for, and the one triple of each predicate (None: several).
+        self.singletons: dict[str, str] = {}
+        self._alone: dict[str, tuple[str, Object, int, str | None] | None] = {}
         self.called: dict[str, str] = {}
         self._names = PredicateNames(reading, whole=True)
         #: What the source calls its predicates that this is added to.
@@ -119,6 +125,12 @@ class Survey:
         elif not self.lists.see(row, subject, predicate, other, graph):
             ordinary = True
             self.predicates.setdefault(predicate, row)
+            if predicate not in self._alone:
+                self._alone[predicate] = None if other is None else (subject, other, row, graph)
+            else:
+                self._alone[predicate] = None
+            if predicate == SINGLETON and other is not None and other.literal is None:
+                self.singletons[subject] = other.id
             if subject.startswith("_:"):
                 self._blank.add(subject)
         if self.intermediate.wanted:
@@ -173,6 +185,7 @@ class Survey:
 
     def settle(self) -> None:
         """Decide what is a reified statement, and how predicates are called."""
+        self._settle_singletons()
         for node, about in list(self.reified.items()):
             parts = about.parts
             about.broken |= len(parts) != 3 or parts[0].literal is not None or parts[1].literal is not None
@@ -224,6 +237,26 @@ class Survey:
         self._settle_types()
         if self.intermediate.wanted:
             self.intermediate.settle(lambda node: node in self.labels or node in self.predicates, self.called.__getitem__)
+
+    def _settle_singletons(self) -> None:
+        """Take the one triple of a singleton property for a statement of the property that it stands for."""
+        several = 0
+        for node, predicate in list(self.singletons.items()):
+            triple = self._alone.get(node)
+            if triple is None or node in self.reified or predicate in self.singletons:
+                several += 1
+                del self.singletons[node]
+                continue
+            subject, other, row, graph = triple
+            about = self.reified[node] = Reified(row, graph)
+            about.triples.append((subject, predicate, other))
+            self.predicates.pop(node, None)
+        if several:
+            properties = numbered(several, "singleton property has", "singleton properties have")
+            self._reading.warn(f"{properties} no triple or several, or are about each other; kept as ordinary predicates")
+        if self.singletons and not several:
+            self.predicates.pop(SINGLETON, None)
+        self._alone = {}
 
     def datatype(self, predicate: str, told: str | None) -> str | None:
         """The datatype that literals of a predicate have whose text tells another one."""
@@ -336,6 +369,12 @@ class Writer:
             return
         lists = self._survey.lists
         if predicate in (FIRST, REST) and subject in lists.cells:
+            return
+        singletons = self._survey.singletons
+        if predicate in singletons and other is not None:
+            self._asserted.add(key_of((subject, singletons[predicate], other)))
+            return
+        if predicate == SINGLETON and subject in singletons:
             return
         about = self._survey.reified.get(subject)
         if about is not None and self._said_about(about, predicate, other, graph, row):

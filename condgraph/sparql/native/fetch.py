@@ -27,13 +27,15 @@ from condgraph.loaders.rdf.inference import SAME
 from condgraph.sparql.compile.conditions import NOTHING, TARGET
 from condgraph.sparql.dialect import STANDARD, Dialect
 from condgraph.sparql.layout import RDF, XSD, string
-from condgraph.sparql.native.mapping import LABEL, OWN, REIFIES, SUBCLASS, TYPE, Mapping
+from condgraph.sparql.native.mapping import LABEL, OWN, REIFIES, SINGLETON, SUBCLASS, TYPE, Mapping
 
 #: The predicate of a row that says that a node is there; it is no triple of the endpoint.
 THERE: Final = "urn:condgraph:there"
 #: Triples of one program; more are an error.
 MOST: Final = 1_000_000
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
+#: A statement by a singleton property.
+_SINGLE: Final = f"?f <{SINGLETON}> %(p)s . %(s)s ?f %(o)s"
 #: A path from a node to each that is the same, itself included.
 _SAME: Final = f"(<{SAME}>|^<{SAME}>)*"
 #: The predicate of a unit.
@@ -164,9 +166,11 @@ class Plain:
         self._inference = mapping.inference
         #: How statements are spoken about, by a node and the three terms.
         self._spoken = [
-            *([f"?f <{RDF}subject> %s ; <{RDF}predicate> %s ; <{RDF}object> %s"] if mapping.reified else []),
-            *([f"?f <{REIFIES}> <<( %s %s %s )>>"] if mapping.reifiers else []),
+            *([f"?f <{RDF}subject> %(s)s ; <{RDF}predicate> %(p)s ; <{RDF}object> %(o)s"] if mapping.reified else []),
+            *([f"?f <{REIFIES}> <<( %(s)s %(p)s %(o)s )>>"] if mapping.reifiers else []),
+            *([_SINGLE] if mapping.singletons else []),
         ]
+        self._singletons = mapping.singletons
         self.recipes: tuple[Recipe, ...] = (("s", "p", "o"), ("f", "b", "c"), ("o", labels.predicates[0], "l"), _APART)
 
     def statement(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> tuple[str, Fact]:
@@ -211,21 +215,25 @@ class Plain:
             p = f"<{predicates[0]}>"
         else:
             values = (
-                f" FILTER({p} NOT IN (<{TYPE}>, <{SUBCLASS}>))"
+                f" FILTER({p} NOT IN (<{TYPE}>, <{SUBCLASS}>)){self._unshared(p, fresh)}"
                 if predicates is None
                 else f" VALUES {p} {{ {_listed(predicates)} }}"
             )
         plain = f"{subject} {p} {thing} .{values}{self._unspoken(subject, fresh)}"
         parts = [plain]
         for spoken in self._spoken:
-            parts.append(f"{spoken.replace('?f', fresh('f'), 1) % (subject, p, thing)} .{values}")
+            parts.append(f"{spoken.replace('?f', fresh('f')) % {'s': subject, 'p': p, 'o': thing}} .{values}")
         return " UNION ".join(f"{{ {part} }}" for part in parts) if len(parts) > 1 else plain, Fact(subject, p, thing)
 
     def _unspoken(self, subject: str, fresh: Fresh) -> str:
         """That a node stands for no statement: what is said about such a one are qualifiers."""
-        terms = [(fresh("x"), fresh("x"), fresh("x")) for _ in self._spoken]
+        terms = [{name: fresh("x") for name in "spo"} for _ in self._spoken]
         spoken = zip(self._spoken, terms, strict=True)
-        return "".join(f" FILTER(NOT EXISTS {{ {text.replace('?f', subject, 1) % three} }})" for text, three in spoken)
+        return "".join(f" FILTER(NOT EXISTS {{ {text.replace('?f', subject) % three} }})" for text, three in spoken)
+
+    def _unshared(self, predicate: str, fresh: Fresh) -> str:
+        """That a predicate is no singleton property."""
+        return f" FILTER(NOT EXISTS {{ {predicate} <{SINGLETON}> {fresh('x')} }})" if self._singletons else ""
 
     def qualified(self, fact: Fact, key: str, value: str) -> str:
         """As of `Layout`; the language and the datatype of a value are no triples."""
@@ -251,8 +259,11 @@ class Plain:
             nodes = (fact.subject,) if single else (fact.subject, fact.object)
             found += [Branch(labels.of(node, label, "?z"), {"x": node, "y": f"<{label}>", "z": "?z"}) for node in nodes]
         for spoken in self._spoken:
-            about = f"{spoken % fact.triple} ; ?b ?c ."
-            found.append(Branch(about, {"f": "?f", "b": "?b", "c": "?c"}))
+            terms = {"s": subject, "p": predicate, "o": thing}
+            about = f"{spoken % terms} . ?f ?b ?c ."
+            # Of a singleton property also the triple that has it.
+            alone = {"x": subject, "y": "?f", "z": thing} if spoken == _SINGLE else {}
+            found.append(Branch(about, {"f": "?f", "b": "?b", "c": "?c", **alone}))
             for label in labels.predicates:
                 found.append(Branch(f"{about} {labels.of('?c', label, '?z')}", {"x": "?c", "y": f"<{label}>", "z": "?z"}))
         return [*found, *self.links(fact.subject), *self.links(fact.object)] if fact.stated else found
@@ -454,6 +465,7 @@ class Fetcher:
         if (
             self.mapping.reified
             or self.mapping.reifiers
+            or self.mapping.singletons
             or self.mapping.times
             or self.mapping.infer
             or not all(map(_is_bare, order))

@@ -30,6 +30,7 @@ from condgraph.sparql.native.mapping import (
     NAMING,
     OWN,
     REIFIES,
+    SINGLETON,
     SUBCLASS,
     TYPE,
     Counts,
@@ -134,7 +135,7 @@ class Look:
         found = Mapping(
             shape=shape, languages=languages, labels=naming, names=self._said.get("names", "iri"), graphs=self._graphs,
             base=base if shape == "wikibase" else "", reified=RDF + "subject" in counted and shape == "plain", whole=whole,
-            reifiers=REIFIES in counted and shape == "plain",
+            reifiers=REIFIES in counted and shape == "plain", singletons=SINGLETON in counted and shape == "plain",
             infer=tuple(self._said.get("infer", ())), axioms=self._axioms(),
             triples=sum(row["n"] for row in rows), rows=self._most_rows(sum(row["n"] for row in rows), whole), at=time.time(),
         )  # fmt: skip
@@ -142,7 +143,9 @@ class Look:
         if found.names == "local":
             found = replace(found, namespaces=self._namespaces())
         if not whole:
-            self._notes.append("numbers, and predicates that are known, are those of a sample: counting all takes the endpoint too long")
+            self._notes.append(
+                "numbers, and predicates that are known, are those of a sample: counting all takes the endpoint too long"
+            )
         if RDF + "first" in counted:
             self._notes.append("members of lists are not read: a list is its nodes")
         if self._missed:
@@ -244,6 +247,19 @@ class Look:
 
     # -- plain -------------------------------------------------------------------------------------
 
+    def _singletons(self, counted: dict[str, Counts]) -> set[str]:
+        """The singleton properties. What their triples are counted as counts for the properties that they stand for."""
+        rows = self._ask(f"SELECT ?f ?p WHERE {{ ?f <{SINGLETON}> ?p }} LIMIT {SAMPLE + 1}", SCAN)
+        if rows is None or len(rows) > SAMPLE:
+            raise OptionError(
+                f"{self._endpoint.query_url} has more singleton properties than a mapping can take", hint="load the data instead"
+            )
+        for row in rows:
+            for key, count in counted.get(row["f"].value, {}).items():
+                counts = counted.setdefault(row["p"].value, {})
+                counts[key] = counts.get(key, 0) + count
+        return {row["f"].value for row in rows}
+
     def _axioms(self) -> tuple[tuple[str, str, str], ...]:
         """The axioms of properties. Raises `OptionError` where there are too many, or the endpoint does not give them."""
         wanted = rules_of(self._said.get("infer", ())) & {SUBPROPERTY, INVERSE}
@@ -271,6 +287,8 @@ class Look:
     def _plain(self, found: Mapping, counted: dict[str, Counts]) -> Mapping:
         skipped = {TYPE, SUBCLASS} | ({RDF + part for part in ("subject", "predicate", "object")} if found.reified else set())
         skipped |= {REIFIES} if found.reifiers else set()
+        if found.singletons:
+            skipped |= {SINGLETON, *self._singletons(counted)}
         counted = self._inferred(found.inference, counted) if found.infer else counted
         classes = self._classes()
         iris = [iri for iri in sorted(counted, key=lambda iri: (-sum(counted[iri].values()), iri)) if iri not in skipped]
@@ -288,7 +306,7 @@ class Look:
         qualifiers = [Predicate(f"{OWN}{name}", name, 0, text) for name in ("language", "datatype")]
         if found.infer:
             qualifiers.append(Predicate(f"{OWN}{INFERRED}", INFERRED, 0, text))
-        if found.reified or found.reifiers:
+        if found.reified or found.reifiers or found.singletons:
             qualifiers += predicates
         local = found.names == "local"
         concepts = {iri: (names.get(iri) or (_local(iri) if local else iri), count) for iri, count in classes.items()}

@@ -37,6 +37,7 @@ TYPE: Final = RDF + "type"
 OWN: Final = "urn:condgraph:"
 SUBCLASS: Final = RDFS + "subClassOf"
 REIFIES: Final = RDF + "reifies"
+SINGLETON: Final = RDF + "singletonPropertyOf"
 #: Counts of values by kind and unit.
 Counts: TypeAlias = "dict[tuple[Kind, str], int]"
 
@@ -62,7 +63,8 @@ class Mapping:
     begins the IRIs of a Wikibase (`base/prop/P31`, `base/entity/Q5`). `concepts` are classes by
     their IRI with their names and direct members; of a Wikibase, only the best known. `whole`:
     the predicates were counted over all triples. `reified`: statements are spoken about by
-    `rdf:Statement`, `reifiers`: by `rdf:reifies` and triple terms of RDF 1.2. `infer`: the rules
+    `rdf:Statement`, `reifiers`: by `rdf:reifies` and triple terms of RDF 1.2, `singletons`: by
+    `rdf:singletonPropertyOf`. `infer`: the rules
     of inference, `axioms`: those of properties. `rows`: a result of so many came whole.
     """
 
@@ -74,6 +76,7 @@ class Mapping:
     base: str = ""
     reified: bool = False
     reifiers: bool = False
+    singletons: bool = False
     infer: tuple[str, ...] = ()
     axioms: tuple[tuple[str, str, str], ...] = ()
     predicates: tuple[Predicate, ...] = ()

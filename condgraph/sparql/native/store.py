@@ -113,7 +113,7 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         "predicates": {one.name: [0] for one in sorted(mapping.predicates, key=lambda one: one.name)},
         "tables": [],
         "tabular": [],
-        "temporal": mapping.shape == "wikibase" or mapping.reified or mapping.reifiers or bool(mapping.times),
+        "temporal": mapping.shape == "wikibase" or mapping.reified or mapping.reifiers or mapping.singletons or bool(mapping.times),
         "inexact": True,
         "raw": True,
         "sizes": {one.name: one.relations for one in mapping.predicates if one.relations},
