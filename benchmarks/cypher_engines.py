@@ -20,6 +20,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,12 @@ def ladybug_of(graph: PropertyGraph) -> Ask:
         ends = f"MATCH (a{_labels(graph.nodes[start][0])} {{key: $a}}), (b{_labels(graph.nodes[end][0])} {{key: $b}})"
         connection.execute(f"{ends} CREATE (a)-[:{NEO4J.quote(type_)} {listed}]->(b)", given | {"a": start, "b": end})
     connection.set_query_timeout(_TIMEOUT * 1000)
-    return lambda query: [list(row) for row in connection.execute(query.text, query.parameters).get_all()]
+
+    def plain(value: Any) -> Any:
+        # A sum of integers is a decimal number.
+        return int(value) if isinstance(value, Decimal) and value == int(value) else value
+
+    return lambda query: [list(map(plain, row)) for row in connection.execute(query.text, query.parameters).get_all()]
 
 
 ENGINES: dict[str, Callable[[PropertyGraph], Ask]] = {"condgraph": condgraph_of, "kglite": kglite_of, "ladybug": ladybug_of}
@@ -195,7 +201,10 @@ def main() -> None:
                 counts, differences = compared(name, driver, options.queries)
             found += differences
             for engine, outcomes in counts.items():
-                print(f"{name}, {engine}: " + ", ".join(f"{n} {what}" for what, n in sorted(outcomes.items()) if what[0] != " "))
+                print(
+                    f"{name}, {engine}: " + ", ".join(f"{n} {what}" for what, n in sorted(outcomes.items()) if what[0] != " "),
+                    flush=True,
+                )
                 for what, n in Counter({what: n for what, n in outcomes.items() if what[0] == " "}).most_common(8):
                     print(f"{n:8}{what}")
     if options.out:
