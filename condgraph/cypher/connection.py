@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from condgraph.cypher.dialect import translated
 from condgraph.cypher.guard import check_plan, check_read_whole, check_text
-from condgraph.cypher.servers import NEO4J, Engine, engine_of
+from condgraph.cypher.servers import NEO4J, TOO_OLD, Engine, engine_of
 from condgraph.engine.addresses import NEO4J_SCHEMES, parse, shown
 from condgraph.engine.bounds import LONGER, Budget, bounded_by, check_bounds, current, late, merged
 from condgraph.engine.errors import (
@@ -528,6 +528,10 @@ class Connection:
         agent = self.driver.get_server_info().agent
         match = re.search(r"(\d+)\.(\d+)", agent)
         version = tuple(map(int, match.groups())) if match else (0, 0)
+        engine = engine_of(agent)
+        if engine.refusal:
+            raise StoreVersionError(f"{self.place} is {engine.name}: {engine.refusal}", hint="Neo4j and ArcadeDB are targets")
         if version < _OLDEST:
-            raise StoreVersionError(f"{self.place} is {agent}; Neo4j {'.'.join(map(str, _OLDEST))} or later is needed")
-        self._engine, self._version = engine_of(agent), version
+            needed = f"Neo4j {'.'.join(map(str, _OLDEST))} or later is needed"
+            raise StoreVersionError(f"{self.place} is {agent}; {needed}", hint=TOO_OLD.get(version))
+        self._engine, self._version = engine, version

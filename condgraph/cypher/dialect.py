@@ -20,7 +20,7 @@ _TOKEN: Final = re.compile(
     r"`(?:[^`]|``)*+`|'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|\$?[^\W\d]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\s+|::|.", re.DOTALL
 )
 #: What a text holds that may have to be replaced.
-_FORMS: Final = re.compile(r"\bCALL \(|\bIS ::|\b(?:split|valueType|datetime|truncate)\(")
+_FORMS: Final = re.compile(r"\bCALL \(|\bUSING INDEX SEEK|\bIS ::|\b(?:split|valueType|datetime|truncate)\(")
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 #: Variables that the compiler numbers.
 _NUMBERED: Final = re.compile(r"[a-z]+\d+").fullmatch
@@ -41,10 +41,12 @@ class _Group:
     holds, and whether it aggregates.
     """
 
-    __slots__ = ("aggregates", "items", "names", "open")
+    __slots__ = ("aggregates", "close", "items", "names", "open")
 
     def __init__(self, open: str, items: list[_Item] | None = None) -> None:
         self.open = open
+        #: Nothing until it was read; a text may end before.
+        self.close = "" if items is None else _CLOSING.get(open, "")
         self.items: list[_Item] = [] if items is None else items
         self.names: set[str] = set()
         self.aggregates = False
@@ -65,6 +67,7 @@ def _read(text: str, engine: Engine) -> _Group:
             open_groups.append(inner)
         elif group.open and token == _CLOSING[group.open]:
             open_groups.pop()
+            group.close = token
             _close(group, engine)
         else:
             group.items.append(token)
@@ -107,7 +110,7 @@ def _written(group: _Group) -> str:
         if isinstance(item, str):
             result.append(item)
             continue
-        left += [_CLOSING.get(item.open, ""), *reversed(item.items), item.open]
+        left += [item.close, *reversed(item.items), item.open]
     return "".join(result)
 
 
@@ -144,6 +147,12 @@ def _expressions(items: list[_Item], engine: Engine) -> list[_Item]:
     place = 0
     while place < len(items):
         item = items[place]
+        if item == "USING" and not engine.hints:
+            while isinstance(items[place], str):
+                place += 1
+            place += 1
+            del result[-1]
+            continue
         if item == "::" and not engine.union_types and _before(result) == "IS":
             types, place = _types(items, place + 1)
             if len(types) > 1:
@@ -216,7 +225,7 @@ def _either(result: list[_Item], types: Sequence[Sequence[_Item]]) -> None:
     begin = _operand(result)
     operand = result[begin:]
     del result[begin:]
-    tests = _Group("(")
+    tests = _Group("(", [])
     for words in types:
         if tests.items:
             tests.items.append(" OR ")
@@ -314,13 +323,21 @@ def _type(call: _Group) -> _Group:
 
 
 def _keep_imports(root: _Group, engine: Engine) -> None:
-    left: list[tuple[_Group, list[str]]] = [(root, [])]
+    left: list[tuple[_Group, list[str], str]] = [(root, [], "")]
     while left:
-        group, imported = left.pop()
+        group, imported, opening = left.pop()
         items: list[_Item] = []
         for branch in _branches(group.items):
-            left += _subqueries(branch, imported)
-            items += _carried(branch, imported, engine) if imported else branch
+            for body, brackets, names in _subqueries(branch, imported):
+                listed = ", ".join(
+                    item for item in brackets.items if isinstance(item, str) and (item[0].isidentifier() or item == "*")
+                )
+                if not engine.imports_in_brackets:
+                    brackets.open, brackets.items, brackets.close = "", [], ""
+                left.append((body, names, f" WITH {listed}" if listed and not engine.imports_in_brackets else ""))
+            carried = _carried(branch, imported, engine) if imported else branch
+            begin = 0 if branch[:1] != ["UNION"] else 3 if branch[2:3] == ["ALL"] else 1
+            items += [*carried[:begin], opening, *carried[begin:]] if opening else carried
         group.items = items
 
 
@@ -334,16 +351,17 @@ def _branches(items: list[_Item]) -> Iterator[list[_Item]]:
     yield items[begin:]
 
 
-def _subqueries(branch: Sequence[_Item], imported: Sequence[str]) -> Iterator[tuple[_Group, list[str]]]:
-    """The bodies of the subqueries in a branch, with what each imports."""
+def _subqueries(branch: Sequence[_Item], imported: Sequence[str]) -> Iterator[tuple[_Group, _Group, list[str]]]:
+    """The bodies of the subqueries in a branch, each with the brackets that list what it imports, and with these names."""
     known = dict.fromkeys(imported)
     before: list[_Item] = ["", ""]
     for item in branch:
         if isinstance(item, str) and item.isspace():
             continue
-        if isinstance(item, _Group) and item.open == "{" and before[0] == "CALL" and isinstance(before[1], _Group):
-            listed = [name for name in before[1].items if isinstance(name, str) and name[0].isidentifier()]
-            yield item, list(known) if "*" in before[1].items else listed
+        brackets = before[1]
+        if isinstance(item, _Group) and item.open == "{" and before[0] == "CALL" and isinstance(brackets, _Group):
+            listed = [name for name in brackets.items if isinstance(name, str) and name[0].isidentifier()]
+            yield item, brackets, list(known) if "*" in brackets.items else listed
         names = item.names if isinstance(item, _Group) else {item}
         known |= dict.fromkeys(sorted(filter(_NUMBERED, names)))
         before = [before[1], item]
@@ -361,8 +379,11 @@ def _carried(branch: list[_Item], imported: Sequence[str], engine: Engine) -> li
     for place in reversed(places):
         begin = place + 2 if _next(branch, place) != "DISTINCT" else place + 4
         stop = next((at for at in range(begin, len(branch)) if branch[at] in _CLAUSES), len(branch))
-        for item in branch[stop:end]:
-            after |= (item.names if isinstance(item, _Group) else {item}) & wanted
+        for at in range(stop, end):
+            item = branch[at]
+            # What follows a point is a property.
+            used = item.names if isinstance(item, _Group) else {item} if branch[at - 1] != "." else set()
+            after |= used & wanted
         projection = branch[begin:stop]
         given = _given(projection)
         names = [name for name in imported if name in after and name not in given]

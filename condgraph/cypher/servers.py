@@ -35,6 +35,10 @@ class Engine:
     maps_of_others: bool = True
     #: What a subquery imports is there until its end, whatever its `WITH` names.
     keeps_imports: bool = True
+    #: What a subquery imports is in brackets, `CALL (a) {`, and not in a `WITH` that each of its parts begins with.
+    imports_in_brackets: bool = True
+    #: `USING INDEX SEEK` after a pattern says which index to take.
+    hints: bool = True
     #: A type predicate may name several types, `x IS :: INTEGER | FLOAT`.
     union_types: bool = True
     #: `split` takes a list of texts to split by.
@@ -56,6 +60,8 @@ class Engine:
     lists_keys: bool = True
     #: Databases that condgraph did not write are asked.
     native: bool = True
+    #: Why no graph is opened on it; "" where one is.
+    refusal: str = ""
     #: Patterns and scored logic are worked out by the server.
     scored: bool = True
     #: A single change is made of the part that it is about, whose queries are for Neo4j alone; else of the whole graph.
@@ -153,6 +159,22 @@ ARCADEDB: Final = Engine(
     scored=False,
     parts=False,
 )
+#: Memgraph by its documentation; its texts were never sent to a real one.
+MEMGRAPH: Final = Engine(
+    "Memgraph",
+    computed_types=False,
+    computed_labels=False,
+    hints=False,
+    imports_in_brackets=False,
+    keeps_imports=False,
+    native=False,
+    scored=False,
+    refusal="condgraph was never tested on it",
+)
+#: What a version of Neo4j that is too old may be instead.
+TOO_OLD: Final[dict[tuple[int, ...], str]] = {
+    (5, 13): "FalkorDB calls itself that as well, and is no target: over Bolt it puts parameters into the text unquoted",
+}
 
 
 def engine_of(agent: str) -> Engine:
@@ -164,4 +186,4 @@ def engine_of(agent: str) -> Engine:
     return next((engine for engine in _OTHERS if engine.name.lower() in agent.lower()), NEO4J)
 
 
-_OTHERS: Final = (ARCADEDB,)
+_OTHERS: Final = (ARCADEDB, MEMGRAPH)

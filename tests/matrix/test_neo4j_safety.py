@@ -5,6 +5,7 @@ versions; on a real server.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -255,3 +256,21 @@ def test_old_servers_are_refused(world: tuple[Graph, Neo4jGraph], agent: str, ol
             remote.cypher("RETURN 1 AS one")
     else:
         assert remote.cypher("RETURN 1 AS one") == [{"one": 1}]
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        ("Neo4j/v5.11.0 compatible graph database server - Memgraph", "is Memgraph: condgraph was never tested on it.*ArcadeDB"),
+        ("Neo4j/5.13.0", "5.26 or later is needed.*FalkorDB calls itself that as well"),
+    ],
+)
+def test_other_servers_are_refused(
+    world: tuple[Graph, Neo4jGraph], agent: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = world[1].store.connection
+    monkeypatch.setattr(connection, "_version", None)
+    monkeypatch.setattr(connection.driver, "get_server_info", lambda: SimpleNamespace(agent=agent))
+    with pytest.raises(StoreVersionError) as raised:
+        world[1].cypher("RETURN 1 AS one")
+    assert re.search(message, f"{raised.value} {raised.value.hint}", re.DOTALL)

@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.cypher.dialect import translated
 from condgraph.cypher.layout.base import Bound, Cell, Layout, Match, Wanted, Writing
-from condgraph.cypher.servers import ARCADEDB, NEO4J, Engine
+from condgraph.cypher.servers import ARCADEDB, MEMGRAPH, NEO4J, Engine
 from condgraph.engine.algebra import Family
 from condgraph.engine.errors import StoreError
 from condgraph.engine.execute.number_texts import inner_numbers
@@ -717,7 +717,7 @@ class CondgraphLayout(Layout):
         return f"{o}.sid"
 
 
-_LAYOUTS: Final = {engine: CondgraphLayout(engine) for engine in (NEO4J, ARCADEDB)}
+_LAYOUTS: Final = {engine: CondgraphLayout(engine) for engine in (NEO4J, ARCADEDB, MEMGRAPH)}
 CONDGRAPH: Final = _LAYOUTS[NEO4J]
 
 
