@@ -496,7 +496,7 @@ class Builder(Chunks):
         numbers = [(self._source_number(Source(name)), row) for name, row in sourced.sources]
         if not numbers:
             nobody, self._nobody = self._nobody, self._nobody or isinstance(item, Entity)
-            self.add((item,))
+            self._add((item,))
             self._nobody = nobody
             return
         outer, nobody = self._source_at, self._nobody
@@ -504,8 +504,8 @@ class Builder(Chunks):
         if isinstance(item, Statement):
             self._source_at, row = numbers[0]
             self._more.extend((self.statements, source, at) for source, at in numbers[1:])
-            self.add((item if item.row == row else replace(item, row=row),))
+            self._add((item if item.row == row else replace(item, row=row),))
         else:
             for self._source_at, row in numbers:
-                self.add((item if item.row == row else replace(item, row=row),))
+                self._add((item if item.row == row else replace(item, row=row),))
         self._source_at, self._nobody = outer, nobody
