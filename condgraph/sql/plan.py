@@ -24,6 +24,8 @@ from condgraph.engine.execute.searched import countable
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
 from condgraph.engine.facts import Source
+from condgraph.engine.passes import rewrite
+from condgraph.engine.row_shapes import is_plain
 from condgraph.engine.snapshot.readback import further_sources
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind
@@ -70,13 +72,14 @@ SUPPORT: Final[dict[type[Node] | type[Condition], str]] = {
     ),
     **dict.fromkeys((alg.Sum, alg.Mean, alg.Deviation, alg.Median), "lowered: exactly rounded, which no engine's are"),
     **dict.fromkeys((alg.Group, alg.Having, alg.Order, alg.Limit), _TABLE),
+    alg.GroupRows: "supported of the number of all rows of one set, else lowered",
     alg.Apply: "lowered: native functions are Python",
     alg.External: "lowered: the function is the client's",
     **dict.fromkeys(
         (
             *(alg.Pattern, alg.Path, alg.EntityRows, alg.Rows, alg.Join, alg.LeftJoin, alg.SemiJoin, alg.AntiJoin, alg.MarkJoin),
             *(alg.MinusRows, alg.UnionAll, alg.Filter, alg.WhereRows, alg.BoundRows, alg.Extend, alg.Unwind, alg.Project),
-            *(alg.DistinctRows, alg.GroupRows, alg.OrderRows, alg.SliceRows, alg.EntitiesOf, alg.FactsOf),
+            *(alg.DistinctRows, alg.OrderRows, alg.SliceRows, alg.EntitiesOf, alg.FactsOf),
         ),
         _ROWS,
     ),
@@ -90,7 +93,7 @@ _READING: Final[tuple[type[Node], ...]] = (
 
 #: What the rows of a query are: entities, values (a cell, then the entity that it is), a count, a truth value, or records of
 #: what the client goes on from.
-Shape: TypeAlias = Literal["entities", "values", "count", "truth", "gathered", "witness"]
+Shape: TypeAlias = Literal["entities", "values", "count", "counted rows", "truth", "gathered", "witness"]
 
 
 Text: TypeAlias = Query | str
@@ -99,7 +102,7 @@ Text: TypeAlias = Query | str
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A query, and what its rows are: of values the parts of cells that it has (`CELL`, and an entity's id, name, kind and
-    row); of gathered ones the operators whose results they are, of a witness what was fetched.
+    row); of gathered ones, and counted rows, the operators whose results they are, of a witness what was fetched.
     """
 
     query: Text
@@ -207,10 +210,33 @@ def _compiled(plan: Node, plans: Plans) -> Compiled:
     if isinstance(plan, alg.Distinct) and not written and _has_cells(plan.values):
         query, columns = plans.values(plan.values)
         return Compiled(query, "values", columns)
+    if (group := _counting(plan)) is not None:
+        return Compiled(plans.count(group[1]), "counted rows", leaves=(group[0],))
     leaves: list[Node] = []
     if gathers(plan, leaves, set()):
         return Compiled(plans.gathered(list(enumerate(leaves))), "gathered", leaves=tuple(leaves))
     return compile_witness(plan, plans)
+
+
+def _counting(plan: Node) -> tuple[alg.GroupRows, alg.Entities] | None:
+    """The operator that counts the rows of a plan, and the set that these are, where the client needs no more of them."""
+    node = plan
+    while isinstance(node, alg.Project) or (isinstance(node, alg.Extend) and is_plain(node.expression)):
+        node = node.of
+    if not isinstance(node, alg.GroupRows) or node.keys or not isinstance(node.of, alg.EntityRows):
+        return None
+    counts = all(item.function == "count" and item.of in (None, node.of.variable) for item in node.aggregates)
+    return (node, node.of.entities) if counts and native(node.of.entities) else None
+
+
+def finish_counted(plan: Node, group: alg.GroupRows, count: int) -> Run:
+    """A plan run on the number of rows that a group of all of them has."""
+    rows = alg.Rows(tuple(item.name for item in group.aggregates), ((count,) * len(group.aggregates),))
+    rest = rewrite(plan, lambda part: rows if part is group else part)
+    run = Run(Graph({}, ()).snapshot())
+    run.execute(rest, postorder(rest))
+    run.results[id(plan)] = run.results[id(rest)]
+    return run
 
 
 def _has_cells(values: Node) -> TypeGuard[Bag]:

@@ -49,7 +49,7 @@ from condgraph.sql.compiler import beyond, is_native
 from condgraph.sql.connections import Engine, Writer, schema_query, table_query
 from condgraph.sql.names import SqlNames
 from condgraph.sql.parts import Changes, SqlParts
-from condgraph.sql.plan import Compiled, OwnPlans, Plans, compile_plan, compile_witness, counted, native
+from condgraph.sql.plan import Compiled, OwnPlans, Plans, compile_plan, compile_witness, counted, finish_counted, native
 from condgraph.sql.rows import plain_facts
 from condgraph.sql.tables import (
     CELL,
@@ -93,16 +93,19 @@ class SqlAnswer(StoredAnswer):
     def __init__(self, store: SqlStore, request: Request, lowered: Lowered, compiled: Compiled, rows: list[Row]) -> None:
         super().__init__(store, request, lowered)
         self._compiled, self._rows = compiled, rows
-        if compiled.shape in ("gathered", "witness"):
+        if not self._finished:
+            return
+        if compiled.shape == "counted rows":
+            (group,) = compiled.leaves
+            assert isinstance(group, alg.GroupRows)
+            run = finish_counted(self.plan, group, rows[0][0])
+        else:
             records = store.plans.records(rows, store.known_sources)
-            run = (
-                records.run(self.plan, compiled.leaves)
-                if compiled.shape == "gathered"
-                else records.witness(self.plan, compiled.fetched)
-            )
-            run.notes.update(lowered.notes)
-            self.run: Run = run
-            self._rows = []
+            gathered = compiled.shape == "gathered"
+            run = records.run(self.plan, compiled.leaves) if gathered else records.witness(self.plan, compiled.fetched)
+        run.notes.update(lowered.notes)
+        self.run: Run = run
+        self._rows = []
 
     @property
     def sql(self) -> str:
@@ -112,7 +115,7 @@ class SqlAnswer(StoredAnswer):
     @property
     def _finished(self) -> bool:
         """Whether the client finished the plan."""
-        return self._compiled.shape in ("gathered", "witness")
+        return self._compiled.shape in ("gathered", "witness", "counted rows")
 
     def _work_out(self) -> tuple[list[Any], list[str]]:
         if self._finished:

@@ -108,6 +108,23 @@ def random_rows(there: TheirGraph, seeds: range) -> list[Any]:
     return different
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "MATCH (n:order) RETURN count(*)", "MATCH (n:order) RETURN count(DISTINCT n) AS n, count(*) AS m",
+        "MATCH (n) RETURN count(n)", "MATCH (n:order:notes) RETURN count(*)", "MATCH (n:order) RETURN count(*) + 1",
+        "MATCH (n:order) RETURN count(*) SKIP 1",
+    ],
+)  # fmt: skip
+def test_rows_are_counted_there(pair: tuple[Graph, TheirGraph], query: str) -> None:
+    here, there = (graph.query(query) for graph in (pair[0], pair[1]))
+    assert (there.columns, there.values, there.texts, there.warnings) == (here.columns, here.values, here.texts, here.warnings)
+    assert list(map(str, there.trace)) == list(map(str, here.trace))
+    assert len(there.evidence) == len(here.evidence)
+    if "SKIP" not in query:
+        assert len(pair[1].store.engine.read(there.sql)) == 1
+
+
 def test_random_rows(pair: tuple[Graph, TheirGraph]) -> None:
     assert random_rows(pair[1], range(by_lane(40, 1_000, 10_000))) == []
 
