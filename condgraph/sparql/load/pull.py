@@ -322,8 +322,11 @@ class SparqlParts:
 
     def statements_about(self, subject: str, predicate: str) -> list[Sourced]:
         """The statements of a subject and a predicate."""
-        ends = f"<pred:fact_h> {self._names.entity(subject)} ; <pred:fact_r> {self._names.predicate(predicate)}"
-        return self._stated(f"SELECT ?s ?p ?o WHERE {{ ?s {ends} ; ?p ?o }}")
+        subject, predicate = self._names.entity(subject), self._names.predicate(predicate)
+        # A filter, so that no store begins with all statements of the predicate.
+        return self._stated(
+            f"SELECT ?s ?p ?o WHERE {{ ?s <pred:fact_h> {subject} . ?s <pred:fact_r> ?r FILTER(?r = {predicate}) ?s ?p ?o }}"
+        )
 
     def some_about(self, subject: str) -> list[Statement]:
         """Statements of a subject: up to 100."""
@@ -352,15 +355,14 @@ class SparqlParts:
         """A source that uses an entity in statements, but for those `without`, and one that uses it as a concept."""
         node = self._names.entity(ident)
         texts = {
-            False: [f"SELECT ?o WHERE {{ ?s ?p {node} {self._others(without)} ?s <pred:source> ?o }} LIMIT 1"],
-            True: [
-                f"SELECT ?o WHERE {{ ?s <pred:{end}> {node} . ?s <pred:source> ?o }} LIMIT 1"
-                for end in ("concept", "subclass", "superclass")
-            ],
+            False: [f"?s ?p {node} {self._others(without)}"],
+            True: [f"?s <pred:{end}> {node}" for end in ("concept", "subclass", "superclass")],
         }
         for concept, some in texts.items():
-            rows = next((rows for text in some if (rows := self._rows(text))), [])
-            yield from (Use(self._names.source_of(source), concept) for (source,) in rows)
+            users = (self._rows(f"SELECT ?s WHERE {{ {text} }} LIMIT 1") for text in some)
+            for (user,) in next(filter(None, users), []):
+                for (source,) in self._rows(f"SELECT ?o WHERE {{ <{user}> <pred:source> ?o }} LIMIT 1"):
+                    yield Use(self._names.source_of(source), concept)
 
     def value_used(self, value: Value, without: Removed) -> bool:
         """Whether other statements have a value."""
