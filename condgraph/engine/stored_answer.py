@@ -187,6 +187,9 @@ class _StoreLookup:
     def predicates(self, of: Entities, most: int) -> dict[str, list[str]]:
         return {way: self.texts(node, most) for way, node in around(of).items()}
 
+    def behind(self, plan: Node, facts: Facts) -> Facts | None:
+        return None
+
     def alike(self, of: Entities) -> list[str]:
         names = self.texts(Names(of), MOST_ENTITIES)
         some = names[:_MOST_FOLDED]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from condgraph.engine.algebra import Entities, Names, Node, Values
+from condgraph.engine.algebra import Entities, Facts, Names, Node, Values, postorder
+from condgraph.engine.execute.evidence import inputs_asked, whole
 from condgraph.engine.execute.run import Run
+from condgraph.engine.execute.sets import EMPTY
 from condgraph.engine.pieces import each_once, watched
 from condgraph.engine.why_not import MOST_ENTITIES, folded
 
@@ -18,8 +21,6 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.why_not import Lookup
 
-#: Statements that are better looked at one by one.
-_FEW: Final = 64
 #: The texts of an operator's result, at most so many, in the order of answers.
 TextsOf: TypeAlias = Callable[[Run, Node, int], list[str]]
 
@@ -43,13 +44,15 @@ class _LocalLookup:
         # The operators that these are the results of.
         self._answered = run
         self._alike: dict[int, list[str]] = {}
+        # Operators are known by identity, so that these must stay alive.
+        self._made: list[Node] = []
 
     @property
     def schema(self) -> Schema:
         return self._run.snapshot.schema
 
     def counts(self, nodes: Sequence[Node]) -> list[int]:
-        return [len(self._run.outcome(node)) for node in watched(nodes, 8)]  # type: ignore[arg-type]
+        return [self._run.size(node) for node in nodes]
 
     def values(self, node: Values, most: int) -> list[Any]:
         bag: Any = self._run.outcome(node)
@@ -82,12 +85,34 @@ class _LocalLookup:
             parts["value"] = outgoing[~forward]
         result = {}
         for way, facts in parts.items():
-            if len(facts) <= _FEW:
-                numbers = set(map(snapshot.predicate_of, facts.tolist()))
-            else:
-                numbers = set(np.unique(snapshot.predicates(facts)).tolist())
+            base, offsets = (snapshot.relations, "att.offsets") if way == "value" else (0, "rel.offsets")
+            numbers = set((snapshot.arrays.get(offsets).searchsorted(facts - base, side="right") - 1).tolist())
             result[way] = sorted(map(self._predicates.__getitem__, numbers))[:most]
         return result
+
+    def behind(self, plan: Node, facts: Facts) -> Facts | None:
+        run, order = self._run, postorder(plan)
+        leads, demands = {id(facts)}, {id(plan): whole(run, plan)}
+        for node in order:
+            if any(id(child) in leads for child in node.inputs()):
+                if not isinstance(node, Entities | Facts | Values):
+                    return None
+                leads.add(id(node))
+        for node in reversed(order):
+            demand = demands.get(id(node))
+            if demand is None or node is facts:
+                continue
+            for child, asked in inputs_asked(run, node, demand, EMPTY):
+                if id(child) in leads:
+                    known = demands.get(id(child))
+                    demands[id(child)] = asked if known is None else known.joined(asked, run.snapshot)
+        demand = demands.get(id(facts))
+        if demand is None:
+            return None
+        fresh: Any = copy(facts)
+        run.results[id(fresh)] = run.facts(facts).keep(demand.statements)
+        self._made.append(fresh)
+        return fresh  # type: ignore[no-any-return]
 
     def alike(self, of: Entities) -> list[str]:
         # Several changes ask it of the same entities.

@@ -64,6 +64,11 @@ class Lookup(Protocol):
     def predicates(self, of: Entities, most: int) -> dict[str, list[str]]:
         """The predicates of entities, at most so many each: "forward" and "backward" of relations, "value" of attributes."""
 
+    def behind(self, plan: Node, facts: Facts) -> Facts | None:
+        """An operator that gives those statements of an operator in a plan that the plan's results rest on; None where that
+        costs more than to ask for results a few times.
+        """
+
     def alike(self, of: Entities) -> list[str]:
         """Other names of entities that are one of some entities' but for case, marks between words, and what is before a
         slash (`folded`); and those of theirs that several entities have.
@@ -198,10 +203,11 @@ class _Search:
         self.reason = _reason(self.failing, sizes, self.lookup)
         if not self.try_changes:
             return
-        for phase in _phases(self.failing, order, sizes, self.lookup):
+        program = _Program(order)
+        for phase in _phases(self.failing, program, sizes, self.lookup):
             tried: list[tuple[str, str, Node]] = []
             for kind, text, node, fresh in phase:
-                tried.append((kind, text, replaced(order, node, fresh)))
+                tried.append((kind, text, program.changed(node, fresh)))
                 if len(tried) == self.lookup.batch:
                     self._try(tried)
                     tried = []
@@ -338,15 +344,27 @@ def operator_of(node: Node, plan: Node, step: str) -> str:
     return clause(node, step) or words(node)
 
 
-def replaced(order: list[Node], node: Node, fresh: Node) -> Node:
-    """The plan of these operators, inputs first, with one of them replaced; what is not above it stays the same object."""
-    done: dict[int, Node] = {id(node): fresh}
-    for part in order[_place(order, node) :]:
-        for child in part.inputs():
-            if id(child) in done and id(part) not in done:
-                done[id(part)] = rebuild(part, done)
-                break
-    return done.get(id(order[-1]), order[-1])
+class _Program:
+    """A plan whose operators are replaced one at a time; what is not above the operator stays the same object."""
+
+    def __init__(self, order: list[Node]) -> None:
+        #: Its operators, inputs first.
+        self.order = order
+        # By the operator and that in its place, which they keep alive.
+        self._changed: dict[tuple[int, int], Node] = {}
+
+    def changed(self, node: Node, fresh: Node) -> Node:
+        """The plan with one operator replaced by one that was made for this; the same plan each time."""
+        plan = self._changed.get((id(node), id(fresh)))
+        if plan is None:
+            done: dict[int, Node] = {id(node): fresh}
+            for part in self.order[_place(self.order, node) + 1 :]:
+                for child in part.inputs():
+                    if id(child) in done:
+                        done[id(part)] = rebuild(part, done)
+                        break
+            plan = self._changed[id(node), id(fresh)] = done.get(id(self.order[-1]), self.order[-1])
+        return plan
 
 
 def _place(order: list[Node], node: Node) -> int:
@@ -538,46 +556,61 @@ def words(node: Node) -> str:
 Candidate = tuple[str, str, Node, Node]
 
 
-def _phases(failed: Node, order: list[Node], sizes: Mapping[int, int], lookup: Lookup) -> Iterator[Iterator[Candidate]]:
+def _phases(failed: Node, program: _Program, sizes: Mapping[int, int], lookup: Lookup) -> Iterator[Iterator[Candidate]]:
     """Changes in the order in which they are tried, until some of a phase give something: names that mean nothing, and
     values that cannot be compared; directions; names of one thing that differ; bounds, and the condition itself; other
     conditions, those below the operator that failed before those above it; predicates that mean something else.
     """
-    below, above = _below(failed), _above(failed, order)
-    conditioned = has_test(failed)
+    order, below, conditioned = program.order, _below(failed), has_test(failed)
 
     def names() -> Iterator[Candidate]:
         for node in below:
             if isinstance(node, alg.ByName) and sizes.get(id(node)) == 0:
                 yield from _other_names(node, failed, lookup)
         if isinstance(failed, Scan):
-            yield from _misspelled(failed, above, lookup)
+            yield from _misspelled(failed, _above(failed, order), lookup)
         if conditioned:
             yield from _comparable(failed, lookup)
 
     def conditions() -> Iterator[Candidate]:
         # Parts of a union that gave nothing, too, though the operator that failed does not need them.
         for node in [failed, *(one for one in below[1:] if _fails(one, sizes))]:
-            if has_test(node):
-                yield from _bounds(node, order, lookup)
-            yield from _left_out(node, above if node is failed else _above(node, order))
+            looser = False
+            for one in _bounds(node, program, lookup) if has_test(node) else ():
+                looser |= one[0] == "bound"
+                yield one
+            # Without the condition there is more than with a looser bound, which says less.
+            if not looser:
+                yield from _left_out(node, _above(node, order))
 
     def others() -> Iterator[Candidate]:
         for node in below[1:]:
             yield from _left_out(node, _above(node, order))
+        above = _above(failed, order)
         for at, node in enumerate(above):
             if isinstance(node, alg.Intersect | alg.Where):
                 yield from _left_out(node, above[at + 1 :])
 
     yield names()
-    # Where a program goes on from what a relation led to, the relation may have led the wrong way.
-    turned = [one for node in below if isinstance(node, Scan) for one in _turned(node)]
-    yield chain(turned, _joins(failed, lookup))
-    yield _joined_everywhere(order, lookup)
+    if not _met_nowhere(failed, lookup):
+        # Where a program goes on from what a relation led to, the relation may have led the wrong way.
+        turned = [one for node in below if isinstance(node, Scan) for one in _turned(node)]
+        yield chain(turned, _joins(failed, lookup))
+        yield _joined_everywhere(order, lookup)
     yield conditions()
     yield others()
     if isinstance(failed, Scan) and failed.of is not None and failed.predicates:
         yield _other_predicates(failed, lookup)
+
+
+def _met_nowhere(failed: Any, lookup: Lookup) -> bool:
+    """Whether no statement of the graph meets the condition of an operator, so that no other statements before it would."""
+    if not isinstance(failed, alg.Where | alg.WhereQualifier) or failed.condition.inputs():
+        return False
+    scan: Any = failed
+    while isinstance(scan, Facts) and not isinstance(scan, Scan):
+        scan = carried(scan)[0]
+    return lookup.counts([replace(failed, facts=Scan(None, scan.predicates, family=scan.family))]) == [0]
 
 
 def _fails(node: Node, sizes: Mapping[int, int]) -> bool:
@@ -706,7 +739,7 @@ _NEAREST: Final[dict[str, tuple[tuple[alg.Operator, alg.Direction, alg.Operator]
 }
 
 
-def _bounds(node: Any, order: list[Node], lookup: Lookup) -> Iterator[Candidate]:
+def _bounds(node: Any, program: _Program, lookup: Lookup) -> Iterator[Candidate]:
     """The nearest value that there is in place of the one in the condition; where the program gives nothing with it either,
     the nearest with which it does.
     """
@@ -727,17 +760,36 @@ def _bounds(node: Any, order: list[Node], lookup: Lookup) -> Iterator[Candidate]
                     fresh = replace(node, condition=Compare("=", like))
                     yield "name", f"with {words(fresh)}", node, fresh
             continue
-        for other, direction, satisfied in _NEAREST.get(one.operator, ()):
-            there: Values = alg.FilterValues(of, Compare(other, one.value))
+        literal = (Kind.QUANTITY, one.value.unit) if isinstance(one.value, Quantity) else (Kind.TIME, NO_UNIT)
+        kinds = kinds_tested(node, lookup.schema)
+        nearest_values = []
+        for limit, direction, satisfied in _NEAREST.get(one.operator, ()):
+            # No value satisfies the condition: where all compare with its literal, the best of all is that of one side.
+            if kinds is not None and set(kinds) == {literal}:
+                best = lookup.values(alg.Extreme(of, direction), 1)
+                if best and (one.operator != "=" or _is_beyond(best[0], one.value, limit)):
+                    nearest_values = [(of, direction, satisfied, limit, best[0])]
+                    break
+            there: Values = alg.FilterValues(of, Compare(limit, one.value))
             best = lookup.values(alg.Extreme(there, direction), 1)
-            if not best and isinstance(one.value, Time):
-                there = of
-                best = lookup.values(alg.Extreme(there, direction), 1)
-            for value in [one for one in best[:1] if isinstance(one, Quantity | Time)]:
-                nearer = _nearest_bound(node, order, lookup, there, direction, satisfied, value, Compare(other, one.value))
-                if nearer is not None:
-                    fresh = replace(node, condition=Compare(satisfied, nearer))
-                    yield "bound", f"with {words(fresh)}", node, fresh
+            nearest_values += [(there, direction, satisfied, limit, value) for value in best if isinstance(value, Quantity | Time)]
+        if not nearest_values and isinstance(one.value, Time):
+            # Times that overlap the one of the condition are on neither side of it.
+            for limit, direction, satisfied in _NEAREST.get(one.operator, ()):
+                best = lookup.values(alg.Extreme(of, direction), 1)
+                nearest_values += [(of, direction, satisfied, limit, value) for value in best if isinstance(value, Time)]
+        for there, direction, satisfied, limit, value in nearest_values:
+            fresh = _nearest_bound(node, program, lookup, there, direction, satisfied, value, Compare(limit, one.value))
+            if fresh is not None:
+                yield "bound", f"with {words(fresh)}", node, fresh
+
+
+def _is_beyond(value: Any, limit: Any, operator: alg.Operator) -> bool:
+    """Whether a value is surely below ("<") or above another."""
+    if isinstance(value, Quantity) and isinstance(limit, Quantity):
+        return value.number < limit.number if operator == "<" else value.number > limit.number
+    low, high = (value, limit) if operator == "<" else (limit, value)
+    return isinstance(low, Time) and isinstance(high, Time) and low.end <= high.start
 
 
 def _near_texts(text: str, texts: list[str]) -> list[str]:
@@ -747,42 +799,58 @@ def _near_texts(text: str, texts: list[str]) -> list[str]:
 
 
 def _nearest_bound(
-    node: Any, order: list[Node], lookup: Lookup, there: Values, direction: alg.Direction, operator: alg.Operator, best: Any,
+    node: Any, program: _Program, lookup: Lookup, there: Values, direction: alg.Direction, operator: alg.Operator, best: Any,
     limit: Condition,
 ) -> Any:  # fmt: skip
-    """The nearest value with which the whole program gives something; None where it does with none. A looser bound gives at
-    least as much, so that values are divided until one is left.
-    """
+    """The operator with the nearest value with which the whole program gives something; None where it does with none."""
 
-    def gives(values: list[Any], exactly: bool = False) -> list[bool]:
-        if operator != "=" or exactly:
-            conditions: list[Condition] = [Compare(operator, value) for value in values]
-        else:
-            # The value and those between it and the one of the condition.
-            towards: alg.Operator = ">=" if direction == "largest" else "<="
-            conditions = [alg.AllOf((Compare(towards, value), limit)) for value in values]
-        plans = [replaced(order, node, replace(node, condition=condition)) for condition in conditions]
-        return [size > 0 for size in lookup.counts(plans)]
+    def gives(conditions: Sequence[Condition]) -> list[Any]:
+        """The operator with each of the conditions, None in place of one with which the program gives nothing."""
+        tried = [replace(node, condition=condition) for condition in conditions]
+        sizes = lookup.counts([program.changed(node, fresh) for fresh in tried])
+        return [fresh if size else None for fresh, size in zip(tried, sizes, strict=True)]
 
-    if gives([best], exactly=True)[0]:
-        return best
-    values = lookup.values(alg.Distinct(there), _MOST_TEXTS)
-    kind = type(best), getattr(best, "unit", "")
-    values = [value for value in values if (type(value), getattr(value, "unit", "")) == kind]
+    def is_comparable(value: Any) -> bool:
+        return type(value) is type(best) and getattr(value, "unit", "") == getattr(best, "unit", "")
+
+    (fresh,) = gives([Compare(operator, best)])
+    if fresh is not None:
+        return fresh
+    every = program.changed(node, carried(node)[0])
+    if not lookup.counts([every])[0]:
+        return None
+    behind = None if isinstance(node, alg.FilterValues) else lookup.behind(every, node.facts)
+    led = None if behind is None else values_tested(replace(node, facts=behind))
+    if led is not None:
+        # Each of these statements led to results by itself, unless it takes several at once.
+        led = alg.FilterValues(led, limit)
+        for value in filter(is_comparable, lookup.values(alg.Extreme(led, direction), 1)):
+            (fresh,) = gives([Compare(operator, value)])
+            if fresh is not None:
+                return fresh
+    values = list(filter(is_comparable, lookup.values(alg.Distinct(there), _MOST_TEXTS)))
     if direction == "largest":
         values.reverse()
-    if not values or not gives([values[-1]])[0]:
+    if operator == "=":
+        # The value and those between it and the one of the condition.
+        towards: alg.Operator = ">=" if direction == "largest" else "<="
+        conditions: list[Condition] = [alg.AllOf((Compare(towards, value), limit)) for value in values]
+    else:
+        conditions = [Compare(operator, value) for value in values]
+    if not values or gives(conditions[-1:]) == [None]:
         return None
+    # A looser bound gives at least as much, so that values are divided until one is left.
     low, high = 0, len(values) - 1
     while high - low > 1:
         check()
         # On a server as many as one query tries.
         parts = min(max(lookup.batch, 1), high - low - 1)
         tried = [low + (high - low) * (at + 1) // (parts + 1) for at in range(parts)]
-        given = gives([values[at] for at in tried])
-        first = next((at for at, there in zip(tried, given, strict=True) if there), high)
+        given = gives([conditions[at] for at in tried])
+        first = next((at for at, fresh in zip(tried, given, strict=True) if fresh is not None), high)
         low, high = max([low, *(at for at in tried if at < first)]), first
-    return values[high] if gives([values[high]], exactly=True)[0] else None
+    (fresh,) = gives([Compare(operator, values[high])])
+    return fresh
 
 
 def values_tested(node: Any) -> Values | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -133,12 +134,12 @@ def test_expected_results_that_are_there_or_nowhere(graph: Graph) -> None:
 
 
 def test_a_deadline_says_how_far_it_came(graph: Graph) -> None:
-    answer = graph.kopl("FindAll() FilterNum(height, 9000 m, >) QueryName()")
+    answer = graph.kopl("FindAll() FilterConcept(city) FilterConcept(country) QueryName()")
     lookup: Any = answer._lookup()
     counts, calls = lookup.counts, []
 
     class Late:
-        batch, schema = 1, lookup.schema
+        batch, schema, behind = 1, lookup.schema, lookup.behind
         values, texts, near, predicates, alike = lookup.values, lookup.texts, lookup.near, lookup.predicates, lookup.alike
 
         def counts(self, nodes: Any) -> list[int]:
@@ -170,3 +171,26 @@ def test_a_deadline_says_how_far_it_came(graph: Graph) -> None:
 def test_names_that_fold_to_one() -> None:
     assert folded("stations/Old_Town ") == folded("old  town") == "old town"
     assert folded("Old Town") != folded("Oldtown")
+
+
+@pytest.mark.parametrize("operator", [">", ">=", "<", "<=", "="])
+def test_the_nearest_bound_is_that_of_a_loop(operator: str) -> None:
+    random, graph = Random(3), condgraph.open()
+    heights = {f"e{number}": random.sample(range(100), random.randint(0, 2)) for number in range(60)}
+    items: list[Any] = [Entity("c", "concept", EntityKind.CONCEPT), *(Entity(one, one) for one in heights)]
+    items += [Statement(one, "height", Quantity(value, "m")) for one, values in heights.items() for value in values]
+    items += [Statement(one, "near", Ref(random.choice(list(heights)))) for one in heights if random.random() < 0.5]
+    items += [Member(one, "concept") for one in heights if random.random() < 0.2]
+    graph.add(items)
+    past = 1_000 if operator in (">", ">=", "=") else -1_000
+    values = sorted({value for several in heights.values() for value in several}, reverse=past > 0)
+    satisfied = operator if operator == "=" else operator[0] + "="
+    for after in (
+        "Relate(near, forward)", "Relate(near, forward) FilterConcept(concept)", "FilterConcept(concept) Relate(near, backward)",
+        "Relate(near, forward) FilterNum(height, 50 m, >)", "Relate(near, forward) Relate(near, forward) FilterConcept(concept)",
+    ):  # fmt: skip
+        program = f"FindAll() FilterNum(height, %s m, %s) {after} QueryName()"
+        nearest = next(value for value in values if graph.kopl(program % (value, satisfied)).values)
+        why = graph.kopl(program % (past, operator)).why_not()
+        assert why.changes[0].text == f"with 'height' {satisfied} {nearest} m"
+        assert why.changes[0].size == len(graph.kopl(program % (nearest, satisfied)).entities)

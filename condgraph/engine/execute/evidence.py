@@ -112,6 +112,14 @@ class Demand:
     def __init__(self, entities: Numbers = EMPTY, statements: Numbers = EMPTY, rows: RowSet | None = None) -> None:
         self.entities, self.statements, self.rows = entities, statements, rows
 
+    def joined(self, other: Demand, snapshot: Snapshot) -> Demand:
+        """What either wants."""
+        return Demand(
+            union([self.entities, other.entities], snapshot.entities),
+            union([self.statements, other.statements], snapshot.statements),
+            other.rows if self.rows is None else self.rows if other.rows is None else self.rows.with_rows(other.rows),
+        )
+
 
 Asked: TypeAlias = list[tuple[Node, Demand]]
 
@@ -393,13 +401,7 @@ def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked], wa
                 within.append((node, demand.entities))
         for child, wanted in inputs_asked(run, node, demand, named) if asked is None else asked:
             known = demands.get(id(child))
-            if known is not None:
-                wanted = Demand(
-                    union([known.entities, wanted.entities], snapshot.entities),
-                    union([known.statements, wanted.statements], snapshot.statements),
-                    wanted.rows if known.rows is None else known.rows if wanted.rows is None else known.rows.with_rows(wanted.rows),
-                )
-            demands[id(child)] = wanted
+            demands[id(child)] = wanted if known is None else known.joined(wanted, snapshot)
     trail.statements = union(statements, snapshot.statements)
     for each in within:
         trail.statements = union([trail.statements, _of_source(run, trail.statements, *each)], snapshot.statements)

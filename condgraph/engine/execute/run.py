@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine import algebra
-from condgraph.engine.algebra import Condition, Node, postorder
+from condgraph.engine.algebra import Condition, Node, fields_of, postorder
 from condgraph.engine.bounds import check, current, within
 from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.execute.bags import Bag
@@ -97,6 +97,25 @@ class Run:
         outcome: Outcome = self.results[id(node)]
         return outcome
 
+    def size(self, node: Node) -> int:
+        """How many results an operator gives; what cannot give any, as an operator that it needs gave none, is not run.
+        What is run warns as in `execute`.
+        """
+        results, strict = self.results, set[int]()
+        if id(node) not in results:
+            parts = postorder(node, results)
+            for part in parts:
+                check()
+                outcome = results[id(part)] = self.operators[type(part)](self, part)
+                self._kept.append(part)
+                # The statements of many entities are not looked up to count them, as their ends may be all that matters.
+                known = isinstance(outcome, np.ndarray | Bag) or (isinstance(outcome, FactSet) and outcome.few())
+                if known and not len(outcome):  # type: ignore[arg-type]
+                    strict = strict or _strict(node, parts)
+                    if id(part) in strict:
+                        return 0
+        return len(results[id(node)])
+
     def listen(self, node: Node) -> None:
         """Run an operator whose outcome is known, for what it warns of."""
         self.operators[type(node)](self, node)
@@ -159,6 +178,15 @@ class Run:
         """Count values of a type and unit that the test cannot compare."""
         if count:
             left_out(self.left_out, kind, unit, count, compared_kinds(condition))
+
+
+def _strict(root: Node, parts: list[Node]) -> set[int]:
+    """The operators below one, inputs first, that leave it without results where they have none, by identity."""
+    result = {id(root)}
+    for part in reversed(parts):
+        if id(part) in result:
+            result.update(map(id, fields_of(part, part.facets.strict)))
+    return result
 
 
 def _later(node: Node) -> Callable[[Run, Any], Outcome] | None:
