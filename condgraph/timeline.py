@@ -121,6 +121,19 @@ class Timeline(Sequence[Lasting]):
         """The statements that may be the one after another, as `before`."""
         return self._next_to(what, certain, forward=True)
 
+    def part(
+        self, *, before: str | Entity | TimeLike | None = None, after: str | Entity | TimeLike | None = None, certain: bool = False
+    ) -> Timeline:
+        """The timeline of those that `before` and `after` give, of both where both are given; all of it where neither is."""
+        if before is None and after is None:
+            if certain:
+                raise OptionError("certain needs before or after")
+            return self
+        parts = [self.before(before, certain=certain)] if before is not None else []
+        parts += [self.after(after, certain=certain)] if after is not None else []
+        kept = [one.statement for one in parts[0] if all(one in other for other in parts)]
+        return Timeline(kept, self.warnings)
+
     def _next_to(self, what: Any, certain: bool, *, forward: bool) -> list[Lasting]:
         own, start = self._found(what, forward)
         others = [one for one in self._items if one not in own]
@@ -203,12 +216,35 @@ class Timeline(Sequence[Lasting]):
             open_.append(one)
         return result
 
+    def lines(self) -> list[str]:
+        """The statements as lines of text."""
+        return [*map(str, self._items), *(f"without a time: {one}" for one in self.untimed)]
+
+    def data(self) -> dict[str, list[Any]]:
+        """For JSON: `statements` with subject, predicate, object, qualifiers, sources and the days that each lasts at least
+        and at most; `untimed` without the days; and the `gaps`, all as texts.
+        """
+        return {
+            "statements": [_record(one.statement) | {"least": one.least, "most": one.most} for one in self._items],
+            "untimed": list(map(_record, self.untimed)),
+            "gaps": list(map(str, self.gaps())),
+        }
+
     def __str__(self) -> str:
-        lines = [str(one) for one in self._items] + [f"without a time: {one}" for one in self.untimed]
-        return "\n".join([*lines, *(f"warning: {warning}" for warning in self.warnings)])
+        return "\n".join([*self.lines(), *(f"warning: {warning}" for warning in self.warnings)])
 
     def __repr__(self) -> str:
         return f"<Timeline of {len(self)} statements, {len(self.untimed)} without a time>"
+
+
+def _record(statement: Evidence) -> dict[str, Any]:
+    return {
+        "subject": statement.subject.name,
+        "predicate": statement.predicate,
+        "object": _text(statement.object),
+        "qualifiers": [[key, _text(value)] for key, value in statement.qualifiers],
+        "sources": [{"name": source.name, "row": row or None} for source, row in statement.sources],
+    }
 
 
 def _whole(start: int, end: int) -> Time:

@@ -20,7 +20,7 @@ from condgraph.cli.load import abandon, delete, formats, guess, index, load, unl
 from condgraph.cli.mcp import mcp
 from condgraph.cli.query import cypher, explain, logic, match, query, sparql
 from condgraph.cli.serve import serve
-from condgraph.cli.status import browser, conflicts, doctor, export, map_database, schema, status, versions
+from condgraph.cli.status import browser, conflicts, doctor, export, map_database, schema, status, timeline, versions
 
 app = typer.Typer(
     name="condgraph",
@@ -76,6 +76,7 @@ for command in (
     status,
     schema,
     conflicts,
+    timeline,
     versions,
     export,
     ask,

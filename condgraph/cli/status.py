@@ -105,7 +105,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-# -- conflicts and versions --------------------------------------------------------------------------
+# -- conflicts, times and versions --------------------------------------------------------------------------
 
 
 @grouped
@@ -153,6 +153,36 @@ def conflicts(
         else:
             typer.echo("\n".join(map(printable, found.lines())))
         for warning in found.warnings:
+            complain(f"warning: {printable(warning)}")
+
+
+@grouped
+def timeline(
+    *,
+    store: StoreOption,
+    subject: Annotated[str | None, typer.Argument(metavar="[SUBJECT]", help="The subject, by its name or id.")] = None,
+    login: LoginOptions,
+    predicate: Annotated[str | None, typer.Option("--predicate", metavar="NAME", help="The predicate.")] = None,
+    object_: Annotated[str | None, typer.Option("--object", metavar="NAME", help="The object, an entity.")] = None,
+    before: Annotated[
+        str | None, typer.Option("--before", metavar="WHAT", help="Only those that may be the one before an entity or a time.")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="WHAT", help="Only those that may be the one after an entity or a time.")
+    ] = None,
+    certain: Annotated[bool, typer.Option("--certain", help="Of these only the one that must be.")] = False,
+    form: Annotated[StatusFormat, typer.Option("--format", help="How the statements are written.")] = StatusFormat.TABLE,
+    timeout: TimeoutOption = None,
+) -> None:
+    """Show the statements of a subject, a predicate or an object in the order of their times."""
+    with guard(), opened(store, login) as at:
+        line = at.timeline(subject, predicate, object_, timeout=timeout).part(before=before, after=after, certain=certain)
+        if form is StatusFormat.JSON:
+            typer.echo(json.dumps(line.data(), ensure_ascii=False, indent=2))
+        else:
+            for text in line.lines():
+                typer.echo(printable(text))
+        for warning in line.warnings:
             complain(f"warning: {printable(warning)}")
 
 

@@ -193,6 +193,21 @@ def entity(graph: Graph, arguments: Document) -> Document:
     return around(graph, ident=arguments.get("id"), name=arguments.get("name"), most=arguments["limit"])
 
 
+def timeline(graph: Graph, arguments: Document) -> Document:
+    """`Graph.timeline` as data."""
+    line = graph.timeline(arguments.get("subject"), arguments.get("predicate"), arguments.get("object"))
+    line = line.part(before=arguments.get("before"), after=arguments.get("after"), certain=arguments["certain"])
+    most = arguments["limit"]
+    return {
+        "statements": [{"fact": answers.fact(one.statement), "least": one.least, "most": one.most} for one in line[:most]],
+        "total": len(line),
+        "untimed": list(map(answers.fact, line.untimed[:most])),
+        "total_untimed": len(line.untimed),
+        "gaps": list(map(answers.cell, line.gaps()[:most])),
+        "warnings": answers.warned(line.warnings),
+    }
+
+
 def bolt(graph: Graph, arguments: Document) -> Result:
     """A query of a connection of Bolt."""
     from condgraph.bolt.query import answered
@@ -211,6 +226,7 @@ CALLS: Final[dict[str, Callable[[Graph, Document], Result]]] = {
     "entity": entity,
     "start": start,
     "browse": browse,
+    "timeline": timeline,
     "bolt": bolt,
 }
 

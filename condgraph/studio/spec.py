@@ -211,6 +211,20 @@ class Browse(Call):
     limit: int = Field(50, ge=1, le=500, description="The most rows.")
 
 
+class GetTimeline(Call):
+    """The statements of a subject, a predicate or an object (all that are given)."""
+
+    subject: str | None = Field(None, max_length=_NAME, description="The subject, by its name or id.")
+    predicate: str | None = Field(None, max_length=_NAME, description="The predicate.")
+    object: str | None = Field(None, max_length=_NAME, description="The object, an entity, by its name or id.")
+    before: str | None = Field(
+        None, max_length=_NAME, description="Only those that may be the one before this entity or time: `1984`."
+    )
+    after: str | None = Field(None, max_length=_NAME, description="Only those that may be the one after this entity or time.")
+    certain: bool = Field(False, description="Of these only the one that must be.")
+    limit: int = Field(1_000, ge=1, le=100_000, description="The most statements.")
+
+
 class Ask(Bounded):
     """A question in words."""
 
@@ -586,6 +600,25 @@ class Rows(Reply):
     table: str
 
 
+class Lasting(Reply):
+    """A statement with the days that it lasts, at least and at most (null: no end is known)."""
+
+    fact: Fact
+    least: float
+    most: float | None
+
+
+class Timeline(Reply):
+    """Statements in the order of their times, those without one, and the times between at which maybe none holds."""
+
+    statements: list[Lasting]
+    total: Whole
+    untimed: list[Fact]
+    total_untimed: Whole
+    gaps: list[Cell]
+    warnings: list[Warning]
+
+
 class Schema(Reply):
     """`graph.schema().data()`."""
 
@@ -688,6 +721,9 @@ OPERATIONS: Final = (
     ),
     Operation("start", "GET", "What a graph contains, in short lists, with a picture and questions that it answers", Call, Start),
     Operation("browse", "POST", "Rows of a concept or a table: sorted, filtered, a page at a time, with facets", Browse, Rows),
+    Operation(
+        "timeline", "GET", "Statements in the order of their times, with the gaps between them", GetTimeline, Timeline, both=True
+    ),
     Operation("query", "POST", "Answer a program in any language, with its evidence, steps and compiled queries", Query, Answer),
     Operation("match", "POST", "The subgraphs nearest to a pattern", Match, Answer),
     Operation("explain", "POST", "What a program becomes, without running it", Explain, Explained),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import condgraph
+from condgraph.cli.app import app
 from condgraph.engine.allen import NEVER_AFTER, NEVER_BEFORE, RELATIONS, Bounds
 from condgraph.engine.errors import OptionError, PlanError, UnknownNameError
 from condgraph.engine.facts import Entity, Ref, Source, Statement
@@ -268,3 +272,36 @@ def test_bounds_of_what_qualifiers_say() -> None:
     assert Bounds.stated(((point, UNKNOWN),)) == Bounds.stated(((start, DAY(1990, 1, 1)), (end, day))) == nothing
     several = Bounds.stated(((start, DAY(1980, 1, 1)), (start, DAY(1970, 1, 1)), (end, day), (end, DAY(1990, 1, 1))))
     assert several == Bounds((DAY(1970, 1, 1).start,) * 2, (DAY(1990, 1, 1).end,) * 2)
+
+
+def test_the_command_shows_a_timeline(tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    with condgraph.open(store) as graph:
+        graph.add(
+            [
+                Entity("g", "Germany"), Entity("a", "Ann"), Entity("b", "Bo"), Entity("c", "Cy"),
+                Statement("g", "head", Ref("b"), (("start time", DAY(2001, 1, 1)), ("end time", DAY(2004, 12, 31)))),
+                Statement("g", "head", Ref("a"), (("start time", DAY(1999, 1, 1)), ("end time", DAY(2000, 6, 30)))),
+                Statement("g", "friend", Ref("c")),
+            ]
+        )  # fmt: skip
+
+    def lines(*arguments: str) -> list[str]:
+        run = CliRunner().invoke(app, ["timeline", "-d", store, *arguments])
+        assert run.exit_code == 0, run.output
+        return [line.split(" (")[0].split("  [")[0] for line in run.output.splitlines()]
+
+    heads = ["Germany | head | Ann", "Germany | head | Bo"]
+    assert lines("Germany") == [*heads, "without a time: Germany | friend | Cy"]
+    assert lines("--predicate", "head") == lines("g", "--predicate", "head") == heads
+    assert lines("--object", "Bo") == heads[1:]
+    assert lines("Germany", "--before", "Bo", "--certain") == heads[:1]
+    assert lines("Germany", "--after", "2000-07-01", "--before", "2000") == []
+    run = CliRunner().invoke(app, ["timeline", "-d", store, "Germany", "--format", "json"])
+    document = json.loads(run.output)
+    assert [one["object"] for one in document["statements"]] == ["Ann", "Bo"]
+    assert (document["statements"][0]["least"], document["statements"][0]["most"]) == (547, 547)
+    assert document["gaps"] == ["2000-07/2000"]
+    assert [one["object"] for one in document["untimed"]] == ["Cy"]
+    for wrong in ([], ["Germany", "--before", "soon"], ["Germny"], ["Germany", "--certain"]):
+        assert CliRunner().invoke(app, ["timeline", "-d", store, *wrong]).exit_code in (1, 2)

@@ -100,6 +100,17 @@ def test_looking(served: Client, judge: Judge) -> None:
     assert (len(cut["facts"]), cut["total"], cut["more"]) == (1, 3, True)
     country = served.get("entity", id="country")
     assert country["total_members"] == len(country["members"]) > 5
+    line = served.get("timeline", subject="Germany", predicate="head of government")
+    judge.check("Timeline", line)
+    names = [one["fact"]["object"]["name"] for one in line["statements"]]
+    assert names[:2] == ["Konrad Adenauer", "Ludwig Erhard"]
+    assert line["total"] == len(names)
+    assert (line["statements"][0]["least"], line["gaps"][0]["text"]) == (4748, "1963/1963")
+    last = served.post("timeline", subject="Germany", before="Helmut Kohl", certain=True)
+    assert [one["fact"]["object"]["name"] for one in last["statements"]] == ["Helmut Schmidt"]
+    assert len(served.get("timeline", subject="Germany", limit=2)["statements"]) == 2
+    for fields in ({}, {"subject": "Germny"}, {"subject": "Germany", "before": "soon"}, {"subject": "Germany", "certain": "true"}):
+        judge.check("Error", served.get("timeline", **fields))
     missing = served.get("entity", name="Nepall")
     judge.check("Error", missing)
     assert missing["error"]["candidates"][0] == "Nepal"
