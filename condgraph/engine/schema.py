@@ -380,6 +380,11 @@ class Schema:
             names = np.unique(np.concatenate([names[max(i - AROUND, 0) : i + AROUND] for i in at]))
         return offered(name, own, snapshot.texts.take(names), most)
 
+    def every_name(self) -> list[str]:
+        """The names of all entities; none where there are too many."""
+        snapshot = self._snapshot
+        return [] if snapshot.entities > MOST_COMPARED else snapshot.texts.take(different(snapshot.entity_name))
+
     def _used(self, offsets: str) -> tuple[str, ...]:
         numbers = np.flatnonzero(np.diff(self._snapshot.arrays.get(offsets)))
         return tuple(self._snapshot.texts.take(self._snapshot.arrays.get("pred.text")[numbers]))

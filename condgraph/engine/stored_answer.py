@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: Seconds in which an empty answer finds out what emptied it, and no more than a quarter of its own timeout.
 MOST_EXPLAINING: Final = 30.0
-#: Names on a server for which others like them are looked up.
+#: Names in a large graph on a server for which others like them are looked up.
 _MOST_FOLDED: Final = 3
 
 
@@ -160,6 +160,10 @@ class _StoreLookup:
 
     def __init__(self, store: QueryStore) -> None:
         self._store = store
+        # Names by what they have in common (`folded`), and the names of entities that were asked for.
+        self._alike: dict[str, list[str]] | None = None
+        self._names: dict[int, list[str]] = {}
+        self._asked: list[Entities] = []
 
     @property
     def schema(self) -> KnownSchema:
@@ -191,14 +195,28 @@ class _StoreLookup:
         return None
 
     def alike(self, of: Entities) -> list[str]:
-        names = self.texts(Names(of), MOST_ENTITIES)
-        some = names[:_MOST_FOLDED]
-        if not some:
+        names = self._names.get(id(of))
+        if names is None:
+            names = self._names[id(of)] = self.texts(Names(of), MOST_ENTITIES)
+            # Operators are known by identity, so that they must stay alive.
+            self._asked.append(of)
+        if not names:
             return []
         # How many entities have each name: one query.
+        some = names[: self.batch]
         counts = self.counts([ByName((name,)) for name in some])
         same = dict.fromkeys(name for name, count in zip(some, counts, strict=True) if count > 1)
-        for name in some:
-            near = [*self.near(name), *self.near(name.rpartition("/")[2].replace("_", " "))]
-            same.update(dict.fromkeys(one for one in near if one not in names and folded(one) == folded(name)))
+        own = set(names)
+        if self._alike is None:
+            self._alike = {}
+            for one in self.schema.every_name():
+                self._alike.setdefault(folded(one), []).append(one)
+        for name in names if self._alike else names[:_MOST_FOLDED]:
+            form = folded(name)
+            near = self._alike.get(form, ()) if self._alike else self._near(name)
+            same.update(dict.fromkeys(one for one in near if one not in own and folded(one) == form))
         return list(same)
+
+    def _near(self, name: str) -> list[str]:
+        """Names near one in a large graph, which is looked up by how they begin."""
+        return [*self.near(name), *self.near(name.rpartition("/")[2].replace("_", " "))]

@@ -120,6 +120,12 @@ class StoredSchema:
         """Not known here."""
         return []
 
+    def every_name(self) -> list[str]:
+        """The names of all entities, looked up once for a content of the graph; none where there are too many, or where they
+        are not known.
+        """
+        return []
+
     def attribute_kinds(self, name: str) -> Kinds:
         """The types and units of an attribute's values, with how many there are."""
         return self._attributes.get(name, {})

@@ -126,11 +126,12 @@ class _LocalLookup:
 
     def _alike_of(self, of: Entities) -> list[str]:
         snapshot, names = self._run.snapshot, self._folded
-        entities = self._entities(of)[:MOST_ENTITIES]
+        entities = self._entities(of)
         forms = names.form.take(entities)
         if not len(forms) or forms.max() < 0:
             return []
-        entities, forms = entities[forms >= 0], forms[forms >= 0]
+        shared = np.flatnonzero(forms >= 0)[:MOST_ENTITIES]
+        entities, forms = entities[shared], forms[shared]
         same = dict.fromkeys(name for form in dict.fromkeys(forms.tolist()) for name in names.spellings[form])
         for name in snapshot.texts.take(snapshot.entity_name[entities]):
             if name not in names.several:

@@ -377,6 +377,13 @@ class LinkingSchema(StoredSchema):
         names = dict.fromkeys(self.reader.all_names(beginnings(name)))
         return offered(name, [] if own is None else [own], names, most)
 
+    def every_name(self) -> list[str]:
+        """The names of all entities, concepts and rows, as of the first look; none of a large graph."""
+        result: list[str] | None = self.kept.get("every name")
+        if result is None:
+            result = self.kept["every name"] = list(self.reader.all_names(()))
+        return result
+
     def has_text(self, text: str) -> bool:
         """Something in the graph is exactly this text."""
         return self._remembered("has_text", text)

@@ -88,6 +88,7 @@ class LookupSchema(StoredSchema):
         super().__init__(found)
         self._graph = graph
         self._names: dict[str, bool] = {}
+        self._every_name: list[str] | None = None
 
     def has_entity(self, name: str) -> bool:
         """Whether some entity or concept has exactly this name: one small query for each new name."""
@@ -109,6 +110,12 @@ class LookupSchema(StoredSchema):
     def has_id(self, ident: str) -> bool:
         """Whether some entity has this id."""
         return self._graph.ask(f"ASK {{ {self._graph.target.names.entity(ident)} <pred:name> ?name }}")
+
+    def every_name(self) -> list[str]:
+        """The names of all entities, concepts and rows, as of the first look; none of a large graph."""
+        if self._every_name is None:
+            self._every_name = self._graph.all_names(())
+        return self._every_name
 
     def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
         """Entity names most like `name`, as `engine.schema.Schema` gives them."""

@@ -189,9 +189,9 @@ class NativeNames:
         """The names of all nodes and concepts; of a large database those in order around some texts,
         by the properties that name them.
         """
-        result = list(self._schema.concepts)
         if self._schema.mapping.node_count <= MOST_COMPARED:
-            return list(dict.fromkeys(chain(result, self.names())))
+            return list(dict.fromkeys(chain(self._schema.concepts, self.names())))
+        result = list(self._schema.concepts) if around else []
         for pattern, key in self._layout.identity.naming("e"):
             for text in around:
                 for side, way in ((">=", ""), ("<", " DESC")):
