@@ -100,7 +100,8 @@ def load(
                 of_statements = of_statements or _statement_times(times)
                 items = of_statements.timed(items, reading)
             elif isinstance(times, str):
-                from condgraph.loaders.validity import RowTimes, with_times
+                from condgraph.engine.row_times import RowTimes
+                from condgraph.loaders.validity import with_times
 
                 items = with_times(items, {"": RowTimes.of(times)}, reading)
             builder.add(items)

@@ -9,10 +9,9 @@ year) in which it does; `observed_on` is one column, a point in time.
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
@@ -32,95 +31,10 @@ from condgraph.engine.facts import (
     Texts,
     Times,
 )
+from condgraph.engine.row_times import TIMES_HINT, Qualifiers, RowTimes
 from condgraph.engine.toml import read_file
-from condgraph.engine.values import DAY_SECONDS, UNKNOWN, Precision, Quantity, Time, Value, collapse, text_of
+from condgraph.engine.values import UNKNOWN, Precision, Quantity, Time, Value
 from condgraph.loaders.base import Reading
-
-_HINT: Final = "times are '[valid_from, valid_to)' (the end is excluded), '[valid_from, valid_to]' (it is included), or 'observed'"
-_INTERVAL: Final = re.compile(r"\[([^,\[\])]*),([^,\[\])]*)([\])])", re.ASCII)
-#: What stands for no end.
-_FOREVER: Final = frozenset(("infinity", "+infinity", "inf", "-infinity", "forever", "current", "present", "open", "null", "-"))
-#: Days after this are no end: 9999-12-31, and what is near it.
-_LAST: Final = Time.year(9998).start
-#: What a row says of its times, with its columns.
-Qualifiers = tuple[tuple[str, Value], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RowTimes:
-    """The columns of a table that say when its rows hold: `start` and `end`, "" for none, or `point` alone."""
-
-    start: str = ""
-    end: str = ""
-    point: str = ""
-    #: Whether the end is the first moment in which the row no longer holds.
-    excluded: bool = False
-
-    @classmethod
-    def of(cls, text: Any, columns: Sequence[str] | None = None) -> RowTimes:
-        """Read `[from, to)`, `[from, to]` or a column; raises `OptionError`, also for what is none of `columns`."""
-        if not isinstance(text, str) or not text.strip():
-            raise OptionError(f"times= is no interval of columns: {shortened(repr(text), 100)}", hint=_HINT)
-        interval = _INTERVAL.fullmatch(text.strip())
-        if interval is not None:
-            start, end = collapse(interval[1]), collapse(interval[2])
-            times = cls(start, end, excluded=interval[3] == ")")
-            if not start and not end:
-                raise OptionError("times= names no column", hint=_HINT)
-        elif "," in text or text.strip()[0] in "[(":
-            raise OptionError(f"times={shortened(text, 100)!r} does not say whether the end is included", hint=_HINT)
-        else:
-            times = cls(point=collapse(text))
-        for column in times.columns():
-            if columns is not None and column not in columns:
-                raise OptionError(
-                    f"times= names the column {column!r}, which is not there", candidates=nearest(column, columns), hint=_HINT
-                )
-        return times
-
-    def columns(self) -> list[str]:
-        """The columns that are named."""
-        return [name for name in (self.start, self.end, self.point) if name]
-
-    def qualifiers(self, cells: Mapping[str, Value], what: str = "the row") -> Qualifiers:
-        """What the cells of a row say as qualifiers of its statements; raises ValueError for cells that are no times, and
-        where the row holds at no time.
-        """
-        start = _time(self.start, cells.get(self.start))
-        end = _time(self.end, cells.get(self.end))
-        point = _time(self.point, cells.get(self.point))
-        if end is not None and self.excluded:
-            end = _before(end)
-        if start is not None and end is not None and start.start >= end.end:
-            first, last = (text_of(cells[name]) for name in (self.start, self.end))
-            raise ValueError(f"{what} holds at no time: {self.end!r} is {last}, {self.start!r} is {first}")
-        keyed = ((START_TIME, start), (END_TIME, end), (POINT_IN_TIME, point))
-        return tuple((key, time) for key, time in keyed if time is not None)
-
-
-def _time(column: str, cell: Value | None) -> Time | None:
-    """A cell as a time; None where it is empty, and where it stands for no end."""
-    if cell is None:
-        return None
-    if isinstance(cell, Quantity) and isinstance(cell.number, int) and not cell.unit.strip("1") and 0 < cell.number < 10_000:
-        cell = Time.year(cell.number)
-    if isinstance(cell, Time):
-        return None if cell.start >= _LAST else cell
-    text = collapse(text_of(cell))
-    if text.casefold() in _FOREVER or not text:
-        return None
-    try:
-        time = Time.parse(text)
-    except ValueError:
-        raise ValueError(f"{column!r} is no time: {shortened(text, 60)!r}") from None
-    return None if time.start >= _LAST else time
-
-
-def _before(time: Time) -> Time:
-    """The last day, month or year before a time, or the last second."""
-    if time.precision is Precision.DAY:
-        return Time(time.start - DAY_SECONDS, time.start, Precision.DAY)
-    return Time(time.start - 1, time.start, Precision.SECOND)
 
 
 def unpacked(column: Column) -> list[Value]:
@@ -262,7 +176,7 @@ class StatementTimes:
         if not isinstance(value, Mapping) or not value:
             raise OptionError(
                 f"times= is an interval of qualifiers or a mapping of predicates to these, not {shortened(repr(value), 100)}",
-                hint=_HINT,
+                hint=TIMES_HINT,
             )
         return cls({str(predicate): RowTimes.of(text) for predicate, text in value.items()})
 

@@ -352,13 +352,12 @@ def test_a_mapping_file_says_names_validity_and_ids(ugly: tuple[str, neo4j.Drive
         name = "handle"
         [relationship.DEBIT]
         predicate = "debits"
-        start = "from"
-        end = "to"
+        times = "[from, to]"
         [relationship.KNOWS.property.since]
         as = "date"
         format = "%Y"
         [relationship.KNOWS]
-        start = "since"
+        times = "[since, ]"
         """
     )
     with condgraph.open(uri, mapping=file) as graph:
@@ -372,7 +371,7 @@ def test_a_mapping_file_says_names_validity_and_ids(ugly: tuple[str, neo4j.Drive
         assert all("start time" in str(fact) for fact in facts if "KNOWS" in str(fact))
         assert isinstance(graph, NativeGraph)
         again = tomllib.loads(graph.mapping_file())
-        assert again["relationship"]["DEBIT"]["start"] == "from"
+        assert again["relationship"]["DEBIT"]["times"] == "[from, to]"
         assert again["node"]["Account"]["name"] == ["owner", "iban"]
         second = tmp_path / "again.toml"
         second.write_text(graph.mapping_file())

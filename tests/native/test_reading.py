@@ -247,8 +247,7 @@ def test_each_key_of_a_file_is_optional_and_holds() -> None:
         [relationship.WORKS]
         predicate = "works for"
         qualifiers = { role = "position" }
-        start = "since"
-        end = "till"
+        times = "[since, till]"
         [relationship.WORKS.property.since]
         as = "date"
         format = "%Y"

@@ -13,8 +13,7 @@ Every key is optional; what a file does not say stays as it was guessed.
     [relationship.EMPLOYED]
     predicate = "employed by"
     qualifiers = { roles = "role" }        what programs call its properties
-    start = "from"                         from when and until when it holds
-    end = "to"
+    times = "[from, to)"                   from when until when it holds; "]" where the end is included
     [relationship.EMPLOYED.property.from]  as of a node
 
 Names that the database does not have, and readings that read nothing of the sample, are errors with
@@ -34,6 +33,7 @@ from condgraph.cypher.native.mapping import Mapping, NodeType, Property, Reading
 from condgraph.cypher.native.values import ISO_DATE, ISO_DATETIME, elements
 from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.facts import END_TIME, START_TIME
+from condgraph.engine.row_times import RowTimes
 
 T = TypeVar("T")
 _READINGS: Final = get_args(Reading)
@@ -88,7 +88,7 @@ def _node(node: NodeType, section: Map[str, Any], about: str, texts: Texts, shar
 
 
 def _relationship(relationship: RelationshipType, section: Map[str, Any], about: str, texts: Texts) -> RelationshipType:
-    _keys(about, section, ("predicate", "qualifiers", "start", "end", "property"))
+    _keys(about, section, ("predicate", "qualifiers", "times", "property"))
     keys = {prop.key: prop for prop in relationship.qualifiers}
     of = f"the relationships {relationship.type!r}"
     for key, more in _table(section, "property", about).items():
@@ -101,26 +101,28 @@ def _relationship(relationship: RelationshipType, section: Map[str, Any], about:
         if not isinstance(called, str) or not called.strip():
             raise OptionError(f"{about}.qualifiers.{_word(key)} is a text, not {called!r}")
         keys[key] = replace(_known(keys, key, f"{of} have no property {key!r}"), predicate=called)
-    ends: dict[str, str] = {}
-    for end in ("start", "end"):
-        if end in section:
-            prop = _known(keys, _text(section, end, about), f"{of} have no property {section[end]!r}")
+    start, end = relationship.start, relationship.end
+    if "times" in section:
+        times = RowTimes.of(_text(section, "times", about))
+        if times.point:
+            raise OptionError(f"{about}.times is an interval, not {times.point!r}", hint='times = "[from, to)", or "[from, ]"')
+        for key in times.columns():
+            prop = _known(keys, key, f"{of} have no property {key!r}")
             types = {kind for name, _ in prop.types for kind in elements(name)}
             if prop.reading not in ("date", "datetime") and not types & _TIMED:
                 hint = f'[{about}.property.{_word(prop.key)}] with as = "date", and a format, makes it one'
-                raise OptionError(f"{about}.{end}: {prop.key!r} is no time but {', '.join(sorted(types))}", hint=hint)
-            ends[end] = prop.key
+                raise OptionError(f"{about}.times: {prop.key!r} is no time but {', '.join(sorted(types))}", hint=hint)
+        start, end = times.start or None, times.end or None
+        if end is not None:
+            keys[end] = replace(keys[end], excluded=times.excluded)
     if "predicate" in section:
         relationship = replace(relationship, predicate=_text(section, "predicate", about))
-    start, end_key = ends.get("start", relationship.start), ends.get("end", relationship.end)
-    if start is not None and start == end_key:
+    if start is not None and start == end:
         raise OptionError(f"{about}: {start!r} is both from when and until when it holds")
-    taken = [
-        prop.predicate for prop in keys.values() if prop.key not in (start, end_key) and prop.predicate in (START_TIME, END_TIME)
-    ]
-    if taken and (start or end_key):
+    taken = [prop.predicate for prop in keys.values() if prop.key not in (start, end) and prop.predicate in (START_TIME, END_TIME)]
+    if taken and (start or end):
         raise OptionError(f"{about}: a qualifier is called {taken[0]!r} as well", hint="qualifiers = {...} gives it another name")
-    return replace(relationship, qualifiers=tuple(keys.values()), start=start, end=end_key)
+    return replace(relationship, qualifiers=tuple(keys.values()), start=start, end=end)
 
 
 def _property(prop: Property, section: Map[str, Any], about: str, texts: Sequence[str]) -> Property:
@@ -220,9 +222,10 @@ def written(mapping: Mapping, place: str) -> str:
         if relationship.qualifiers:
             named = ", ".join(f"{_word(prop.key)} = {_quoted(prop.predicate)}" for prop in relationship.qualifiers)
             lines.append(f"qualifiers = {{ {named} }}")
-        lines += [
-            f"{end} = {_quoted(key)}" for end, key in (("start", relationship.start), ("end", relationship.end)) if key is not None
-        ]
+        if relationship.start is not None or relationship.end is not None:
+            excluded = any(prop.excluded for prop in relationship.qualifiers if prop.key == relationship.end)
+            times = RowTimes(relationship.start or "", relationship.end or "", excluded=excluded)
+            lines.append(f"times = {_quoted(str(times))}")
         # Their names are in `qualifiers` already.
         plain = [replace(prop, predicate=prop.key) for prop in relationship.qualifiers]
         lines += _properties(mapping, plain, f"relationship.{relationship.type}", f"relationship.{_word(relationship.type)}")

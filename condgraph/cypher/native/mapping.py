@@ -36,6 +36,8 @@ class Property:
     #: Whether some text of the sample has white space other than single blanks between words, so
     #: that it is equal to what is written otherwise.
     untidy: bool = False
+    #: Whether it is the first moment in which a relationship no longer holds: it is taken as the last day, or second, before.
+    excluded: bool = False
 
     @property
     def share(self) -> float:

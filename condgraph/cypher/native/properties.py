@@ -46,19 +46,19 @@ _PLAIN: Final = {"STRING": "text", "BOOLEAN": "boolean", "INTEGER": "integer", "
 
 def direct_of(held: str, prop: Property) -> Direct | None:
     """A property as it is, where all of its values are of one plain type."""
-    if prop.reading != "itself" or prop.untidy or not prop.types:
+    if prop.reading != "itself" or prop.untidy or prop.excluded or not prop.types:
         return None
     types = {kind for kind, _ in prop.types}
     kind = "FLOAT" if types <= NUMBERS and "FLOAT" in types else next(iter(types)) if len(types) == 1 else ""
     return Direct(held, _PLAIN[kind], Held(held, prop)) if kind in _PLAIN else None
 
 
-def likeness(prop: Property) -> tuple[str, str | None, bool, frozenset[str]]:
+def likeness(prop: Property) -> tuple[str, str | None, bool, bool, frozenset[str]]:
     """What properties have in common that one expression reads."""
     types = frozenset(name for kind, _ in prop.types for name in elements(kind))
     for alike in (frozenset(("STRING", "BOOLEAN", "POINT")), NUMBERS):
         types = alike if types <= alike else types
-    return prop.reading, prop.format, prop.untidy, types
+    return prop.reading, prop.format, prop.untidy, prop.excluded, types
 
 
 class Named(Cell):
@@ -268,15 +268,18 @@ class Qualifiers:
     def __init__(self, mapping: Mapping) -> None:
         self.parameters: dict[str, Any] = {}
         readings: dict[Any, list[Property]] = {}
-        keys, times = dict[str, list[list[Any]]](), dict[str, list[Any]]()
+        keys = dict[str, list[list[Any]]]()
+        # Of starts and of ends the places of their readings.
+        self._times: tuple[dict[int, None], dict[int, None]] = ({}, {})
         for of in mapping.relationships:
             for qualifier in of.qualifiers:
                 readings.setdefault(likeness(qualifier), []).append(qualifier)
                 place = list(readings).index(likeness(qualifier))
                 keys.setdefault(of.type, []).append([qualifier.key, named(of, qualifier), place])
-            if of.start is not None or of.end is not None:
-                times[of.type] = [of.start, of.end]
-        self._readings, self._times = [together(several) for several in readings.values()], times
+                for side, key in zip(self._times, (of.start, of.end), strict=True):
+                    if key == qualifier.key:
+                        side[place] = None
+        self._readings = [together(several) for several in readings.values()]
         self._all = mapping.relationships
         self._predicates = {of.type: of.predicate for of in mapping.relationships if of.type != of.predicate}
         if keys:
@@ -326,16 +329,16 @@ class Qualifiers:
 
     def validity(self, f: str) -> tuple[str, str]:
         """From when until when a statement holds, in seconds: null where nothing says it."""
-        if not self._times:
+        if not any(self._times):
             return "null", "null"
         result = []
-        for side, name in ((0, "start"), (1, "end")):
-            cases = []
-            for at, reading in enumerate(self._readings):
-                held = f"{f}[[k IN $qualifiers[type({f})] WHERE k[1] = '{(START_TIME, END_TIME)[side]}' AND k[2] = {at}][0][0]]"
-                cell = Held(held, reading)
+        for key, places in zip((START_TIME, END_TIME), self._times, strict=True):
+            cases = ["null"] if not places else []
+            for at in places:
+                held = f"{f}[[k IN $qualifiers[type({f})] WHERE k[1] = '{key}' AND k[2] = {at}][0][0]]"
+                cell = Held("v", self._readings[at])
                 # A null is of every type, also of those that `cell` computes with.
-                cases.append(f"CASE WHEN {held} IS NOT NULL THEN {cell.start if name == 'start' else cell.end} END")
+                cases.append(f"head([v IN [{held}] WHERE v IS NOT NULL | {cell.start if key == START_TIME else cell.end}])")
             result.append(f"coalesce({', '.join(cases)})" if len(cases) > 1 else cases[0])
         since, until = (f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {item} END" for item in result)
         return (

@@ -16,6 +16,7 @@ from condgraph.cypher.layout.base import Field
 from condgraph.cypher.native.mapping import Property
 from condgraph.engine.errors import OptionError
 from condgraph.engine.reading.times import MONTH, SECOND, SECOND_OF_DAY, read_duration
+from condgraph.engine.row_times import last_before
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, parse_number, text_of
 
 # -- Formats of dates --------------------------------------------------------------------------------
@@ -336,11 +337,9 @@ def values_in(found: list[Any], prop: Property) -> list[tuple[Value, str | None]
     if isinstance(value, (bytes, bytearray)):
         value = list(value)
     if type_name is None:
-        if not isinstance(value, list):
-            return [_value(value, prop)]
-        if opaque and all(type(element) is int for element in value):
+        if isinstance(value, list) and opaque and all(type(element) is int for element in value):
             return [(UNKNOWN, None)]
-        pairs = [_value(item, prop) for item in value]
+        pairs = [_value(item, prop) for item in (value if isinstance(value, list) else [value])]
     elif isinstance(printed, list):
         # Some servers have lists of several types.
         pairs = [_printed(inner.removesuffix(" NOT NULL"), entry) for inner, entry in zip(value, printed, strict=True)]
@@ -348,6 +347,8 @@ def values_in(found: list[Any], prop: Property) -> list[tuple[Value, str | None]
         pairs = [_printed(type_name.removesuffix(" NOT NULL"), printed)]
     distinct: dict[Value, str | None] = {}
     for one, raw in pairs:
+        if prop.excluded and isinstance(one, Time):
+            one, raw = last_before(one), None
         distinct.setdefault(one, raw)
     return list(distinct.items())
 
@@ -511,7 +512,7 @@ class _Fields:
     def all(self) -> dict[Field, str]:
         number, (start, end) = self._number(), self._bounds()
         text, p = self._text(number, start), self._p
-        return {
+        cells: dict[Field, str] = {
             "kind": self._kind(),
             "text": text,
             "key": text,
@@ -524,6 +525,23 @@ class _Fields:
             "end": end,
             "precision": self._precision(),
         }
+        return self._before(cells) if self._prop.excluded else cells
+
+    def _before(self, cells: dict[Field, str]) -> dict[Field, str]:
+        """The last day before a day, and the last second before any other time, as `row_times` has an end that is excluded."""
+        start, day = cells["start"], f"{cells['precision']} = {int(Precision.DAY)}"
+        before = f"{start} - CASE WHEN {day} THEN {DAY_SECONDS} ELSE 1 END"
+        shown = f"CASE WHEN {day} THEN ltrim(toString(date(s)), '+') ELSE replace(toString(s), 'Z', '') END"
+        text = f"coalesce(head([s IN [datetime({{epochSeconds: {before}}})] WHERE s IS NOT NULL | {shown}]), {cells['text']})"
+        shifted: dict[Field, str] = {
+            "start": before,
+            "end": start,
+            "precision": f"CASE WHEN {day} THEN {int(Precision.DAY)} WHEN {start} IS NOT NULL THEN {int(Precision.SECOND)} END",
+            "text": text,
+            "key": text,
+            "raw": f"CASE WHEN {start} IS NULL THEN {cells['raw']} END",
+        }
+        return cells | shifted
 
     def _case(self, *pairs: tuple[str | None, str], otherwise: str = "null") -> str:
         types = self._types

@@ -48,6 +48,7 @@ from typing import Any, Final, TypeAlias
 
 from condgraph.engine.conflicts import single_valued
 from condgraph.engine.errors import CondgraphError, LoadError, OptionError, nearest, shortened
+from condgraph.engine.row_times import RowTimes
 from condgraph.engine.toml import read_toml
 from condgraph.engine.values import collapse
 from condgraph.loaders.base import Options, Reading
@@ -56,7 +57,6 @@ from condgraph.loaders.table.column_types import DECLARED
 from condgraph.loaders.table.dialect import sample_rows
 from condgraph.loaders.table.rows import TABLE_OPTIONS
 from condgraph.loaders.table.text import Chunk, TextTable
-from condgraph.loaders.validity import RowTimes
 
 #: What a declaration file in a folder is called.
 FILE: Final = "condgraph.toml"

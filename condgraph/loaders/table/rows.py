@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from condgraph.engine.errors import OptionError, nearest, numbered, shortened
 from condgraph.engine.facts import Batch, Column, Entity, Ids, Numbers, Raws, Ref, Rows, Texts, Times, Values
+from condgraph.engine.row_times import RowTimes
 from condgraph.engine.values import DAY_SECONDS, Number, Precision, Quantity, Time, Value, collapse, format_number
 from condgraph.loaders.base import Options, Reading, option_bool, option_texts
 from condgraph.loaders.table.column_types import DECLARED, FEW, MISSING, Cell, ColumnType, Declared, Profile
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.joins import GraphTables, JoinTarget, Keys, Targets, join_option
-from condgraph.loaders.validity import RowTimes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
