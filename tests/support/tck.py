@@ -207,10 +207,8 @@ class _Created(_Parser):
             }
             row = {**rows[0], **{f" {at}": values for at, values in enumerate(collected.values())}}
             value = item.value
-            from condgraph.languages.cypher.parse import rebuilt
-
             for at, part in enumerate(collected):
-                value = rebuilt(value, lambda one, part=part, at=at: ex.Variable(f" {at}") if one == part else None)
+                value = tree.rebuilt(value, lambda one, part=part, at=at: ex.Variable(f" {at}") if one == part else None)
             found[item.name] = self._value(value, row)
         return [found]
 
