@@ -546,16 +546,20 @@ class EntityPage(Reply):
 
 
 class Question(Reply):
-    """A question that the graph answers, with the first texts of its answer."""
+    """A question that the graph answers, with the cells of the first rows of its answer. `about` is its text in parts:
+    the second and every other one after it is a name.
+    """
 
-    about: str
+    about: list[str]
     program: str
     table: str
-    sample: list[str]
+    sample: list[list[str]]
 
 
 class Start(Reply):
-    """What a graph contains, in short lists; `more` counts what they leave out. `picture` is SVG."""
+    """What a graph contains, in short lists; `more` counts what they leave out. `picture` is SVG, `edges` are what it
+    shows: start, predicate, end.
+    """
 
     counts: Counts
     first: str
@@ -569,7 +573,7 @@ class Start(Reply):
     more: Counts
     questions: list[Question]
     picture: str
-    picture_text: str
+    edges: list[list[str]]
 
 
 class FacetValue(Reply):

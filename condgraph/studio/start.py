@@ -73,7 +73,7 @@ def _started(graph: Graph, schema: GraphSchema) -> Document:
         "more": {name: len(items) - MOST_LISTED for name, items in lists.items() if len(items) > MOST_LISTED},
         "questions": _questions(graph, schema),
         "picture": drawing.svg if drawing.arrows else "",
-        "picture_text": str(drawing),
+        "edges": [[drawing.boxes[arrow.start].text, arrow.text, drawing.boxes[arrow.end].text] for arrow in drawing.arrows],
     }
 
 
@@ -82,14 +82,14 @@ def _tables(schema: GraphSchema) -> list[str]:
     return list(dict.fromkeys(kind.name for one in schema.predicates for kind in one.subjects if kind.sort == "table"))
 
 
-def _kinds(kinds: Sequence[KindCount]) -> str:
-    names = [kind.name or UNNAMED[kind.sort] for kind in kinds[:2]]
-    return ", ".join(names) + (", …" if len(kinds) > 2 else "")
+def _kinds(kinds: Sequence[KindCount]) -> list[str]:
+    return [*(kind.name or UNNAMED[kind.sort] for kind in kinds[:2]), *(["…"] if len(kinds) > 2 else [])]
 
 
-def _types(predicate: PredicateSchema) -> str:
-    names = [value.type if value.unit == NO_UNIT else f"{value.type} in {value.unit}" for value in predicate.values[:2]]
-    return ", ".join(names) + (", …" if len(predicate.values) > 2 else "")
+def _types(predicate: PredicateSchema) -> list[str]:
+    values = predicate.values
+    names = [value.type if value.unit == NO_UNIT else f"{value.type} in {value.unit}" for value in values[:2]]
+    return [*names, *(["…"] if len(values) > 2 else [])]
 
 
 # -- questions ---------------------------------------------------------------------------------------
@@ -98,7 +98,8 @@ def _types(predicate: PredicateSchema) -> str:
 class _Candidate(NamedTuple):
     """A question that the graph may answer."""
 
-    about: str
+    #: Its text in parts; the second and every other one after it is a name.
+    about: tuple[str, ...]
     program: str
     table: str = ""
 
@@ -116,10 +117,11 @@ def _questions(graph: Graph, schema: GraphSchema) -> list[Document]:
                     answer = graph.query(candidate.program, language="kopl", table=candidate.table or None, limit=10)
                 except InterruptedQueryError:
                     return result
-                texts = [text for text in answer.texts if text]
+                rows = [*answer.cells[:3]] if answer.columns else [(text,) for text in answer.texts[:3]]
+                sample = [[cell[:200] for cell in row] for row in rows if any(row)]
                 # A group of one row each tells nothing.
-                if texts and not (kind is _groups and answer.values[0][1] == 1):
-                    result.append({**candidate._asdict(), "sample": [text[:200] for text in texts[:3]]})
+                if sample and not (kind is _groups and answer.values[0][1] == 1):
+                    result.append({**candidate._asdict(), "about": list(candidate.about), "sample": sample})
                     if kind is not _plain:
                         break
     return result
@@ -129,10 +131,10 @@ def _begin(kind: KindCount | None) -> str:
     return f"FindAll() FilterConcept({quoted(kind.name)})" if kind is not None and kind.sort == "concept" else "FindAll()"
 
 
-def _words(kind: KindCount | None) -> str:
+def _words(kind: KindCount | None) -> tuple[str, str]:
     if kind is None or not kind.name:
-        return "entities"
-    return f"entities of {kind.name}" if kind.sort == "concept" else f"rows of {kind.name}"
+        return "entities", ""
+    return ("entities of " if kind.sort == "concept" else "rows of "), kind.name
 
 
 def _of_values(schema: GraphSchema, graph: Graph, *types: str) -> Iterator[tuple[PredicateSchema, KindCount | None, str]]:
@@ -157,7 +159,8 @@ def _largest(graph: Graph, schema: GraphSchema) -> Iterator[_Candidate]:
     numbers.sort(key=lambda item: (item[0].values[0].unit == NO_UNIT, item[0].name.lower().endswith(_IDENTIFIERS)))
     for one, kind, column in numbers:
         table = f"where {column} is known show self, {column} order by {column} desc limit 10"
-        yield _Candidate(f"Which {_words(kind)} have the largest {one.name}?", _begin(kind), table)
+        words, name = _words(kind)
+        yield _Candidate((f"Which {words}", name, " have the largest ", one.name, "?"), _begin(kind), table)
 
 
 def _groups(graph: Graph, schema: GraphSchema) -> Iterator[_Candidate]:
@@ -167,7 +170,8 @@ def _groups(graph: Graph, schema: GraphSchema) -> Iterator[_Candidate]:
     for one, kind, column in [*relations, *_of_values(schema, graph, "text")]:
         if column:
             table = f"where {column} is known group by {column} show count() order by count() desc limit 10"
-            yield _Candidate(f"How many {_words(kind)} are there for each {one.name}?", _begin(kind), table)
+            words, name = _words(kind)
+            yield _Candidate((f"How many {words}", name, " are there for each ", one.name, "?"), _begin(kind), table)
 
 
 def _two_steps(graph: Graph, schema: GraphSchema) -> Iterator[_Candidate]:
@@ -181,32 +185,31 @@ def _two_steps(graph: Graph, schema: GraphSchema) -> Iterator[_Candidate]:
                 further = (
                     f"Relate({quoted(other.name)}, forward) QueryName()" if other.relations else f"QueryAttr({quoted(other.name)})"
                 )
-                yield _Candidate(f"From {one.examples[0].subject}: {one.name}, then {other.name}", f"{begin} {further}")
+                yield _Candidate(("From ", one.examples[0].subject, ": ", one.name, ", then ", other.name), f"{begin} {further}")
                 break
         else:
-            yield _Candidate(f"From {one.examples[0].subject}: {one.name}", f"{begin} QueryName()")
+            yield _Candidate(("From ", one.examples[0].subject, ": ", one.name), f"{begin} QueryName()")
 
 
 def _first(graph: Graph, schema: GraphSchema) -> Iterator[_Candidate]:
     for one, kind, column in _of_values(schema, graph, "time"):
         table = f"where {column} is known show self, {column} order by {column} limit 10"
-        yield _Candidate(f"Which {_words(kind)} are the first by {one.name}?", _begin(kind), table)
+        words, name = _words(kind)
+        yield _Candidate((f"Which {words}", name, " are the first by ", one.name, "?"), _begin(kind), table)
 
 
 def _plain(graph: Graph, schema: GraphSchema) -> Iterator[_Candidate]:
     for concept in schema.concepts[:1]:
-        yield _Candidate(f"What is in {concept.name}?", f"FindAll() FilterConcept({quoted(concept.name)}) QueryName()")
+        yield _Candidate(("What is in ", concept.name, "?"), f"FindAll() FilterConcept({quoted(concept.name)}) QueryName()")
     for one in schema.predicates[:1]:
         for example in one.examples[:1]:
             if one.attributes:
-                yield _Candidate(
-                    f"What is the {one.name} of {example.subject}?",
-                    f"Find({quoted(example.subject)}) QueryAttr({quoted(one.name)})",
-                )
+                program = f"Find({quoted(example.subject)}) QueryAttr({quoted(one.name)})"
+                yield _Candidate(("What is the ", one.name, " of ", example.subject, "?"), program)
             else:
                 program = f"Find({quoted(example.object)}) Relate({quoted(one.name)}, backward) QueryName()"
-                yield _Candidate(f"What has {example.object} as {one.name}?", program)
-    yield _Candidate("How many entities are there?", "FindAll() Count()")
+                yield _Candidate(("What has ", example.object, " as ", one.name, "?"), program)
+    yield _Candidate(("How many entities are there?",), "FindAll() Count()")
 
 
 def column_of(name: str) -> str:

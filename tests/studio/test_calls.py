@@ -178,15 +178,20 @@ def test_the_document_is_guarded_as_it_says() -> None:
             assert {"401", "429"} <= set(operation["responses"]), (path, method)
 
 
+def samples(graph: Graph, question: dict[str, Any]) -> list[list[str]]:
+    """The cells of the first rows of the answer to a question."""
+    answer = graph.query(question["program"], table=question["table"] or None)
+    return [list(row) for row in answer.cells[:3]] if answer.columns else [[text] for text in answer.texts[:3]]
+
+
 def test_the_start_page_has_questions_with_answers(graph: Graph) -> None:
     found = asked(graph, "start")
     assert [one["name"] for one in found["concepts"]] == [one.name for one in graph.schema().concepts]
-    assert next(one for one in found["predicates"] if one["name"] == "capital")["subject"] == "country"
+    assert next(one for one in found["predicates"] if one["name"] == "capital")["subject"] == ["country"]
     assert len(found["questions"]) == 3
     for one in found["questions"]:
-        answer = graph.query(one["program"], table=one["table"] or None)
-        assert answer.texts[: len(one["sample"])] == one["sample"] != []
-    assert "mountains --country--> country" in found["picture_text"]
+        assert samples(graph, one) == one["sample"] != []
+    assert ["mountains", "country", "country"] in found["edges"]
     assert found["picture"].startswith("<svg ")
 
 
@@ -205,7 +210,7 @@ def test_the_start_page_of_a_small_graph(items: list[Any]) -> None:
     questions = asked(graph, "start")["questions"]
     assert questions
     for one in questions:
-        assert graph.query(one["program"], table=one["table"] or None).texts[:3] == one["sample"] != []
+        assert samples(graph, one) == one["sample"] != []
 
 
 def test_rows_and_facets_are_those_of_the_table(graph: Graph) -> None:

@@ -35,7 +35,7 @@ export function contents(insert) {
   const rows = {
     concepts: (one) => [browsed({ c: one.name }, one.name), " ", el("small", {}, number(one.members))],
     tables: (one) => [browsed({ t: one.name }, one.name)],
-    predicates: (one) => [el("bdi", { class: "predicate" }, visible(one.name)), " ", el("small", {}, number(one.statements), el("br"), listed([one.subject || "anything", one.object || "anything"], " → "))],
+    predicates: (one) => [el("bdi", { class: "predicate" }, visible(one.name)), " ", el("small", {}, number(one.statements), el("br"), listed(one.subject), " → ", listed(one.object))],
     sources: (one) => [el("bdi", {}, visible(one.name)), " ", el("small", {}, `${one.format}, ${number(one.statements)}`)],
     units: (one) => [el("bdi", {}, visible(one.name)), " ", el("small", {}, number(one.values))],
   };
@@ -76,19 +76,19 @@ export function contents(insert) {
 
 function summary({ counts, note }) {
   const named = ["entities", "concepts", "rows", "relations", "attributes"].filter((name) => counts[name]);
-  return [el("p", { class: "summary" }, named.map((name) => `${number(counts[name])} ${name}`).join(" · ")), note ? el("p", { class: "warning" }, note) : null];
+  return [el("p", { class: "totals" }, named.map((name) => `${number(counts[name])} ${name}`).join(" · ")), note ? el("p", { class: "warning" }, note) : null];
 }
 
 const questions = (found) => (!found.length ? null : el("section", { class: "questions" }, el("h2", {}, "Questions that this graph answers"),
-  el("ul", {}, found.map((one) => el("li", {}, el("a", { href: link("ask", { l: "kopl", q: one.program, t: one.table }) }, el("bdi", {}, one.about)),
-    el("br"), el("small", {}, listed(one.sample, "; "), one.sample.length > 2 ? "; …" : ""))))));
+  el("ul", {}, found.map((one) => el("li", {}, el("a", { href: link("ask", { l: "kopl", q: one.program, t: one.table }) }, one.about.map((part, at) => (at % 2 ? el("bdi", {}, visible(part)) : part))),
+    el("br"), el("small", {}, one.sample.map((row, at) => [at ? "; " : "", listed(row, " | ")]), one.sample.length > 2 ? "; …" : ""))))));
 
 /** The picture is an image: no text of the graph is read as HTML. */
-function picture({ picture: svg, picture_text: text, predicates }) {
+function picture({ picture: svg, edges, predicates }) {
   if (!svg) return null;
   const relations = predicates.filter((one) => one.relation).length;
   return el("section", { class: "schema" }, el("h2", {}, "How it is connected"),
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Picture of the schema" },
       el("img", { src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`, alt: `Kinds of entities and ${count(relations, "relation")} between them; the text below says the same` })),
-    el("details", {}, el("summary", {}, "The picture as text"), el("pre", { tabindex: "0", "aria-label": "The picture as text" }, text)));
+    el("details", {}, el("summary", {}, "The picture as text"), el("ul", {}, edges.map(([start, predicate, end]) => el("li", {}, listed([start, predicate, end], " → "))))));
 }
