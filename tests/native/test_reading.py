@@ -96,10 +96,15 @@ def test_values_and_their_raw_texts() -> None:
     assert _values(["DURATION NOT NULL", None, "PT-0.5S"]) == [(Quantity(-0.5, "second"), "PT-0.5S")]
     assert _values(["DURATION NOT NULL", None, "P1Y2M"]) == [(Quantity(14, "month"), "P1Y2M")]
     assert _values(["DURATION NOT NULL", None, "P1M1D"]) == [("P1M1D", None)]
-    assert _values(["LIST<DATE NOT NULL> NOT NULL", None, ["2020-01-01"]]) == [(Time.day(2020, 1, 1), None)]
+    assert _values(["LIST<DATE NOT NULL> NOT NULL", ["DATE NOT NULL"], ["2020-01-01"]]) == [(Time.day(2020, 1, 1), None)]
     assert _values(["VECTOR<FLOAT32 NOT NULL>(2) NOT NULL", None, None]) == [(UNKNOWN, None)]
     opaque = Property("k", "k", (("BYTES", 1),), 1)
     assert values_in([None, b"ab", None], opaque) == [(UNKNOWN, None)] == values_in([None, [1, 2], None], opaque)
+    ended = Property("k", "k", (("DATE", 1),), 1, excluded=True)
+    assert values_in(["DATE NOT NULL", None, "2020-01-01"], ended) == [(Time.day(2019, 12, 31), None)]
+    years = Property("k", "k", (("STRING", 1),), 1, "date", "%Y", excluded=True)
+    assert values_in([None, "1984", None], years) == [(Time.second(1983, 12, 31, 23, 59, 59), None)]
+    assert values_in([None, "sold", None], years) == [("sold", None)]
 
 
 def test_kinds_of_what_was_sampled() -> None:
