@@ -26,6 +26,7 @@ from condgraph.engine.snapshot.readback import statements
 from condgraph.graph import Graph
 from condgraph.remote_sparql import SparqlGraph
 from condgraph.remote_triples import TriplesGraph
+from condgraph.sparql.native import look
 from tests.loaders.test_validity import REIGNS
 from tests.support.lanes import by_lane
 from tests.support.wikibase_dump import Dump
@@ -246,6 +247,35 @@ def test_a_mapping_file_renames_and_hides(serve: Any, tmp_path: Path) -> None:
     file.write_text('[predicate]\n"http://example.org/directr" = "x"\n')
     with pytest.raises(OptionError, match="no triple has the predicate"):
         condgraph.open(place, mapping=file)
+
+
+def test_what_takes_too_long_to_count_is_sampled_and_says_so(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, place = serve(FILMS + ":late a :Rare ; :rare 7 . :Rare a rdfs:Class .")
+    with condgraph.open(place, layout="native") as graph:
+        assert isinstance(graph, TriplesGraph)
+        exact = graph.mapping
+        assert exact.whole
+        monkeypatch.setattr(look, "FEW", 1)
+        graph.refresh()
+        assert graph.mapping.predicates == exact.predicates
+        assert not graph.mapping.whole
+        assert f"all {len(exact.predicates) + 2} predicates were counted" in str(graph.mapping.notes)
+        # As an endpoint that does not count all triples, and whose sample misses a predicate.
+        monkeypatch.setattr(look, "SAMPLE", 20)
+
+        def behave(reply: Served, text: str) -> bool:
+            return "WHERE { ?s ?p ?o } GROUP BY ?p" in text and reply.reply(400, b"too long")
+
+        kind.behave = staticmethod(behave)
+        graph.refresh()
+        found = {one.name: (bool(one.relations), set(one.values)) for one in graph.mapping.predicates}
+        assert found == {one.name: (bool(one.relations), set(one.values)) for one in exact.predicates}
+        assert "predicates were found by samples" in str(graph.mapping.notes)
+        assert graph.kopl("Find(Unforgiven) Relate(directed by, forward) QueryName()").texts == ["Clint Eastwood"]
+        # A look that has no time left says what it left out, or that it has nothing.
+        monkeypatch.setattr(look, "LONGEST", 0.0)
+        with pytest.raises(StoreError, match="no sample"):
+            graph.refresh()
 
 
 REIFIED = {

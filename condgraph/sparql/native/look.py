@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import DeadlineError, OptionError, ParseError, StoreError, StoreMissingError
-from condgraph.engine.terms import INFERRED, number_type
+from condgraph.engine.terms import INFERRED, is_iri, number_type
 from condgraph.engine.values import NO_UNIT, Kind, collapse
 from condgraph.loaders.rdf.inference import INVERSE, MOST_AXIOMS, SUBPROPERTY, Inference, rules_of
 from condgraph.sparql.client import LONGEST_PAUSE, MOST_TRIES, BusyEndpointError
@@ -45,11 +46,20 @@ from condgraph.vectors.stored import cache_folder
 if TYPE_CHECKING:
     from condgraph.sparql.client import Endpoint
 
-#: Seconds of the one query that counts all predicates, and of each of the others.
-SCAN, STEP = 12.0, 5.0
-#: Queries of a look, triples of the sample where counting all takes too long, classes that are listed.
+#: Seconds of a query over all triples, of each of the others, and of a whole look.
+SCAN, STEP, LONGEST = 8.0, 5.0, 28.0
+#: Queries of a look, and triples up to which the kinds of all values are counted.
 MOST_QUERIES: Final = 60
+FEW: Final = 2_000_000
+#: Triples of the sample where counting all takes too long, those of a predicate whose kinds of values are sampled, and
+#: predicates of one query of these.
 SAMPLE: Final = 200_000
+SHARE: Final = 1_000
+TOGETHER: Final = 50
+#: Queries of such samples, and of the predicates of members of classes; members of each class.
+MOST_SAMPLES: Final = 12
+MOST_STRATA: Final = 5
+MEMBERS: Final = 20
 #: Rows of the result that shows whether the endpoint has a limit; many have one of 10,000.
 ROWS: Final = 10_001
 MOST_CLASSES: Final = 10_000
@@ -87,16 +97,22 @@ class Look:
         self.queries = self._missed = 0
         self._notes: list[str] = []
         self._types: dict[str, dict[str, str]] = {}
+        self._until = time.monotonic() + LONGEST
+        self._cut = False
 
     def _ask(self, text: str, seconds: float | None = None) -> list[Any] | None:
         """The rows of a query; None where it does not end in time, or the endpoint cannot run it. The time for which a
         busy endpoint wants to be left alone does not count.
         """
-        self.queries += 1
         seconds = STEP if seconds is None else seconds
+        rest = self._until - time.monotonic()
+        if rest <= 0:
+            self._cut = True
+            return None
+        self.queries += 1
         for attempt in range(MOST_TRIES):
             try:
-                with within(seconds):
+                with within(min(seconds, rest)):
                     return list(self._endpoint.query(text, graphs=self._graphs))  # type: ignore[arg-type]
             except (DeadlineError, ParseError):
                 check()
@@ -107,9 +123,10 @@ class Look:
                 if attempt == MOST_TRIES - 1 or pause > LONGEST_PAUSE:
                     raise
                 end = time.monotonic() + pause
-                while (rest := end - time.monotonic()) > 0:
+                self._until += pause
+                while (left := end - time.monotonic()) > 0:
                     check()
-                    time.sleep(min(rest, 0.05))
+                    time.sleep(min(left, 0.05))
         raise AssertionError("unreachable")
 
     def mapping(self) -> Mapping:
@@ -142,10 +159,8 @@ class Look:
         found = self._wikibase(found, counted) if shape == "wikibase" else self._plain(found, counted)
         if found.names == "local":
             found = replace(found, namespaces=self._namespaces())
-        if not whole:
-            self._notes.append(
-                "numbers, and predicates that are known, are those of a sample: counting all takes the endpoint too long"
-            )
+        if self._cut:
+            self._notes.append(f"what was not asked within {LONGEST:.0f} s was left out: some names, classes or units")
         if RDF + "first" in counted:
             self._notes.append("members of lists are not read: a list is its nodes")
         if self._missed:
@@ -169,28 +184,75 @@ class Look:
         return ""
 
     def _counted(self) -> tuple[list[dict[str, Any]], bool]:
-        """How often each predicate has nodes and literals of each datatype, with an example of
-        how numbers are written; whether all triples were counted.
+        """How often each predicate has nodes and literals of each datatype, with an example of how numbers are written;
+        whether all triples were counted.
         """
-        # How a number is written tells its datatype, or another one.
-        mark = 'IF(!isNumeric(?o), "", IF(CONTAINS(UCASE(STR(?o)), "E"), "1e0", IF(CONTAINS(STR(?o), "."), "1.0", "1")))'
-        sort = f'BIND(IF(isLiteral(?o), CONCAT(STR(DATATYPE(?o)), " ", {mark}), IF(isBlank(?o), "_", "")) AS ?t)'
-        head = "SELECT ?p ?t (COUNT(*) AS ?n) WHERE "
-        # A busy endpoint may still run what was asked before: the sample becomes smaller.
-        samples = [(f"{{ SELECT ?p ?o WHERE {{ ?s ?p ?o }} LIMIT {size} }}", STEP) for size in (SAMPLE, SAMPLE // 10)]
-        for inner, seconds in (("?s ?p ?o", SCAN), *samples):
-            rows = self._ask(f"{head}{{ {inner} {'' if inner.startswith('{') else '.'} {sort} }} GROUP BY ?p ?t", seconds)
+        totals = self._totals("{ ?s ?p ?o }", SCAN)
+        if totals is not None and sum(totals.values()) <= FEW:
+            rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ ?s ?p ?o . {_SORT} }} GROUP BY ?p ?t", SCAN)
             if rows is not None:
-                found = [
-                    {"p": row["p"].value, "t": datatype, "n": int(row["n"].value), "x": written}
-                    for row in rows
-                    for datatype, _, written in [("" if row["t"] is None else row["t"].value).partition(" ")]
-                    if row["p"] is not None and row["t"] is not None
-                ]
-                return found, inner == "?s ?p ?o"
-        raise StoreError(
-            f"{self._endpoint.query_url} gives no sample of its triples in time", hint="a mapping file may name graphs"
+                return _counts(rows), True
+        every = totals is not None
+        if totals is None:
+            totals = self._sampled()
+        found = self._kinds(totals)
+        known, unknown = {row["p"] for row in found}, 0
+        for iri, number in totals.items():
+            if iri not in known:
+                # Of unknown kind: both, so that programs may take it for either.
+                unknown += 1
+                found += [{"p": iri, "t": datatype, "n": number, "x": ""} for datatype in ("", XSD + "string")]
+        of = f"all {len(totals):,} predicates were counted" if every else f"{len(totals):,} predicates were found by samples"
+        rest = f"; of {unknown:,} predicates the kinds are not known" if unknown else ""
+        self._notes.append(f"{of}; the kinds of their values are those of at most {SHARE:,} triples of each{rest}")
+        return found, False
+
+    def _totals(self, inner: str, seconds: float) -> dict[str, int] | None:
+        rows = self._ask(f"SELECT ?p (COUNT(*) AS ?n) WHERE {inner} GROUP BY ?p", seconds)
+        return None if rows is None else {row["p"].value: int(row["n"].value) for row in rows if row["p"] is not None}
+
+    def _sampled(self) -> dict[str, int]:
+        """Predicates of a part of the triples, of some members of each class, and those that are declared."""
+        # A busy endpoint may still run what was asked before: the sample becomes smaller.
+        sizes = (SAMPLE, SAMPLE // 10)
+        samples = (self._totals(f"{{ {{ SELECT ?p WHERE {{ ?s ?p ?o }} LIMIT {size} }} }}", STEP) for size in sizes)
+        totals = next((found for found in samples if found is not None), None)
+        if totals is None:
+            raise StoreError(
+                f"{self._endpoint.query_url} gives no sample of its triples in time", hint="a mapping file may name graphs"
+            )
+        declared = " ".join(f"<{iri}>" for iri in _DECLARED)
+        for row in self._ask(f"SELECT ?p WHERE {{ VALUES ?k {{ {declared} }} ?p <{TYPE}> ?k }} LIMIT {MOST_CLASSES}") or ():
+            if getattr(row["p"], "value", ""):
+                totals.setdefault(row["p"].value, 1)
+        parts = [f"{{ SELECT ?s WHERE {{ ?s <{TYPE}> <{iri}> }} LIMIT {MEMBERS} }}" for iri in self._all_classes]
+        nodes = dict.fromkeys(
+            row["s"].value
+            for some in cut(parts[: 2 * _TOGETHER], _TOGETHER)
+            for row in self._ask(f"SELECT ?s WHERE {{ {' UNION '.join(some)} }}") or ()
+            if is_iri(getattr(row["s"], "value", ""))
         )
+        for some in list(cut(nodes, 4 * _TOGETHER))[:MOST_STRATA]:
+            given = " ".join(f"<{iri}>" for iri in some)
+            for iri, number in (self._totals(f"{{ VALUES ?s {{ {given} }} ?s ?p ?o }}", STEP) or {}).items():
+                totals.setdefault(iri, number)
+        return totals
+
+    def _kinds(self, totals: dict[str, int]) -> list[dict[str, Any]]:
+        """The kinds of values of predicates by a sample of each, as `_counts` has them, in proportion to their numbers."""
+        found = []
+        wanted = sorted((iri for iri in totals if is_iri(iri)), key=lambda iri: (-totals[iri], iri))
+        for some in list(cut(wanted, TOGETHER))[:MOST_SAMPLES]:
+            parts = (f"{{ SELECT (<{iri}> AS ?p) ?o WHERE {{ ?s <{iri}> ?o }} LIMIT {SHARE} }}" for iri in some)
+            asked = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {' UNION '.join(parts)} {_SORT} }} GROUP BY ?p ?t")
+            rows = _counts(asked or [])
+            sampled = Counter[str]()
+            for row in rows:
+                sampled[row["p"]] += row["n"]
+            for row in rows:
+                total = totals[row["p"]]
+                found.append({**row, "n": max(1, round(row["n"] * total / sampled[row["p"]]))})
+        return found
 
     def _most_rows(self, triples: int, whole: bool) -> int:
         """How many rows a result may have for certain: an endpoint may have a limit that it does not state."""
@@ -226,8 +288,9 @@ class Look:
                 self._notes.append("some predicates and classes are called by their IRIs: there are too many")
                 break
             given = " ".join(f"<{iri}>" for iri in some)
-            keys = " ".join(f"<{iri}>" for iri in ranks)
-            text = f"SELECT ?s ?k ?l WHERE {{ VALUES ?s {{ {given} }} VALUES ?k {{ {keys} }} ?s ?k ?l }}"
+            # Of two lists that meet in a triple, stores may go through all triples.
+            parts = (f"{{ VALUES ?s {{ {given} }} ?s <{iri}> ?l . BIND(<{iri}> AS ?k) }}" for iri in ranks)
+            text = f"SELECT ?s ?k ?l WHERE {{ {' UNION '.join(parts)} }}"
             for row in self._ask(text) or ():
                 literal = row["l"]
                 language = (getattr(literal, "language", None) or "").lower()
@@ -290,7 +353,7 @@ class Look:
         if found.singletons:
             skipped |= {SINGLETON, *self._singletons(counted)}
         counted = self._inferred(found.inference, counted) if found.infer else counted
-        classes = self._classes()
+        classes = self._all_classes
         iris = [iri for iri in sorted(counted, key=lambda iri: (-sum(counted[iri].values()), iri)) if iri not in skipped]
         used = [iri for iri in found.labels if iri in counted]
         names = self._labels(dict.fromkeys((*iris, *classes)), used, found.languages) if used else {}
@@ -312,7 +375,8 @@ class Look:
         concepts = {iri: (names.get(iri) or (_local(iri) if local else iri), count) for iri, count in classes.items()}
         return replace(found, predicates=tuple(predicates), qualifiers=tuple(qualifiers), concepts=concepts)
 
-    def _classes(self) -> dict[str, int]:
+    @cached_property
+    def _all_classes(self) -> dict[str, int]:
         found: dict[str, int] = {}
         text = f"SELECT ?c (COUNT(*) AS ?n) WHERE {{ ?s <{TYPE}> ?c }} GROUP BY ?c LIMIT {MOST_CLASSES + 1}"
         for row in self._ask(text, SCAN) or ():
@@ -407,6 +471,24 @@ class Look:
 
 
 _OWL_CLASS: Final = "http://www.w3.org/2002/07/owl#Class"
+#: Classes of predicates.
+_DECLARED: Final = (
+    RDF + "Property",
+    *(f"http://www.w3.org/2002/07/owl#{name}" for name in ("ObjectProperty", "DatatypeProperty", "AnnotationProperty")),
+)
+#: Binds what a value is to ?t: its datatype, with an example of how numbers are written, which tells that or another one.
+_MARK: Final = 'IF(!isNumeric(?o), "", IF(CONTAINS(UCASE(STR(?o)), "E"), "1e0", IF(CONTAINS(STR(?o), "."), "1.0", "1")))'
+_SORT: Final = f'BIND(IF(isLiteral(?o), CONCAT(STR(DATATYPE(?o)), " ", {_MARK}), IF(isBlank(?o), "_", "")) AS ?t)'
+
+
+def _counts(rows: Iterable[Any]) -> list[dict[str, Any]]:
+    """Rows of predicates, kinds and numbers: the datatype as `t`, the example as `x`."""
+    return [
+        {"p": row["p"].value, "t": datatype, "n": int(row["n"].value), "x": written}
+        for row in rows
+        for datatype, _, written in [("" if row["t"] is None else row["t"].value).partition(" ")]
+        if row["p"] is not None and row["t"] is not None
+    ]
 
 
 def _tally(rows: list[dict[str, Any]]) -> dict[str, Counts]:
