@@ -407,6 +407,22 @@ def test_statements_of_wikibase_keep_qualifiers_units_and_ranks(program: str, se
         assert expected[0], "a program without an answer shows nothing"
 
 
+def test_statements_of_wikibase_without_a_rank_have_ends(serve: Any, tmp_path: Path) -> None:
+    made = Dump(WIKIBASE)
+    lines = list(made.lines())
+    wd, prop, number = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/", made.number("height")
+    lines += [
+        f"<{wd}Q900> <{prop}{number}> <{wd}statement/x> .",
+        f"<{wd}statement/x> <{prop}statement/{number}> <{wd}Q901> .",
+    ]
+    text = "\n".join(lines) + "\n"
+    _, place = serve(text)
+    here = loaded(text, tmp_path / "data.nt")
+    with condgraph.open(place, layout="native") as there:
+        for program in ("FindAll() Count()", f"Find({wd}Q900) QueryName()", f"Find({wd}Q901) QueryName()"):
+            assert outcome(there, program) == outcome(here, program), program
+
+
 PROGRAM = "Find(Unforgiven) Relate(directed by, forward) QueryName()"
 
 

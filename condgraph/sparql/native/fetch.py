@@ -87,6 +87,8 @@ class Part(NamedTuple):
 Fresh = Callable[[str], str]
 #: Subject, predicate and object of a triple: columns of a row, or IRIs.
 Recipe: TypeAlias = tuple[str, str, str]
+#: Properties of a list in a query.
+_LISTED: Final = 500
 #: Rows of labels, and of nodes that are there.
 _APART: Final[Recipe] = ("x", "y", "z")
 
@@ -301,6 +303,8 @@ class WikibaseShape:
 
     def __init__(self, mapping: Mapping, labels: Labels) -> None:
         self._claim = f"{mapping.base}/prop/"
+        #: All properties, where they are known and few enough for a list.
+        self._properties = [one.iri for one in mapping.predicates] if mapping.whole and len(mapping.predicates) <= _LISTED else []
         label = labels.predicates[0]
         self.recipes: tuple[Recipe, ...] = (
             *(("s", "p", "f"), ("f", "b", "c"), ("c", label, "l"), ("c", UNIT, "u"), ("u", label, "m")),
@@ -330,14 +334,15 @@ class WikibaseShape:
         return f"{fact.statement} {self._form(key, 'qualifier')} {value} ."
 
     def ends(self, e: str, fresh: Fresh) -> list[str]:
-        """As of `Layout`. A statement has a rank; that it is one by two texts of IRIs, every triple would be asked."""
-        f, f2, v = fresh("f"), fresh("f"), fresh("v")
-        rank = f"<{ONTOLOGY}rank>"
-        limit = f'FILTER(STRSTARTS(STR({v}), "{self._claim}statement/P"))'
-        return [
-            f"{f} {rank} {fresh('r')} . {e} {fresh('p')} {f} .",
-            f"{f2} {rank} {fresh('r')} . {f2} {v} {e} . {limit}",
-        ]
+        """As of `Layout`, by the IRIs of all properties: that a predicate is one by its text, every triple would be asked."""
+        f, f2, p, v = (fresh(prefix) for prefix in "ffpv")
+        if self._properties:
+            subjects = f"VALUES {p} {{ {_listed(self._properties)} }}"
+            objects = f"VALUES {v} {{ {' '.join(self._form(iri, 'statement') for iri in self._properties)} }}"
+        else:
+            subjects = f'FILTER(STRSTARTS(STR({p}), "{self._claim}P"))'
+            objects = f'FILTER(STRSTARTS(STR({v}), "{self._claim}statement/P"))'
+        return [f"{subjects} {e} {p} {f} .", f"{objects} {f2} {v} {e} ."]
 
     def branches(self, fact: Fact, labels: Labels) -> list[Branch]:
         """As of `Layout`: what hangs on a node of values, or is called so, is optional in the row of the node. Every
@@ -497,7 +502,7 @@ class Fetcher:
             patterns, fact = self.facts(node)
             yield from self._bare_fact(patterns, fact, node, reads)
         elif unit.concepts is not None:
-            yield from self._bare_members(node, unit.known[0])
+            yield from self._bare_members(unit, unit.concepts)
         else:
             e = self.fresh("e")
             patterns = self.entities(node, e)  # type: ignore[arg-type]
@@ -520,20 +525,10 @@ class Fetcher:
                 if pattern and (key.relations or not self.mapping.whole):
                     yield from self._named([*patterns, pattern], "?c")
 
-    def _bare_members(self, whole: Node, node: Node) -> Iterable[Part]:
-        assert isinstance(node, alg.Members)
-        e, first = self.fresh("e"), self.fresh("c")
-        among = whole.parts if isinstance(whole, alg.Intersect) else ()
-        patterns = [
-            line for part in among if not (part is node or isinstance(part, alg.AllEntities)) for line in self.entities(part, e)
-        ]
-        member, fact = self.layout.member(e, first, self.fresh)
-        for branch in self.layout.bare(fact, (), full=False):
-            yield _select([self._below(node.concepts, first), member, *patterns, branch.patterns], branch.columns)
-        low, high = self.fresh("c"), self.fresh("c")
-        subclass, edge = self.layout.subclass(low, high, self.fresh)
-        for branch in self.layout.bare(edge, (), full=False):
-            yield _select([self._below(node.concepts, high), subclass, branch.patterns], branch.columns)
+    def _bare_members(self, unit: Unit, concepts: Node) -> Iterable[Part]:
+        for patterns, fact in (self._members(unit, self.fresh("e"), concepts), self._subclasses(concepts)):
+            for branch in self.layout.bare(fact, (), full=False):
+                yield _select([*patterns, branch.patterns], branch.columns)
 
     def _names_of(self, node: alg.Entities) -> Iterable[Part]:
         e = self.fresh("e")
@@ -574,7 +569,8 @@ class Fetcher:
         patterns = self.entities(node, e)  # type: ignore[arg-type]
         yield from self._of_node(patterns, e)
         if unit.concepts is not None:
-            yield from self._memberships(patterns, e, unit.concepts)
+            for lines, fact in (self._members(unit, e, unit.concepts), self._subclasses(unit.concepts)):
+                yield from self._of_fact(lines, fact)
 
     def _of_fact(self, patterns: list[str], fact: Fact) -> Iterable[Part]:
         for branch in self.layout.branches(fact, self._labels):
@@ -593,13 +589,24 @@ class Fetcher:
         for branch in self.layout.links(e):
             yield _select([*patterns, branch.patterns], branch.columns)
 
-    def _memberships(self, patterns: list[str], e: str, concepts: Node) -> Iterable[Part]:
-        first = self.fresh("c")
+    def _members(self, unit: Unit, e: str, concepts: Node) -> tuple[list[str], Fact]:
+        """Patterns of the memberships of some entities in concepts, and their terms. A store may lose rows where the path to
+        the concepts is in a query twice.
+        """
+        whole, first = unit.compiled, self.fresh("c")
+        parts = whole.parts if isinstance(whole, alg.Intersect) else (whole,)
+        others = [part for part in parts if not (isinstance(part, alg.AllEntities) or part in unit.known)]
+        if not unit.known:
+            others = list(parts)
         member, fact = self.layout.member(e, first, self.fresh)
-        yield from self._of_fact([*patterns, self._below(concepts, first), member], fact)
+        among = [line for part in others for line in self.entities(part, e)]  # type: ignore[arg-type]
+        return [*among, self._below(concepts, first), member], fact
+
+    def _subclasses(self, concepts: Node) -> tuple[list[str], Fact]:
+        """Patterns of what is a subclass of some concepts, or of one below them, and their terms."""
         low, high = self.fresh("c"), self.fresh("c")
-        subclass, edge = self.layout.subclass(low, high, self.fresh)
-        yield from self._of_fact([self._below(concepts, high), subclass], edge)
+        subclass, fact = self.layout.subclass(low, high, self.fresh)
+        return [self._below(concepts, high), subclass], fact
 
     def _below(self, concepts: Node, first: str) -> str:
         """Some concepts and all below them. As a query of its own where the store follows a path among other patterns from
