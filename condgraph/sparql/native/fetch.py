@@ -506,7 +506,9 @@ class Fetcher:
         else:
             e = self.fresh("e")
             patterns = self.entities(node, e)  # type: ignore[arg-type]
-            if self.mapping.shape != "wikibase" or not isinstance(node, alg.ByName):
+            named = isinstance(node, alg.ByName) and self.mapping.shape == "wikibase" and not self._iris_named(node.names)
+            if not named:
+                # What is called by its IRI may have no label.
                 yield self._there(patterns, e)
             if isinstance(node, alg.ByName):
                 yield from self._named(patterns, e)
@@ -677,6 +679,13 @@ class Fetcher:
         union = " UNION ".join(f"{{ {part} }}" for part in parts)
         return [f"{{ SELECT DISTINCT {e} WHERE {{ {union} FILTER(!isLiteral({e})) }} }}"]
 
+    def _iris_named(self, names: Sequence[str]) -> list[str]:
+        """The nodes that are called so by their IRIs."""
+        iris = [name for name in names if is_iri(name)]
+        if self.mapping.names == "local":
+            iris += [iri for name in names for space in self.mapping.namespaces if is_iri(iri := space + name)]
+        return iris
+
     def _by_name(self, names: Sequence[str], e: str) -> str:
         n = self.fresh("n")
         terms = [term for name in names for term in (string(name), *(f"{string(name)}@{tag}" for tag in self.mapping.languages))]
@@ -687,9 +696,7 @@ class Fetcher:
             used = f"EXISTS {{ {self.fresh('s')} {e} {o2} }}"
             more = f"EXISTS {{ {e} {p} {o} . FILTER({p} != <{LABEL}>) }} || EXISTS {{ {s} {p2} {e} }}"
             parts = [f"{part} FILTER(!{used} || {more})" for part in parts]
-        iris = [name for name in names if is_iri(name)]
-        if self.mapping.names == "local":
-            iris += [iri for name in names for space in self.mapping.namespaces if is_iri(iri := space + name)]
+        iris = self._iris_named(names)
         if iris:
             parts += self.entities(alg.ById(tuple(dict.fromkeys(iris))), e)
         return parts[0] if len(parts) == 1 else " UNION ".join(f"{{ {part} }}" for part in parts)

@@ -48,14 +48,14 @@ if TYPE_CHECKING:
 
 #: Seconds of a query over all triples, of each of the others, and of a whole look.
 SCAN, STEP, LONGEST = 8.0, 5.0, 28.0
-#: Queries of a look, and triples up to which the kinds of all values are counted.
+#: Queries of a look, and triples up to which the kinds of all values are counted; on a slow endpoint a twentieth.
 MOST_QUERIES: Final = 60
 FEW: Final = 2_000_000
 #: Triples of the sample where counting all takes too long, those of a predicate whose kinds of values are sampled, and
 #: predicates of one query of these.
 SAMPLE: Final = 200_000
 SHARE: Final = 1_000
-TOGETHER: Final = 50
+TOGETHER: Final = 100
 #: Queries of such samples, and of the predicates of members of classes; members of each class.
 MOST_SAMPLES: Final = 12
 MOST_STRATA: Final = 5
@@ -97,17 +97,20 @@ class Look:
         self.queries = self._missed = 0
         self._notes: list[str] = []
         self._types: dict[str, dict[str, str]] = {}
+        #: Whether statements are those of a Wikibase, whose other predicates are of no use.
+        self._claims = False
         self._until = time.monotonic() + LONGEST
-        self._cut = False
+        #: Whether something was left out for want of time.
+        self.cut = False
 
-    def _ask(self, text: str, seconds: float | None = None) -> list[Any] | None:
-        """The rows of a query; None where it does not end in time, or the endpoint cannot run it. The time for which a
-        busy endpoint wants to be left alone does not count.
+    def _ask(self, text: str, seconds: float | None = None, *, needed: bool = False) -> list[Any] | None:
+        """The rows of a query; None where it does not end in time, or the endpoint cannot run it. What is `needed` is asked
+        even where the look has no time left. The time for which a busy endpoint wants to be left alone does not count.
         """
         seconds = STEP if seconds is None else seconds
-        rest = self._until - time.monotonic()
+        rest = seconds if needed else self._until - time.monotonic()
         if rest <= 0:
-            self._cut = True
+            self.cut = True
             return None
         self.queries += 1
         for attempt in range(MOST_TRIES):
@@ -140,6 +143,7 @@ class Look:
         if "shape" not in self._said:
             why = f"its statements have ranks, below {base}" if base else "no statement of Wikibase is there"
             self._notes.append(f"taken as {shape}: {why}")
+        self._claims = shape == "wikibase"
         rows, whole = self._counted()
         # That has a note of its own.
         self._missed = 0
@@ -159,7 +163,7 @@ class Look:
         found = self._wikibase(found, counted) if shape == "wikibase" else self._plain(found, counted)
         if found.names == "local":
             found = replace(found, namespaces=self._namespaces())
-        if self._cut:
+        if self.cut:
             self._notes.append(f"what was not asked within {LONGEST:.0f} s was left out: some names, classes or units")
         if RDF + "first" in counted:
             self._notes.append("members of lists are not read: a list is its nodes")
@@ -187,18 +191,24 @@ class Look:
         """How often each predicate has nodes and literals of each datatype, with an example of how numbers are written;
         whether all triples were counted.
         """
+        begun = time.monotonic()
         totals = self._totals("{ ?s ?p ?o }", SCAN)
-        if totals is not None and sum(totals.values()) <= FEW:
+        # The kinds take some times as long.
+        quick = time.monotonic() - begun < SCAN / 5
+        if totals is not None and sum(totals.values()) <= (FEW if quick else FEW // 20):
             rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ ?s ?p ?o . {_SORT} }} GROUP BY ?p ?t", SCAN)
             if rows is not None:
                 return _counts(rows), True
         every = totals is not None
         if totals is None:
             totals = self._sampled()
-        found = self._kinds(totals)
+        wanted = {iri: number for iri, number in totals.items() if not self._claims or _FORM(iri)}
+        found = self._kinds(wanted)
         known, unknown = {row["p"] for row in found}, 0
         for iri, number in totals.items():
-            if iri not in known:
+            if iri not in wanted:
+                found.append({"p": iri, "t": "", "n": number, "x": ""})
+            elif iri not in known:
                 # Of unknown kind: both, so that programs may take it for either.
                 unknown += 1
                 found += [{"p": iri, "t": datatype, "n": number, "x": ""} for datatype in ("", XSD + "string")]
@@ -256,7 +266,7 @@ class Look:
 
     def _most_rows(self, triples: int, whole: bool) -> int:
         """How many rows a result may have for certain: an endpoint may have a limit that it does not state."""
-        rows = self._ask(f"SELECT ?x WHERE {{ ?s ?p ?o BIND(1 AS ?x) }} LIMIT {ROWS}")
+        rows = self._ask(f"SELECT ?x WHERE {{ ?s ?p ?o BIND(1 AS ?x) }} LIMIT {ROWS}", needed=True)
         there = len(rows or ())
         if rows is not None and whole and there < min(triples, ROWS):
             self._notes.append(f"the endpoint gives at most {there:,} rows without a word: longer results are errors")
@@ -267,7 +277,7 @@ class Look:
         some = f"SELECT ?l WHERE {{ ?s <{labels[0]}> ?l }} LIMIT 20000"
         text = f"SELECT ?t (COUNT(*) AS ?n) WHERE {{ {{ {some} }} BIND(LANG(?l) AS ?t) }} GROUP BY ?t"
         counts: Counter[str] = Counter()
-        for row in self._ask(text) or ():
+        for row in self._ask(text, needed=True) or ():
             if row["t"] is not None and row["t"].value:
                 counts[row["t"].value.lower()] += int(row["n"].value)
         own = [tag for tag in counts if tag.partition("-")[0] == self._language.partition("-")[0]]
@@ -291,7 +301,8 @@ class Look:
             # Of two lists that meet in a triple, stores may go through all triples.
             parts = (f"{{ VALUES ?s {{ {given} }} ?s <{iri}> ?l . BIND(<{iri}> AS ?k) }}" for iri in ranks)
             text = f"SELECT ?s ?k ?l WHERE {{ {' UNION '.join(parts)} }}"
-            for row in self._ask(text) or ():
+            # Without the names of predicates, hardly a program can be asked.
+            for row in self._ask(text, SCAN, needed=True) or ():
                 literal = row["l"]
                 language = (getattr(literal, "language", None) or "").lower()
                 if not hasattr(literal, "datatype") or not collapse(literal.value) or (language and language not in order):
@@ -551,7 +562,11 @@ def looked(endpoint: Endpoint, file: str | os.PathLike[str] | None, *, fresh: bo
             found = loads(place.read_text("utf-8"))
             if 0 <= time.time() - found.at <= FRESH:
                 return renamed(found, said)
-    found = Look(endpoint, said).mapping()
+    look = Look(endpoint, said)
+    found = look.mapping()
+    if look.cut:
+        # The next look may have the time for it.
+        return renamed(found, said)
     with suppress(OSError):
         # A folder that cannot be written to costs time, and nothing else.
         place.parent.mkdir(parents=True, exist_ok=True)
