@@ -283,7 +283,7 @@ def test_each_key_of_a_file_is_optional_and_holds() -> None:
         ("[nodes.Person]", "no key 'nodes'", "node"),
         ("[node.Person.property.born]\nas = 'dates'", "as is one of", "date"),
         ("[relationship.WORKS]\nqualifiers = { rol = 'x' }", "no property 'rol'", "role"),
-        ("[relationship.WORKS]\nstart = 'sinc'", "no property 'sinc'", "since"),
+        ("[relationship.WORKS]\ntimes = '[sinc, ]'", "no property 'sinc'", "since"),
     ],
 )
 def test_names_that_are_not_there_come_with_the_nearest(text: str, message: str, nearest: str) -> None:
@@ -301,9 +301,9 @@ def test_names_that_are_not_there_come_with_the_nearest(text: str, message: str,
         ("[node.Person.property.photo]\nas = 'date'", "is BYTES"),
         ("[node.Person.property.born]\nas = 'number'\nformat = '%Y'", "format needs as"),
         ("[node.Person]\nid = 'surname'", "two nodes of 'Person' have the same 'surname'"),
-        ("[relationship.WORKS]\nstart = 'since'", "is no time but INTEGER"),
-        ("[relationship.WORKS]\nstart = 'till'\nend = 'till'", "both from when and until when"),
-        ("[relationship.WORKS]\nstart = 'till'\nqualifiers = { role = 'end time' }", "called 'end time' as well"),
+        ("[relationship.WORKS]\ntimes = '[since, ]'", "is no time but INTEGER"),
+        ("[relationship.WORKS]\ntimes = '[till, till]'", "both from when and until when"),
+        ("[relationship.WORKS]\ntimes = '[till, ]'\nqualifiers = { role = 'end time' }", "called 'end time' as well"),
         ("[node.Person]\nname = 5", "is a list of different texts"),
         ("[node.Person]\nconcept = ' '", "is a text"),
         ("node = 5", "is a table"),
@@ -347,7 +347,7 @@ def test_files_that_cannot_be_read(tmp_path: Any) -> None:
 
 
 def test_the_survey_of_a_mapping_says_what_is_counted() -> None:
-    mapping = _apply("[relationship.WORKS]\nend = 'till'")
+    mapping = _apply("[relationship.WORKS]\ntimes = '[, till]'")
     schema = describe(survey_of(mapping))
     assert schema.counts["entities"] == 7
     assert counts_of(mapping)["attributes"] == 4 + 4 + 4 + 3 + 2
