@@ -13,9 +13,7 @@ import neo4j
 import pytest
 
 import condgraph
-from condgraph.cypher.connection import Connection
 from condgraph.cypher.native.introspect import look
-from condgraph.cypher.native.mapping import Mapping, Property
 from condgraph.cypher.servers import ARCADEDB
 from condgraph.engine.errors import ReadOnlyError, UnsupportedError
 from condgraph.graph import Graph
@@ -25,11 +23,10 @@ from tests.native.test_programs import Pick, words_of
 from tests.support.asked_movies import agreed, difference, questions
 from tests.support.differential import Comparison
 from tests.support.lanes import by_lane
-from tests.support.native_databases import database, movies, northwind
+from tests.support.native_databases import movies, northwind
 from tests.support.plain_rows import rows_of
 from tests.support.programs import as_text
 from tests.support.programs import program as kopl_program
-from tests.support.world import contents
 
 pytestmark = [pytest.mark.xdist_group("arcadedb"), pytest.mark.reads_data]
 _LOADS = {"movies": movies, "northwind": northwind}
@@ -77,19 +74,6 @@ def dump(sessions: Sessions) -> str:
     return json.dumps([sorted(map(repr, sessions.rows(text))) for text in _DUMP])
 
 
-def taken(mapping: Mapping) -> tuple[Any, ...]:
-    """What a database is taken for, apart from indexes, and from how much of it was looked at."""
-
-    def properties(some: tuple[Property, ...]) -> list[Any]:
-        return [(prop.key, {name for name, _ in prop.types}, prop.reading, prop.format, prop.untidy) for prop in some]
-
-    nodes = [(node.label, node.count, node.name, node.unique, properties(node.properties)) for node in mapping.nodes]
-    relationships = [
-        (of.type, of.count, {(a, b) for a, b, _ in of.ends}, properties(of.qualifiers)) for of in mapping.relationships
-    ]
-    return nodes, relationships, mapping.node_count, mapping.relationship_count
-
-
 def opened(server: Any, name: str) -> Iterator[tuple[NativeGraph, Sessions]]:
     """An empty database of the server for as long as it is used; what it holds is filled in by the caller."""
     server.create(name)
@@ -131,21 +115,6 @@ def test_what_it_is_taken_for(pair: Pair) -> None:
             },
         }[pair.name]
     )
-
-
-def test_it_is_the_same_graph_as_on_neo4j(pair: Pair, emptied_neo4j_uri: str) -> None:
-    """What both servers are taken for is the same, and so is each statement that is pulled of them."""
-    with database(emptied_neo4j_uri, pair.name), NativeGraph(Connection(emptied_neo4j_uri)) as other:
-        assert taken(pair.there.mapping) == taken(other.mapping)
-        here, other_here = (
-            {line for line in contents(graph) if not line.startswith("Source(")} for graph in (pair.here, other.snapshot())
-        )
-        assert here == other_here
-        compared = Comparison(other, pair.there)
-        words = words_of(pair.here)
-        for seed in range(500, 500 + by_lane(4, 10, 60)):
-            compared.ask(as_text(kopl_program(Pick(seed), words=words, most=3)), evidence=True, warnings=True)
-    assert not compared.different, compared.report()[:6_000]
 
 
 def test_random_programs(pair: Pair) -> None:
