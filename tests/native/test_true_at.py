@@ -112,7 +112,7 @@ def test_ends_that_are_excluded(driver: tuple[str, Any], tmp_path: Path) -> None
         for asked in (graph, copy):
             assert asked.query(programs[2]).texts == ["1983-12-31T23:59:59"]
             assert asked.query(programs[3]).texts == ["1983-12-31T23:59:59"]
-        first, second = copy.timeline("Ann", "WORKS_FOR")
+        first, second = graph.timeline("Ann", "WORKS_FOR")
         assert (str(first.statement).split("  [")[0], first.allen(second)) == (
             "Ann | WORKS_FOR | Coal (end time: 1985-06-29, role: clerk, start time: 1980-01-01)", "before",
         )  # fmt: skip

@@ -246,9 +246,7 @@ class NativeLayout(Layout):
 
     def type(self, f: str) -> str:
         """What the type of a relationship is called, or the predicate of a value."""
-        # Of an element of such a list the planner knows no type: what it knows it would hold against
-        # the branch that does not count.
-        some = f"[{f}, 1][0]"
+        some = _untyped(f)
         return f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {self.qualifying.predicate(some)} ELSE {some}[1] END"
 
     def predicate(self, f: str) -> str:
@@ -313,7 +311,7 @@ class NativeLayout(Layout):
         if family == "relation":
             value, thing, ident = "null", self.described(o), f"elementId({f})"
         else:
-            ident = f"elementId({s}) + ' ' + {f}[1] + ' ' + {o}.kind + ' ' + coalesce({o}.text, '')"
+            ident = f"elementId({s}) + ' ' + {_untyped(f)}[1] + ' ' + {o}.kind + ' ' + coalesce({o}.text, '')"
             if family == "any":
                 ident = f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN elementId({f}) ELSE {ident} END"
             else:
@@ -367,3 +365,10 @@ class NativeLayout(Layout):
         types = "|".join(map(quote, self.types_of(predicates)))
         scope = "" if source is None else f" AND {self.in_source(source, 'f', None)}"
         return f"MATCH (s)-[f:{types}]->(o) WHERE {foreign('s')}{scope} "
+
+
+def _untyped(value: str) -> str:
+    """A value of which the planner knows no type, as of an element of such a list: what it knows it would hold against the
+    branch that does not count.
+    """
+    return f"[{value}, 1][0]"
