@@ -223,8 +223,8 @@ def test_nothing_is_pulled_that_grows_with_the_graph(remote: Neo4jGraph, monkeyp
     pulled: list[int] = []
     read = Connection._read
 
-    def counted(self: Connection, *given: Any) -> list[Any]:
-        found = read(self, *given)
+    def counted(self: Connection, *given: Any, **options: Any) -> list[Any]:
+        found = read(self, *given, **options)
         pulled[-1] += len(found) + sum(
             len(value) for row in found if isinstance(row, list) for value in row if isinstance(value, list)
         )
