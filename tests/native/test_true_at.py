@@ -103,9 +103,9 @@ def test_ends_that_are_excluded(driver: tuple[str, Any], tmp_path: Path) -> None
             "Find(Ann) Find(Coal) QueryRelationQualifier(OWNS, end time)",
             "Find(Ann) Find(Coal) QueryRelationQualifier(LEADS, end time)",
         ]
-        count, wrong = disagreements(copy, programs, [(Time.year(1984), False), (Time.year(1983), True)], [graph])
+        count, wrong = disagreements(copy, programs[:2], [(Time.year(1984), False), (Time.year(1983), True)], [graph])
         assert not wrong, wrong[0]
-        assert count == 4 * len(programs)
+        assert count == 8
         assert graph.query(programs[0], at="1985-06-29").texts == ["Coal"]
         assert graph.query(programs[0], at="1985-06-30").texts == []
         assert graph.query(programs[1], at="1984").texts == ["Ben"]
