@@ -6,6 +6,7 @@ Maven fetches the jars on first use; they are kept in a cache folder (`CONDGRAPH
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -63,8 +64,17 @@ def jars(name: str, what: str, artifacts: Sequence[Artifact], *, alone: bool = F
     maven = shutil.which("mvn")
     if maven is None:
         raise ServerError("Maven (mvn) fetches the server and is not installed")
-    shutil.rmtree(cache, ignore_errors=True)
-    cache.mkdir(parents=True)
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        # Another run may be fetching the same jars.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (cache / "complete").exists():
+            _fetch(cache, lib, maven, what, artifacts, alone)
+    return lib
+
+
+def _fetch(cache: Path, lib: Path, maven: str, what: str, artifacts: Sequence[Artifact], alone: bool) -> None:
+    shutil.rmtree(lib, ignore_errors=True)
     (cache / "pom.xml").write_text(_POM.format(artifacts="\n".join(artifact.xml for artifact in artifacts)))
     command = [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={lib}"]
     command += ["-DexcludeTransitive=true"] if alone else []
@@ -72,4 +82,3 @@ def jars(name: str, what: str, artifacts: Sequence[Artifact], *, alone: bool = F
     if said.returncode:
         raise ServerError(f"the jars of {what} could not be fetched:\n{said.stdout[-2000:]}")
     (cache / "complete").touch()
-    return lib
