@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Never
 
 from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES, SQL_SCHEMES, check_scheme, is_misplaced_login, shown
@@ -84,6 +85,8 @@ def open(
     options = {name: value for name, value in given.items() if value is not None} | unknown
     if layout is not None and layout not in LAYOUTS:
         raise OptionError(f"layout is 'condgraph' or 'native', not {layout!r}", candidates=nearest(str(layout), LAYOUTS))
+    if isinstance(place, (list, tuple, Mapping)):
+        return _several(place, graph, layout, mapping, as_of, options)
     if isinstance(place, (str, os.PathLike)):
         if not os.fspath(place):
             # A variable that is not set would make a store of the current folder.
@@ -163,6 +166,20 @@ def open(
     if warm:
         opened.store.warm_behind()
     return opened
+
+
+def _several(places: Any, graph: str, layout: Any, mapping: Any, as_of: Any, options: dict[str, Any]) -> Graph:
+    """Several stores as one graph."""
+    given = {"layout": layout, "mapping": mapping, "as_of": as_of, **options}
+    wrong = next((name for name, value in given.items() if value is not None), None)
+    if wrong is not None or graph != "default":
+        raise OptionError(
+            f"{wrong or 'graph'} is about one store",
+            hint="open each with its own options: condgraph.open([condgraph.open(..., graph=...), ...])",
+        )
+    from condgraph.remote_several import several
+
+    return several(places, lambda place: open(place, read_only=True))
 
 
 def _check_native(layout: str | None, mapping: Any, graph: str) -> None:

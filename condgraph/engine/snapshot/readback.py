@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.declared import declared
+from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.snapshot.sources import without_sources
-from condgraph.engine.values import Value
+from condgraph.engine.values import Kind, Value
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.build import Builder
@@ -141,13 +142,49 @@ def items(snapshot: Snapshot) -> Iterator[Source | Sourced]:
     ):
         entity = Entity(ident, name, EntityKind(kind), max(row, 0))
         yield Sourced(entity, ((names[source], entity.row),) if source >= 0 else ())
-    for prefix, first, second, build in (("mem", "e", "c", Member), ("sub", "c", "p", Subclass)):
-        columns = [get(f"{prefix}.{name}").tolist() for name in (first, second, "src", "row")]
+    every = (np.arange(len(get(f"{prefix}.src"))) for prefix in ("mem", "sub"))
+    yield from _links(snapshot, names, *every)
+    yield from _sourced(snapshot, names, np.arange(snapshot.statements, dtype=np.int32), place_raws(snapshot))
+
+
+def some_items(
+    snapshot: Snapshot, numbers: Numbers, entities: Numbers, members: NDArray[np.int64], subclasses: NDArray[np.int64]
+) -> Iterator[Source | Sourced | Entity]:
+    """Some of what a snapshot holds, as items: its sources, statements and entities by their sorted numbers, memberships
+    and subclasses by their places in the columns, and all entities in these.
+    """
+    get = snapshot.arrays.get
+    sources = [snapshot.source_of(i) for i in range(len(get("src.name")))]
+    yield from sources
+    names = [source.name for source in sources]
+    _, places = snapshot.qualifiers(numbers)
+    values = get("q.ref").take(places)[get("q.kind").take(places) == Kind.ENTITY]
+    ends = [entities, snapshot.subjects(numbers), snapshot.relation_object.take(numbers[: snapshot.split(numbers)]), values]
+    ends += [get(f"mem.{end}").take(members) for end in "ec"] + [get(f"sub.{end}").take(subclasses) for end in "cp"]
+    rows = get("ent.source")
+    for number in np.unique(np.concatenate(ends)).tolist():
+        entity = snapshot.entity(number)
+        source = int(rows[number]) if entity.kind is EntityKind.ROW and len(rows) else -1
+        yield entity if source < 0 else Sourced(entity, ((names[source], entity.row),))
+    yield from _links(snapshot, names, members, subclasses)
+    yield from _sourced(snapshot, names, numbers, place_raws(snapshot, numbers))
+
+
+def _links(
+    snapshot: Snapshot, names: list[str], members: NDArray[np.int64], subclasses: NDArray[np.int64]
+) -> Iterator[Sourced]:
+    """Memberships and subclasses, by their places in the columns."""
+    for prefix, first, second, build, places in (("mem", "e", "c", Member, members), ("sub", "c", "p", Subclass, subclasses)):
+        columns = [snapshot.arrays.get(f"{prefix}.{name}").take(places).tolist() for name in (first, second, "src", "row")]
         for left, right, source, row in zip(*columns, strict=True):
             yield Sourced(build(snapshot.ident(left), snapshot.ident(right), row), ((names[source], row),))
-    every = np.arange(snapshot.statements, dtype=np.int32)
-    raws = place_raws(snapshot)
-    for number, (statement, found) in enumerate(statements(snapshot, every)):
+
+
+def _sourced(
+    snapshot: Snapshot, names: list[str], numbers: Numbers, raws: dict[int, list[str | None]]
+) -> Iterator[Sourced]:
+    """Statements with their sources."""
+    for number, (statement, found) in zip(numbers.tolist(), statements(snapshot, numbers), strict=True):
         places = tuple((names[source], row) for source, row in found)
         if number not in raws:
             yield Sourced(statement, places)
@@ -158,21 +195,25 @@ def items(snapshot: Snapshot) -> Iterator[Source | Sourced]:
             yield Sourced(replace(statement, raw=raw), some)
 
 
-def place_raws(snapshot: Snapshot) -> dict[int, list[str | None]]:
-    """The raw text at every place of those attributes that stand in several, and are not written
-    alike there.
+def place_raws(snapshot: Snapshot, numbers: Numbers | None = None) -> dict[int, list[str | None]]:
+    """The raw text at every place of those attributes (of some sorted statements, or of all) that stand in several, and are
+    not written alike there.
     """
     get, first = snapshot.arrays.get, snapshot.relations
     raws = get("prov.raw")
     if not len(raws):
         return {}
     owners, own = get("prov.stmt"), get("att.raw")
-    attributes = np.flatnonzero(owners >= first)
+    if numbers is None:
+        attributes = np.flatnonzero(owners >= first)
+    else:
+        low, high = (owners.searchsorted(numbers[snapshot.split(numbers) :], side=side) for side in ("left", "right"))
+        attributes = ranges(low, high)
     at = owners[attributes] - first
     before = own[at] if len(own) else np.full(len(at), -1, np.int32)
     result: dict[int, list[str | None]] = {}
     for owner in np.unique(owners[attributes[before != raws[attributes]]]).tolist():
         low, high = np.searchsorted(owners, [owner, owner + 1])
-        numbers = [int(own[owner - first]) if len(own) else -1, *raws[low:high].tolist()]
-        result[owner] = [None if number < 0 else snapshot.texts[number] for number in numbers]
+        places = [int(own[owner - first]) if len(own) else -1, *raws[low:high].tolist()]
+        result[owner] = [None if number < 0 else snapshot.texts[number] for number in places]
     return result

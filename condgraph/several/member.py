@@ -1,0 +1,244 @@
+"""One of several stores: what it has, and the pieces of it that a plan needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node
+from condgraph.engine.errors import StoreError
+from condgraph.engine.execute import Run
+from condgraph.engine.execute.factset import FactSet
+from condgraph.engine.execute.witness_plan import units
+from condgraph.engine.facts import Entity, Item, Source, Sourced
+from condgraph.engine.lowered import Lowered
+from condgraph.engine.schema import MOST_COMPARED, Kinds, below
+from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.readback import items, some_items
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.store import Request, plan_answer
+from condgraph.engine.stored_schema import StoredSchema, describe_schema
+from condgraph.engine.values import Value
+from condgraph.names.linking import Linker, NameReader
+from condgraph.snapshot_store import SnapshotStore
+
+if TYPE_CHECKING:
+    from condgraph.engine.answer import Answer
+    from condgraph.engine.store import QueryStore, Store
+
+T = TypeVar("T")
+
+
+class Member:
+    """A store under its name. `store` gives what answers there now, `version` a name for what it holds, None where nobody
+    knows when that changes, `counts` how much that is.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        place: str,
+        store: Callable[[], Store],
+        version: Callable[[], str | None],
+        counts: Callable[[], dict[str, int]],
+    ) -> None:
+        self.name, self.place, self._store = name, place, store
+        self._version, self._counts = version, counts
+
+    def __repr__(self) -> str:
+        return f"<Member {self.name!r} at {self.place}>"
+
+    def asked(self, ask: Callable[[], T]) -> T:
+        """What `ask` gives; an error of the store names it."""
+        try:
+            return ask()
+        except StoreError as error:
+            note = f"store {self.name!r}: "
+            if not error.message.startswith(note):
+                error.message = f"{note}{error.message}"
+                error.args = (error.message, *error.args[1:])
+            raise
+
+    def version(self) -> str | None:
+        """A name for what it holds; None where nobody knows when that changes."""
+        return self.asked(self._version)
+
+    def counts(self) -> dict[str, int]:
+        """How much it holds."""
+        return self.asked(self._counts)
+
+    @property
+    def schema(self) -> StoredSchema:
+        """What lowering knows of the store."""
+        return self.asked(self._schema)
+
+    def _schema(self) -> StoredSchema:
+        store = self._store()
+        if isinstance(store, SnapshotStore):
+            schema = store.snapshot.schema
+            if "stored" not in schema.kept:
+                schema.kept["stored"] = StoredSchema({**describe_schema(store.snapshot), "keyed": sorted(schema.keyed_tables)})
+            return cast("StoredSchema", schema.kept["stored"])
+        return cast("StoredSchema", cast("QueryStore", store).naming_schema)
+
+    @property
+    def reader(self) -> NameReader:
+        """What reads its names."""
+        store = self._store()
+        if isinstance(store, SnapshotStore):
+            return SnapshotNames(store.snapshot)
+        return cast("NameReader", cast("Any", store).naming_schema.reader)
+
+    def sources(self) -> tuple[Source, ...]:
+        """Its sources in order."""
+        store = self._store()
+        if isinstance(store, SnapshotStore):
+            return tuple(map(store.snapshot.source_of, range(len(store.snapshot.schema.sources))))
+        return self.asked(cast("Any", store).sources)
+
+    def answer(self, plan: Node) -> Answer:
+        """The store's own answer to a plan."""
+        return self.asked(lambda: plan_answer(self._store(), plan))
+
+    def text(self, plan: Node) -> str:
+        """What the store would be asked for a plan."""
+        lowered = Lowered(plan, [("", plan)])
+        return self.asked(lambda: self._store().explain(Request("", "kopl", {}, None, lambda *_: lowered)))
+
+    def piece(self, plan: Node) -> tuple[list[Any], list[Entity]]:
+        """What a plan rests on there, as items (`engine.facts.Item`), and all entities in it."""
+        store = self._store()
+        if isinstance(store, SnapshotStore):
+            found: list[Any] = list(_piece(store.snapshot, plan))
+            every = (item.item if isinstance(item, Sourced) else item for item in found)
+            return found, [item for item in every if isinstance(item, Entity)]
+        snapshot = self.asked(lambda: cast("QueryStore", store).witness(plan)).snapshot
+        return list(items(snapshot)), [snapshot.entity(number) for number in range(snapshot.entities)]
+
+    def whole(self) -> Snapshot:
+        """All of it."""
+        store = self._store()
+        return store.snapshot if isinstance(store, SnapshotStore) else self.asked(cast("Any", store).snapshot)
+
+
+# -- A store in this process -------------------------------------------------------------------------
+
+
+def built(items: Iterable[Item]) -> Snapshot:
+    """Items as a graph of their own."""
+    builder = Builder()
+    builder.begin(Source(""))
+    builder.add(items)
+    builder.finish()
+    return Snapshot.of(*lay_out(builder))
+
+
+def _piece(snapshot: Snapshot, plan: Node) -> Iterator[Any]:
+    """The part of a snapshot that a plan rests on."""
+    run, facts, entities = Run(snapshot), [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+    links: dict[str, list[Any]] = {"mem": [], "sub": []}
+    for unit in units(plan, set()):
+        outcome = run.execute(unit.compiled)
+        if isinstance(outcome, FactSet):
+            facts.append(outcome.all())
+            continue
+        entities.append(cast("Any", outcome))
+        if unit.concepts is not None:
+            _add_links(snapshot, cast("Any", outcome), cast("Any", run.execute(unit.concepts)), links)
+    some = {key: np.unique(np.concatenate(found)) if found else np.empty(0, np.int64) for key, found in links.items()}
+    return some_items(snapshot, np.unique(np.concatenate(facts)), np.unique(np.concatenate(entities)), some["mem"], some["sub"])
+
+
+def _add_links(snapshot: Snapshot, members: Any, concepts: Any, links: dict[str, list[Any]]) -> None:
+    """The memberships that put entities under concepts, and the subclasses between, by their places in the columns."""
+    get = snapshot.arrays.get
+    under = np.array(below(concepts.tolist(), get("sub.c"), get("sub.p")), np.int64)
+    owners = get("mem.c")
+    for concept in under.tolist():
+        low, high = np.searchsorted(owners, [concept, concept + 1])
+        links["mem"].append(np.flatnonzero(np.isin(get("mem.e")[low:high], members)) + low)
+    links["sub"].append(np.flatnonzero(np.isin(get("sub.p"), under)))
+
+
+class SnapshotNames:
+    """The names of a snapshot, as those of stores are read (`names.linking.NameReader`)."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    @cached_property
+    def _linker(self) -> Linker:
+        return Linker.of(self._snapshot.schema)
+
+    def _known(self, source: str | None) -> bool:
+        return source is None or source in self._snapshot.schema.sources
+
+    def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
+        """How many objects there are of each type and unit."""
+        return self._linker.column(predicates, source).kinds if self._known(source) else {}
+
+    def refers(self, predicates: tuple[str, ...] | None, source: str | None, table: str) -> bool:
+        """Whether some object is a row of a table."""
+        return self._known(source) and self._linker.column(predicates, source).refers_to(table)
+
+    def objects(self, predicates: tuple[str, ...] | None, source: str | None) -> Iterator[tuple[str, Value | str, str | None]]:
+        """Every distinct object: its predicate, its value (an entity by its name), and its raw text."""
+        if not self._known(source):
+            return
+        run = Run(self._snapshot)
+        facts = cast("FactSet", run.execute(alg.Scan(None, predicates, source=source)))
+        seen = set()
+        from condgraph.engine.facts import Ref
+        from condgraph.engine.snapshot.readback import statements
+
+        for statement, _ in statements(self._snapshot, facts.all()):
+            thing: Any = statement.object
+            if isinstance(thing, Ref):
+                cell: Any = "", self._snapshot.name(self._snapshot.identified(thing.id)), None
+            else:
+                cell = statement.predicate, thing, statement.raw
+            if cell not in seen:
+                seen.add(cell)
+                yield cell
+
+    def heads(self, predicates: tuple[str, ...]) -> Iterable[str]:
+        """The names of subjects."""
+        return self._linker.heads(predicates).names
+
+    def names(self) -> Iterable[str]:
+        """The names of all entities and concepts that are no table rows."""
+        return self._linker.entities.names
+
+    def has_name(self, name: str) -> bool:
+        """Some entity or concept has exactly this name."""
+        return len(self._snapshot.named(name)) > 0
+
+    def has_text(self, text: str) -> bool:
+        """Some entity has this name or id, or some attribute this text."""
+        return self._snapshot.schema.has_text(text)
+
+    def name_of(self, ident: str) -> str | None:
+        """The name of the entity that has this id; None where none has."""
+        number = self._snapshot.identified(ident)
+        return None if number < 0 else self._snapshot.name(number)
+
+    def without(self, names: Sequence[str]) -> list[str]:
+        """Those of the names that no entity or concept has."""
+        return [name for name in names if not self.has_name(name)]
+
+    def all_names(self, around: Sequence[str]) -> list[str]:
+        """The names of all entities, concepts and rows; in a large graph those near some texts."""
+        snapshot = self._snapshot
+        if snapshot.entities <= MOST_COMPARED:
+            return snapshot.texts.take(np.unique(snapshot.entity_name))
+        return [name for text in around for name in snapshot.schema.nearest_entities(text)]
+
+
+def as_entities(found: Iterable[Any]) -> dict[str, Entity]:
+    """Entities among values, by their ids."""
+    return {one.id: one for one in found if isinstance(one, Entity)}

@@ -1,0 +1,387 @@
+"""Several stores asked as one (`engine.store`): a plan that one store has all of goes there whole, others are gathered
+(`several.gathering`) and run in process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, Solutions, postorder
+from condgraph.engine.answer import Answer
+from condgraph.engine.bounds import kept, timed
+from condgraph.engine.describe import describe, tree
+from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError
+from condgraph.engine.execute import Run
+from condgraph.engine.facts import Entity, EntityKind, Source
+from condgraph.engine.lowered import Step
+from condgraph.engine.snapshot.readback import items
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.stored_answer import StoredAnswer
+from condgraph.engine.stored_schema import StoredSchema
+from condgraph.languages.registry import PATTERN
+from condgraph.names.linking import LinkingSchema
+from condgraph.overview.survey import Survey, survey
+from condgraph.several.gathering import Gathering, Stores, by_name, named
+from condgraph.several.member import Member, as_entities, built
+from condgraph.several.schema import SeveralNames, SeveralSchema, disagreements, renamed_sources, union
+from condgraph.snapshot_store import pulled
+
+if TYPE_CHECKING:
+    from condgraph.engine.check import KnownIds
+    from condgraph.engine.lowered import Lowered
+    from condgraph.engine.store import Request, Size
+
+TARGET: Final = "several stores"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreVersion:
+    """A store that an answer is of: its name, where it is, and what it held then, None where nobody knows that."""
+
+    name: str
+    place: str
+    version: str | None
+
+
+class SeveralAnswer(StoredAnswer):
+    """The answer to one program over several stores. `stores` are they, in order; `whole` is the one that gave all of it,
+    None where the parts of several were put together.
+    """
+
+    _store: SeveralStore
+
+    def __init__(
+        self, store: SeveralStore, request: Request, lowered: Lowered, stores: tuple[StoreVersion, ...], given: Given | Run
+    ) -> None:
+        super().__init__(store, request, lowered)
+        self.stores = stores
+        self._given = given if isinstance(given, Given) else None
+        self.whole = None if self._given is None else self._given.member.name
+        if isinstance(given, Run):
+            given.notes.update(lowered.notes)
+            self.run = given
+        else:
+            answer = given.answer
+            self.cypher, self.sparql = answer.cypher, answer.sparql
+            self.sql: str | None = getattr(answer, "sql", None)
+
+    def _work_out(self) -> tuple[list[Any], list[str]]:
+        if self._given is None:
+            return super()._work_out()
+        values, texts = self._given.answer._outcome()
+        if self._limit is not None:
+            self._cut = max(len(values) - self._limit, 0)
+        return values[: self._limit], texts[: self._limit]
+
+    @kept
+    def entities(self) -> list[Entity]:
+        """The entities of the answer, in order."""
+        return super().entities if self._given is None else self._given.answer.entities[: self._limit]
+
+    @property
+    def _telling(self) -> Mapping[str, str]:
+        return self._store.naming_schema.telling
+
+    @kept
+    def _witness(self) -> Run:
+        return self._store.witness(self.plan) if self._given is not None else self.run
+
+    def _grid(self) -> Any:
+        return Answer._grid(self) if self._given is None else super()._grid()
+
+    @kept
+    def trace(self) -> list[Step]:
+        """What each step of the program gave; of what is not at hand, asked of the stores."""
+        steps = self._steps or [(type(self.plan).__name__, self.plan)]
+        known = {} if self._given is not None else self.run.results
+        result = []
+        for function, node in steps:
+            if node is self.plan and self._given is not None:
+                size = len(self._outcome()[0]) + self._cut, tuple(self._outcome()[1][:3])
+            elif id(node) in known and node is self.plan:
+                size = self._size(node)
+            else:
+                size = self._size_in(self._store.gathered(node), node)
+            result.append(Step(function, describe(node), *size, self._notes.get(id(node), "")))
+        return result
+
+    def _noticed(self) -> list[str]:
+        return self.run.all_warnings() if self._given is None else self._given.answer._noticed()
+
+    @timed
+    def explain(self) -> str:
+        """The program, its plan, what each store was asked, and the results of each step."""
+        steps = [str(step) for step in self.trace]
+        warnings = [f"warning: {warning}" for warning in self.warnings]
+        parts = [self.program, tree(self.plan), self._store.parts_of(self.plan), "\n".join([*steps, *warnings])]
+        return "\n\n".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The answer of a member that has all of a plan."""
+
+    member: Member
+    answer: Answer
+
+
+@dataclass(slots=True)
+class _State:
+    """What is known of the members while their schemas are these."""
+
+    schemas: tuple[StoredSchema, ...]
+    stores: Stores
+    naming: LinkingSchema
+    sources: tuple[Source, ...]
+    #: What each member says of all that is a concept in one of them; None where these are very many.
+    concepts: list[dict[str, Entity]] | None
+
+
+class SeveralStore:
+    """Several stores that are asked as one graph, in their order: of an entity that several name, the first name counts."""
+
+    declared: tuple[str, ...] = ()
+    timeout: float | None = None
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.members = tuple(members)
+        self.place = ", ".join(f"{member.name}: {member.place}" for member in self.members)
+        self._known: _State | None = None
+
+    def __repr__(self) -> str:
+        return f"<SeveralStore {self.place}>"
+
+    def _state(self) -> _State:
+        schemas, state = tuple(member.schema for member in self.members), self._known
+        if state is None or any(one is not other for one, other in zip(schemas, state.schemas, strict=True)):
+            renamed, sources = renamed_sources(self.members)
+            concepts = self._concepts(schemas)
+            called = None if concepts is None else {named(ident, concepts) for ident in set().union(*concepts)}
+            stores = Stores(self.members, schemas, union(schemas, renamed, sources, called), renamed)
+            naming = SeveralSchema(stores.schema, SeveralNames(stores, lambda: Gathering(stores)))
+            state = self._known = _State(schemas, stores, naming, sources, concepts)
+        return state
+
+    @property
+    def naming_schema(self) -> LinkingSchema:
+        """What lowering knows of all of them."""
+        return self._state().naming
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the stores do not agree on."""
+        return tuple(disagreements(self.members, self._state().schemas))
+
+    def versions(self) -> tuple[StoreVersion, ...]:
+        """The stores with what they hold now."""
+        return tuple(StoreVersion(one.name, one.place, one.version()) for one in self.members)
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def answer(self, request: Request) -> Answer:
+        """The answer to a program."""
+        if request.language == PATTERN:
+            options = {name: value for name, value in request.options.items() if name != "on_unknown"}
+            return self.match(request.program, limit=request.limit, **options)
+        versions = self.versions()
+        lowered = request.lowered(self.naming_schema)
+        gathering = Gathering(self._state().stores)
+        given: Given | Run | None = self._whole(lowered.plan, gathering)
+        if given is None:
+            given = gathering.gather(lowered.plan).run(lowered.plan)
+        return SeveralAnswer(self, request, lowered, versions, given)
+
+    def _whole(self, plan: Node, gathering: Gathering) -> Given | None:
+        """The answer of the one store that has all of a plan, without a limit, as others may call the first of it otherwise;
+        None where there is none, or others do so.
+        """
+        at = self._only(plan, gathering.stores)
+        if at is None:
+            return None
+        nodes = postorder(plan)
+        gathering.look_up(nodes)
+        bound = gathering.resolved(plan)
+        named = {ident for node in postorder(bound) if isinstance(node, alg.ById) for ident in node.ids}
+        if not named <= gathering.said[at].keys():
+            return None
+        member = self.members[at]
+        answer = member.answer(bound)
+        found = as_entities([*answer.entities, *answer.values])
+        for other, one in enumerate(self.members):
+            lacking = [ident for ident in found if ident not in gathering.said[other]]
+            if other == at or not lacking:
+                continue
+            # Where its schema has none of it, no statement, concept or name of it is there either.
+            for entity in one.answer(alg.ById(tuple(lacking))).entities:
+                gathering.said[other][entity.id] = entity
+        for said in gathering.said:
+            if any(not _agree(said[ident], entity) for ident, entity in found.items() if ident in said):
+                return None
+        return Given(member, answer)
+
+    def _only(self, plan: Node, stores: Stores) -> int | None:
+        """The one member whose own answer to a plan is that of all of them, but for what entities in it are called."""
+        nodes = postorder(plan)
+        if any(isinstance(node, Solutions | alg.Table | alg.External) for node in nodes):
+            return None
+        root: Any = plan.entities if isinstance(plan, alg.Names) else plan
+        known: dict[Any, frozenset[int]] = {}
+        home = stores.home(root, known)
+        for node in nodes:
+            tests = node.facets.tests != "nothing"
+            if tests and stores.by_names(node):
+                return None
+            if tests and not stores.comparable(node):
+                # It is gathered whole to be told what is left out, by the store that has it as well.
+                home = home if len(home) == 1 else stores.home(node.inputs()[0], known) | home
+            if isinstance(node, alg.Count) and not isinstance(node.of, alg.Entities):
+                return None
+            if isinstance(node, alg.Apply | alg.Shown | alg.Nth | alg.RowNumbers | alg.Mode | alg.Extreme):
+                return None
+        if len(home) != 1:
+            return None
+        (at,) = home
+        if any(isinstance(node, alg.AllEntities) for node in nodes) and not self._agrees_on_kinds(at):
+            return None
+        return at
+
+    def _agrees_on_kinds(self, at: int) -> bool:
+        """Whether what is a concept in another store is no entity in this one."""
+        state = self._state()
+        if state.concepts is None:
+            return False
+        mine = state.concepts[at]
+        others = {ident for said in state.concepts for ident, one in said.items() if one.kind is EntityKind.CONCEPT}
+        return all(mine[ident].kind is EntityKind.CONCEPT for ident in others if ident in mine)
+
+    def _concepts(self, schemas: Sequence[StoredSchema]) -> list[dict[str, Entity]] | None:
+        """What each member says of all that is a concept in one of them; None where these are very many."""
+        if sum(len(schema.concepts) for schema in schemas) > _MOST_CONCEPTS:
+            return None
+        every = alg.AllEntities((EntityKind.CONCEPT,))
+        said = [
+            as_entities(member.answer(every).entities) if schema.concepts else {}
+            for member, schema in zip(self.members, schemas, strict=True)
+        ]
+        idents = set().union(*said)
+        for member, mine in zip(self.members, said, strict=True):
+            lacking = tuple(sorted(idents - mine.keys()))
+            mine.update(as_entities(member.answer(alg.ById(lacking)).entities) if lacking else {})
+        return said
+
+    def explain(self, request: Request) -> str:
+        """Which part of a program goes to which store, and what that is asked, without running it."""
+        if request.language == PATTERN:
+            return pulled(self, TARGET).explain(request)
+        return self.parts_of(request.lowered(self.naming_schema).plan)
+
+    def parts_of(self, plan: Node) -> str:
+        """The parts of a plan with their stores and the text of each."""
+        stores = self._state().stores
+        at = self._only(plan, stores)
+        if at is not None:
+            parts = [(self.members[at], plan)]
+        else:
+            gathering = Gathering(stores, running=False).gather(plan)
+            gathering.merged()
+            parts = gathering.asked
+        return "\n\n".join(f"-- {member.name}: {member.place}\n{member.text(part)}" for member, part in parts)
+
+    def gathered(self, plan: Node) -> Run:
+        """A plan run on all that it needs of the stores."""
+        return Gathering(self._state().stores).gather(plan).run(plan)
+
+    def witness(self, plan: Node) -> Run:
+        """A plan run in process on the statements it rests on."""
+        return self.gathered(plan)
+
+    def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Answer:
+        """The subgraphs nearest to a pattern, in process: the stores are pulled for it. Raises `UnsupportedError` for very many
+        statements (`snapshot_store.MOST_PULLED`).
+        """
+        if not exact:
+            raise OptionError("several stores have no approximate index", hint="ask with exact=True")
+        return pulled(self, TARGET).match(pattern, **options)
+
+    def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
+        """How many statements, or entities, each operator gives."""
+        return [len(self.gathered(node).results[id(node)]) for node in nodes]
+
+    def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
+        """How many entities each operator gives, and the names of the first."""
+        return [Answer._size_in(self.gathered(node), node) for node in nodes]
+
+    # -- what there is -----------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> StoredSchema:
+        """The schema of all of them."""
+        return self._state().stores.schema
+
+    def steady(self, ask: Any) -> Any:
+        """What `ask` gives: every store is asked for what it holds then."""
+        return ask()
+
+    def exists(self) -> bool:
+        """They are there."""
+        return True
+
+    def counts(self) -> dict[str, int]:
+        """What the stores hold together: what several of them have is counted several times."""
+        result: dict[str, int] = {}
+        for member in self.members:
+            for name, count in member.counts().items():
+                result[name] = result.get(name, 0) + count
+        return result
+
+    def sources(self) -> tuple[Source, ...]:
+        """The sources of all of them."""
+        return self._state().sources
+
+    def snapshot(self) -> Snapshot:
+        """All of it in process."""
+        renamed = self._state().stores.renamed
+        return built(item for at, member in enumerate(self.members) for item in by_name(items(member.whole()), at, renamed))
+
+    def survey(self) -> Survey:
+        """What they hold together, counted in process."""
+        size = sum(self.counts().get(name, 0) for name in ("relations", "attributes"))
+        if size > _MOST_SURVEYED:
+            hint = "schema() of each store alone needs no copy"
+            raise UnsupportedError(TARGET, [f"the summary of {size:,} statements"], hint=hint)
+        return survey(self.snapshot())
+
+    def refresh(self) -> None:
+        """Forget what is known of the stores."""
+        self._known = None
+
+    def close(self) -> None:
+        """Each graph lets go of its own store."""
+
+    def left(self) -> None:
+        """Nothing is loaded here."""
+
+    def under_way(self) -> None:
+        """Nothing is loaded here."""
+
+    def abandon(self) -> bool:
+        """There is nothing to take back."""
+        return False
+
+    def delete(self) -> bool:
+        """Nothing is written."""
+        raise ReadOnlyError.at(self.place)
+
+
+_MOST_SURVEYED: Final = 250_000
+#: Concepts whose names are compared when the stores are first asked.
+_MOST_CONCEPTS: Final = 20_000
+
+
+def _agree(first: Entity, second: Entity) -> bool:
+    """Whether two stores call an entity alike, and say the same of what it is, where both say something."""
+    named = first.name == second.name or first.id in (first.name, second.name)
+    return named and first.name == second.name and first.kind == second.kind
