@@ -17,6 +17,7 @@ from condgraph.engine.algebra import ByName, around
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import CondgraphError, OptionError, ParseError, UnknownNameError, nearest, shortened
 from condgraph.engine.facts import shown
+from condgraph.engine.records import place_text
 from condgraph.engine.store import plan_texts
 from condgraph.languages.registry import PATTERN, detect
 from condgraph.prepared import run
@@ -57,7 +58,7 @@ class Fact:
         return cls(
             shortened(str(fact), LONGEST), named(fact.subject), fact.predicate, named(fact.object),
             {key: named(value) for key, value in fact.qualifiers},
-            [place.name + (f", row {row}" if row else "") for place, row in fact.sources],
+            [place_text(source, row) for source, row in fact.sources],
         )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass, shown
 from condgraph.engine.pieces import mapped, watched
-from condgraph.engine.records import Evidence, record_of
+from condgraph.engine.records import Evidence, place_text, record_of
 from condgraph.engine.snapshot import readback
 from condgraph.engine.values import Value
 
@@ -135,7 +135,7 @@ class EvidenceList(Sequence[Evidence]):
         rows = [
             (one.subject.name, one.predicate, shown(one.object),
              "; ".join(f"{key}: {shown(value)}" for key, value in one.qualifiers),
-             "; ".join(f"{source.name}, row {row}" if row else source.name for source, row in one.sources))
+             "; ".join(place_text(source, row) for source, row in one.sources))
             for one in islice(self, html.MOST_ROWS)
         ]  # fmt: skip
         columns = ("subject", "predicate", "object", "qualifiers", "source")

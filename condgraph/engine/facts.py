@@ -53,6 +53,8 @@ class Source:
     content: str = field(default="", repr=False, compare=False)
     terms: str = field(default="", repr=False, compare=False)
     loaded: datetime | None = field(default=None, repr=False, compare=False, kw_only=True)
+    #: Where several stores are asked as one, those that have it.
+    store: str = field(default="", repr=False, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
+def place_text(source: Source, row: int) -> str:
+    """Where something stands, as text."""
+    return (f"{source.store}: " if source.store else "") + source.name + (f", row {row}" if row else "")
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """A statement an answer rests on, with every `(source, row)` it stands in.
@@ -38,7 +43,7 @@ class Evidence:
         text = f"{self.subject.name} | {self.predicate} | {shown(self.object)}"
         if self.qualifiers:
             text += " (" + ", ".join(f"{key}: {shown(value)}" for key, value in self.qualifiers) + ")"
-        return text + "  [" + "; ".join(s.name + (f", row {row}" if row else "") for s, row in self.sources) + "]"
+        return text + "  [" + "; ".join(place_text(source, row) for source, row in self.sources) + "]"
 
 
 @dataclass(frozen=True, slots=True)

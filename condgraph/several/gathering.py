@@ -50,6 +50,8 @@ class Stores:
     def __init__(self, members: Sequence[Member], schemas: Sequence[StoredSchema], schema: StoredSchema, renamed: Renamed) -> None:
         self.members, self.schemas, self.schema, self.renamed = members, schemas, schema, renamed
         self.all = frozenset(range(len(members)))
+        #: The stores that have a source, by its name.
+        self.having = {name: " or ".join(members[at].name for at in sorted(self.of_source(name))) for name in schema.sources}
         self.with_concepts = frozenset(at for at, one in enumerate(schemas) if one.concepts)
 
     # -- where statements are ----------------------------------------------------------------------
@@ -255,7 +257,8 @@ class Gathering:
         self._settle()
         if self._merged is None:
             renamed = self.stores.renamed
-            self._merged = built(item for at, some in enumerate(self._items) for item in by_name(some, at, renamed))
+            every = (item for at, some in enumerate(self._items) for item in by_name(some, at, renamed))
+            self._merged = built(every, {"stores": self.stores.having})
         return self._merged
 
     def named(self, names: Sequence[str]) -> tuple[str, ...]:

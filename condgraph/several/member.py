@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -129,13 +129,15 @@ class Member:
 # -- A store in this process -------------------------------------------------------------------------
 
 
-def built(items: Iterable[Item]) -> Snapshot:
-    """Items as a graph of their own."""
+def built(items: Iterable[Item], about: Mapping[str, Any] | None = None) -> Snapshot:
+    """Items as a graph of their own; `about` is stated of it."""
     builder = Builder()
     builder.begin(Source(""))
     builder.add(items)
     builder.finish()
-    return Snapshot.of(*lay_out(builder))
+    snapshot = Snapshot.of(*lay_out(builder))
+    snapshot.about.update(about or {})
+    return snapshot
 
 
 def _piece(snapshot: Snapshot, plan: Node) -> Iterator[Any]:

@@ -72,11 +72,12 @@ def report(found: list[Difference]) -> str:
 
 
 def compared(given: Case, whole: Graph, parts: list[Graph]) -> Iterator[Difference]:
-    """What differs. Which of several unknown names of a table is told first may be another one: of the classes of all stores
-    together nothing is known.
+    """What differs, but for errors of columns that no row of its class has: of the classes of all stores together nothing is
+    known, so that another error is told, or the answer is empty.
     """
     for one in differences(given, whole, together(parts), warnings=False):
-        if not one.here.error.startswith("UnknownNameError") or not one.there.error.startswith("UnknownNameError"):
+        of_classes = "none of these rows" in one.here.error
+        if not of_classes or not (one.there.error.startswith("UnknownNameError") or not one.there.error):
             yield one
 
 

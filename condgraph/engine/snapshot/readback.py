@@ -170,9 +170,7 @@ def some_items(
     yield from _sourced(snapshot, names, numbers, place_raws(snapshot, numbers))
 
 
-def _links(
-    snapshot: Snapshot, names: list[str], members: NDArray[np.int64], subclasses: NDArray[np.int64]
-) -> Iterator[Sourced]:
+def _links(snapshot: Snapshot, names: list[str], members: NDArray[np.int64], subclasses: NDArray[np.int64]) -> Iterator[Sourced]:
     """Memberships and subclasses, by their places in the columns."""
     for prefix, first, second, build, places in (("mem", "e", "c", Member, members), ("sub", "c", "p", Subclass, subclasses)):
         columns = [snapshot.arrays.get(f"{prefix}.{name}").take(places).tolist() for name in (first, second, "src", "row")]
@@ -180,9 +178,7 @@ def _links(
             yield Sourced(build(snapshot.ident(left), snapshot.ident(right), row), ((names[source], row),))
 
 
-def _sourced(
-    snapshot: Snapshot, names: list[str], numbers: Numbers, raws: dict[int, list[str | None]]
-) -> Iterator[Sourced]:
+def _sourced(snapshot: Snapshot, names: list[str], numbers: Numbers, raws: dict[int, list[str | None]]) -> Iterator[Sourced]:
     """Statements with their sources."""
     for number, (statement, found) in zip(numbers.tolist(), statements(snapshot, numbers), strict=True):
         places = tuple((names[source], row) for source, row in found)

@@ -226,7 +226,8 @@ class Snapshot:
         # Stores of earlier versions say nothing of the content, or of the terms.
         parts = [self.texts[int(column[number])] if len(column) else "" for column in columns]
         loaded = self.about.get("loads", {}).get(parts[0])
-        return Source(*parts, loaded=None if loaded is None else datetime.fromtimestamp(loaded, UTC))
+        when = None if loaded is None else datetime.fromtimestamp(loaded, UTC)
+        return Source(*parts, loaded=when, store=self.about.get("stores", {}).get(parts[0], ""))
 
     @classmethod
     def open(cls, directory: Path, version: str | None = None) -> Snapshot | None:
