@@ -28,8 +28,9 @@ from condgraph.engine.errors import DeadlineError, OptionError, ReadOnlyError, U
 from condgraph.engine.facts import Entity, Item, Member, Ref, Statement, Subclass
 from condgraph.engine.html import page, table
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.tracing import collected, traced
 from condgraph.grammars import methods as grammars
-from condgraph.languages.registry import answer
+from condgraph.languages.registry import PATTERN, answer
 from condgraph.links import methods as links
 from condgraph.loaders.base import OnError, Progress
 from condgraph.loading import add, load, unload
@@ -551,10 +552,15 @@ class Graph:
         return view
 
     def _ask(self, program: Any, options: QueryOptions) -> Answer:
+        if not collected():
+            return self._asked(program, options)
+        return traced(self, options.language, program, lambda: self._asked(program, options))
+
+    def _asked(self, program: Any, options: QueryOptions) -> Answer:
         timeout = self.timeout if options.timeout is None else options.timeout
         if options.as_of is not None or options.prefer is not None:
             with within(timeout, options.cancelled):
-                return self._view(options)._ask(program, options)
+                return self._view(options)._asked(program, options)
         if timeout is None and options.cancelled is None:
             if options is _CYPHER or options is _KOPL:
                 store = self._store_of(None)
@@ -593,9 +599,13 @@ class Graph:
         Relative IRIs are names of the graph: `<height>` is its predicate. `dialect="kqapro"` takes
         queries as KQA Pro published them. `timeout` is in seconds; `limit` the most rows.
         """
-        with within(self.timeout if timeout is None else timeout, cancelled):
-            options = QueryOptions(limit=limit, on_unknown=on_unknown)
-            return self._storage.sparql(text, dialect=dialect, limit=options.limit, on_unknown=options.on_unknown)
+
+        def ask() -> Table:
+            with within(self.timeout if timeout is None else timeout, cancelled):
+                options = QueryOptions(limit=limit, on_unknown=on_unknown)
+                return self._storage.sparql(text, dialect=dialect, limit=options.limit, on_unknown=options.on_unknown)
+
+        return traced(self, "sparql", text, ask)
 
     def cypher(
         self,
@@ -698,18 +708,21 @@ class Graph:
             "induced": induced, "directed": directed, "k_nodes": k_nodes, "k_relations": k_relations, "k_types": k_types,
             "fast": fast, "stretch": stretch, "leave_out": leave_out,
         }  # fmt: skip
-        begin = time.perf_counter()
-        try:
-            with within(timeout, cancelled):
-                given = options if period is None else {**options, "period": period}
-                store = self._view(view)._store_of(engine)
-                matches = cast("Matches", store.match(pattern, exact=exact, encoder=encoder, limit=limit, **given))
-        except DeadlineError:
-            # Before the search began, or after it in the last look at the graph's state.
-            from condgraph.patterns.match import unsearched
 
-            matches = unsearched(pattern, limit, time.perf_counter() - begin, options)
-        return matches.keep_to(timeout)
+        def search() -> Matches:
+            begin = time.perf_counter()
+            try:
+                with within(timeout, cancelled):
+                    given = options if period is None else {**options, "period": period}
+                    store = self._view(view)._store_of(engine)
+                    return cast("Matches", store.match(pattern, exact=exact, encoder=encoder, limit=limit, **given))
+            except DeadlineError:
+                # Before the search began, or after it in the last look at the graph's state.
+                from condgraph.patterns.match import unsearched
+
+                return unsearched(pattern, limit, time.perf_counter() - begin, options)
+
+        return traced(self, PATTERN, pattern, search).keep_to(timeout)
 
     def explain(
         self,

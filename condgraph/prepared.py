@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.bounds import current, within
 from condgraph.engine.quick_answer import QuickAnswer
+from condgraph.engine.tracing import collected, traced
 from condgraph.languages.parameters import Given, given
 from condgraph.languages.registry import PATTERN, answer, check_options, explain, template
 from condgraph.open_plan import OpenPlan, open_plan
@@ -103,7 +104,10 @@ class PreparedProgram:
         path = self._path
         graph = self.graph
         # The short way: nothing but names, which are all there, and nobody who waits.
-        if path is not None and graph._storage.snapshot is path.snapshot and graph.timeout is None and current() is None:
+        if (
+            path is not None and graph._storage.snapshot is path.snapshot and graph.timeout is None
+            and current() is None and not collected()
+        ):  # fmt: skip
             asked = self._asked
             if values.keys() == asked and set(map(type, values.values())) == _TEXTS:
                 found = path.run(values)
@@ -132,10 +136,15 @@ class PreparedProgram:
         """
         if timeout is None:
             timeout = self.graph.timeout
-        if timeout is None and cancelled is None:
-            return self._run(values, limit)
-        with within(timeout, cancelled):
-            return self._run(values, limit).keep_to(timeout)
+
+        def ask() -> Answer:
+            if timeout is None and cancelled is None:
+                return self._run(values, limit)
+            with within(timeout, cancelled):
+                return self._run(values, limit).keep_to(timeout)
+
+        # The search for a pattern has a span of its own.
+        return ask() if self.language == PATTERN else traced(self.graph, self.language, self.program, ask)
 
     def explain(self, /, **values: Any) -> str:
         """What the program becomes with these values, as `Graph.explain` shows it."""

@@ -12,6 +12,7 @@ from condgraph.engine.bounds import within
 from condgraph.engine.changes import Change
 from condgraph.engine.errors import OptionError, UnsupportedError
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.tracing import traced
 from condgraph.graph import Graph
 from condgraph.loaders.base import Progress
 from condgraph.remote import EditedStorage, RemoteGraph
@@ -140,8 +141,12 @@ class Neo4jGraph(RemoteGraph):
         Gives a dict a row. Raises `ReadOnlyError`, with the place, for a text that may do more than
         read; `timeout` is in seconds.
         """
-        with within(timeout):
-            return self.store.cypher(text, dict(parameters or {}))
+
+        def ask() -> list[dict[str, Any]]:
+            with within(timeout):
+                return self.store.cypher(text, dict(parameters or {}))
+
+        return traced(self, "cypher", text, ask)
 
     def push(self, graph: Graph, *, wait: float = 0.0, progress: Progress | None = None) -> None:
         """Write a local graph as this one, next to what it holds; the same content twice changes

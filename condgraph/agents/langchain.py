@@ -15,6 +15,7 @@ try:
     from langchain_core.documents import Document
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.runnables import RunnableLambda
+    from langchain_core.runnables.config import patch_config, set_config_context
     from langchain_core.tools import BaseTool, StructuredTool
 except ImportError as error:
     raise MissingExtraError(error.name or "langchain-core", "langchain") from None
@@ -41,7 +42,10 @@ class CondgraphRetriever(BaseRetriever):
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         tools = Toolbox(self.graph, llm=self.llm, timeout=self.timeout)
-        return [Document(page_content=piece.text, metadata=piece.metadata) for piece in pieces(tools, query, k=self.k)]
+        # What a chat model of LangChain is asked is part of this run, in traces too.
+        with set_config_context(patch_config(None, callbacks=run_manager.get_child())) as context:
+            found = context.run(pieces, tools, query, k=self.k)
+        return [Document(page_content=piece.text, metadata=piece.metadata) for piece in found]
 
 
 def langchain_tools(graph: Graph, *, llm: Any = None, timeout: float = 30.0) -> list[BaseTool]:

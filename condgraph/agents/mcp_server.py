@@ -10,14 +10,17 @@ tools from its annotations.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from inspect import cleandoc
 from threading import Event
 from typing import Annotated, Any, Final, TypeVar
 
 import condgraph
+from condgraph.agents.guide import Examples, hint_for_tools
 from condgraph.agents.toolbox import (
-    GUIDE,
+    ABOUT,
+    AT_START,
     LONGEST,
     MOST,
     Answered,
@@ -26,9 +29,11 @@ from condgraph.agents.toolbox import (
     Matched,
     Named,
     Toolbox,
+    described,
     failure,
     plain,
 )
+from condgraph.engine.bounds import within
 from condgraph.engine.errors import CondgraphError, MissingExtraError, OptionError, nearest, shortened
 
 try:
@@ -48,14 +53,24 @@ MOST_BYTES: Final = 4 << 20
 
 
 def mcp_server(tools: Toolbox, *, name: str = "condgraph", at_once: int = AT_ONCE) -> MCPServer[Any]:
-    """An `MCPServer` over a graph's tools; `at_once` calls run at the same time, others wait."""
-    server = Server(name, title="condgraph", instructions=GUIDE, version=condgraph.__version__, log_level="WARNING")
+    """An `MCPServer` over a graph's tools; `at_once` calls run at the same time, others wait. Its instructions have
+    examples from the names of the graph, as it is when the server starts.
+    """
+    try:
+        with within(AT_START):
+            instructions = tools.guide()
+    except CondgraphError:
+        # A graph that cannot be asked for its names now may be asked later, by the resource and the prompts.
+        instructions = Examples().guide()
+    server = Server(name, title="condgraph", instructions=instructions, version=condgraph.__version__, log_level="WARNING")
     calls = Calls(at_once)
+    server.examples = dict(zip(("query", "match"), described(tools), strict=True))
     add_looking(server, tools, calls)
     add_programs(server, tools, calls)
     if tools.llm is not None:
         add_words(server, tools, calls)
     add_resources(server, tools, calls)
+    add_prompts(server, tools, calls)
     return server
 
 
@@ -105,10 +120,20 @@ class Calls:
 class Server(MCPServer[Any]):
     """Refuses arguments that a tool does not have; the SDK would leave them out in silence."""
 
+    #: What the descriptions of tools add: programs of the graph.
+    examples: Mapping[str, str] = {}
+
     async def list_tools(self) -> list[Tool]:
-        """The tools, whose schemas say that they take nothing else."""
-        tools = await super().list_tools()
-        return [item.model_copy(update={"input_schema": item.input_schema | {"additionalProperties": False}}) for item in tools]
+        """The tools, whose schemas say that they take nothing else, and whose descriptions have examples."""
+        return [
+            item.model_copy(
+                update={
+                    "input_schema": item.input_schema | {"additionalProperties": False},
+                    "description": cleandoc(item.description or "") + self.examples.get(item.name, ""),
+                }
+            )
+            for item in await super().list_tools()
+        ]
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Call a tool; an argument that it does not have is an error that names those it has."""
@@ -124,6 +149,7 @@ def refused(error: CondgraphError) -> CallToolResult:
     """The message with the nearest names for models, and the same as a record: as text too, since
     clients hold structured content to the tool's output schema where the call failed as well.
     """
+    error.hint = hint_for_tools(error)
     texts = f"error[{error.code}]: {error}", json.dumps(failure(error), ensure_ascii=False)
     return CallToolResult(content=[TextContent(type="text", text=text) for text in texts], is_error=True)
 
@@ -137,23 +163,15 @@ def without(call: Callable[..., T]) -> Callable[..., T]:
 
 
 READS: Final = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-Language = Annotated[str | None, Field(description="kopl, llm_query or logic; recognised from the text by default")]
-Program = Annotated[str, Field(description="A program, such as: Find(Nepal) Relate(capital, forward) QueryName()")]
-Table = Annotated[
-    str | None,
-    Field(description="A table of the rows that the program gives, such as: group by country show count(), max(height)"),
-]
+Language = Annotated[str | None, Field(description=ABOUT["language"])]
+Program = Annotated[str, Field(description=ABOUT["program"])]
+Table = Annotated[str | None, Field(description=ABOUT["table"])]
 # Strict: true is no 1.
-Parameters = Annotated[
-    dict[str, str | StrictInt | StrictFloat] | None,
-    Field(description="Values of the parameters ($name) of the program, unquoted"),
-]
-At = Annotated[str | None, Field(description="Only statements that may hold at this time, such as 1984 or 1984-05-03")]
-Between = Annotated[
-    list[str] | None, Field(min_length=2, max_length=2, description="Only statements that may hold between these two times")
-]
-Certain = Annotated[bool, Field(description="Of these only what holds in all of that time for certain")]
-AsOf = Annotated[str | None, Field(description="An earlier version, by its id or a time, such as g000003 or 2026-11-27")]
+Parameters = Annotated[dict[str, str | StrictInt | StrictFloat] | None, Field(description=ABOUT["parameters"])]
+At = Annotated[str | None, Field(description=ABOUT["at"])]
+Between = Annotated[list[str] | None, Field(min_length=2, max_length=2, description=ABOUT["between"])]
+Certain = Annotated[bool, Field(description=ABOUT["certain"])]
+AsOf = Annotated[str | None, Field(description=ABOUT["as_of"])]
 Prefer = Annotated[
     str | list[str] | dict[str, str | list[str]] | None,
     Field(
@@ -161,7 +179,7 @@ Prefer = Annotated[
         'or one of these for each predicate, such as {"capital": "latest"}'
     ),
 ]
-Most = Annotated[int, Field(ge=1, le=MOST, description="The most results to give")]
+Most = Annotated[int, Field(ge=1, le=MOST, description=ABOUT["limit"])]
 
 
 def add_looking(server: Server, tools: Toolbox, calls: Calls) -> None:
@@ -169,10 +187,10 @@ def add_looking(server: Server, tools: Toolbox, calls: Calls) -> None:
 
     @server.tool(title="The schema of the graph", annotations=READS)
     async def schema(
-        source: Annotated[str | None, Field(description="Only what has to do with this source")] = None,
-        concept: Annotated[str | None, Field(description="Only what has to do with this concept")] = None,
-        predicate: Annotated[str | None, Field(description="Only this relation or attribute")] = None,
-        tokens: Annotated[int, Field(ge=1, le=100_000, description="How long the text may be")] = 2_000,
+        source: Annotated[str | None, Field(description=ABOUT["source"])] = None,
+        concept: Annotated[str | None, Field(description=ABOUT["concept"])] = None,
+        predicate: Annotated[str | None, Field(description=ABOUT["predicate"])] = None,
+        tokens: Annotated[int, Field(ge=1, le=100_000, description=ABOUT["tokens"])] = 2_000,
     ) -> Annotated[CallToolResult, Described]:
         """What can be asked about: sources, concepts, relations and attributes with their types,
         units, counts and examples. Look here first.
@@ -180,9 +198,7 @@ def add_looking(server: Server, tools: Toolbox, calls: Calls) -> None:
         return await calls.reply(without(partial(tools.schema, source=source, concept=concept, predicate=predicate, tokens=tokens)))
 
     @server.tool(title="What a name is", annotations=READS)
-    async def find(
-        name: Annotated[str, Field(description="A name, spelled as you know it")], limit: Most = 20
-    ) -> Annotated[CallToolResult, Named]:
+    async def find(name: Annotated[str, Field(description=ABOUT["name"])], limit: Most = 20) -> Annotated[CallToolResult, Named]:
         """What a name is in the graph: its entities with their ids, the relations and attributes they
         have, or the nearest names where nothing has it exactly.
         """
@@ -204,11 +220,10 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         as_of: AsOf = None,
         prefer: Prefer = None,
         limit: Most = 50,
-        facts: Annotated[int, Field(ge=0, le=MOST, description="How many of the statements that the answer rests on to give")] = 5,
+        facts: Annotated[int, Field(ge=0, le=MOST, description=ABOUT["facts"])] = 5,
     ) -> Annotated[CallToolResult, Answered]:
-        """Run a KoPL program, an LLM query or a logical query, exactly; `table` groups, sums up, orders
-        and cuts its rows. Gives typed answers, warnings, and the first of the statements that the
-        answer rests on.
+        """Run a program on the graph, exactly; `table` groups, sums up, orders and cuts its rows. Gives
+        typed answers, warnings, and the first of the statements that the answer rests on.
         """
         return await calls.reply(
             partial(
@@ -229,8 +244,8 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
 
     @server.tool(title="Find subgraphs like a pattern", annotations=READS)
     async def match(
-        pattern: Annotated[str, Field(description="Such as: (UNKNOWN film 1) -[directed by]-> (Clint Eastwood)")],
-        k: Annotated[int, Field(ge=1, le=MOST, description="How many of the nearest subgraphs")] = 3,
+        pattern: Annotated[str, Field(description=ABOUT["pattern"])],
+        k: Annotated[int, Field(ge=1, le=MOST, description=ABOUT["k"])] = 3,
         at: At = None,
         between: Between = None,
         certain: Certain = False,
@@ -256,7 +271,7 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         as_of: AsOf = None,
         prefer: Prefer = None,
         limit: Most = 50,
-        offset: Annotated[int, Field(ge=0, description="How many statements to leave out at the beginning")] = 0,
+        offset: Annotated[int, Field(ge=0, description=ABOUT["offset"])] = 0,
     ) -> Annotated[CallToolResult, Evidenced]:
         """The statements that the answer to a program rests on, each with its sources and rows, page
         by page.
@@ -284,7 +299,7 @@ def add_words(server: Server, tools: Toolbox, calls: Calls) -> None:
 
     @server.tool(title="Ask in words", annotations=READS.model_copy(update={"open_world_hint": True, "idempotent_hint": False}))
     async def ask(
-        question: Annotated[str, Field(description="A question in plain words")],
+        question: Annotated[str, Field(description=ABOUT["question"])],
     ) -> Annotated[CallToolResult, dict[str, Any]]:
         """Ask in plain words: a language model writes a program, which is run. Gives status,
         answers, the program, citations, and the choices where a name has several meanings.
@@ -307,5 +322,40 @@ def add_resources(server: Server, tools: Toolbox, calls: Calls) -> None:
 
     @server.resource("condgraph://guide", name="guide", title="How programs are written", mime_type="text/plain")
     async def guide() -> str:
-        """The languages in short."""
-        return GUIDE
+        """The languages in short, with examples of the graph."""
+        return await calls.run(without(tools.guide))
+
+
+def add_prompts(server: Server, tools: Toolbox, calls: Calls) -> None:
+    """What a user can begin with: a question, a claim, and what is in the graph; each with the guide and the schema."""
+
+    async def begun(task: str) -> str:
+        def both() -> str:
+            return f"{tools.guide()}\n{tools.schema().text}"
+
+        return f"{await calls.run(without(both))}\n\n{task}"
+
+    @server.prompt(title="Answer a question from the graph")
+    async def question(question: Annotated[str, Field(description=ABOUT["question"])]) -> str:
+        """Answer a question by programs, with the statements that the answer rests on."""
+        return await begun(
+            "Answer the question with the tools of the graph alone. Cite the statements that the answer rests on, with their "
+            f"sources (`facts`, `evidence`); say so if the graph has no answer.\nThe question: {question}"
+        )
+
+    @server.prompt(title="Check a claim against the graph")
+    async def check_claim(claim: Annotated[str, Field(description="A sentence that is true or false")]) -> str:
+        """Whether statements of the graph support a claim, refute it, or say nothing of it."""
+        return await begun(
+            "Check the claim with the tools of the graph alone: supported, refuted, or not decided by the graph. Name the "
+            "statements that decide it, and those that would be missing. That the graph lacks a statement does not refute it.\n"
+            f"The claim: {claim}"
+        )
+
+    @server.prompt(title="What is in the graph")
+    async def overview(
+        concept: Annotated[str, Field(description="What it is to be about; everything by default")] = "",
+    ) -> str:
+        """A summary of what the graph contains, with questions that it can answer."""
+        about = f" about {concept!r}" if concept else ""
+        return await begun(f"Say in a few sentences what the graph contains{about}, and list five questions that it can answer.")

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from inspect import cleandoc
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from condgraph.agents.guide import DATA, Examples, examples, hint_for_tools
 from condgraph.engine.algebra import ByName, around
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import CondgraphError, OptionError, ParseError, UnknownNameError, nearest, shortened
 from condgraph.engine.facts import shown
 from condgraph.engine.records import place_text
 from condgraph.engine.store import plan_texts
-from condgraph.languages.registry import PATTERN, detect
+from condgraph.languages.fences import unfenced
+from condgraph.languages.registry import PATTERN, detect, is_sql
 from condgraph.prepared import run
 from condgraph.query_options import QueryOptions
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from condgraph.engine.conflicts import Prefer
     from condgraph.engine.records import Evidence
     from condgraph.graph import Graph
+    from condgraph.overview.schema import GraphSchema
 
 
 # -- records -----------------------------------------------------------------------------------------
@@ -169,23 +173,36 @@ def _cut(value: Any, limit: int) -> Any:
 
 
 def failure(error: CondgraphError) -> dict[str, Any]:
-    """An error as a record from which a program can be corrected: `code`, `message`, `hint`, the
-    `nearest` names, and where it is (`at`, first and last character).
+    """An error as a record from which a program can be corrected: `code`, `message`, `hint` in the
+    words of tools, the `nearest` names, and where it is (`at`, first and last character).
     """
     data: dict[str, Any] = {"code": error.code, "message": error.message, "nearest": list(error.candidates)}
-    if error.hint:
-        data["hint"] = error.hint
+    if hint := hint_for_tools(error):
+        data["hint"] = hint
     if error.span is not None:
         data["at"] = list(error.span)
     if isinstance(error, UnknownNameError):
         data |= {"kind": error.kind, "name": shortened(error.name, LONGEST)}
-    return {"error": data}
+    return {"error": marked(data)}
+
+
+#: Fields of records that have texts of the graph, which whoever wrote its sources may have written.
+_OF_THE_GRAPH: Final = frozenset(
+    (
+        "answers", "attributes", "choices", "citations", "entities", "facts", "is_a", "message", "name", "nearest",
+        "relations_from", "relations_to", "searched", "subgraphs", "text", "texts", "warnings",
+    )
+)  # fmt: skip
+
+
+def marked(record: dict[str, Any]) -> dict[str, Any]:
+    """A record with `untrusted`: its fields that are data of the graph, and no instructions."""
+    return record | {"untrusted": [name for name in record if name in _OF_THE_GRAPH]}
 
 
 def plain(record: Any) -> dict[str, Any]:
-    """A record as JSON has it."""
-    result: dict[str, Any] = asdict(record)
-    return result
+    """A record as JSON has it, with what of it is data of the graph (`marked`)."""
+    return marked(asdict(record))
 
 
 # -- the toolbox -------------------------------------------------------------------------------------
@@ -193,34 +210,10 @@ def plain(record: Any) -> dict[str, Any]:
 
 #: The most values, facts or subgraphs that one call gives.
 MOST: Final = 1_000
+#: Seconds that a server takes for the examples of its descriptions before it starts.
+AT_START: Final = 5.0
 #: Characters of the longest program, pattern, question or name.
 MOST_CHARACTERS: Final = 100_000
-
-GUIDE: Final = """\
-A graph of entities, their attributes (values) and relations (to entities), each statement with its source.
-Look at `schema` first, and at `find` for how a name is spelled; then write a program for `query`.
-
-KoPL, functions in post-fix order, names in double quotes where they hold commas or brackets:
-  Find(Nepal) Relate(capital, forward) QueryName()
-  FindAll() FilterConcept(mountain) FilterNum(height, 8000 metre, >) QueryName()
-  Find(Annapurna I) QueryAttr(height)
-  Find(Nepal) Relate(country, backward) SelectAmong(height, largest)
-  FindAll() FilterConcept(mountain) Count()
-  Find(Annapurna I) Find(Dhaulagiri I) SelectBetween(height, greater)
-Filters: FilterConcept, FilterStr, FilterNum, FilterYear, FilterDate (key, value, operator), QFilterStr/Num/Year/Date on qualifiers
-of the statements before; sets: And(), Or(), Except(); ends: QueryName, Count, QueryAttr, QueryAttrUnderCondition, QueryRelation,
-SelectAmong, SelectBetween, QueryAttrQualifier, QueryRelationQualifier, VerifyStr/Num/Year/Date.
-Relate(relation, forward) goes from subject to object, backward from object to subject.
-
-Tables: `table` puts the rows that a program gives into groups, sums up, tests, orders and cuts:
-group by country show count(), max(height) having count() > 1 order by count() desc limit 3
-Sums: count, sum, mean, median, stdev, min, max, values, top(n, x). Paths: country.capital; ^country goes backward.
-Without `group by` there is a row for each: show name, height
-Parameters: write $name for a name or a value, and give it in `parameters`; nothing in it has to be quoted.
-Logical query: ?x : exists ?v. award("Nobel", ?v) and born(?v, ?x) and not capital(?x, "France")
-Pattern, for `match` (names may be misspelled, directions guessed): (UNKNOWN film 1) -[directed by]-> (Clint Eastwood)
-An error names the nearest names: put the program right with them.
-"""
 
 
 class Toolbox:
@@ -235,6 +228,7 @@ class Toolbox:
         self._manifest = graph._directory / "manifest.json" if follow and graph._directory is not None else None
         self._seen = self._written()
         self._lock = Lock()
+        self._examples: tuple[GraphSchema, Examples] | None = None
 
     def _written(self) -> tuple[int, int] | None:
         """What changes when a generation becomes current."""
@@ -255,6 +249,18 @@ class Toolbox:
                     self._seen = now
         return self.graph
 
+    def examples(self) -> Examples:
+        """Programs from the names of the graph as it is now, each of which gives something."""
+        graph = self._current()
+        schema = graph.schema(timeout=self.timeout)
+        if self._examples is None or self._examples[0] != schema:
+            self._examples = schema, examples(graph, schema)
+        return self._examples[1]
+
+    def guide(self) -> str:
+        """How programs are written, in short, with these examples."""
+        return self.examples().guide()
+
     # -- the tools ---------------------------------------------------------------------------------
 
     def schema(
@@ -267,7 +273,9 @@ class Toolbox:
         with within(self.timeout):
             graph = self._current()
             overview = graph.schema(source=source, concept=concept, predicate=predicate, timeout=self.timeout)
-            return Described(overview.text(tokens), {name: int(count) for name, count in graph.status().counts.items()})
+            return Described(
+                f"{DATA}\n{overview.text(tokens)}", {name: int(count) for name, count in graph.status().counts.items()}
+            )
 
     def find(self, name: str, *, limit: int = 20, cancelled: Event | None = None) -> Named:
         """What a name is in the graph; the nearest names where it is none."""
@@ -365,8 +373,31 @@ class Toolbox:
         """The answer itself; `view` are `at`, `between`, `certain`, `as_of` and `prefer` of `Graph.query`."""
         short(program, "program")
         short(table or "", "table")
-        options = QueryOptions(language, timeout=self.timeout, limit=limit, table=table, parameters=parameters, **view)
+        options = QueryOptions(
+            language or self._language(program), timeout=self.timeout, limit=limit, table=table, parameters=parameters, **view
+        )
         return run(self._current(), program, options)
+
+    def _language(self, program: str) -> str:
+        """The language of a program. The error of a text in none has examples of this graph; of SQL the clause of a
+        table.
+        """
+        try:
+            return detect(unfenced(program))
+        except ParseError as error:
+            try:
+                known = self.examples()
+            except CondgraphError:
+                known = Examples()
+            if is_sql(program):
+                clause = known.clauses[0] if known.clauses else "show count()"
+                hint = f"write the program {known.rows} with the table: {clause}"
+            else:
+                like = [texts[0] for texts in (known.kopl, known.cypher, known.logic, known.pattern) if texts]
+                hint = (
+                    f"a program of this graph is like {', or '.join(like)}" if like else "the guide says how programs are written"
+                )
+            raise ParseError(error.message, hint=hint) from None
 
     def match(self, pattern: str, *, k: int = 3, limit: int = 20, cancelled: Event | None = None, **view: Any) -> Matched:
         """The subgraphs most similar to a pattern; names may be misspelled, directions guessed. `view` as for `asked`."""
@@ -392,7 +423,7 @@ class Toolbox:
         short(question, "question")
         if self.llm is None:
             raise OptionError("no language model is configured", hint="write a program for `query`")
-        return self._current().ask(question, self.llm, timeout=self.timeout, cancelled=cancelled).data()
+        return marked(self._current().ask(question, self.llm, timeout=self.timeout, cancelled=cancelled).data())
 
 
 def _preferences(prefer: Mapping[str, str] | None) -> Any:
@@ -424,9 +455,46 @@ def short(text: str, what: str) -> None:
 
 Call = Callable[..., dict[str, Any]]
 
+#: What each parameter of a tool is, for the schemas that models see.
+ABOUT: Final[dict[str, str]] = {
+    "program": "A program in KoPL, Cypher that reads, an LLM query or a logical query, with the names of this graph",
+    "table": "A clause over the rows that the program gives: where ... group by ... show ... having ... order by ... limit ...",
+    "parameters": "Values of the parameters ($name) of the program, unquoted",
+    "language": "kopl, cypher, llm_query or logic; recognised from the text by default",
+    "at": "Only statements that may hold at this time, such as 1984 or 1984-05-03",
+    "between": "Only statements that may hold between these two times, such as 1984 and 1990",
+    "certain": "With a time: only what certainly holds in all of it",
+    "as_of": "An earlier version, by its id or a time, such as g000003 or 2026-11-27",
+    "prefer": "What counts of two statements that contradict each other, by predicate: rank, latest, earliest or a source",
+    "limit": f"The most results to give, at most {MOST:,}",
+    "facts": "How many of the statements that the answer rests on to give",
+    "offset": "How many statements to leave out at the beginning",
+    "source": "Only what has to do with this source",
+    "concept": "Only what has to do with this concept",
+    "predicate": "Only this relation or attribute",
+    "tokens": "How long the text may be, in tokens",
+    "name": "A name, spelled as you know it",
+    "pattern": "Triples like (UNKNOWN 1) -[relation]-> (name), one a line; names may be misspelled, directions guessed",
+    "k": "How many of the nearest subgraphs",
+    "question": "A question in plain words",
+}
+# As annotations for frameworks, which read the texts.
+_Program = Annotated[str, ABOUT["program"]]
+_Table = Annotated[str | None, ABOUT["table"]]
+_Parameters = Annotated[dict[str, str | int | float] | None, ABOUT["parameters"]]
+_Language = Annotated[str | None, ABOUT["language"]]
+_At = Annotated[str | None, ABOUT["at"]]
+_Between = Annotated[list[str] | None, ABOUT["between"]]
+_Certain = Annotated[bool, ABOUT["certain"]]
+_AsOf = Annotated[str | None, ABOUT["as_of"]]
+_Prefer = Annotated[dict[str, str] | None, ABOUT["prefer"]]
+_Limit = Annotated[int, ABOUT["limit"]]
+
 
 def calls(tools: Toolbox) -> list[Call]:
-    """The tools: `schema`, `find`, `query`, `match`, `evidence`, and `ask` where there is a model."""
+    """The tools: `schema`, `find`, `query`, `match`, `evidence`, and `ask` where there is a model. The docstring of
+    `query` has examples of the graph.
+    """
 
     def result_of(call: Callable[[], Any]) -> dict[str, Any]:
         try:
@@ -435,67 +503,104 @@ def calls(tools: Toolbox) -> list[Call]:
             return failure(error)
         return result if isinstance(result, dict) else plain(result)
 
-    def schema(concept: str | None = None, predicate: str | None = None, tokens: int = 2000) -> dict[str, Any]:
+    def schema(
+        source: Annotated[str | None, ABOUT["source"]] = None,
+        concept: Annotated[str | None, ABOUT["concept"]] = None,
+        predicate: Annotated[str | None, ABOUT["predicate"]] = None,
+        tokens: Annotated[int, ABOUT["tokens"]] = 2000,
+    ) -> dict[str, Any]:
         """What can be asked about the graph: sources, concepts, relations and attributes with their
-        types, units, counts and examples. Look here first; `concept` or `predicate` says more of one.
+        types, units, counts and examples. Look here first.
         """
-        return result_of(lambda: tools.schema(concept=concept, predicate=predicate, tokens=tokens))
+        return result_of(lambda: tools.schema(source=source, concept=concept, predicate=predicate, tokens=tokens))
 
-    def find(name: str, limit: int = 20) -> dict[str, Any]:
+    def find(name: Annotated[str, ABOUT["name"]], limit: _Limit = 20) -> dict[str, Any]:
         """What a name is in the graph: its entities with their ids, the relations and attributes they
         have, or the nearest names where nothing has it exactly.
         """
         return result_of(lambda: tools.find(name, limit=limit))
 
     def query(
-        program: str,
-        table: str | None = None,
-        parameters: dict[str, str] | None = None,
-        at: str | None = None,
-        as_of: str | None = None,
-        prefer: dict[str, str] | None = None,
-        limit: int = 50,
-        facts: int = 5,
+        program: _Program,
+        table: _Table = None,
+        parameters: _Parameters = None,
+        language: _Language = None,
+        at: _At = None,
+        between: _Between = None,
+        certain: _Certain = False,
+        as_of: _AsOf = None,
+        prefer: _Prefer = None,
+        limit: _Limit = 50,
+        facts: Annotated[int, ABOUT["facts"]] = 5,
     ) -> dict[str, Any]:
-        """Run a KoPL program, an LLM query or a logical query on the graph, exactly, such as
-        `Find(Nepal) Relate(capital, forward) QueryName()`. `parameters` are values of `$name` in the
-        program, unquoted. `table` groups its rows: `group by country show count() order by count()
-        desc limit 3`. With `at`, such as `1984` or `1984-05-03`, only statements count that may hold
-        then; `as_of` asks the version of a time; `prefer` says by predicate which of contradicting statements
-        counts, `rank`, `latest`, `earliest` or a source. Gives typed answers, warnings, and statements that the answer rests on.
+        """Run a program on the graph, exactly. Gives typed answers, warnings, and the first of the
+        statements that the answer rests on.
         """
-        view: dict[str, Any] = {"at": at, "as_of": as_of, "prefer": _preferences(prefer)}
-        return result_of(lambda: tools.query(program, table=table, parameters=parameters, limit=limit, facts=facts, **view))
+        view: dict[str, Any] = {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": _preferences(prefer)}
+        given: dict[str, Any] = {"language": language, "table": table, "parameters": parameters, "limit": limit}
+        return result_of(lambda: tools.query(program, facts=facts, **given, **view))
 
-    def match(pattern: str, k: int = 3) -> dict[str, Any]:
-        """Find the subgraphs most similar to a pattern, such as
-        `(UNKNOWN film 1) -[directed by]-> (Clint Eastwood)`; names may be misspelled.
+    def match(
+        pattern: Annotated[str, ABOUT["pattern"]],
+        k: Annotated[int, ABOUT["k"]] = 3,
+        at: _At = None,
+        between: _Between = None,
+        certain: _Certain = False,
+        as_of: _AsOf = None,
+        prefer: _Prefer = None,
+        limit: _Limit = 20,
+    ) -> dict[str, Any]:
+        """Find the subgraphs most similar to a pattern, for questions whose names or directions you
+        are not sure of. `distance` 0 is an exact match.
         """
-        return result_of(lambda: tools.match(pattern, k=k))
+        view: dict[str, Any] = {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": _preferences(prefer)}
+        return result_of(lambda: tools.match(pattern, k=k, limit=limit, **view))
 
     def evidence(
-        program: str,
-        table: str | None = None,
-        parameters: dict[str, str] | None = None,
-        at: str | None = None,
-        as_of: str | None = None,
-        prefer: dict[str, str] | None = None,
-        limit: int = 50,
-        offset: int = 0,
+        program: _Program,
+        table: _Table = None,
+        parameters: _Parameters = None,
+        language: _Language = None,
+        at: _At = None,
+        between: _Between = None,
+        certain: _Certain = False,
+        as_of: _AsOf = None,
+        prefer: _Prefer = None,
+        limit: _Limit = 50,
+        offset: Annotated[int, ABOUT["offset"]] = 0,
     ) -> dict[str, Any]:
-        """The statements that the answer to a program rests on, each with its sources and rows."""
-        view: dict[str, Any] = {"at": at, "as_of": as_of, "prefer": _preferences(prefer)}
-        return result_of(lambda: tools.evidence(program, table=table, parameters=parameters, limit=limit, offset=offset, **view))
+        """The statements that the answer to a program rests on, each with its sources and rows, page by page."""
+        view: dict[str, Any] = {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": _preferences(prefer)}
+        given: dict[str, Any] = {"language": language, "table": table, "parameters": parameters, "limit": limit}
+        return result_of(lambda: tools.evidence(program, offset=offset, **given, **view))
 
     result: list[Call] = [schema, find, query, match, evidence]
     if tools.llm is not None:
 
-        def ask(question: str) -> dict[str, Any]:
+        def ask(question: Annotated[str, ABOUT["question"]]) -> dict[str, Any]:
             """Ask the graph in plain words: a model writes a program, which is run."""
             return result_of(lambda: tools.ask(question))
 
         result.append(ask)
+    for call, like in zip((query, match), described(tools), strict=True):
+        call.__doc__ = f"{cleandoc(call.__doc__ or '')}{like} {DATA}"
     return result
+
+
+def described(tools: Toolbox) -> tuple[str, str]:
+    """What the descriptions of `query` and `match` add: programs and a pattern of the graph; nothing where the graph
+    cannot be asked for its names now.
+    """
+    try:
+        with within(AT_START):
+            known = tools.examples()
+    except CondgraphError:
+        return "", ""
+    programs = "".join(f"\n  {text}" for text in (*known.kopl[:4], *known.cypher))
+    if known.clauses:
+        programs += f"\n  {known.rows} with table: {known.clauses[0]}"
+    pattern = "".join(f"\n  {text}" for text in known.pattern)
+    return tuple(f" Such as:{texts}\n" if texts else "" for texts in (programs, pattern))  # type: ignore[return-value]
 
 
 # -- pieces of text for retrievers -------------------------------------------------------------------

@@ -163,6 +163,11 @@ def detect(text: Any) -> str:
     )
 
 
+def is_sql(text: str) -> bool:
+    """Whether a text looks like a SELECT of SQL."""
+    return _SQL.match(text) is not None and not _SPARQL.match(text)
+
+
 def answer(
     store: Store, program: Any, language: str | None = None, limit: int | None = None, options: dict[str, Any] | None = None
 ) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.bounds import within
+from condgraph.engine.tracing import traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,21 +52,16 @@ def logic(
 
     period = Period.of(at, between, certain)
     timeout = graph.timeout if timeout is None else timeout
-    with within(timeout, cancelled):
-        return logic(
-            graph,
-            query,
-            branches,
-            model=model,
-            predict=predict,
-            k=k,
-            alpha=alpha,
-            epsilon=epsilon,
-            cap=cap,
-            explain=explain,
-            timeout=timeout,
-            period=period,
-        )  # fmt: skip
+    options: dict[str, Any] = {
+        "model": model, "predict": predict, "k": k, "alpha": alpha, "epsilon": epsilon, "cap": cap, "explain": explain,
+        "timeout": timeout, "period": period,
+    }  # fmt: skip
+
+    def ask() -> LogicAnswers:
+        with within(timeout, cancelled):
+            return logic(graph, query, branches, **options)
+
+    return traced(graph, "logic", query, ask)
 
 
 def write_predictions(

@@ -15,7 +15,8 @@ pytest.importorskip("langchain_core")
 
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
-from langchain_core.runnables import RunnablePassthrough
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.tracers import BaseTracer, Run
 
 from condgraph.agents.langchain import CondgraphRetriever, langchain_runnable, langchain_tools
 
@@ -89,3 +90,39 @@ def test_a_prepared_program_as_a_runnable(graph: Graph) -> None:
     assert (capital | (lambda record: record["texts"][0])).invoke({"country": "Nepal"}) == "Kathmandu"
     with pytest.raises(OptionError):
         capital.invoke({"land": "Nepal"})
+
+
+class Traces(BaseTracer):
+    """The roots of the traces that were collected."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.roots: list[Run] = []
+
+    def _persist_run(self, run: Run) -> None:
+        self.roots.append(run)
+
+
+def kinds(run: Run) -> list[str]:
+    return [run.run_type, *(kind for child in run.child_runs for kind in kinds(child))]
+
+
+def test_a_trace_is_one_tree(graph: Graph) -> None:
+    """The chat model that the graph asks is below the retriever, and below the tool, in threads and in tasks."""
+    chat = GenericFakeChatModel(messages=iter([AIMessage(CAPITAL)] * 9))
+    words = "What is the capital of Nepal?"
+    retriever = CondgraphRetriever(graph=graph, llm=chat)
+    chain = RunnableLambda(lambda text: text) | retriever
+    for ask in (
+        lambda traces: chain.invoke(words, {"callbacks": [traces]}),
+        lambda traces: asyncio.run(chain.ainvoke(words, {"callbacks": [traces]})),
+    ):
+        traces = Traces()
+        assert ask(traces)[0].page_content == "Kathmandu"  # type: ignore[no-untyped-call]
+        (root,) = traces.roots
+        assert kinds(root) == ["chain", "chain", "retriever", "llm"]
+    (tool,) = [tool for tool in langchain_tools(graph, llm=chat) if tool.name == "graph_ask"]
+    traces = Traces()
+    assert tool.invoke({"question": words}, {"callbacks": [traces]})["status"] == "answered"
+    (root,) = traces.roots
+    assert kinds(root) == ["tool", "llm"]

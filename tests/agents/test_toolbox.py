@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.agents.toolbox import GUIDE, LONGEST, MOST, MOST_CHARACTERS, Toolbox, failure, plain
+from condgraph.agents.toolbox import LONGEST, MOST, MOST_CHARACTERS, Toolbox, failure, plain
 from condgraph.engine.errors import CancelledError, DeadlineError, OptionError, ParseError, StoreMissingError, UnknownNameError
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import UNKNOWN, Quantity, Time
@@ -53,12 +53,6 @@ def test_tables(tools: Toolbox) -> None:
     rests = tools.evidence("FindAll() FilterNum(height, 7500 m, >)", table=clause, limit=1000)
     assert rests.total == len(own.evidence)
     assert {one.predicate for one in rests.facts} == {"country", "height"}
-    for lines in GUIDE.split("Tables:")[1:]:
-        for line in lines.splitlines():
-            if line.startswith(("group by", "there is a row for each: ")):
-                assert tools.query(
-                    "FindAll() FilterNum(height, 5000 m, >)", table=line.removeprefix("there is a row for each: ")
-                ).total
     with pytest.raises(UnknownNameError, match="contry"):
         tools.query(program, table="group by contry", parameters={"least": "1 m"})
     with pytest.raises(OptionError, match="table has"):
@@ -218,16 +212,6 @@ def test_a_store_that_is_loaded_anew(tmp_path: Path) -> None:
     assert still.query("FindAll() Count()").texts == ["1"]
     with pytest.raises(StoreMissingError):
         Toolbox(condgraph.open()).query("FindAll() Count()")
-
-
-def test_the_programs_of_the_guide_are_read() -> None:
-    from condgraph.languages.registry import detect, template
-
-    lines = [line.strip() for line in GUIDE.splitlines() if line.startswith("  ")]
-    assert len(lines) >= 6
-    for line in lines:
-        assert detect(line) == "kopl"
-        template(line)
 
 
 def test_asking_in_words(tools: Toolbox) -> None:
