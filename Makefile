@@ -4,6 +4,7 @@
 # make nightly PART=stores   whole data sets, random programs, second servers, models; without PART the names of the parts
 # make mutants  small changes of the engine, each of which a test should notice; MUTANTS='--number 50 --seed 1' says which
 # make lint types contracts pytest   the parts of make test
+# make site   the documentation as a site in build/site; a link to nothing is an error
 # make format   ruff puts right what it can
 # make clean    what builds and checkers leave goes
 #
@@ -25,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/build/pycache
 
-.PHONY: help demo test quick nightly mutants lint types contracts pytest format clean
+.PHONY: help demo test quick nightly mutants lint types contracts pytest site format clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -61,6 +62,9 @@ mutants:
 	build/mutants-venv/bin/python -m pip install -q --group mutants -e .
 	build/mutants-venv/bin/python tools/mutants.py $(MUTANTS)
 
+site: $(VENV)/.condgraph-site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 format: $(VENV)/.condgraph-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -86,6 +90,11 @@ $(VENV)/.condgraph-dev: pyproject.toml condgraph/__init__.py | $(VENV)/bin/pytho
 	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install -q --group dev -e .
 	@touch $@ $(VENV)/.condgraph
+
+$(VENV)/.condgraph-site: pyproject.toml | $(VENV)/.condgraph
+	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install -q --group site
+	@touch $@
 
 clean:
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
