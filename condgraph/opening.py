@@ -43,6 +43,7 @@ def open(
     store: str | None = None,
     base: str | None = None,
     method: str | None = None,
+    same: Mapping[str, Any] | None = None,
     **unknown: Never,
 ) -> Graph:
     """Open a graph: a directory (made by the first load), "memory:", Neo4j, a SPARQL endpoint, or a SQL database.
@@ -77,6 +78,11 @@ def open(
     - `update`, `store`: of an RDF store, its addresses for updates and for the Graph Store Protocol
     - `base`: of an RDF store, the IRI of the graph
     - `method`: of an RDF store, "get", "post" or "auto"
+    - `same`: of several stores, which entities of one are entities of the others: by its name the concepts whose
+      members are the entities of their name, or the ids there by the ids in the others
+
+    A list of places, or a mapping with names, is several stores asked as one graph, which is only read; each of
+    them may be an open graph.
     """
     given: dict[str, Any] = {
         "user": user, "password": password, "database": database, "timeout": timeout, "patience": patience,
@@ -86,7 +92,9 @@ def open(
     if layout is not None and layout not in LAYOUTS:
         raise OptionError(f"layout is 'condgraph' or 'native', not {layout!r}", candidates=nearest(str(layout), LAYOUTS))
     if isinstance(place, (list, tuple, Mapping)):
-        return _several(place, graph, layout, mapping, as_of, options)
+        return _several(place, graph, same, {"layout": layout, "mapping": mapping, "as_of": as_of, "labels": labels, **options})
+    if same is not None:
+        raise OptionError("same is about several stores", hint="condgraph.open([a, b], same=...)")
     if isinstance(place, (str, os.PathLike)):
         if not os.fspath(place):
             # A variable that is not set would make a store of the current folder.
@@ -168,9 +176,8 @@ def open(
     return opened
 
 
-def _several(places: Any, graph: str, layout: Any, mapping: Any, as_of: Any, options: dict[str, Any]) -> Graph:
+def _several(places: Any, graph: str, same: Any, given: dict[str, Any]) -> Graph:
     """Several stores as one graph."""
-    given = {"layout": layout, "mapping": mapping, "as_of": as_of, **options}
     wrong = next((name for name, value in given.items() if value is not None), None)
     if wrong is not None or graph != "default":
         raise OptionError(
@@ -179,7 +186,7 @@ def _several(places: Any, graph: str, layout: Any, mapping: Any, as_of: Any, opt
         )
     from condgraph.remote_several import several
 
-    return several(places, lambda place: open(place, read_only=True))
+    return several(places, lambda place: open(place, read_only=True), same)
 
 
 def _check_native(layout: str | None, mapping: Any, graph: str) -> None:

@@ -11,6 +11,7 @@ from condgraph.graph import Graph
 from condgraph.remote import RemoteGraph, ServerStorage
 from condgraph.reports import Status
 from condgraph.several.member import Member
+from condgraph.several.schema import Same
 from condgraph.several.store import SeveralStore
 from condgraph.storage import ENGINES
 
@@ -23,9 +24,9 @@ class SeveralStorage(ServerStorage):
 
     server: SeveralStore
 
-    def __init__(self, graphs: Mapping[str, Graph], own: Sequence[Graph]) -> None:
+    def __init__(self, graphs: Mapping[str, Graph], own: Sequence[Graph], same: Same | None) -> None:
         self.graphs, self._own = dict(graphs), own
-        super().__init__(SeveralStore([_member(*each) for each in graphs.items()]), graph="several", read_only=True)
+        super().__init__(SeveralStore([_member(*each) for each in graphs.items()], same), graph="several", read_only=True)
 
     def check_writable(self) -> None:
         """Nothing is written."""
@@ -90,8 +91,8 @@ class SeveralGraph(RemoteGraph):
 
     _storage: SeveralStorage
 
-    def __init__(self, graphs: Mapping[str, Graph], own: Sequence[Graph] = ()) -> None:
-        super().__init__(SeveralStorage(graphs, own))
+    def __init__(self, graphs: Mapping[str, Graph], own: Sequence[Graph] = (), same: Same | None = None) -> None:
+        super().__init__(SeveralStorage(graphs, own, same))
 
     @property
     def store(self) -> SeveralStore:
@@ -104,8 +105,8 @@ class SeveralGraph(RemoteGraph):
         return dict(self._storage.graphs)
 
 
-def several(places: Mapping[str, Any] | Sequence[Any], opened: Callable[[Any], Graph]) -> SeveralGraph:
-    """Graphs as one: `places` are addresses, folders or open graphs, by names or in order."""
+def several(places: Mapping[str, Any] | Sequence[Any], opened: Callable[[Any], Graph], same: Same | None = None) -> SeveralGraph:
+    """Graphs as one: `places` are addresses, folders or open graphs, by names or in order; `same` as for `condgraph.open`."""
     if not isinstance(places, Mapping):
         named: dict[str, Any] = {}
         for place in places:
@@ -128,7 +129,10 @@ def several(places: Mapping[str, Any] | Sequence[Any], opened: Callable[[Any], G
                 place = opened(place)
                 own.append(place)
             graphs[name] = place
-        return SeveralGraph(graphs, own)
+        result = SeveralGraph(graphs, own, same)
+        if same:
+            result.store.naming_schema  # noqa: B018 - what is declared is looked at once
+        return result
     except BaseException:
         for graph in own:
             graph.close()
@@ -137,6 +141,7 @@ def several(places: Mapping[str, Any] | Sequence[Any], opened: Callable[[Any], G
 
 def _name_of(place: Any) -> str:
     """What a store is called that was given without a name: the last part of its address, or its folder."""
+    place = place[0] if isinstance(place, tuple) else place
     text = str(place.place if isinstance(place, Graph) else place)
     if isinstance(place, Graph) and place.name != "default":
         return place.name

@@ -196,6 +196,10 @@ StoreOption = Annotated[
         help="The folder of the store, or an address: neo4j://HOST:PORT, sparql+http://HOST/PATH.",
     ),
 ]
+AlsoOption = Annotated[
+    list[str] | None,
+    typer.Option("--also", metavar="STORE", help="A further store that is asked with it as one graph; may be repeated."),
+]
 UserOption = Annotated[str | None, typer.Option("--username", "-u", metavar="NAME", help="Who logs in to a server.")]
 PasswordOption = Annotated[
     str | None, typer.Option("--password", "-p", metavar="PASSWORD", help="The password; NEO4J_PASSWORD keeps it out of sight.")
@@ -270,11 +274,17 @@ def opened(
     read_only: bool = True,
     labels: bool | None = None,
     timeout: float | None = None,
+    also: Sequence[str] | None = None,
 ) -> Graph:
     """The graph that a command is about; what to log in with is passed on where it was given, and
     what a load is to do about labels. A server that is silent for `timeout` seconds is not waited for.
+    `also` are further stores, which are asked with it as one graph.
     """
     with within(timeout):
+        if also:
+            from condgraph.remote_several import several
+
+            return several([(store, login), *((one, LoginOptions()) for one in also)], lambda place: opened(*place))
         return condgraph.open(store, graph=login.graph, read_only=read_only, **how_to_open(store, login, read_only, labels))
 
 

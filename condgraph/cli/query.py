@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from condgraph.cli.arguments import (
+    AlsoOption,
     DatabaseOption,
     FileOption,
     GraphOption,
@@ -111,6 +112,7 @@ class ProgramOptions:
     language: LanguageOption = None
     table: TableOption = None
     param: ParamOption = None
+    also: AlsoOption = None
 
     def options(self, view: ViewOptions, **further: Any) -> QueryOptions:
         """These and further ones, as the options of a query."""
@@ -152,7 +154,7 @@ def query(
         program = program_text(text, file)
         how = {"engine": engine and engine.value, "on_unknown": on_unknown.value}
         options = reading.options(view, timeout=timeout, limit=limit, **how)
-    with guard(program), opened(store, login, timeout=timeout) as at:
+    with guard(program), opened(store, login, timeout=timeout, also=reading.also) as at:
         if show:
             typer.echo(explained(at, program, options))
             return
@@ -186,7 +188,7 @@ def explain(
     with guard():
         program = program_text(text, file)
         options = reading.options(view)
-    with guard(program), opened(store, login) as at:
+    with guard(program), opened(store, login, also=reading.also) as at:
         typer.echo(explained(at, program, options))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node, Solutions, passed, passing, postorder
 from condgraph.engine.bounds import check
+from condgraph.engine.errors import numbered
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.conditions import compared_kinds
@@ -39,6 +41,7 @@ MOST_BOUND: Final = 2_000
 _CHUNK: Final = 2_000
 #: The most entities whose names are compared among the stores where all names of a predicate are needed.
 _MOST_NAMED: Final = 20_000
+DECLARE: Final = "`same` of condgraph.open declares what is one"
 #: What stands for ids in the text of a part, where nothing is run.
 _UNKNOWN: Final = ("the ids that the parts above find",)
 _ENTITY: Final = (Kind.ENTITY, NO_UNIT)
@@ -212,6 +215,9 @@ class Gathering:
         self._names: set[str] = set()
         #: Neighbours of rows, which the stores give by id.
         self._given: dict[Hashable, set[str]] = {}
+        #: What is to be known of what was gathered, and where nothing came of it.
+        self.notes: list[str] = []
+        self.apart: list[str] = []
         #: Each part with the member that it was asked of.
         self.asked: list[tuple[Member, Node]] = []
 
@@ -277,7 +283,7 @@ class Gathering:
     def called(self, plan: alg.Entities) -> list[str]:
         """The names of the entities that a plan gives in the stores, each by itself. Of very many those that each says."""
         for at, member in enumerate(self.stores.members):
-            entities = member.answer(self.stores.local(plan, at)).entities
+            entities = member.entities(self.stores.local(plan, at))
             self.said[at].update((entity.id, entity) for entity in entities)
             self._looked[at].update(self.said[at])
         every = set().union(*self.said)
@@ -420,7 +426,7 @@ class Gathering:
         for at in self.stores.all:
             bound = alg.Neighbour(alg.ById(idents), node.distance)
             if self._running and self.stores.schemas[at].tables:
-                given |= {entity.id for entity in self.stores.members[at].answer(bound).entities}
+                given |= {entity.id for entity in self.stores.members[at].entities(bound)}
                 self._ask(at, alg.ById(idents))
         for at in self.stores.all:
             self._look(at, sorted(given))
@@ -478,14 +484,39 @@ class Gathering:
         facts: alg.Facts = replace(scan, of=bound)
         for test in reversed(tests):
             facts = passing(self._bound_test(test), facts)
-        for member in members:
-            if not (isinstance(bound, alg.ById) and not bound.ids):
+        if isinstance(bound, alg.ById) and self._running:
+            self._ask_known(members, facts, bound)
+        else:
+            for member in members:
                 self._ask(member, facts)
         if late:
             assert isinstance(anchored, alg.Members)
             self._get(anchored.concepts)
             ends = alg.Reached(alg.OtherEnd(facts, scan.anchor))
             self._members(anchored.concepts, ends if self._running else None)
+
+    def _ask_known(self, members: Iterable[int], facts: alg.Facts, bound: alg.ById) -> None:
+        """Ask for the statements of entities, each store for those that it knows."""
+        lacking = []
+        for member in sorted(members):
+            known = tuple(ident for ident in bound.ids if ident in self.said[member])
+            if known:
+                there = alg.ById(known)
+                self._ask(member, _replaced(facts, bound, there))
+            else:
+                lacking.append(repr(self.stores.members[member].name))
+        if bound.ids and lacking and len(lacking) == len(set(members)):
+            count = numbered(len(bound.ids), "entity that leads", "entities that lead")
+            self.apart.append(f"{' and '.join(lacking)} knows none of the {count} there from other stores; {DECLARE}")
+
+    def check_names(self, plan: Node) -> None:
+        """Note entities of one name in the program that may be one, and are not declared as one."""
+        for name in sorted({name for node in postorder(plan) if isinstance(node, alg.ByName) for name in node.names}):
+            homes = {ident: {at for at, said in enumerate(self.said) if ident in said} for ident in self.named((name,))}
+            for first, second in pairwise(sorted(homes, key=lambda ident: sorted(homes[ident]))):
+                if homes[first].isdisjoint(homes[second]):
+                    places = [f"{one!r} in {self.stores.members[min(homes[one])].name!r}" for one in (first, second)]
+                    self.notes.append(f"{name!r} is {places[0]} and {places[1]}, two entities; {DECLARE}")
 
     def _pushed(self, test: alg.Facts) -> bool:
         """Whether stores can make a test as the engine does: it compares no names, and leaves nothing out with a warning."""
@@ -517,6 +548,10 @@ class Gathering:
 def named(ident: str, said: Sequence[Mapping[str, Entity]]) -> str:
     """What an entity is called: the first name that is given to it, and no name is its id."""
     return next((mine[ident].name for mine in said if ident in mine and mine[ident].name != ident), ident)
+
+
+def _replaced(plan: alg.Facts, old: Node, new: Node) -> Node:
+    return rewrite(plan, lambda part: new if part is old else part)
 
 
 def _reading(node: Node) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -14,12 +15,14 @@ from condgraph.engine.errors import StoreError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.witness_plan import units
-from condgraph.engine.facts import Entity, Item, Source, Sourced
+from condgraph.engine.facts import Entity, Item, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.facts import Member as Membership
 from condgraph.engine.lowered import Lowered
+from condgraph.engine.passes import rewrite
 from condgraph.engine.schema import MOST_COMPARED, Kinds, below
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
-from condgraph.engine.snapshot.readback import items, some_items
+from condgraph.engine.snapshot.readback import items, some_items, statements
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import Request, plan_answer
 from condgraph.engine.stored_schema import StoredSchema, describe_schema
@@ -49,6 +52,8 @@ class Member:
     ) -> None:
         self.name, self.place, self._store = name, place, store
         self._version, self._counts = version, counts
+        #: The ids that all stores together have for entities of this one, where they are other ones.
+        self.same: Mapping[str, str] = {}
 
     def __repr__(self) -> str:
         return f"<Member {self.name!r} at {self.place}>"
@@ -101,29 +106,72 @@ class Member:
             return tuple(map(store.snapshot.source_of, range(len(store.snapshot.schema.sources))))
         return self.asked(cast("Any", store).sources)
 
+    def _own(self, plan: Node) -> Node:
+        """A plan with the ids that entities have here."""
+        if not self.same:
+            return plan
+        here: dict[str, list[str]] = {}
+        for own, common in self.same.items():
+            here.setdefault(common, []).append(own)
+
+        def known(part: Node) -> Node:
+            if not isinstance(part, alg.ById):
+                return part
+            ids = [one for ident in part.ids for one in here.get(ident, () if ident in self.same else (ident,))]
+            return alg.ById(tuple(ids))
+
+        return rewrite(plan, known)
+
     def answer(self, plan: Node) -> Answer:
-        """The store's own answer to a plan."""
-        return self.asked(lambda: plan_answer(self._store(), plan))
+        """The store's own answer to a plan, with the ids that entities have there."""
+        own = self._own(plan)
+        return self.asked(lambda: plan_answer(self._store(), own))
+
+    def entities(self, plan: Node) -> list[Entity]:
+        """The entities that a plan gives there."""
+        return [replace(entity, id=self.same.get(entity.id, entity.id)) for entity in self.answer(plan).entities]
 
     def text(self, plan: Node) -> str:
         """What the store would be asked for a plan."""
+        plan = self._own(plan)
         lowered = Lowered(plan, [("", plan)])
         return self.asked(lambda: self._store().explain(Request("", "kopl", {}, None, lambda *_: lowered)))
 
     def piece(self, plan: Node) -> tuple[list[Any], list[Entity]]:
         """What a plan rests on there, as items (`engine.facts.Item`), and all entities in it."""
-        store = self._store()
+        store, plan = self._store(), self._own(plan)
         if isinstance(store, SnapshotStore):
             found: list[Any] = list(_piece(store.snapshot, plan))
             every = (item.item if isinstance(item, Sourced) else item for item in found)
-            return found, [item for item in every if isinstance(item, Entity)]
-        snapshot = self.asked(lambda: cast("QueryStore", store).witness(plan)).snapshot
-        return list(items(snapshot)), [snapshot.entity(number) for number in range(snapshot.entities)]
+            entities = [item for item in every if isinstance(item, Entity)]
+        else:
+            snapshot = self.asked(lambda: cast("QueryStore", store).witness(plan)).snapshot
+            found, entities = list(items(snapshot)), [snapshot.entity(number) for number in range(snapshot.entities)]
+        if not self.same:
+            return found, entities
+        return [common(item, self.same) for item in found], [common(entity, self.same) for entity in entities]
 
-    def whole(self) -> Snapshot:
-        """All of it."""
+    def whole(self) -> Iterator[Any]:
+        """All of it, as items."""
         store = self._store()
-        return store.snapshot if isinstance(store, SnapshotStore) else self.asked(cast("Any", store).snapshot)
+        snapshot = store.snapshot if isinstance(store, SnapshotStore) else self.asked(cast("Any", store).snapshot)
+        return (common(item, self.same) for item in items(snapshot))
+
+
+def common(item: Any, same: Mapping[str, str]) -> Any:
+    """An item, or a value in one, with other ids for some entities."""
+    if isinstance(item, Sourced):
+        return replace(item, item=common(item.item, same))
+    if isinstance(item, Entity | Ref):
+        return replace(item, id=same[item.id]) if item.id in same else item
+    if isinstance(item, Statement):
+        qualifiers = tuple((key, common(value, same)) for key, value in item.qualifiers)
+        return replace(item, subject=same.get(item.subject, item.subject), object=common(item.object, same), qualifiers=qualifiers)
+    if isinstance(item, Membership):
+        return replace(item, entity=same.get(item.entity, item.entity), concept=same.get(item.concept, item.concept))
+    if isinstance(item, Subclass):
+        return replace(item, concept=same.get(item.concept, item.concept), parent=same.get(item.parent, item.parent))
+    return item
 
 
 # -- A store in this process -------------------------------------------------------------------------
@@ -195,9 +243,6 @@ class SnapshotNames:
         run = Run(self._snapshot)
         facts = cast("FactSet", run.execute(alg.Scan(None, predicates, source=source)))
         seen = set()
-        from condgraph.engine.facts import Ref
-        from condgraph.engine.snapshot.readback import statements
-
         for statement, _ in statements(self._snapshot, facts.all()):
             thing: Any = statement.object
             if isinstance(thing, Ref):

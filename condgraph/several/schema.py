@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from condgraph.engine import algebra as alg
-from condgraph.engine.errors import SourceError
+from condgraph.engine.errors import OptionError, SourceError, UnknownNameError, nearest, numbered
 from condgraph.engine.facts import EntityKind, Source
 from condgraph.engine.origins import check_source
 from condgraph.engine.schema import Kinds
@@ -18,6 +19,53 @@ from condgraph.names.linking import LinkingSchema
 if TYPE_CHECKING:
     from condgraph.several.gathering import Gathering, Renamed, Stores
     from condgraph.several.member import Member
+
+
+#: Names that a store is asked for at once.
+_CHUNK: Final = 2_000
+#: Which entities of a store are entities of other stores: the ids that they have there by their own, or the concepts whose
+#: members are the entities of their name.
+Same: TypeAlias = Mapping[str, Mapping[str, str] | Sequence[str] | str]
+
+
+def matched(members: Sequence[Member], schemas: Sequence[StoredSchema], same: Same) -> list[str]:
+    """Let members have the ids that others have for the same entities; what is to be known of those that are not matched.
+    Raises `OptionError` and `UnknownNameError` for a store, or a concept, that is not there.
+    """
+    notes = []
+    for name in same:
+        if name not in [member.name for member in members]:
+            raise OptionError(f"`same` is about a store {name!r}", candidates=nearest(name, [member.name for member in members]))
+    for member, schema in zip(members, schemas, strict=True):
+        declared = same.get(member.name, ())
+        if isinstance(declared, Mapping):
+            member.same = dict(declared)
+            continue
+        ids: dict[str, str] = {}
+        for concept in (declared,) if isinstance(declared, str) else declared:
+            if not schema.has_concept(concept):
+                raise UnknownNameError("concept", concept, candidates=nearest(concept, schema.concepts))
+            member.same = {}
+            own = member.entities(alg.Members(alg.ByName((concept,))))
+            names = sorted({entity.name for entity in own})
+            others: dict[str, set[str]] = {}
+            for start in range(0, len(names), _CHUNK):
+                for other in members:
+                    for entity in other.entities(alg.ByName(tuple(names[start : start + _CHUNK]))) if other is not member else ():
+                        others.setdefault(entity.name, set()).add(entity.id)
+            times = Counter(entity.name for entity in own)
+            for entity in own:
+                found = others.get(entity.name, set())
+                if len(found) == 1 == times[entity.name]:
+                    ids[entity.id] = next(iter(found))
+            lacking = sum(name not in others for name in times.elements())
+            if len(own) > len(ids) and lacking < len(own) - len(ids):
+                apart = numbered(len(own) - len(ids) - lacking, "name is", "names are")
+                notes.append(f"{apart} of several {concept!r} of {member.name!r}, or of several entities in other stores")
+            if lacking:
+                notes.append(f"{numbered(lacking, 'entity', 'entities')} of {concept!r} in {member.name!r} have no other store")
+        member.same = ids
+    return notes
 
 
 def renamed_sources(members: Sequence[Member]) -> tuple[Renamed, tuple[Source, ...]]:

@@ -17,7 +17,6 @@ from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError
 from condgraph.engine.execute import Run
 from condgraph.engine.facts import Entity, EntityKind, Source
 from condgraph.engine.lowered import Step
-from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.stored_schema import StoredSchema
@@ -26,7 +25,7 @@ from condgraph.names.linking import LinkingSchema
 from condgraph.overview.survey import Survey, survey
 from condgraph.several.gathering import Gathering, Stores, by_name, named
 from condgraph.several.member import Member, as_entities, built
-from condgraph.several.schema import SeveralNames, SeveralSchema, disagreements, renamed_sources, union
+from condgraph.several.schema import Same, SeveralNames, SeveralSchema, disagreements, matched, renamed_sources, union
 from condgraph.snapshot_store import pulled
 
 if TYPE_CHECKING:
@@ -54,10 +53,16 @@ class SeveralAnswer(StoredAnswer):
     _store: SeveralStore
 
     def __init__(
-        self, store: SeveralStore, request: Request, lowered: Lowered, stores: tuple[StoreVersion, ...], given: Given | Run
+        self,
+        store: SeveralStore,
+        request: Request,
+        lowered: Lowered,
+        stores: tuple[StoreVersion, ...],
+        given: Given | Run,
+        apart: Sequence[str],
     ) -> None:
         super().__init__(store, request, lowered)
-        self.stores = stores
+        self.stores, self._apart = stores, apart
         self._given = given if isinstance(given, Given) else None
         self.whole = None if self._given is None else self._given.member.name
         if isinstance(given, Run):
@@ -109,7 +114,9 @@ class SeveralAnswer(StoredAnswer):
         return result
 
     def _noticed(self) -> list[str]:
-        return self.run.all_warnings() if self._given is None else self._given.answer._noticed()
+        if self._given is not None:
+            return self._given.answer._noticed()
+        return [*self.run.all_warnings(), *([] if self._outcome()[0] else dict.fromkeys(self._apart))]
 
     @timed
     def explain(self) -> str:
@@ -146,10 +153,11 @@ class SeveralStore:
     declared: tuple[str, ...] = ()
     timeout: float | None = None
 
-    def __init__(self, members: Sequence[Member]) -> None:
-        self.members = tuple(members)
+    def __init__(self, members: Sequence[Member], same: Same | None = None) -> None:
+        self.members, self._same = tuple(members), same or {}
         self.place = ", ".join(f"{member.name}: {member.place}" for member in self.members)
         self._known: _State | None = None
+        self._unmatched: list[str] = []
 
     def __repr__(self) -> str:
         return f"<SeveralStore {self.place}>"
@@ -157,6 +165,7 @@ class SeveralStore:
     def _state(self) -> _State:
         schemas, state = tuple(member.schema for member in self.members), self._known
         if state is None or any(one is not other for one, other in zip(schemas, state.schemas, strict=True)):
+            self._unmatched = matched(self.members, schemas, self._same)
             renamed, sources = renamed_sources(self.members)
             concepts = self._concepts(schemas)
             called = None if concepts is None else {named(ident, concepts) for ident in set().union(*concepts)}
@@ -173,7 +182,8 @@ class SeveralStore:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the stores do not agree on."""
-        return tuple(disagreements(self.members, self._state().schemas))
+        schemas = self._state().schemas
+        return (*self._unmatched, *disagreements(self.members, schemas))
 
     def versions(self) -> tuple[StoreVersion, ...]:
         """The stores with what they hold now."""
@@ -192,7 +202,9 @@ class SeveralStore:
         given: Given | Run | None = self._whole(lowered.plan, gathering)
         if given is None:
             given = gathering.gather(lowered.plan).run(lowered.plan)
-        return SeveralAnswer(self, request, lowered, versions, given)
+            gathering.check_names(lowered.plan)
+            given.warnings += gathering.notes
+        return SeveralAnswer(self, request, lowered, versions, given, gathering.apart)
 
     def _whole(self, plan: Node, gathering: Gathering) -> Given | None:
         """The answer of the one store that has all of a plan, without a limit, as others may call the first of it otherwise;
@@ -210,12 +222,14 @@ class SeveralStore:
         member = self.members[at]
         answer = member.answer(bound)
         found = as_entities([*answer.entities, *answer.values])
+        if not member.same.keys().isdisjoint(found):
+            return None
         for other, one in enumerate(self.members):
             lacking = [ident for ident in found if ident not in gathering.said[other]]
             if other == at or not lacking:
                 continue
             # Where its schema has none of it, no statement, concept or name of it is there either.
-            for entity in one.answer(alg.ById(tuple(lacking))).entities:
+            for entity in one.entities(alg.ById(tuple(lacking))):
                 gathering.said[other][entity.id] = entity
         for said in gathering.said:
             if any(not _agree(said[ident], entity) for ident, entity in found.items() if ident in said):
@@ -263,13 +277,13 @@ class SeveralStore:
             return None
         every = alg.AllEntities((EntityKind.CONCEPT,))
         said = [
-            as_entities(member.answer(every).entities) if schema.concepts else {}
+            as_entities(member.entities(every)) if schema.concepts else {}
             for member, schema in zip(self.members, schemas, strict=True)
         ]
         idents = set().union(*said)
         for member, mine in zip(self.members, said, strict=True):
             lacking = tuple(sorted(idents - mine.keys()))
-            mine.update(as_entities(member.answer(alg.ById(lacking)).entities) if lacking else {})
+            mine.update(as_entities(member.entities(alg.ById(lacking))) if lacking else {})
         return said
 
     def explain(self, request: Request) -> str:
@@ -344,7 +358,7 @@ class SeveralStore:
     def snapshot(self) -> Snapshot:
         """All of it in process."""
         renamed = self._state().stores.renamed
-        return built(item for at, member in enumerate(self.members) for item in by_name(items(member.whole()), at, renamed))
+        return built(item for at, member in enumerate(self.members) for item in by_name(member.whole(), at, renamed))
 
     def survey(self) -> Survey:
         """What they hold together, counted in process."""

@@ -6,16 +6,22 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
+from threading import Event
 from typing import Any
 
+import duckdb
 import pytest
 
 import condgraph
 from condgraph import Graph
+from condgraph.engine.errors import CancelledError, DeadlineError, OptionError, ReadOnlyError, StoreError, UnknownNameError
 from condgraph.engine.facts import Entity, EntityKind, Source, Sourced, Statement
 from condgraph.engine.snapshot.readback import items
 from condgraph.remote_several import SeveralGraph
+from condgraph.samples import FOLDER
 from condgraph.several.member import built
+from tests.support import commands
 from tests.support.cases import GRAPHS, Case, Difference, case, differences
 from tests.support.lanes import by_lane
 
@@ -115,3 +121,125 @@ def test_graphs_on_servers(request: pytest.FixtureRequest, number: int) -> None:
     with on_servers(request, parts) as there:
         found = list(compared(given, whole, there))
     assert not found, report(found)
+
+
+# -- a folder beside tables in place -----------------------------------------------------------------
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> str:
+    """Tables that somebody else made, some of whose rows are countries of the samples."""
+    with duckdb.connect(tmp_path / "shop.duckdb") as database:
+        database.execute("CREATE TABLE country (code VARCHAR PRIMARY KEY, name VARCHAR)")
+        database.execute(
+            "CREATE TABLE customer (id INTEGER PRIMARY KEY, name VARCHAR, revenue DECIMAL(8, 2), "
+            "country VARCHAR REFERENCES country)"
+        )
+        database.execute("INSERT INTO country VALUES ('NP', 'Nepal'), ('CA', 'Canada'), ('UT', 'Utopia'), ('C2', 'Canada')")
+        database.execute("INSERT INTO customer VALUES (1, 'Ann', 100.5, 'NP'), (2, 'Bob', 20, 'CA'), (3, 'Cy', 7, 'UT')")
+    return f"duckdb:///{tmp_path}/shop.duckdb"
+
+
+@pytest.fixture
+def countries() -> Graph:
+    graph = condgraph.open()
+    graph.load(FOLDER / "countries.json")
+    return graph
+
+
+def test_entities_of_one_name_are_one_where_that_is_declared(countries: Graph, shop: str) -> None:
+    with condgraph.open({"world": countries, "shop": shop}, same={"shop": ["country"]}) as graph:
+        answer = graph.kopl("Find(Kathmandu) Relate(capital, backward) Relate(country, backward)")
+        assert (answer.texts, answer.warnings) == (["Ann"], [])
+        assert {source.store for fact in answer.evidence for source, _ in fact.sources} == {"world", "shop"}
+        assert answer.check(full=True)
+        rows = graph.query("MATCH (c:customer)-[:country]->(n)-[:capital]->(k) RETURN c.revenue, k")
+        assert rows.texts == ["100.5 | Kathmandu"]
+        assert graph.query("Query1: \"get_information(relation='country', tail_entity='Nepal')\"").texts == ["Ann"]
+        assert graph.kopl("Find(Nepal) Relate(country, backward) QueryAttr(revenue)").whole == "shop"
+        # There are two countries of one name, and one that is in no other store.
+        assert len(graph.status().notes) == 3
+
+
+def test_a_mapping_declares_what_is_one(countries: Graph, shop: str) -> None:
+    canada = countries.kopl("Find(Canada)").entities[0].id
+    with condgraph.open({"world": countries, "shop": shop}, same={"shop": {"country/CA": canada}}) as graph:
+        assert graph.kopl("Find(Bob) Relate(country, forward) Relate(capital, forward)").texts == ["Ottawa"]
+        with graph.snapshot() as copy:
+            assert copy.kopl("Find(Bob) Relate(country, forward) Relate(capital, forward)").texts == ["Ottawa"]
+
+
+def test_what_may_be_one_and_is_not_declared_is_told(countries: Graph, shop: str) -> None:
+    with condgraph.open({"world": countries, "shop": shop}) as graph:
+        named = graph.kopl("Find(Nepal) Relate(country, backward)")
+        assert named.texts == ["Ann"]
+        assert "'country/NP' in 'shop', two entities; `same` of condgraph.open declares what is one" in named.warnings[0]
+        empty = graph.kopl("Find(Kathmandu) Relate(capital, backward) Relate(country, backward)")
+        assert empty.texts == []
+        assert empty.warnings[0].startswith("'shop' knows none of the 1 entity that leads there from other stores")
+
+
+def test_wrong_declarations_are_errors(countries: Graph, shop: str) -> None:
+    with pytest.raises(UnknownNameError) as unknown:
+        condgraph.open({"world": countries, "shop": shop}, same={"shop": ["contry"]})
+    assert unknown.value.candidates == ("country",)
+    with pytest.raises(OptionError, match="`same` is about a store 'shops'"):
+        condgraph.open({"world": countries, "shop": shop}, same={"shops": ["country"]})
+    with pytest.raises(OptionError, match="same is about several stores"):
+        condgraph.open(shop, same={"shop": ["country"]})
+    with pytest.raises(OptionError, match="user is about one store"):
+        condgraph.open([countries, shop], user="somebody")
+    with pytest.raises(OptionError, match="two stores are called 'shop'"):
+        condgraph.open([shop, shop])
+    with pytest.raises(OptionError, match="no store is given"):
+        condgraph.open([])
+
+
+def test_types_that_differ_are_told(countries: Graph) -> None:
+    other = condgraph.open()
+    other.add([Entity("x", "X"), Statement("x", "capital", "none"), Statement("x", "driving side", condgraph.Quantity(1))])
+    notes = condgraph.open({"world": countries, "other": other}).status().notes
+    assert "values of the attribute 'driving side' are text in 'world'; quantity in 'other'" in notes
+    assert "'capital' leads to entities in 'world', and to values in 'other'" in notes
+
+
+def test_sources_of_one_name_stay_two(tmp_path: Path) -> None:
+    graphs = []
+    for number in (1, 2):
+        (tmp_path / str(number)).mkdir()
+        table = tmp_path / str(number) / "people.csv"
+        table.write_text(f"id,age\np{number},{number}\n", encoding="utf-8")
+        graphs.append(condgraph.open())
+        graphs[-1].load(table, key="id")
+    graph = condgraph.open(dict(zip("ab", graphs, strict=True)))
+    assert [source.name for source in graph.store.sources()] == ["people", "b/people"]
+    evidence = graph.kopl("FindAll() FilterNum(age, 0, >)").evidence
+    assert sorted(str(fact) for fact in evidence) == ["p1 | age | 1  [a: people, row 1]", "p2 | age | 2  [b: b/people, row 1]"]
+
+
+def test_a_store_that_fails_is_named(countries: Graph, tmp_path: Path) -> None:
+    graph = condgraph.open({"world": countries, "gone": condgraph.open(f"duckdb:///{tmp_path}/gone.duckdb", graph="none")})
+    with pytest.raises(StoreError, match="store 'gone': "):
+        graph.kopl("FindAll() Count()")
+    with pytest.raises(ReadOnlyError):
+        graph.add("Nepal", "capital", "Kathmandu")
+
+
+def test_deadlines_and_cancels_end_the_whole(countries: Graph, shop: str) -> None:
+    with condgraph.open({"world": countries, "shop": shop}) as graph:
+        with pytest.raises(DeadlineError):
+            graph.kopl("FindAll() Count()", timeout=1e-6)
+        cancelled = Event()
+        cancelled.set()
+        with pytest.raises(CancelledError):
+            graph.kopl("FindAll() Count()", cancelled=cancelled)
+
+
+def test_the_command_line_asks_several(countries: Graph, shop: str, tmp_path: Path) -> None:
+    with condgraph.open(tmp_path / "world") as folder:
+        folder.load(FOLDER / "countries.json")
+    program = "Find(Nepal) Relate(country, backward) QueryName()"
+    done = commands.run("query", "-d", str(tmp_path / "world"), "--also", shop, program)
+    assert done.stdout == "Ann\n"
+    shown = commands.run("explain", "-d", str(tmp_path / "world"), "--also", shop, program)
+    assert shown.stdout.startswith(f"-- shop: {shop}\nSELECT")
