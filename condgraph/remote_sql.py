@@ -165,6 +165,8 @@ class TheirGraph(SqlGraph):
             if table.label is not None:
                 lines.append(f"name = {_toml(table.label)}")
             lines.append(f"relation = {'false' if table.relation is None else _toml(table.relation)}")
+            if table.times is not None:
+                lines.append(f"times = {_toml(str(table.times))}")
             types = ", ".join(f'{_toml(item.predicate)} = "{_WORDS[item.kind]}"' for item in table.values)
             lines.append(f"types = {{ {types} }}")
             for reference in table.references:
@@ -235,8 +237,6 @@ def _declare(tables: list[Table], mapping: Path | None, reading: Reading) -> Non
     said = Declared() if mapping is None else of_file(mapping, headers)
     if said.type_columns:
         raise UnsupportedError("SQL", ["`type` in a mapping file"], hint="`relation` names the relation of a table")
-    if said.times:
-        raise UnsupportedError("SQL", ["`times` in a mapping file"], hint="load the database instead")
     if said.single_valued:
         reading.warn("`single_valued` of the mapping file is not used: conflicts are looked for in a graph that is loaded")
     by_name = {table.name: table for table in tables}
@@ -274,6 +274,15 @@ def _declare(tables: list[Table], mapping: Path | None, reading: Reading) -> Non
                     f"rows of {table.name!r} cannot be relations: it refers to rows of others with less than two columns"
                 )
             table.relation = collapse(relation) if isinstance(relation, str) else table.name
+        table.times = said.times.get(table.name)
+        for named in table.times.columns() if table.times is not None else ():
+            item = table.column(named)
+            if item not in table.values or item.sort not in ("date", "time", "integer", "long"):
+                what = item.type if item in table.values else "a reference"
+                raise said.wrong(
+                    f"{table.name}.{named} is {what} in the database, and cannot say when a row holds",
+                    hint="dates, timestamps and whole numbers of years can; a view can cast it",
+                )
         label = said.names.get(table.name)
         table.label = _label(table) if label is None and said.guess else label
     for table in tables:

@@ -140,9 +140,9 @@ def _one_by_one(batch: Batch, of_rows: Sequence[Qualifiers | None]) -> Iterator[
         if times is None:
             continue
         own = [(key, value) for key, column in batch.qualifiers if (value := column[at]) is not None]
-        yield Statement(
-            batch.subjects[at], name, Ref(thing) if relation else thing, tuple(chain(own, times)), int(batch.rows[at]), raws[at]
-        )
+        row = int(batch.rows[at])
+        one = Statement(batch.subjects[at], name, Ref(thing) if relation else thing, tuple(chain(own, times)), row, raws[at])
+        yield Sourced(one, ((batch.source, row),)) if batch.source else one
 
 
 # -- statements --------------------------------------------------------------------------------------
@@ -198,8 +198,7 @@ class StatementTimes:
                 if statement is not None:
                     yield statement
             elif isinstance(item, Batch) and item.qualifiers and self._concerns(item):
-                every = [()] * len(item)
-                yield from filter(None, (self._statement(one, reading) for one in _one_by_one(item, every)))
+                yield from self.timed(_one_by_one(item, [()] * len(item)), reading)
             else:
                 if isinstance(item, Batch):
                     self._note(item)

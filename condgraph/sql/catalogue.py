@@ -12,7 +12,9 @@ from typing import Any, Final, Literal, TypeAlias
 import sqlglot
 from sqlglot import exp
 
-from condgraph.engine.values import Kind
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
+from condgraph.engine.row_times import LAST, RowTimes
+from condgraph.engine.values import DAY_SECONDS, Kind, Precision, civil
 from condgraph.sql.connections import DuckDb, Engine, Postgres
 from condgraph.sql.terms import NULL, both, case, cast, either, known, literal, name
 
@@ -37,6 +39,16 @@ class Column:
     digits: tuple[int, int] | None = None
     ordered: bool = False
 
+    def moment(self, text: str) -> exp.Expr:
+        """A day, or a moment in UTC, as a value of such a column of times."""
+        if self.sort == "date":
+            kind = "date"
+        elif self.type.upper() in ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"):
+            kind, text = "timestamptz", f"{text}+00" if text[-1].isdigit() or text[-1] == ";" else text
+        else:
+            kind = "timestamp"
+        return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(kind))
+
     @property
     def kind(self) -> Kind:
         """The type of its values."""
@@ -51,6 +63,20 @@ class Column:
 
 
 @dataclass(slots=True)
+class Bound(Column):
+    """A column as the start, the end or the point of the times of a row; whole numbers are years. `excluded` is an end that is
+    the first moment in which the row no longer holds.
+    """
+
+    excluded: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """Times, whatever the column holds."""
+        return Kind.TIME
+
+
+@dataclass(slots=True)
 class Reference:
     """Columns that hold keys of another table, by predicates; `certain` where the database makes sure of it."""
 
@@ -62,7 +88,8 @@ class Reference:
 
 @dataclass(slots=True)
 class Table:
-    """A table or view. `key`, `label` and columns of references are predicates; `relation` is that of rows that are relations.
+    """A table or view. `key`, `label`, `times` and columns of references are predicates; `relation` is that of rows that are
+    relations.
     The key is `certain` where the database makes sure of it; rows of a view are not counted, as that may take any time.
     """
 
@@ -77,6 +104,7 @@ class Table:
     relation: str | None = None
     certain: bool = True
     is_view: bool = False
+    times: RowTimes | None = None
 
     def column(self, predicate: str) -> Column:
         """The column of a predicate."""
@@ -95,6 +123,18 @@ class Table:
         """The columns that are no references."""
         taken = {item.columns[0] for item in self.references if len(item.columns) == 1}
         return [item for item in self.columns if item.predicate not in taken]
+
+    @property
+    def bounds(self) -> list[tuple[str, Bound]]:
+        """The columns that say when a row holds, by the qualifiers that they are of each of its statements."""
+        if self.times is None:
+            return []
+        named = ((START_TIME, self.times.start), (END_TIME, self.times.end), (POINT_IN_TIME, self.times.point))
+        every = [(key, self.column(predicate)) for key, predicate in named if predicate]
+        return [
+            (key, Bound(of.predicate, of.real, of.type, of.sort, excluded=self.times.excluded and key == END_TIME))
+            for key, of in every
+        ]
 
 
 def ends_of(table: Table) -> list[Reference]:
@@ -278,6 +318,14 @@ class Cells(ABC):
         """Whether a cell has a value: NULL, the empty text and NaN are none."""
         if item.kind is Kind.TEXT:
             return exp.NEQ(this=exp.Trim(this=self.text(item, cell)), expression=literal(""))
+        if isinstance(item, Bound):
+            if item.whole:
+                low, high = (exp.Literal.number(year) for year in (_FIRST_YEAR, _LAST_YEAR - 1))
+                return exp.Between(this=cell, low=low, high=high)
+            end = f"{_LAST_YEAR}-01-01" if item.sort == "date" else f"{_LAST_YEAR}-01-01 00:00:00"
+            end = "infinity" if item.type == "TIMESTAMP_NS" else end
+            first, last = item.moment("-infinity"), item.moment(end)
+            return both([exp.GT(this=cell, expression=first), exp.LT(this=cell.copy(), expression=last)])
         nan = self.is_nan(item, cell)
         return known(cell) if nan is None else both([known(cell.copy()), exp.not_(nan)])
 
@@ -315,6 +363,21 @@ class Cells(ABC):
     def nearest(self, cell: exp.Expr) -> exp.Expr:
         """The whole number that is the nearest float of a whole number."""
 
+    def bound(self, item: Bound, cell: exp.Expr) -> tuple[exp.Expr, exp.Expr, Precision]:
+        """The first second of the time that a given bound is, the first one after it, and its precision."""
+        if item.whole:
+            year = cast(cell, "bigint")
+            start, stop = _new_year(year, 1), _new_year(year, 0)
+        else:
+            start = cast(call("FLOOR", self.seconds(cell)), "bigint")
+            stop = exp.Add(this=start, expression=literal(DAY_SECONDS if item.sort == "date" else 1))
+        if item.excluded:
+            # The last day before a day, and the last second before any other time (`row_times.last_before`).
+            length = literal(DAY_SECONDS if item.sort == "date" else 1)
+            start, stop = exp.Sub(this=exp.Paren(this=start), expression=length), start
+        years = item.whole and not item.excluded
+        return start, stop, Precision.YEAR if years else Precision.DAY if item.sort == "date" else Precision.SECOND
+
     def exactly(self, cell: exp.Expr) -> dict[str, exp.Expr]:
         """A whole number that no float is: its text, and what orders it among those of one float (`values.tie_break`)."""
         text, nearest = cast(cell.copy(), "text"), self.nearest(cell.copy())
@@ -336,6 +399,24 @@ class Cells(ABC):
         same = either([_fitting(cell, 2**53), exp.EQ(this=nearest, expression=cell.copy())])
         parts = {"exact": text.copy(), "tie": exp.DPipe(this=side, expression=order)}
         return {part: case([(same.copy(), NULL.copy())], value) for part, value in parts.items()}
+
+
+#: The years that times may be: those from the last on stand for no end.
+_FIRST_YEAR: Final = -100_000_000_000
+_LAST_YEAR: Final = civil(LAST.start // DAY_SECONDS)[0]
+#: Days from the first of January of the year 1 to that of 1970.
+_DAYS: Final = 719_162
+
+
+def _new_year(year: exp.Expr, before: int) -> exp.Expr:
+    """The first second of a year, or with no year `before` it of the next one."""
+    past = exp.Paren(this=exp.Sub(this=year, expression=literal(before)))
+    days: exp.Expr = exp.Mul(this=past, expression=literal(365))
+    for length, sort in ((4, exp.Add), (100, exp.Sub), (400, exp.Add)):
+        leap = call("FLOOR", exp.Div(this=cast(past.copy(), "double"), expression=literal(length)))
+        days = sort(this=days, expression=cast(leap, "bigint"))
+    days = exp.Paren(this=exp.Sub(this=days, expression=literal(_DAYS)))
+    return exp.Mul(this=days, expression=literal(DAY_SECONDS))
 
 
 #: Digits that a float holds of every decimal number.

@@ -397,9 +397,13 @@ def _where_qualifier(compiler: Compiler, node: alg.WhereQualifier) -> Query:
     return query.where(_owners(compiler, key, condition(compiler.tests, node.condition, "q")), copy=False)
 
 
+#: The qualifiers that say when a statement starts, and ends; a point in time says both.
+SAYING: Final = {"start": (START_TIME, POINT_IN_TIME), "end": (END_TIME, POINT_IN_TIME)}
+
+
 def told(part: str, table: str) -> exp.Expr:
     """Which qualifiers say when a fact starts (ends); a point in time says both."""
-    return one_of(column("key", table), [START_TIME if part == "start" else END_TIME, POINT_IN_TIME])
+    return one_of(column("key", table), SAYING[part])
 
 
 def ordered_bounds(table: str) -> exp.Expr:
@@ -424,7 +428,8 @@ def _where_validity(compiler: Compiler, node: alg.WhereValidity) -> Query:
 
 def _during(compiler: Compiler, node: alg.During) -> Query:
     query, table = compiler.statements(node.facts)
-    return query.where(span_test(node.relation, node.interval, table), copy=False)
+    validity, interval = (column(name, table) for name in ("since", "until")), (node.interval.start, node.interval.end)
+    return query.where(span_test(node.relation, *validity, *map(literal, interval)), copy=False)
 
 
 def _turn(compiler: Compiler, node: alg.OtherEnd) -> Query:

@@ -122,10 +122,10 @@ CONDITIONS: Final[ConditionTable[Tests, [str], exp.Expr]] = {
 _BY_TYPE: Final[dict[type, Any]] = dict(by_type(CONDITIONS))
 
 
-def span_test(relation: alg.Span, value: Time, table: str) -> exp.Expr:
-    """How the validity of a statement relates to an interval; a bound that is not known is taken at its least favourable."""
-    since, until = column("since", table), column("until", table)
-    low, high = literal(value.start), literal(value.end)
+def span_test(relation: alg.Span, since: exp.Expr, until: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr:
+    """How the validity of a statement, between two seconds, relates to an interval between two others; a bound that is not known
+    is taken at its least favourable.
+    """
     no_start = exp.EQ(this=since, expression=literal(UNKNOWN_START))
     no_end = exp.EQ(this=until, expression=literal(UNKNOWN_END))
     first, last = literal(OPEN_START), literal(OPEN_END)

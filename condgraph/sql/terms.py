@@ -106,6 +106,11 @@ def either(tests: Iterable[exp.Expr]) -> exp.Expr:
     return exp.or_(*every, copy=False) if every else exp.false()
 
 
+def none_of(alternatives: Iterable[Iterable[exp.Expr]]) -> exp.Expr:
+    """Whether there is no alternative all of whose tests hold; tests of what is not there do not."""
+    return exp.not_(coalesce(exp.Paren(this=either(both(tests) for tests in alternatives)), exp.false()))
+
+
 def known(test: exp.Expr) -> exp.Expr:
     """Whether there is a value."""
     return exp.not_(exp.Is(this=test, expression=exp.null()), copy=False)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 import secrets
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
@@ -21,9 +21,9 @@ from condgraph.engine.errors import PlanError
 from condgraph.engine.facts import EntityKind, Source
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, Kind, Quantity, Time, as_float, civil, tie_break
-from condgraph.sql.catalogue import Column, Reference, Table, ends_of
-from condgraph.sql.compiler import reach_of
-from condgraph.sql.conditions import compared, exactly
+from condgraph.sql.catalogue import Bound, Column, Reference, Table, ends_of
+from condgraph.sql.compiler import SAYING, reach_of
+from condgraph.sql.conditions import compared, exactly, span_test
 from condgraph.sql.plan import VALUE, Bag, Numbered, Records
 from condgraph.sql.tables import CELL, TAKEN, Row
 from condgraph.sql.terms import (
@@ -40,6 +40,7 @@ from condgraph.sql.terms import (
     literal,
     name,
     named,
+    none_of,
     select,
     together,
     within,
@@ -91,6 +92,10 @@ class Shape:
             self._add(value, texts)
         elif isinstance(value, alg.Compare):
             own = value.operator, self._constant(value)
+        elif isinstance(value, alg.During):
+            seconds = [value.interval.start, value.interval.end, value.interval.start + 1]
+            own = self._of(value.facts), value.relation, *(_FIRST <= second < _LAST for second in seconds)
+            self._add(value, seconds)
         else:
             own = tuple(self._of(getattr(value, item.name)) for item in fields(value))
         return type(value), own
@@ -324,7 +329,7 @@ class TheirCompiler:
         for facts, given in self._values(bag):
             if isinstance(given, Reference):
                 ends.append(Rows({given.target: [self._referred(facts, given)]}))
-            elif given.kind is Kind.TEXT or self.tables.cells.is_finite(given, column(given.real)) is not None:
+            elif given.kind is Kind.TEXT or self.tables.is_finite(given, "t") is not None:
                 texts.append((facts, given))
 
         def names() -> list[Query]:
@@ -346,9 +351,10 @@ class TheirCompiler:
             table = facts.part.table
             if isinstance(bag, alg.Objects):
                 result.append((facts, self.tables.ends(facts.part)[1]))
-            elif isinstance(bag, alg.Qualifiers):
+            else:
+                keys = [bag.key] if isinstance(bag, alg.Qualifiers) else SAYING[bag.part]
                 for key, given in self.tables.qualifiers(table):
-                    if key == bag.key:
+                    if key in keys:
                         result.append((Facts(facts.part, [*facts.tests, self._given(table, given)]), given))
         return result
 
@@ -381,7 +387,7 @@ class TheirCompiler:
 
     def _finite(self, item: Column) -> Test:
         def test(alias: str) -> exp.Expr:
-            own = self.tables.cells.is_finite(item, column(item.real, alias))
+            own = self.tables.is_finite(item, alias)
             return exp.true() if own is None else own
 
         return test
@@ -542,10 +548,36 @@ class TheirCompiler:
             facts = self.facts(node.facts)
             return facts if node.reach == "subject" else [item for item in facts if item.part.item is None]
         if isinstance(node, alg.During):
-            # No statement here has a validity.
-            return self.facts(node.facts) if node.relation in ("may", "must") else []
+            return self._filtered(node.facts, lambda part: self._during(part.table, node))
         assert isinstance(node, alg.WhereValidity), type(node)
-        return []
+
+        def valid(part: Part) -> Test:
+            every = [self._qualified(part, key, node.condition) for key, _ in part.table.bounds if key in SAYING[node.part]]
+            return every[0] if every else _false
+
+        return self._filtered(node.facts, valid)
+
+    def _during(self, table: Table, node: alg.During) -> Test:
+        if not table.bounds:
+            return _true if node.relation in ("may", "must") else _false
+        at = self.shape.at(node)
+        if node.relation == "may":
+            return lambda alias: none_of(test for key, item in table.bounds for test in self._beyond(key, item, node, alias))
+        interval = [cast(exp.Literal.string(self._hole(at + end, "second")), "bigint") for end in (0, 1)]
+        return lambda alias: exp.Paren(this=span_test(node.relation, *self.tables.validity(table, alias), *interval))
+
+    def _beyond(self, key: str, item: Bound, node: alg.During, alias: str) -> Iterator[list[exp.Expr]]:
+        """The ways in which one bound of a row says that it does not hold in an interval: it starts after, or ends before."""
+        given, at, (low, high) = self.tables.is_given(item, alias), self.shape.at(node), (node.interval.start, node.interval.end)
+        if key in SAYING["start"]:
+            yield [self._moment(item, exp.GTE, high, at + 1, alias, up=True), given.copy()]
+        if key not in SAYING["end"]:
+            return
+        if item.excluded and not item.whole:
+            # The first moment in which it does not hold is before the second one of the interval.
+            yield [self._moment(replace(item, excluded=False), exp.LT, low + 1, at + 2, alias, up=True), given]
+        else:
+            yield [self._moment(item, exp.LT, low, at, alias, up=False), given]
 
     def _filtered(self, facts: Node, test: Callable[[Part], Test]) -> list[Facts]:
         result = []
@@ -582,12 +614,12 @@ class TheirCompiler:
         return result
 
     def _there(self, part: Part) -> list[Test]:
-        item = part.item
+        item, table = part.item, part.table
+        tests: list[Test] = [lambda alias: self.tables.holds(table, alias)] if self.tables.may_not_hold(table) else []
         if item is not None:
-            return [lambda alias: self.tables.is_given(item, alias)]
-        if part.reference is not None:
-            return [self._refers(part.table, part.reference, None)]
-        return [self._refers(part.table, reference, None) for reference in ends_of(part.table)[:2]]
+            return [lambda alias: self.tables.is_given(item, alias), *tests]
+        ends = [part.reference] if part.reference is not None else ends_of(table)[:2]
+        return [*(self._refers(table, reference, None) for reference in ends), *tests]
 
     # -- tests -------------------------------------------------------------------------------------
 
@@ -642,10 +674,10 @@ class TheirCompiler:
         if not isinstance(test, alg.Compare):
             return self._composed(test, lambda part: self._of_value(item, part))
         at, operator, value = self.shape.at(test), test.operator, test.value
-        finite = self.tables.cells.is_finite(item, column(item.real, "t"))
+        finite = self.tables.is_finite(item, "t")
 
         def where_finite(alias: str, own: exp.Expr) -> exp.Expr:
-            test = self.tables.cells.is_finite(item, column(item.real, alias))
+            test = self.tables.is_finite(item, alias)
             return own if test is None else both([test, own])
 
         if isinstance(value, str):
@@ -657,7 +689,7 @@ class TheirCompiler:
                 return _false
 
             def infinite(alias: str) -> exp.Expr:
-                test = self.tables.cells.is_finite(item, column(item.real, alias))
+                test = self.tables.is_finite(item, alias)
                 assert test is not None
                 text = self._in_order(operator, cast(column(item.real, alias), "text"))
                 return both([exp.not_(exp.Paren(this=test)), compared(operator, text, self._text(at))])
@@ -706,19 +738,14 @@ class TheirCompiler:
 
     def _moment(self, item: Column, sort: type[exp.Binary], second: int, at: int, alias: str, *, up: bool) -> exp.Expr:
         cell = column(item.real, alias)
-        if not _FIRST <= second < _LAST:
-            bound = cast(exp.Literal.string(self._hole(at, "second")), "bigint")
-            start = cast(exp.Floor(this=self.tables.cells.seconds(cell)), "bigint")
+        in_seconds = isinstance(item, Bound) and (item.whole or item.excluded)
+        if in_seconds or item.type == "TIMESTAMP_NS" or not _FIRST <= second < _LAST:
+            bound, cells = cast(exp.Literal.string(self._hole(at, "second")), "bigint"), self.tables.cells_at(item, alias)
             if sort is exp.GTE:
-                return exp.GTE(this=start, expression=bound)
-            length = DAY_SECONDS if item.sort == "date" else 1
-            return exp.LTE(this=exp.Add(this=start, expression=literal(length)), expression=bound)
-        if item.sort == "date":
-            kind, text = "date", self._hole(at, "day", int(up))
-        else:
-            zoned = item.type.upper() in ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ")
-            kind, text = ("timestamptz" if zoned else "timestamp"), self._hole(at, "moment") + ("+00" if zoned else "")
-        return sort(this=cell, expression=exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(kind)))
+                return exp.GTE(this=cells["start"], expression=bound)
+            return exp.LTE(this=cells["stop"], expression=bound)
+        text = self._hole(at, "day", int(up)) if item.sort == "date" else self._hole(at, "moment")
+        return sort(this=cell, expression=item.moment(text))
 
     # -- queries -----------------------------------------------------------------------------------
 

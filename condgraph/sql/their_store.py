@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.errors import UnsupportedError
-from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind, Source
+from condgraph.engine.facts import EntityKind, Source
+from condgraph.engine.row_times import TIMES
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind
@@ -22,12 +23,6 @@ from condgraph.sql.their_plan import TheirPlans
 from condgraph.sql.their_survey import survey_of
 from condgraph.sql.theirs import TheirTables, shortfalls
 
-if TYPE_CHECKING:
-    pass
-
-#: Qualifiers that say when a statement holds, which tables of relations cannot have here.
-_TIMES: Final = (START_TIME, END_TIME, POINT_IN_TIME)
-
 
 def schema_of(tables: TheirTables) -> StoredSchema:
     """What lowering knows of the tables. Numbers of values are those of rows."""
@@ -36,6 +31,14 @@ def schema_of(tables: TheirTables) -> StoredSchema:
     qualifiers: dict[str, dict[Kind, int]] = {}
     on: dict[str, dict[str, dict[Kind, int]]] = {}
     predicates: dict[str, list[int]] = {}
+
+    def _count(keys: list[tuple[str, Kind]], of: list[str], rows: int) -> None:
+        """Qualifiers of statements."""
+        for key, kind in keys:
+            counted = [qualifiers.setdefault(key, {}), *(on.setdefault(key, {}).setdefault(predicate, {}) for predicate in of)]
+            for kinds in counted:
+                kinds[kind] = kinds.get(kind, 0) + max(1, rows)
+
     for number, table in enumerate(tables.tables.values()):
         if table.relation is None:
             names = [" + ".join(item.columns) for item in table.references]
@@ -47,9 +50,8 @@ def schema_of(tables: TheirTables) -> StoredSchema:
             names = [table.relation]
             further = [(item.predicate, item.kind) for item in table.values]
             further += [(item.columns[0], Kind.ENTITY) for item in ends_of(table)[2:]]
-            for key, kind in further:
-                for counted in (qualifiers.setdefault(key, {}), on.setdefault(key, {}).setdefault(table.relation, {})):
-                    counted[kind] = counted.get(kind, 0) + max(1, table.rows)
+            _count(further, [table.relation], table.rows)
+        _count([(key, item.kind) for key, item in table.bounds], names, table.rows)
         for predicate in names if table.relation is not None else names[: len(table.references)]:
             relations[predicate] = relations.get(predicate, 0) + table.rows
         for predicate in names:
@@ -76,7 +78,7 @@ def schema_of(tables: TheirTables) -> StoredSchema:
                 source[table.name] for table in rows if all(item.target == table.name for item in table.references)
             ],
             "keyed": [source[table.name] for table in rows if table.key],
-            "temporal": False,
+            "temporal": any(table.times is not None for table in tables.tables.values()),
             "inexact": any(item.sort == "long" for table in tables.tables.values() for item in table.columns),
             "raw": False,
             "concept_subjects": False,
@@ -97,9 +99,13 @@ class TheirStore(SqlStore):
         super().__init__(engine, graph="default", read_only=True, timeout=timeout)
         self.theirs = tables
         for table in tables.tables.values():
-            times = [item.predicate for item in table.columns if table.relation is not None and item.predicate in _TIMES]
+            times = [item.predicate for item in table.columns if table.relation is not None and item.predicate in TIMES]
             if times:
-                raise UnsupportedError("SQL", [f"{times[0]!r} as a qualifier of {table.name!r}"], hint="load the database instead")
+                raise UnsupportedError(
+                    "SQL",
+                    [f"{times[0]!r} as a qualifier of {table.name!r}"],
+                    hint="a view calls it otherwise, and `times` in a mapping file declares it",
+                )
         self._schema = schema_of(tables)
         self._plans = TheirPlans(tables, self._schema, engine.text)
         #: What is to be known of what is there: what is left out, and why.
@@ -154,6 +160,7 @@ class TheirStore(SqlStore):
         relations = sum(self._schema.sizes.values())
         attributes = sum(table.rows * len(table.values) for table in tables if table.relation is None)
         qualifiers = sum(table.rows * (len(table.columns) - 2) for table in tables if table.relation is not None)
+        qualifiers += sum(table.rows * len(table.bounds) * len(self.theirs.parts(table, None)) for table in tables)
         return {
             "entities": rows, "concepts": concepts, "rows": rows, "relations": relations, "attributes": attributes,
             "qualifiers": qualifiers, "predicates": len(self._schema.predicates), "sources": len(self.theirs.sources),

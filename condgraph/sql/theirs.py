@@ -8,14 +8,15 @@ and the place of a column with the key.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
 
 from condgraph.engine.errors import LoadError, OptionError, numbered
-from condgraph.engine.values import NO_UNIT, Kind, Precision
-from condgraph.sql.catalogue import Cells, Column, Reference, Table, call, ends_of
+from condgraph.engine.values import NO_UNIT, OPEN_END, OPEN_START, Kind, Precision
+from condgraph.sql.catalogue import Bound, Cells, Column, Reference, Table, call, ends_of
+from condgraph.sql.compiler import SAYING
 from condgraph.sql.connections import Engine
 from condgraph.sql.terms import (
     NULL,
@@ -29,9 +30,11 @@ from condgraph.sql.terms import (
     literal,
     name,
     named,
+    none_of,
     select,
     table_of,
     together,
+    within,
 )
 
 #: Rows of a table, by the database's estimate, that are counted when it is opened.
@@ -173,15 +176,17 @@ class TheirTables:
     def qualifiers(self, table: Table) -> list[tuple[str, Column | Reference]]:
         """The qualifiers that rows of a table may have, in their order, by keys."""
         if table.relation is None:
-            return []
+            return [*table.bounds]
         further = [(item.columns[0], item) for item in ends_of(table)[2:]]
-        return [*((item.predicate, item) for item in table.values), *further]
+        return [*((item.predicate, item) for item in table.values), *further, *table.bounds]
 
     def cell(self, table: Table, given: Column | Reference) -> Cell:
         """What a row, which goes by `t`, has in a column, or at the end of a reference."""
         if isinstance(given, Column):
-            return Cell(NULL.copy(), self.cells_at(given, "t"), self.is_given(given, "t"))
-        return Cell(*self._end(table, given))
+            cell = Cell(NULL.copy(), self.cells_at(given, "t"), self.is_given(given, "t"))
+        else:
+            cell = Cell(*self._end(table, given))
+        return replace(cell, given=both([cell.given, self.holds(table, "t")])) if self.may_not_hold(table) else cell
 
     def statement(self, part: Part) -> tuple[exp.Expr, exp.Expr, exp.Expr, Cell]:
         """What a statement is called, its subject with its name, and its object."""
@@ -225,13 +230,50 @@ class TheirTables:
         """Whether a column of a row has a value."""
         return self.cells.is_given(item, column(item.real, alias))
 
+    def is_finite(self, item: Column, alias: str) -> exp.Expr | None:
+        """Whether a number or time of a row is finite; None where all are."""
+        return None if isinstance(item, Bound) else self.cells.is_finite(item, column(item.real, alias))
+
+    def validity(self, table: Table, alias: str) -> tuple[exp.Expr, exp.Expr]:
+        """The seconds between which a row holds, of a table with times; NULL where it says none."""
+        given = {key: self.is_given(item, alias) for key, item in table.bounds}
+        seconds = {key: self.cells.bound(item, column(item.real, alias))[:2] for key, item in table.bounds}
+
+        def side(keys: tuple[str, str], at: int, otherwise: int) -> exp.Expr:
+            pairs = [(given[key].copy(), seconds[key][at]) for key in keys if key in given]
+            others = [(test.copy(), literal(otherwise)) for key, test in given.items() if key not in keys]
+            return case([*pairs, *others], NULL.copy())
+
+        return side(SAYING["start"], 0, OPEN_START), side(SAYING["end"], 1, OPEN_END)
+
+    @staticmethod
+    def may_not_hold(table: Table) -> bool:
+        """Whether rows of a table may say that they hold at no time."""
+        return len(table.bounds) == 2
+
+    def holds(self, table: Table, alias: str) -> exp.Expr:
+        """Whether a row of a table with two bounds does not end before it starts: its statements are left out else."""
+        bounds = [item for _, item in table.bounds]
+        start, end = bounds
+        if start.sort == end.sort != "time":
+            first, last = (column(item.real, alias) for item in bounds)
+            late: exp.Expr = (exp.GTE if end.excluded else exp.GT)(this=first, expression=last)
+        else:
+            late = exp.GTE(this=self.cells_at(start, alias)["start"], expression=self.cells_at(end, alias)["stop"])
+        return none_of([[late, *(self.is_given(item, alias) for item in bounds)]])
+
     def cells_at(self, item: Column, alias: str) -> dict[str, exp.Expr]:
         """The parts of a value of a row. Infinite numbers and times are texts."""
         cell, kind = column(item.real, alias), literal(int(item.kind))
+        if isinstance(item, Bound):
+            start, stop, precision = self.cells.bound(item, cell)
+            given = self.is_given(item, alias)
+            times = {part: case([(given.copy(), value)], NULL.copy()) for part, value in (("start", start), ("stop", stop))}
+            return {"kind": kind, **times, "precision": literal(int(precision))}
         if item.kind is Kind.TEXT:
             return {"kind": kind, "text": self.cells.text(item, cell)}
         result: dict[str, exp.Expr] = {"kind": kind}
-        finite = self.cells.is_finite(item, cell)
+        finite = self.is_finite(item, alias)
 
         def where_finite(value: exp.Expr) -> exp.Expr:
             return value if finite is None else case([(finite.copy(), value)], NULL.copy())
@@ -300,6 +342,7 @@ class TheirTables:
                     message = f"of {table.name!r} without the fraction of a second in {item.predicate!r}"
                     yield message, _counted(_quoted(table, "t"), test), False
             yield from self._reference_checks(table, large)
+            yield from self._time_checks(table, large)
 
     def _reference_checks(self, table: Table, large: bool) -> Iterator[tuple[str, Query | None, bool]]:
         ends = ends_of(table)
@@ -335,6 +378,26 @@ class TheirTables:
             dangling = both([given, exp.not_(exp.Paren(this=self._end(table, reference)[2]))])
             message = f"of {table.name!r} without {columns}: no row of {other.name!r} has that key"
             yield message, _counted(self.rows(table), dangling), False
+
+    def _time_checks(self, table: Table, large: bool) -> Iterator[tuple[str, Query | None, bool]]:
+        if not self.may_not_hold(table):
+            return
+        (_, start), (_, end) = table.bounds
+        wrong = f"hold at no time, since {end.predicate!r} is before {start.predicate!r}: their statements are left out"
+        if large:
+            yield f"whether rows of {table.name!r} {wrong}, was not counted", None, False
+            return
+        yield f"of {table.name!r} {wrong}", _counted(self.rows(table), exp.not_(self.holds(table, "t"))), False
+        if end.excluded or start.type != end.type:
+            return
+        starts = select(column(start.real, "s")).from_(self.rows(table, "s"), copy=False)
+        starts = starts.where(self.is_given(start, "s"), copy=False)
+        touching = case([(within(column(end.real, "t"), starts), literal(1))], literal(0))
+        many = exp.GT(this=exp.Mul(this=exp.Sum(this=touching), expression=literal(2)), expression=exp.Count(this=exp.Star()))
+        most = select(case([(many, exp.Sum(this=touching.copy()))], literal(0))).from_(self.rows(table), copy=False)
+        excluded = f'times = "[{start.predicate}, {end.predicate})" excludes the end'
+        message = f"of {table.name!r} end when another row starts, and both hold then; {excluded}"
+        yield message, most.where(self.is_given(end, "t"), copy=False), False
 
     def _repeats(self, table: Table, columns: Sequence[str]) -> Query:
         """How many rows have these columns as an earlier row has them."""

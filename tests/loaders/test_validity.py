@@ -94,6 +94,11 @@ def test_rows_that_hold_at_no_time(tmp_path: Path) -> None:
     report = graph.load(path, key="id", times="[valid_from, valid_to]", on_error="skip")
     assert [problem.row for problem in report.problems if problem.skipped] == [1, 3]
     assert graph.query("FindAll() FilterNum(price, 0, >) QueryName()", at="2010").texts == ["b", "d"]
+    written(tmp_path / "others.csv", rows[1:2])
+    several = condgraph.open()
+    several.load(tmp_path, primary={"prices": "id"}, times={"prices": "[valid_from, valid_to]"}, on_error="skip", name="shop")
+    (statement,) = several.query('Find("prices/b") QueryAttr(price)').evidence
+    assert [source.name for source, _ in statement.sources] == ["shop/prices"]
 
 
 def test_ends_that_are_starts(tmp_path: Path) -> None:
