@@ -91,9 +91,6 @@ def of_pattern(node: alg.Pattern, known: Mapping[int, RowShape] = {}) -> RowShap
             result[place.name] = Bound(sort if before is None else met(before.sort, sort))
 
     for part in node.statements:
-        if part.undirected and part.condition is not None:
-            # An error, which the client raises.
-            raise _Unknown
         bind(part.subject, "entity")
         bind(part.predicate, "name")
         family = "relation" if part.undirected else part.family

@@ -153,7 +153,7 @@ class _Reduced:
             for facts in _scans(part, start):
                 if end is not None:
                     facts = alg.Where(facts, alg.Among(end))
-                if part.condition is not None and not part.undirected:
+                if part.condition is not None:
                     facts = alg.Where(facts, part.condition)
                 for item in part.qualifiers:
                     value = self._place(item.value, at, apart)

@@ -121,6 +121,8 @@ def test_qualifiers_bind_or_test() -> None:
 def test_both_directions_and_memberships() -> None:
     either = alg.Pattern((knows(ByName(("d",)), Y, undirected=True),))
     assert rows(either) == ["a", "a", "d"]
+    with pytest.raises(PlanError, match="no condition on its object"):
+        knows(undirected=True, condition=Compare("=", "d"))
     assert rows(alg.Pattern((), (alg.MembershipPattern(X, ByName(("city",))),))) == ["a", "b", "d"]
     assert rows(alg.Pattern((), (alg.MembershipPattern(X, V("c")),))) == ["a city", "a town", "b city", "d city"]
     assert rows(alg.Pattern((), (alg.MembershipPattern(X, V("c"), direct=True),))) == ["a town", "b city", "d city"]

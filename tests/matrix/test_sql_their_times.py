@@ -52,16 +52,20 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 @pytest.fixture(scope="module")
-def postgres_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    psycopg = pytest.importorskip("psycopg")
-    folder = tmp_path_factory.mktemp("timed")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with postgres(tmp_path_factory.mktemp("server")) as url:
-        with psycopg.connect(url, autocommit=True) as connection:
-            for statement in timed_tables.STATEMENTS:
-                connection.execute(statement.encode())
-        pair = _pair(url, folder)
-        yield pair
-        pair[1].close()
+        yield url
+
+
+@pytest.fixture(scope="module")
+def postgres_pair(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        for statement in timed_tables.STATEMENTS:
+            connection.execute(statement.encode())
+    pair = _pair(postgres_server, tmp_path_factory.mktemp("timed"))
+    yield pair
+    pair[1].close()
 
 
 def _check(pair: Pair, number: int) -> None:
@@ -107,12 +111,11 @@ def test_random_programs_on_postgres(postgres_pair: Pair) -> None:
 
 
 @pytest.mark.xdist_group("postgres")
-def test_infinite_times_on_postgres(postgres_pair: Pair, tmp_path: Path) -> None:
+def test_infinite_times_on_postgres(postgres_server: str, tmp_path: Path) -> None:
     psycopg, given = pytest.importorskip("psycopg"), tmp_path / "given.toml"
-    place = postgres_pair[1].place
-    with psycopg.connect(place, autocommit=True) as connection:
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(b"CREATE DATABASE ugly")
-    place = place.rpartition("/")[0] + "/ugly"
+    place = postgres_server.removesuffix("test") + "ugly"
     with psycopg.connect(place, autocommit=True) as connection:
         connection.execute(b"CREATE TABLE a (id int PRIMARY KEY, f date, t timestamptz, y bigint)")
         connection.execute(

@@ -120,11 +120,13 @@ class Maker:
         if self._some(0.25):
             predicate = self.random.choice((V("p"), None, tuple(self.random.sample(self._words.predicates, 2))))
         undirected = self._some(0.1)
+        ends = self._place(), V(self.random.choice((*ENTITIES, "o", "w"))) if self._some(0.8) else self._place(0.0)
+        condition = self.random.choice(self._words.conditions) if self._some(0.15) else None
         return alg.StatementPattern(
-            self._place(),
+            ends[0],
             predicate,
-            V(self.random.choice((*ENTITIES, "o", "w"))) if self._some(0.8) else self._place(0.0),
-            condition=self.random.choice(self._words.conditions) if self._some(0.15) else None,
+            ends[1],
+            condition=None if undirected else condition,
             statement=V("s") if self._some(0.1) else None,
             qualifiers=tuple(self._qualifier() for _ in range(self.random.choice((0, 0, 0, 1)))),
             family=self.random.choice(("any", "any", "relation", "attribute")),

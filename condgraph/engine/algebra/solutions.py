@@ -35,6 +35,7 @@ from condgraph.engine.algebra.operators import (
     Scan,
     Solutions,
 )
+from condgraph.engine.errors import PlanError
 
 if TYPE_CHECKING:
     from condgraph.engine.algebra.expressions import Expression
@@ -109,8 +110,9 @@ class StatementPattern(Parameter):
     `predicate` is a name, one of several names, a variable that is bound to the name, or None: any. `object` is bound
     (to an entity or a value, as `family` allows) or lies in a set; it satisfies `condition`, if given. `statement` is
     bound to the statement itself. `undirected` lets the ends change places: a relation between two entities then
-    matches in both directions, a loop once; attributes do not match. `among` restricts the statements to facts that
-    other operators give. A variable that occurs in several places of a pattern is bound to equal terms.
+    matches in both directions, a loop once; attributes do not match, and a condition is a `PlanError`. `among`
+    restricts the statements to facts that other operators give. A variable that occurs in several places of a
+    pattern is bound to equal terms.
     """
 
     subject: Place = None
@@ -122,6 +124,10 @@ class StatementPattern(Parameter):
     family: Family = "any"
     undirected: bool = False
     among: Facts | None = None
+
+    def __post_init__(self) -> None:
+        if self.undirected and self.condition is not None:
+            raise PlanError("a pattern of both directions has no condition on its object")
 
     def inputs(self) -> tuple[Node, ...]:
         return _nodes(self.subject, self.object, self.condition, *self.qualifiers, self.among)

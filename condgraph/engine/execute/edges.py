@@ -14,7 +14,6 @@ from condgraph.engine.algebra.solutions import (
     Variable,
 )
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.facts import pointing_at, satisfying
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.rowset import (
@@ -251,8 +250,6 @@ class Edge:
         if target is not None:
             facts = facts.keep(pointing_at(facts, target))
         if part.condition is not None:
-            if part.undirected:
-                raise PlanError("a pattern of both directions has no condition on its object")
             facts = satisfying(run, facts, part.condition)
         if (during := part.during) is not None:
             numbers = facts.all()

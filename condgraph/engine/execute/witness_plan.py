@@ -273,7 +273,7 @@ class _Rows:
                 part,
                 subject=self._place(part.subject),
                 object=self._place(part.object),
-                condition=None if part.undirected else self._test(part.condition),
+                condition=self._test(part.condition),
                 qualifiers=tuple(
                     replace(item, value=self._place(item.value), condition=self._test(item.condition)) for item in part.qualifiers
                 ),
@@ -418,7 +418,7 @@ def _alone(part: alg.StatementPattern, beyond: set[int]) -> alg.StatementPattern
         _unnamed(_given(part.subject, beyond)),
         part.predicate if isinstance(part.predicate, tuple) else None,
         _unnamed(_given(part.object, beyond)),
-        part.condition if known and not part.undirected else None,
+        part.condition if known else None,
         family=part.family,
         undirected=part.undirected,
         among=_given(part.among, beyond),

@@ -151,8 +151,8 @@ def claim(endpoint: Endpoint, base: str, mark: Mark, seen: dict[str, list[str]])
     """
     before = set(marks(seen))
     _insert(endpoint, base, [_marked(base, mark)])
-    now = state(endpoint, base)
-    alone = set(marks(now)) - {mark} == before and not _others(endpoint, base, now)
+    running, now = _writers(endpoint, base, state(endpoint, base))
+    alone = set(marks(now)) - {mark} == before and not running
     # The marks of interrupted loads are replaced by this one; otherwise everything stays as it was.
     for other in before if alone and now.get("load") == seen.get("load") else {mark}:
         endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {_marked(base, other)} }} }}")
@@ -500,8 +500,8 @@ def _turn(endpoint: Endpoint, base: str, graph: str, content: str) -> Iterator[s
     turn = f"<{base}> <pred:turn> {string(owner.name)}"
     try:
         _insert(endpoint, base, [turn])
-        now = state(endpoint, base)
-        others = [name for name in _others(endpoint, base, now) if name != owner.name]
+        running, now = _writers(endpoint, base, state(endpoint, base))
+        others = [name for name in running if name != owner.name]
         _check_unloaded(graph, now)
         if others:
             raise StoreBusyError(
@@ -520,19 +520,17 @@ def _turn(endpoint: Endpoint, base: str, graph: str, content: str) -> Iterator[s
         owner.release()
 
 
-def _others(endpoint: Endpoint, base: str, now: dict[str, list[str]]) -> list[str]:
-    """The writers of single changes that have a turn; the turns of those that have ended are removed, and `now` is the
-    state after that.
+def _writers(endpoint: Endpoint, base: str, now: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]:
+    """The writers of single changes that have a turn in a state, and that state; the turns of those that have ended are
+    removed first, after which the state is read again.
     """
     gone = [name for name in now.get("turn", ()) if Owner.gone(name, 0.0)]
     if gone:
         forget_turns(endpoint, base, gone)
         # The server may still run the request of a writer that was killed.
         time.sleep(_GRACE)
-        later = state(endpoint, base)
-        now.clear()
-        now.update(later)
-    return now.get("turn", [])
+        now = state(endpoint, base)
+    return now.get("turn", []), now
 
 
 def forget_turns(endpoint: Endpoint, base: str, owners: Iterable[str]) -> None:

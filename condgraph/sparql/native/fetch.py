@@ -843,7 +843,7 @@ class Fetcher:
                 back, _ = self.layout.statement(o, predicates, s, self.fresh)
                 pattern = f"{{ {pattern} }} UNION {{ {back} }}"
             found.append(pattern)
-            if part.condition is not None and not part.undirected:
+            if part.condition is not None:
                 found += self._test(part.condition, o, None)
             if part.family == "relation" and not part.undirected:
                 found.append(f"FILTER(!isLiteral({o}))")
