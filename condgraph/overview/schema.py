@@ -680,7 +680,10 @@ def describe(survey: Survey, *, source: str | None = None, concept: str | None =
     chosen = [predicates[place] for place in places]
     shown = {name for item in chosen for name, _ in item[5]}
     values = [value for item in chosen for value in _values_of(item)]
-    firsts, lasts = ([value[place] for value in values if value[place] is not None] for place in (5, 6))
+    times = [value for value in values if value[0] == "time"]
+    # Where a single change left the span of some open, that of all is not known either.
+    open_ = any(value[5] is None for value in times)
+    firsts, lasts = ([] if open_ else [value[place] for value in times] for place in (5, 6))
     check()
     rows = {kind[1]: kind[3] for kind in kinds if kind[0] == "table"}
     sources = [

@@ -164,6 +164,23 @@ def test_a_change_of_a_part_is_one_of_the_whole_graph(store: tuple[str, dict[str
             before = after
 
 
+def test_a_first_value_that_is_retracted_leaves_no_wrong_span(tmp_path: Any) -> None:
+    years = {"Bern": 1191, "Basel": 1300, "Zug": 1400}
+    facts = [Statement(city, "founded", Time.year(year)) for city, year in years.items()]
+    others = [Statement("Rome", "sacked", Time.year(410)), Statement("Rome", "height", Quantity(21))]
+    graphs = [condgraph.open(f"duckdb:///{tmp_path}/graphs.duckdb", graph="spans"), condgraph.open(tmp_path / "folder")]
+    for graph in graphs:
+        graph.add([*facts, *others])
+        assert "times from 0410-01-01 to 1400-12-31" in str(graph.schema())
+        graph.retract(facts[-1])
+    server, folder = (str(graph.schema()) for graph in graphs)
+    assert "times from 0410-01-01 to 1300-12-31" in folder
+    assert "times from" not in server
+    assert "time 2;" in server
+    for graph in graphs:
+        graph.close()
+
+
 def test_writers_on_a_server_take_turns(store: tuple[str, dict[str, str]]) -> None:
     place, options = store
     with condgraph.open(place, **options) as first:
