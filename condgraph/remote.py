@@ -9,6 +9,7 @@ import random
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
@@ -339,7 +340,7 @@ class EditedStorage(ServerStorage):
         """Make a single change of what the graph holds now, and write it at once on the server."""
         self.check_editable()
         until = time.monotonic() + wait
-        with self._lock:
+        with self._lock, self.changing(wait):
             if not self.server.exists() and self.server.under_way() is None:
                 # A graph of nothing, which has a node to write on.
                 self.write(laid_out(Builder()), wait, Change(), None)
@@ -375,6 +376,10 @@ class EditedStorage(ServerStorage):
             edit = make(Held(whole, Edits()), number)
         server.write_edit(Written(edit, content, whole, merge(whole, Edits.of([edit]))), wait)
         return edit, self.remarks()
+
+    def changing(self, wait: float) -> AbstractContextManager[None]:
+        """What is held while a change is made, for which others are waited for so many seconds."""
+        return nullcontext()
 
     def check_editable(self) -> None:
         """Raise `UnsupportedError` where the server cannot make a change all at once."""

@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -68,6 +69,10 @@ class SqlStorage(EditedStorage):
     ) -> tuple[dict[str, int], dict[str, int]]:
         """Write a snapshot."""
         return self.server.push(snapshot, wait=wait, change=change)
+
+    def changing(self, wait: float) -> AbstractContextManager[None]:
+        """A file is opened once for a change."""
+        return self.server.engine.changing(wait)
 
     def remarks(self) -> list[str]:
         """What the last load has to say of single changes."""

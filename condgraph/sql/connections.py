@@ -10,8 +10,8 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from threading import Condition, Event, Lock, Thread
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from threading import Condition, Event, Lock, Thread, get_ident
 from typing import Any, ClassVar, Final, Protocol
 from weakref import WeakValueDictionary
 
@@ -79,6 +79,10 @@ class Engine(ABC):
     @contextmanager
     def writing(self, wait: float) -> Iterator[Writer]:
         """A transaction that writes; `wait` is how long for others that write, in seconds."""
+
+    def changing(self, wait: float) -> AbstractContextManager[None]:
+        """What holds the database while this thread reads of it and then writes; `wait` as for `writing`."""
+        return nullcontext()
 
     @abstractmethod
     def has_schema(self, name: str) -> bool:
@@ -162,6 +166,8 @@ class _File:
         self._library, self._path = library, path
         self._free = Condition()
         self._readers, self._writes = 0, False
+        #: The thread that has the file open to read and to write, and its connection.
+        self._held: tuple[int, Any] | None = None
         #: The connection that cannot write. While it is open, nobody writes: other processes cannot, and `writing` closes it.
         self._connection: Any = None
 
@@ -177,7 +183,11 @@ class _File:
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        """A cursor of a connection that cannot write, once nobody here writes."""
+        """A cursor of a connection that cannot write, once nobody here writes; in a thread that has the file, of that one."""
+        if (own := self._own()) is not None:
+            with closing(own.cursor()) as cursor:
+                yield cursor
+            return
         with self._free:
             while self._writes:
                 self._free.wait(LOOK)
@@ -197,6 +207,9 @@ class _File:
     @contextmanager
     def writing(self, wait: float) -> Iterator[Any]:
         """A connection that writes, once nobody here reads or writes, and no other process has the file open."""
+        if (own := self._own()) is not None:
+            yield own
+            return
         until = time.monotonic() + wait
         with self._free:
             # Readers are done soon; another writer is waited for as long as the load may.
@@ -231,6 +244,20 @@ class _File:
             with self._free:
                 self._writes = False
                 self._free.notify_all()
+
+    @contextmanager
+    def holding(self, wait: float) -> Iterator[None]:
+        """The file opened once, for what this thread reads and then writes: each opening and closing takes time."""
+        with self.writing(wait) as connection:
+            self._held = get_ident(), connection
+            try:
+                yield
+            finally:
+                self._held = None
+
+    def _own(self) -> Any:
+        held = self._held
+        return held[1] if held is not None and held[0] == get_ident() else None
 
     def _close(self) -> None:
         if self._connection is not None:
@@ -304,6 +331,10 @@ class DuckDb(Engine):
             except self._library.Error as error:
                 check()
                 raise StoreError(f"DuckDB does not write: {_first_line(error)}") from None
+
+    def changing(self, wait: float) -> AbstractContextManager[None]:
+        """The file is opened once, if it is there."""
+        return self._file.holding(wait) if self.is_file() else nullcontext()
 
     def unchanged(self) -> object | None:
         """The connection that is read from."""

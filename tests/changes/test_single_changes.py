@@ -164,6 +164,28 @@ def test_a_change_of_a_part_is_one_of_the_whole_graph(store: tuple[str, dict[str
             before = after
 
 
+def test_a_change_opens_a_file_of_duckdb_once(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from condgraph.sql import connections
+
+    place, opened, opens = f"duckdb:///{tmp_path}/graphs.duckdb", list[bool](), connections._File._opened
+    with condgraph.open(place) as graph:
+        graph.add(SWISS)
+    monkeypatch.setattr(
+        connections._File, "_opened", lambda file, *, read_only: (opened.append(read_only), opens(file, read_only=read_only))[1]
+    )
+    with condgraph.open(place) as graph:
+        opened.clear()
+        graph.retract(BERN)
+        graph.add("Bern", "population", 1)
+        assert opened == [False, False]
+        with pytest.raises(UnknownNameError):
+            graph.retract(BERN)
+        assert population(graph) == ["1"]
+    with condgraph.open(place, read_only=True) as graph, pytest.raises(ReadOnlyError):
+        graph.add("Bern", "population", 2)
+    assert opened.count(False) == 3
+
+
 def test_a_first_value_that_is_retracted_leaves_no_wrong_span(tmp_path: Any) -> None:
     years = {"Bern": 1191, "Basel": 1300, "Zug": 1400}
     facts = [Statement(city, "founded", Time.year(year)) for city, year in years.items()]
