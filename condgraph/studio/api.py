@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -420,6 +421,7 @@ _PAGE: Final = """<!DOCTYPE html>
 <title>condgraph studio</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="{root}studio/static/studio.css">
+{modules}
 <script type="module" src="{root}studio/static/main.js"></script>
 </head>
 <body data-root="{root}" data-nonce="{nonce}" data-sparql="{sparql}">
@@ -429,12 +431,19 @@ _PAGE: Final = """<!DOCTYPE html>
 """
 
 
+@cache
+def _modules() -> tuple[str, ...]:
+    return tuple(sorted(path.name for path in STATIC.glob("*.js")))
+
+
 def render(root: str, *, sparql: bool) -> tuple[bytes, dict[str, str]]:
     """The page and its headers; `root` is the path of the application, `sparql` whether the server has a
     SPARQL endpoint.
     """
     nonce = secrets.token_urlsafe(16)
-    text = _PAGE.format(root=escape(root), nonce=nonce, sparql="yes" if sparql else "")
+    # The browser fetches all modules at once, before it has read which of them need which.
+    modules = "\n".join(f'<link rel="modulepreload" href="{escape(root)}studio/static/{name}">' for name in _modules())
+    text = _PAGE.format(root=escape(root), nonce=nonce, sparql="yes" if sparql else "", modules=modules)
     return text.encode(), {
         "Content-Type": "text/html; charset=utf-8",
         "Cache-Control": "no-store",

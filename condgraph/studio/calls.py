@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -190,7 +190,12 @@ def entity(graph: Graph, arguments: Document) -> Document:
 
     if (arguments.get("id") is None) == (arguments.get("name") is None):
         raise OptionError("an entity is named by its id or by its name, by one of them")
-    return around(graph, ident=arguments.get("id"), name=arguments.get("name"), most=arguments["limit"])
+    return around(
+        graph,
+        ident=arguments.get("id"),
+        name=arguments.get("name"),
+        page=_Page(**{name: arguments[name] for name in _Page._fields if name in arguments}),
+    )
 
 
 def timeline(graph: Graph, arguments: Document) -> Document:
@@ -251,15 +256,31 @@ def _has(graph: Graph, language: str) -> bool:
 
 #: Entities of the same name that are listed.
 _SAME: Final = 50
+#: Statements of each direction that are counted by predicate on a server, where they are fetched.
+_MOST_COUNTED: Final = 5_000
 
 
-def around(graph: Graph, *, ident: str | None, name: str | None, most: int) -> dict[str, Any]:
-    """An entity by its id, or the first of its name: at most `most` statements from it, and as many
-    to it. Raises `UnknownNameError` with the nearest names.
+class _Page(NamedTuple):
+    """Which statements of an entity are listed: at most `limit` of each direction and `each` of a predicate, or those
+    of one predicate and direction from the one at `offset`.
     """
+
+    limit: int
+    each: int | None = None
+    predicate: str | None = None
+    backward: bool = False
+    offset: int = 0
+
+
+def around(graph: Graph, *, ident: str | None, name: str | None, page: _Page) -> dict[str, Any]:
+    """An entity by its id, or the first of its name, with statements from it and to it, and how many it has of each
+    predicate. Raises `UnknownNameError` with the nearest names.
+    """
+    most = page.limit
     if ident is not None and (concept := _label(graph, ident=ident)):
         return _concept(graph, concept, ident, most)
-    part, whole = _part(graph, ident, name, most)
+    counted = max(most, _MOST_COUNTED) if page.each or page.predicate is not None else most
+    part, whole = _part(graph, ident, name, counted)
     numbers = [number] if ident is not None and (number := part.identified(ident)) >= 0 else []
     if not numbers and name is not None:
         numbers = part.named(name).tolist()
@@ -270,7 +291,11 @@ def around(graph: Graph, *, ident: str | None, name: str | None, most: int) -> d
         raise UnknownNameError("entity", wanted, candidates=schema_of(graph).nearest_entities(wanted))
     number = numbers[0]
     numbered = np.array([number])
-    out, into = part.touching(numbered), part.touching(numbered, backward=True)
+    out, into = np.sort(part.touching(numbered)), np.sort(part.touching(numbered, backward=True))
+    groups = {False: _groups(part, out), True: _groups(part, into)}
+    facts, pointing = (_listed(numbers, groups[backward], page, backward) for backward, numbers in ((False, out), (True, into)))
+    # On a server more statements may be there than were fetched.
+    full = {False: not whole and _full(part, out, counted), True: not whole and len(into) >= counted}
     above, below = _links(part, number)
     entry = part.entity(number)
     # On servers the part has the homonyms of a name alone.
@@ -280,12 +305,17 @@ def around(graph: Graph, *, ident: str | None, name: str | None, most: int) -> d
         "entity": answers.entity(entry),
         "same": [answers.entity(part.entity(other)) for other in others[:_SAME]],
         "total_same": len(others) if whole else None,
-        "facts": _facts(part, out[:most]),
+        "groups": [
+            {"predicate": predicate, "backward": backward, "count": len(positions), "or_more": full[backward]}
+            for backward, by_name in groups.items()
+            for predicate, positions in by_name.items()
+        ],
+        "facts": _facts(part, facts),
         "total": len(out) if whole else None,
-        "pointing": _facts(part, into[:most]),
+        "pointing": _facts(part, pointing),
         "total_pointing": len(into) if whole else None,
-        "more": len(out) > most or (not whole and _full(part, out, most)),
-        "more_pointing": len(into) > most or (not whole and len(into) >= most),
+        "more": len(out) > len(facts) or full[False],
+        "more_pointing": len(into) > len(pointing) or full[True],
         "concepts": [answers.fact(link) for link in EvidenceList.of(part, [], above)] if above else [],
         "members": [answers.entity(part.entity(low)) for low, _ in below[:most]],
         "total_members": len(below) if whole else None,
@@ -305,6 +335,7 @@ def _concept(graph: Graph, name: str, ident: str, most: int) -> dict[str, Any]:
     return {
         "entity": answers.entity(Entity(ident, name, EntityKind.CONCEPT)),
         "same": nothing, "total_same": None,
+        "groups": nothing,
         "facts": nothing, "total": 0, "pointing": nothing, "total_pointing": 0, "more": False, "more_pointing": False,
         "concepts": nothing,
         "members": [answers.entity(item) for item in answer.entities],
@@ -324,6 +355,28 @@ def _part(graph: Graph, ident: str | None, name: str | None, most: int) -> tuple
     return found, False
 
 
+def _groups(part: Snapshot, statements: Any) -> dict[str, Any]:
+    """The positions of sorted statements by the name of their predicate, in the order of the names."""
+    predicates = part.predicates(statements)
+    result: dict[str, Any] = {}
+    for number in np.unique(predicates).tolist():
+        # A relation and an attribute may have one name.
+        name, own = part.predicate_name(number), np.flatnonzero(predicates == number)
+        result[name] = np.concatenate([result[name], own]) if name in result else own
+    return dict(sorted(result.items()))
+
+
+def _listed(statements: Any, groups: dict[str, Any], page: _Page, backward: bool) -> Any:
+    """The statements that a page has of one direction."""
+    if page.predicate is not None:
+        own = groups.get(page.predicate) if backward == page.backward else None
+        return statements[:0] if own is None else statements[own[page.offset : page.offset + page.limit]]
+    if page.each is None:
+        return statements[: page.limit]
+    chosen = [own[: page.each] for own in groups.values()]
+    return statements[np.concatenate(chosen)[: page.limit]] if chosen else statements
+
+
 def _full(part: Snapshot, out: Any, most: int) -> bool:
     """Whether one of the two queries from the entity reached its limit."""
     relations = part.split(out)
@@ -331,7 +384,7 @@ def _full(part: Snapshot, out: Any, most: int) -> bool:
 
 
 def _facts(part: Snapshot, numbers: Any) -> list[dict[str, Any]]:
-    facts = map(answers.fact, EvidenceList.of(part, numbers.tolist(), []))
+    facts = map(answers.fact, EvidenceList.of(part, np.sort(numbers).tolist(), []))
     return sorted(facts, key=lambda fact: (fact["predicate"], fact["subject"]["name"], fact["object"]["text"]))
 
 

@@ -92,7 +92,7 @@ def _command(memory: int, network: bool) -> Sequence[str]:
 
 class Workers:
     """The pools. `source` is what is served (`place`, `graph`, `login`) and the model for questions (`llm`);
-    `workers` and `memory` are those of `WorkerPool`. Processes start with the first call.
+    `workers` and `memory` are those of `WorkerPool`. Processes start with `prepare`, or the first call.
     """
 
     def __init__(self, source: dict[str, Any], *, workers: int, memory: int) -> None:
@@ -111,13 +111,20 @@ class Workers:
             return self._source
         return {"place": "" if self._remote else self._source["place"], "graph": self._source["graph"]}
 
-    async def call(self, call: Call) -> Reply:
-        """Make a call; raises a `CondgraphError` where there is no reply."""
-        network = call.name == "ask" or (self._remote and call.place is None)
+    def _pool(self, network: bool) -> WorkerPool:
         pool = self._pools.get(network)
         if pool is None:
             command = partial(_command, self._options["memory"], network)
             pool = self._pools[network] = WorkerPool(self._source_for(network), **self._options, command=command)
+        return pool
+
+    def prepare(self) -> None:
+        """Open the served graph ahead of the first call, which would wait for it; returns at once."""
+        self._pool(self._remote).prepare()
+
+    async def call(self, call: Call) -> Reply:
+        """Make a call; raises a `CondgraphError` where there is no reply."""
+        pool = self._pool(call.name == "ask" or (self._remote and call.place is None))
         return await Reply.of(await pool.query_async(call, timeout=call.timeout + GRACE))
 
     def pids(self) -> list[int]:

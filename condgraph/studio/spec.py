@@ -195,6 +195,10 @@ class GetEntity(Call):
     id: str | None = Field(None, max_length=_TEXT, description="Its id.")
     name: str | None = Field(None, max_length=_TEXT, description="Its name.")
     limit: int = Field(200, ge=1, le=5_000, description="The most statements of each direction.")
+    each: int | None = Field(None, ge=1, le=5_000, description="The most statements of each predicate and direction.")
+    predicate: str | None = Field(None, max_length=_NAME, description="Only statements of this predicate, in one direction.")
+    backward: bool = Field(False, description="With `predicate`: statements to the entity, in place of those from it.")
+    offset: int = Field(0, ge=0, le=1_000_000_000, description="With `predicate`: how many statements to skip.")
 
 
 class Browse(Call):
@@ -528,12 +532,22 @@ class Names(Reply):
     names: list[Name]
 
 
+class PredicateGroup(Reply):
+    """How many statements an entity has of a predicate: from it, or to it (`backward`)."""
+
+    predicate: str
+    backward: bool
+    count: Whole
+    or_more: bool = Field(description="Whether a server may have more: its statements were fetched up to a bound.")
+
+
 class EntityPage(Reply):
     """What is known of an entity."""
 
     entity: Cell
     same: list[Cell]
     total_same: int | None
+    groups: list[PredicateGroup]
     facts: list[Fact]
     total: int | None
     pointing: list[Fact]

@@ -159,13 +159,13 @@ def test_what_is_drawn_has_the_colours_of_the_page(browser: Any, ugly: str) -> N
         run(page, "FindAll() QueryAttr(amount)")
         for part, colour in (
             ("chart", "document.querySelector('.chart').chart.data.datasets[0].backgroundColor"),
-            ("evidence", "document.querySelector('.picture').graph.nodes()[0].style('color')"),
+            ("evidence", "document.querySelector('.picture .node text').getAttribute('fill')"),
         ):
             page.emulate_media(color_scheme="light")
             tab(page, part)
             if part == "chart":
                 page.select_option("#chart-of", "1")
-            told = page.locator(".panel [role=img]").get_attribute("aria-label")
+            told = page.locator(".panel canvas, .panel .picture svg").get_attribute("aria-label")
             light = page.evaluate(colour)
             page.select_option("#theme", "dark")
             dark = page.evaluate(colour)
@@ -174,7 +174,7 @@ def test_what_is_drawn_has_the_colours_of_the_page(browser: Any, ugly: str) -> N
             assert page.evaluate(colour) == light
             page.emulate_media(color_scheme="dark")
             until(page, f"{colour} === '{dark}'")
-            assert page.locator(".panel [role=img]").get_attribute("aria-label") == told
+            assert page.locator(".panel canvas, .panel .picture svg").get_attribute("aria-label") == told
 
 
 def test_a_link_to_a_graph_that_is_gone_is_not_asked_of_another(browser: Any, ugly: str) -> None:

@@ -164,9 +164,12 @@ _GRAPH = "document.querySelector('.tabPanel.active .picture.graph')?.picture"
 
 def drawn_edges(page: Any) -> list[list[str]]:
     """The edges of the graph view: what each leads from, is called and leads to."""
-    until(page, f"{_GRAPH}?.edges().length > 0")
-    ends = "[one.source().data('label'), one.data('label'), one.target().data('label')]"
-    found: list[list[str]] = page.evaluate(f"{_GRAPH}.edges().map(one => {ends})")
+    until(page, f"{_GRAPH}?.edges.length > 0")
+    name = "id => shown.nodes.find((one) => one.id === id).label"
+    ends = (
+        f"{{ const shown = {_GRAPH}, name = {name}; return shown.edges.map((one) => [name(one.from), one.label, name(one.to)]) }}"
+    )
+    found: list[list[str]] = page.evaluate(f"() => {ends}")
     return found
 
 
@@ -199,11 +202,11 @@ def test_things_are_drawn_as_a_graph(browser: Any, served: str) -> None:
         picture(page, "yasgui-graph")
         # Triples, by the names of their predicates.
         asked(page, "CONSTRUCT { ?m <country> ?c } WHERE { ?m <country> ?c ; <height> ?h } LIMIT 5")
-        until(page, f"{_GRAPH}?.edges().length === 5")
+        until(page, f"{_GRAPH}?.edges.length === 5")
         edges = drawn_edges(page)
         assert {name for _, name, _ in edges} == {"country"}
         # A node leads to what the graph says of it.
-        page.evaluate(f"name => {_GRAPH}.nodes().filter(one => one.data('label') === name)[0].emit('tap')", edges[0][2])
+        page.dblclick(f".tabPanel.active .picture.graph .node:has-text({edges[0][2]!r})")
         page.wait_for_selector(f".tabsList .active:has-text({edges[0][2]!r})")
 
 

@@ -98,6 +98,14 @@ def test_looking(served: Client, judge: Judge) -> None:
     assert page["more"] is page["more_pointing"] is False
     cut = served.get("entity", name="Nepal", limit=1)
     assert (len(cut["facts"]), cut["total"], cut["more"]) == (1, 3, True)
+    page = served.post("entity", id="Nepal", each=2)
+    judge.check("EntityPage", page)
+    counted = [(one["predicate"], one["backward"], one["count"]) for one in page["groups"]]
+    assert counted == [("capital", False, 1), ("continent", False, 1), ("driving side", False, 1), ("country", True, 3)]
+    assert (len(page["facts"]), len(page["pointing"]), page["more"], page["more_pointing"]) == (3, 2, False, True)
+    rest = served.get("entity", id="Nepal", predicate="country", backward="true", offset=2, limit=5)
+    assert (rest["facts"], rest["more"], rest["groups"]) == ([], True, page["groups"])
+    assert [one["subject"]["name"] for one in page["pointing"] + rest["pointing"]] == ["Annapurna I", "Dhaulagiri I", "Manaslu"]
     country = served.get("entity", id="country")
     assert country["total_members"] == len(country["members"]) > 5
     line = served.get("timeline", subject="Germany", predicate="head of government")

@@ -49,6 +49,9 @@ def compared(client: Client, served: Client, *, foreign: str) -> None:
     for name in ("entity", "facts", "pointing", "concepts"):
         assert here[name] == there[name], name
     assert here["concepts"]
+    here, there = (one.get("entity", id="Nepal", predicate="country", backward="true", limit=9) for one in (client, served))
+    assert (here["pointing"], here["facts"], here["groups"]) == (there["pointing"], [], there["groups"])
+    assert len(here["pointing"]) == 3
     here, there = client.get("entity", id="country"), served.get("entity", id="country")
     assert sorted(one["id"] for one in here["members"]) == sorted(one["id"] for one in there["members"])
     assert client.get("entity", name="Nepal", limit=1)["more"]

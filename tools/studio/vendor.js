@@ -6,8 +6,8 @@ export { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
 export { Compartment, EditorState, Prec } from "@codemirror/state";
 export { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers, placeholder } from "@codemirror/view";
 export { tags } from "@lezer/highlight";
-export { default as cytoscape } from "cytoscape";
-import { BarController, BarElement, CategoryScale, Chart, LinearScale, PointElement, ScatterController, Tooltip } from "chart.js";
+export { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "d3-force";
+import { BarController, BarElement, CategoryScale, Chart, LinearScale, LineController, LineElement, PointElement, ScatterController, Tooltip } from "chart.js";
 
-Chart.register(BarController, BarElement, CategoryScale, LinearScale, PointElement, ScatterController, Tooltip);
+Chart.register(BarController, BarElement, CategoryScale, LinearScale, LineController, LineElement, PointElement, ScatterController, Tooltip);
 export { Chart };

@@ -93,7 +93,7 @@ class Picture {
   }
   destroy() {
     this.turn += 1;
-    this.picture?.destroy();
+    this.picture?.destroy?.();
     this.picture = null;
   }
   async draw() {
@@ -101,7 +101,7 @@ class Picture {
     const turn = this.turn, place = element("div", { className: `picture ${this.kind}` });
     this.yasr.resultsEl.replaceChildren(place);
     try {
-      const library = await import(new URL("static/vendor/vendor.js", document.baseURI));
+      const library = await import(new URL(`static/vendor/${this.library}`, document.baseURI));
       if (turn === this.turn) await this.drawn(place, library, () => turn === this.turn);
     } catch (error) {
       place.replaceChildren(element("p", { className: "cut", textContent: `This cannot be drawn: ${error.message}` }));
@@ -117,6 +117,7 @@ class Picture {
 
 class ChartPicture extends Picture {
   kind = "chart";
+  library = "vendor.js";
   label = "Chart";
   icon = "▥";
   canHandleResults() {
@@ -158,38 +159,29 @@ class GraphPicture extends Picture {
   canHandleResults() {
     return edgesOf(this.yasr.results).length > 0;
   }
-  async drawn(place, { cytoscape }, current) {
+  library = "graph.js";
+  async drawn(place, { GraphPicture: Drawing }, current) {
     const edges = edgesOf(this.yasr.results), kept = edges.slice(0, MOST_EDGES);
     await askNames(kept.flatMap(([from, by, to, named]) => [from, to].filter((cell) => cell.type === "uri").map((cell) => cell.value).concat(named ? [by] : [])));
     if (!current()) return;
     if (edges.length > kept.length) this.note(place, `The first ${MOST_EDGES} of ${edges.length.toLocaleString("en")} edges are drawn.`);
-    const frame = element("div", { className: "frame", role: "img", ariaLabel: `${kept.length} edges; the table says the same` });
-    frame.style.height = "520px";
+    const frame = element("div", { className: "frame" }), nodes = new Map();
     place.append(frame);
-    const nodes = new Map();
     // A literal is a node of its own wherever it stands.
     const node = (cell, at) => {
       const id = isThing(cell) ? `${cell.type} ${cell.value}` : `literal ${at}`;
-      if (!nodes.has(id)) nodes.set(id, { data: { id, label: short(called(cell), 30), iri: isThing(cell) && cell.type === "uri" ? cell.value : "", kind: isThing(cell) ? "thing" : "value" } });
+      if (!nodes.has(id)) nodes.set(id, { id, label: called(cell), iri: isThing(cell) && cell.type === "uri" ? cell.value : "", kind: isThing(cell) ? "entity" : "value" });
       return id;
     };
-    const drawn = kept.map(([from, by, to, named], at) => ({
-      data: { source: node(from, at), target: node(to, at), label: short(named ? labels.get(by) || ending(by) : by, 30) },
-    }));
-    const picture = cytoscape({
-      container: frame, elements: [...nodes.values(), ...drawn], maxZoom: 3,
-      layout: { name: kept.length > 80 ? "concentric" : "cose", animate: false, padding: 30, nodeDimensionsIncludeLabels: true },
-      style: [
-        { selector: "node", style: { label: "data(label)", "font-size": 12, "background-color": "#1f6feb", "text-valign": "bottom", "text-margin-y": 4, width: 22, height: 22, "text-background-color": "#fff", "text-background-opacity": 0.8 } },
-        { selector: "node[kind = 'value']", style: { shape: "round-rectangle", "background-color": "#c77700", width: 14, height: 14 } },
-        { selector: "edge", style: { label: "data(label)", "font-size": 10, color: "#555", width: 1.5, "line-color": "#bbb", "target-arrow-color": "#bbb", "target-arrow-shape": "triangle", "curve-style": "bezier", "text-rotation": "autorotate", "text-background-color": "#fff", "text-background-opacity": 0.8 } },
-      ],
+    const drawn = kept.map(([from, by, to, named], at) => ({ from: node(from, at), to: node(to, at), label: named ? labels.get(by) || ending(by) : by }));
+    const picture = new Drawing(frame, `${kept.length} edges; the table says the same. Arrow keys go from node to node, Enter opens one.`, {
+      // As a link in the table does: what the graph says of it, in a tab of its own.
+      onOpen: (id) => {
+        const { iri } = nodes.get(id);
+        if (iri && SAFE.test(iri)) about(iri);
+      },
     });
-    // As a link in the table does: what the graph says of it, in a tab of its own.
-    picture.on("tap", "node", (event) => {
-      const iri = event.target.data("iri");
-      if (iri && SAFE.test(iri)) about(iri);
-    });
+    picture.show([...nodes.values()], drawn);
     this.picture = place.picture = picture;
   }
 }

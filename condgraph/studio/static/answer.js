@@ -3,8 +3,10 @@
 import { file } from "./api.js";
 import { drawable, drawChart } from "./charts.js";
 import { count, el, fill, number, save, tabbed, visible, whole } from "./dom.js";
-import { drawEvidence, shown } from "./evidence.js";
+import { drawEvidence } from "./evidence.js";
+import { shown } from "./facts.js";
 import { state } from "./state.js";
+import { drawMap, placesIn } from "./map.js";
 import { drawTree } from "./tree.js";
 
 let last = "table";
@@ -13,6 +15,8 @@ let last = "table";
 export function drawAnswer(place, answer, asked, change) {
   const tabs = [["table", `Answer (${number(answer.total)})`, (panel) => drawTable(panel, answer, asked)]];
   if (drawable(answer).length) tabs.push(["chart", "Chart", (panel) => drawChart(panel, answer)]);
+  const places = placesIn(answer);
+  if (places.length) tabs.push(["map", `Map (${number(places.length)})`, (panel) => drawMap(panel, places)]);
   tabs.push(["evidence", `Evidence (${number(answer.evidence.total)})`, (panel) => drawEvidence(panel, answer.evidence)]);
   if (["kopl", "llm_query"].includes(answer.language)) tabs.push(["tree", "Program", (panel) => drawTree(panel, answer, change)]);
   if (answer.trace.length) tabs.push(["steps", "Steps", (panel) => drawSteps(panel, answer.trace)]);

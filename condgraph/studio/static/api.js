@@ -1,7 +1,7 @@
 // The API of this server (`/api/v1`), with the token where one is needed.
 
 const root = document.body.dataset.root + "api/v1/";
-let whenRefused = async () => false;
+let whenRefused = async () => false, asking = null;
 
 /** What asks the person for a token; true where one was given. */
 export function onRefused(ask) {
@@ -28,7 +28,13 @@ async function send(path, options, again = true) {
     if (error.name === "AbortError") throw error;
     throw new Refused(0, { code: "network", message: "the server cannot be reached, or broke off" });
   }
-  if (response.status === 401 && again && await whenRefused()) return send(path, options, false);
+  if (response.status === 401 && again) {
+    // Several calls may wait for one token.
+    asking ??= whenRefused().finally(() => {
+      asking = null;
+    });
+    if (await asking) return send(path, options, false);
+  }
   if (response.ok) return response;
   let error = { code: "error", message: `the server answers ${response.status}` };
   try {

@@ -2,7 +2,7 @@
 
 import { post } from "./api.js";
 import { announce, count, cut, el, fill, number, visible, whole } from "./dom.js";
-import { shown } from "./evidence.js";
+import { shown } from "./facts.js";
 import { link, state } from "./state.js";
 
 const PAGE = 50;

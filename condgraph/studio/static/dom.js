@@ -13,6 +13,14 @@ export function el(tag, attributes = {}, ...children) {
   return found;
 }
 
+/** An element of a picture (SVG) with attributes and children. */
+export function svg(tag, attributes = {}, ...children) {
+  const found = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) found.setAttribute(name, value);
+  found.append(...children);
+  return found;
+}
+
 /** What stands in an element from now on. */
 export function fill(element, ...children) {
   element.replaceChildren(...children.flat(9).filter((one) => one !== null && one !== undefined && one !== false));

@@ -1,49 +1,8 @@
-// Pages that look: an entity, the schema, the history, and files that are loaded.
+// The schema, and files that are loaded.
 
-import { drop, get, post } from "./api.js";
-import { called, count, cut, el, fill, listed, number, visible, whole } from "./dom.js";
-import { shown, sources } from "./evidence.js";
-import { forgetAll, link, past, state } from "./state.js";
-import { NAMES } from "./answer.js";
-
-/** Statements of one predicate that are shown at once. */
-const SHOWN = 20;
-
-/** Statements under a heading for each predicate; `end` is the end of a statement that is shown. */
-function grouped(facts, end, title) {
-  if (!facts.length) return el("p", {}, "Nothing.");
-  return [...Map.groupBy(facts, (fact) => fact.predicate)].map(([predicate, own]) => {
-    const qualified = own.some((fact) => fact.qualifiers.length), body = el("tbody");
-    const add = (some) => body.append(...some.map((fact) => el("tr", {},
-      el("td", {}, shown(fact[end]), fact.raw && end === "object" ? el("small", {}, " written “", whole(fact.raw), "”") : null),
-      qualified ? el("td", {}, fact.qualifiers.map((one, i) => [i ? "; " : "", whole(one.key), ": ", shown(one.value)])) : null,
-      el("td", { class: "source" }, sources(fact)))));
-    add(own.slice(0, SHOWN));
-    const more = el("button", { type: "button", onclick: () => (more.remove(), add(own.slice(SHOWN))) }, `Show ${number(own.length - SHOWN)} more`);
-    return el("section", { class: "statements", "data-predicate": cut(predicate, 200) }, el("h3", {}, whole(predicate), " ", el("small", {}, number(own.length))),
-      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": cut(`${title} ${predicate}`, 200) }, el("table", {},
-        el("thead", {}, el("tr", {}, [end === "object" ? "Object" : "Subject", ...(qualified ? ["Qualifiers"] : []), "Source"].map((one) => el("th", { scope: "col" }, one)))), body)),
-      own.length > SHOWN ? more : null);
-  });
-}
-
-/** What is known of an entity. */
-export async function entityPage(place, fields) {
-  fill(place, el("p", {}, "Reading…"));
-  const found = await post("entity", { id: fields.get("id") ?? undefined, name: fields.get("name") ?? undefined, graph: state.graph, limit: 300 });
-  const { entity } = found;
-  const counted = (total, facts, more) => (total === null ? `${number(facts.length)}${more ? " or more" : ""}` : number(total));
-  const about = `What is known of it: ${counted(found.total, found.facts, found.more)}`;
-  const pointing = `What points here: ${counted(found.total_pointing, found.pointing, found.more_pointing)}`;
-  fill(place, el("h1", {}, whole(called(entity))),
-    el("p", {}, el("code", {}, entity.id), ` · ${entity.kind}`, found.concepts.map((one) => [" · ", shown(one.object), el("small", { class: "source" }, " (", sources(one), ")")])),
-    found.same.length ? el("p", { class: "warning" }, "Others of this name: ", found.same.map((one, i) => [i ? ", " : "", el("a", { href: link("entity", { id: one.id }) }, cut(one.id, 100))]), found.total_same > found.same.length ? `, and ${number(found.total_same - found.same.length)} more` : "") : null,
-    el("h2", {}, about), grouped(found.facts, "object", "What is known of it:"),
-    found.more ? el("p", { class: "warning" }, "There is more than is shown.") : null,
-    el("h2", {}, pointing), grouped(found.pointing, "subject", "What points here:"),
-    found.more_pointing ? el("p", { class: "warning" }, "There is more than is shown.") : null,
-    found.members.length ? [el("h2", {}, `Members: ${counted(found.total_members, found.members, false)}`), el("ul", { class: "values" }, found.members.map((one) => el("li", {}, shown(one)))), found.total_members > found.members.length ? el("p", { class: "warning" }, `The first ${number(found.members.length)} are shown.`) : null] : null);
-}
+import { drop, get } from "./api.js";
+import { count, cut, el, fill, listed, number, visible, whole } from "./dom.js";
+import { link, state } from "./state.js";
 
 const kinds = (found) => found.map((one, i) => [i ? ", " : "", listed([one.name || one.sort]), ` (${number(one.statements)})`]);
 const values = (found) => found.map((one, i) => [i ? "; " : "", one.type, one.unit !== "1" ? [" in ", listed([one.unit])] : "", ` (${number(one.count)})${one.first ? `, ${one.first} to ${one.last}` : ""}`]);
@@ -76,15 +35,6 @@ export async function schemaPage(place) {
     found.note ? el("p", { class: "warning" }, found.note) : null,
     el("p", {}, el("label", { for: "filter" }, "Only names with "), el("input", { id: "filter", type: "search", oninput: (event) => draw(event.target.value.trim().toLowerCase()) })), tables);
   draw("");
-}
-
-/** Questions that were asked in this browser. */
-export function historyPage(place) {
-  const found = past();
-  fill(place, el("h1", {}, "History"), el("p", {}, "What was asked in this browser; it is kept here alone. "),
-    found.length ? el("button", { type: "button", onclick: () => (forgetAll(), historyPage(place)) }, "Forget all") : el("p", {}, "Nothing was asked yet."),
-    el("ol", { class: "history" }, found.map((one) => el("li", {}, el("a", { href: link("ask", { l: one.language === "auto" ? "" : one.language, q: one.text, t: one.table, g: one.graph ?? "" }) }, el("code", {}, cut(one.text, 300)), one.table ? [" ", el("code", {}, cut(one.table, 300))] : null),
-      el("small", {}, ` ${NAMES[one.language] ?? one.language} · ${new Date(one.when).toLocaleString()} · ${count(one.total, "answer")}`)))));
 }
 
 /** Names with commas between; one in double quotes may have commas of its own. */

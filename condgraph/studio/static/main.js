@@ -6,10 +6,12 @@ import { column, FOREIGN } from "./completion.js";
 import { announce, count, cut, el, fill, whole } from "./dom.js";
 import { browsePage } from "./browse.js";
 import { makeEditor } from "./editor.js";
-import { entityPage, filesDialog, historyPage, schemaPage } from "./looking.js";
+import { entityPage } from "./entity.js";
+import { historyPage, keeping, remember } from "./kept.js";
+import { filesDialog, schemaPage } from "./looking.js";
 import { apiPage } from "./reference.js";
 import { contents } from "./start.js";
-import { link, place, remember, state } from "./state.js";
+import { link, place, state } from "./state.js";
 
 const EXAMPLES = {
   auto: "FindAll() FilterConcept(…) QueryName()   or any other language",
@@ -65,7 +67,7 @@ async function run({ words = {}, quiet = false } = {}) {
   if (!text) return announce("There is nothing to ask.");
   running?.abort();
   const own = running = new AbortController();
-  const asked = { limit: Math.min(100_000, Math.max(1, Number(limit.value) || 1000)), graph: state.graph, table: clauseText() };
+  const asked = { limit: Math.min(100_000, Math.max(1, Number(limit.value) || 1000)), graph: state.graph, table: clauseText(), facts: 2000 };
   if (!quiet) history.replaceState(null, "", shownPlace = link("ask", { l: languages.value === "auto" ? "" : languages.value, q: text, t: asked.table }));
   fill(messages);
   graphContents.home.hidden = true;
@@ -80,7 +82,7 @@ async function run({ words = {}, quiet = false } = {}) {
       const answer = await post("query", { ...asked, program: text, language: chosen(text) }, own.signal);
       if (own !== running) return;
       tell(answer, asked);
-      remember({ text, table: asked.table, language: languages.value, graph: asked.graph, when: Date.now(), total: answer.total });
+      keep({ text, table: asked.table, language: languages.value, graph: asked.graph }, answer);
     }
   } catch (error) {
     if (own === running) refused(error);
@@ -101,6 +103,12 @@ function tell(answer, asked) {
     run();
   });
   announce(count(answer.total, "answer"));
+}
+
+/** Keep what was asked; a name and a note may stand beside its answer. */
+function keep(asked, answer) {
+  remember(asked, answer);
+  result.append(keeping(asked) ?? "");
 }
 
 function warn(warnings) {
@@ -168,7 +176,7 @@ async function inWords(text, asked, words, signal) {
         one.program ? el("button", { type: "button", onclick: () => use(one) }, "Open in the editor") : null))), place);
   messages.append(...outcome.warnings.map((one) => el("p", { class: "warning" }, one.text)));
   if (outcome.answer) drawAnswer(place, outcome.answer, asked, (changed) => use({ program: changed, language: outcome.answer.language }));
-  remember({ text, language: "words", graph: asked.graph, when: Date.now(), total: outcome.answer?.total ?? 0 });
+  keep({ text, table: "", language: "words", graph: asked.graph }, outcome.answer);
   announce(outcome.text || outcome.status);
 }
 
@@ -250,6 +258,8 @@ const remove = el("button", { type: "button", hidden: true, onclick: async () =>
 } }, "Remove");
 
 async function turn(graph) {
+  const contents = get("start", { graph });
+  contents.catch(() => null); // `read` tells it
   try {
     state.about = graph ? await get("about", { graph }) : state.served ?? await get("about");
     state.graph = graph;
@@ -270,7 +280,7 @@ async function turn(graph) {
     state.scratch.map((one) => el("option", { value: one.graph }, `scratch: ${cut(one.name, 40)}`)));
   graphs.value = state.graph;
   sparqlTab.hidden = !state.about.languages.includes("sparql");
-  graphContents.read();
+  graphContents.read(contents);
   remove.hidden = !state.graph;
   return undefined;
 }
@@ -322,8 +332,6 @@ theme.value = ["light", "dark"].includes(localStorage.getItem("condgraph.theme")
 document.documentElement.dataset.theme = theme.value;
 
 document.body.append(
-  // Cytoscape makes no style of its own where there is one of this name; studio.css has it.
-  el("span", { id: "__________cytoscape_stylesheet", hidden: true }),
   el("a", { href: "#main", class: "skip", onclick: (event) => (event.preventDefault(), main.focus()) }, "To the content"),
   el("header", {}, el("a", { href: "#/start", class: "brand", "data-page": "start" }, "condgraph"),
     el("nav", { "aria-label": "Pages" }, [["ask", "Ask"], ["schema", "Schema"], ["history", "History"], ["api", "API"]].map(([page, text]) => el("a", { href: `#/${page}`, "data-page": page }, text)),

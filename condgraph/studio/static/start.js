@@ -1,6 +1,5 @@
 // The start page beside and below the editor: what is in the graph, its picture, and questions that it answers.
 
-import { get } from "./api.js";
 import { count, el, fill, listed, number, visible } from "./dom.js";
 import { link, state } from "./state.js";
 
@@ -19,7 +18,7 @@ const program = (kind, name, relation) => {
 
 /**
  * The parts of the page: `aside` lists names, `home` has questions and the picture. `insert` hears a name, a program with it for an
- * empty editor, and its kind. `read` fills both for the graph that is asked.
+ * empty editor, and its kind. `read` fills both for the graph that is asked, when what it takes comes.
  */
 export function contents(insert) {
   const lists = el("div", { class: "lists" });
@@ -53,13 +52,13 @@ export function contents(insert) {
     }), shown.first ? el("section", { "data-list": "times" }, el("h2", {}, "Times"), el("p", {}, `${shown.first} to ${shown.last}`)) : null);
   }
 
-  async function read() {
+  async function read(reading) {
     const graph = state.graph;
     aside.dataset.ready = "";
     fill(lists, el("p", {}, "Reading…"));
     fill(home);
     try {
-      const found = await get("start", { graph });
+      const found = await reading;
       if (graph !== state.graph) return;
       shown = found;
       draw();

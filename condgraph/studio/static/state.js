@@ -13,24 +13,3 @@ export function place() {
   const [page, fields] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   return { page: page || "ask", fields: new URLSearchParams(fields ?? "") };
 }
-
-const KEY = "condgraph.history";
-
-/** Questions that were asked, the newest first. */
-export function past() {
-  try {
-    const found = JSON.parse(localStorage.getItem(KEY));
-    return Array.isArray(found) ? found.filter((one) => typeof one?.text === "string" && typeof one?.language === "string") : [];
-  } catch {
-    return [];
-  }
-}
-
-export function remember(one) {
-  const others = past().filter((other) => other.text !== one.text || (other.table ?? "") !== (one.table ?? "") || other.language !== one.language);
-  try {
-    localStorage.setItem(KEY, JSON.stringify([one, ...others].slice(0, 100)));
-  } catch { /* no room, or none is allowed: the page works without */ }
-}
-
-export const forgetAll = () => localStorage.removeItem(KEY);

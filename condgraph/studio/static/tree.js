@@ -3,7 +3,7 @@
 import { post, Refused } from "./api.js";
 import { escaped } from "./completion.js";
 import { count, cut, el, fill, number } from "./dom.js";
-import { shown } from "./evidence.js";
+import { shown } from "./facts.js";
 import { state } from "./state.js";
 
 /** The tree of a program; `change` hears the text of a changed program. */
