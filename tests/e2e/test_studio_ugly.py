@@ -253,7 +253,7 @@ def mixed(page: Any) -> list[str]:
     found: list[str] = page.evaluate(
         """() => { const found = [], walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
         while (walk.nextNode()) { const text = walk.currentNode.data, own = walk.currentNode.parentElement;
-          if (text.includes("\\u202e") && !own.closest(".cm-editor") && (text !== "abc\\u202edef"
+          if (text.includes("\\u202e") && !own.closest(".cm-editor, title") && (text !== "abc\\u202edef"
             || getComputedStyle(own).unicodeBidi !== "isolate")) found.push(text); } return found; }"""
     )
     return found

@@ -77,6 +77,9 @@ export const called = (cell) => (/[^\p{C}\p{Z}\p{M}\s]/u.test(cell.text) ? cell.
 /** A name in a list of names alone. */
 export const visible = (name) => (/[^\p{C}\p{Z}\p{M}\s]/u.test(name) ? cut(name, MOST) : `(${name ? "blank" : "no"} name)`);
 
+/** A name in a line of text alone: where its writing turns, it turns nothing but itself. */
+export const isolated = (text) => (/[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufefc]/.test(text) ? `\u2068${text}\u2069` : text);
+
 /** Names one after the other, none of which turns the writing of the others round. */
 export const listed = (names, between = ", ") => names.map((one, i) => [i ? between : "", el("bdi", {}, visible(one))]);
 

@@ -2,7 +2,7 @@
 // are one box with their number, which is opened.
 
 import { post } from "./api.js";
-import { announce, called, count, cut, el, fill, number, save, visible, whole } from "./dom.js";
+import { announce, called, count, cut, el, fill, isolated, number, save, visible, whole } from "./dom.js";
 import { GraphPicture } from "./graph.js";
 import { shown, told } from "./facts.js";
 import { link, state } from "./state.js";
@@ -124,10 +124,10 @@ export class Explorer {
     const group = new Map();
     for (const [key, { ids }] of this.groups) for (const id of ids) if (!this.opened.has(id)) group.set(id, key);
     for (const key of this.groups.keys()) if (this.hidden.has(key)) for (const [id, own] of group) if (own === key) used.delete(id);
-    const seen = [...nodes].filter(([id]) => !group.has(id)).map(([id, { cell, kind }]) => ({ id, kind, label: this.nameOf(cell), said: `${this.nameOf(cell)}, ${kind}` }));
+    const seen = [...nodes].filter(([id]) => !group.has(id)).map(([id, { cell, kind }]) => ({ id, kind, label: this.nameOf(cell), said: `${isolated(this.nameOf(cell))}, ${kind}` }));
     for (const [key, { ids, name, signs }] of this.groups) {
       const closed = ids.filter((id) => used.has(id) && group.get(id) === key).length;
-      if (closed && !this.hidden.has(key)) seen.push({ id: key, kind: "group", label: `${number(closed)} × ${visible(name)}`, said: `${number(closed)} ${visible(name)}, closed: ${signs.join(", ")}` });
+      if (closed && !this.hidden.has(key)) seen.push({ id: key, kind: "group", label: `${number(closed)} × ${isolated(visible(name))}`, said: `${number(closed)} ${isolated(visible(name))}, closed: ${signs.map(isolated).join(", ")}` });
     }
     const edges = new Map(), join = (from, to, label) => {
       const key = JSON.stringify([from, to]);
@@ -136,11 +136,11 @@ export class Explorer {
     for (const { from, to, fact } of facts) join(group.get(from) ?? from, group.get(to) ?? to, fact.predicate);
     for (const [key, { id, predicate, backward, total, taken }] of this.rests) {
       if (!used.has(id) || this.hidden.has(key) || total <= taken) continue;
-      seen.push({ id: key, kind: "group", label: `${number(total - taken)}${taken ? " more" : ""}`, said: `${number(total - taken)} ${taken ? "more " : ""}statements ${arrow(backward)} ${visible(predicate)}, closed` });
+      seen.push({ id: key, kind: "group", label: `${number(total - taken)}${taken ? " more" : ""}`, said: `${number(total - taken)} ${taken ? "more " : ""}statements ${arrow(backward)} ${isolated(visible(predicate))}, closed` });
       join(backward ? key : id, backward ? id : key, predicate);
     }
     this.seen = seen;
-    this.joined = [...edges.values()].map(({ from, to, labels }) => ({ from, to, label: [...labels].map((one) => visible(one)).join(", ") }));
+    this.joined = [...edges.values()].map(({ from, to, labels }) => ({ from, to, label: labels.size > 1 ? [...labels].map((one) => isolated(visible(one))).join(", ") : visible([...labels][0]) }));
     this.picture.show(seen, this.joined);
     this.undoButton.disabled = !this.past.length;
     this.allButton.hidden = !this.hidden.size;
@@ -283,7 +283,7 @@ export class Explorer {
       this.say(el("p", {}, el("strong", {}, `${number(left)} ${rest.taken ? "more " : ""}statements`), ` ${arrow(rest.backward)} `, whole(rest.predicate)), this.taking(rest.id, rest.predicate, rest.backward, left), common);
     } else if (group) {
       const closed = group.ids.filter((other) => !this.opened.has(other));
-      this.say(el("p", {}, el("strong", {}, `${number(closed.length)} ${visible(group.name)}`)), el("p", {}, el("small", {}, group.signs.map((text, i) => [i ? ", " : "", el("bdi", {}, visible(text))]))),
+      this.say(el("p", {}, el("strong", {}, number(closed.length), " ", el("bdi", {}, visible(group.name)))), el("p", {}, el("small", {}, group.signs.map((text, i) => [i ? ", " : "", el("bdi", {}, visible(text))]))),
         el("p", {}, button(closed.length > STEP ? `Open ${STEP}` : "Open", () => this.open(id))), common,
         el("ul", {}, closed.slice(0, STEP).map((other) => el("li", {}, shown(this.nodes.get(other).cell)))), closed.length > STEP ? el("p", {}, `and ${number(closed.length - STEP)} more`) : null);
     } else if (one) {
@@ -296,7 +296,7 @@ export class Explorer {
 
   /** How many statements of a predicate are drawn, of those that are left. */
   taking(id, predicate, backward, left) {
-    const many = el("input", { type: "number", min: "1", max: "5000", value: String(Math.min(left, STEP)), "aria-label": "How many" });
+    const many = el("input", { type: "number", min: "1", max: "5000", value: String(Math.max(1, Math.min(left, STEP))), "aria-label": "How many" });
     return el("form", { class: "bar", onsubmit: (event) => (event.preventDefault(), this.expand(id, predicate, backward, Number(many.value) || 1)) }, many, el("button", { type: "submit", "aria-label": `Show ${visible(predicate)} ${backward ? "to it" : "from it"}` }, "Show"));
   }
 

@@ -122,7 +122,7 @@ export class GraphPicture {
       const box = this.boxes.get(one.id), chosen = one.id === this.chosen, hue = colours[one.kind] ?? colours.muted, group = this.drawn.get(one.id) ?? svg("g", { class: "node", role: "button", cursor: "pointer" });
       if (!this.drawn.has(one.id)) {
         group.dataset.id = one.id;
-        group.append(svg("rect", {}), svg("text", { "text-anchor": "middle", y: 4, "font-size": 12 }), svg("title", {}));
+        group.append(svg("rect", {}), svg("text", { "text-anchor": "middle", y: 4, "font-size": 12, "unicode-bidi": "isolate" }), svg("title", {}));
         this.drawn.set(one.id, group);
       }
       const [shape, text, title] = group.children;
@@ -158,7 +158,7 @@ export class GraphPicture {
       labels.push(free);
       for (const key of keys) counted.set(key, (counted.get(key) ?? 0) + 1);
     }
-    names.append(...labels.map(({ x, y, text }) => svg("text", { x, y: y + 4, "text-anchor": "middle", "font-size": 11, fill: colours.muted, stroke: colours.back, "stroke-width": 4, "paint-order": "stroke" }, text)));
+    names.append(...labels.map(({ x, y, text }) => svg("text", { x, y: y + 4, "text-anchor": "middle", "font-size": 11, "unicode-bidi": "isolate", fill: colours.muted, stroke: colours.back, "stroke-width": 4, "paint-order": "stroke" }, text)));
   }
 
   choose(id, focus = false) {

@@ -46,7 +46,7 @@ export function drawMap(place, places) {
       const room = { x: spot.x, y: spot.y, w: 7 * Math.min(name.length, 24) };
       if (names.length < NAMES && room.x + room.w < left + width && !names.some((one) => Math.abs(one.y - room.y) < 14 && room.x < one.x + one.w + 12 && one.x < room.x + room.w + 12)) {
         names.push(room);
-        drawing.append(svg("text", { x: spot.x + 8, y: spot.y + 4, "font-size": 12, fill: text }, cut(name, 24)));
+        drawing.append(svg("text", { x: spot.x + 8, y: spot.y + 4, "font-size": 12, "unicode-bidi": "isolate", fill: text }, cut(name, 24)));
       }
     }
   };
