@@ -177,6 +177,7 @@ class AsyncGraph:
     query = answered(Graph.query)
     match = answered(Graph.match)
 
+    answer_sets = awaited(Graph.answer_sets)
     ask = awaited(Graph.ask)
     asking = stepwise(Graph.ask)
     chain = awaited(Graph.chain)

@@ -945,6 +945,7 @@ class Graph:
     keep_rows = links.keep_rows
     sample_queries = evaluation.sample_queries
     evaluate_logic = evaluation.evaluate_logic
+    answer_sets = evaluation.answer_sets
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -1120,7 +1121,7 @@ def _refused(name: str) -> Callable[..., Any]:
 #: What takes a time itself, what is worked out from the statements of the time in process, and what changes a graph.
 _TIMED: Final = ("chain", "explain", "logic", "match", "prepare", "reason", "verify_chain")
 _IN_PROCESS: Final = (
-    "ask", "chat", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "learn_rules", "rdf",
+    "answer_sets", "ask", "chat", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "learn_rules", "rdf",
     "sample_queries", "schema", "sparql", "status", "timeline", "to_rdflib", "train_links", "verify",
 )  # fmt: skip
 _CHANGES: Final = (

@@ -91,8 +91,9 @@ class TorchLearner:
     def _move(self, which: int, gradient: Any, rows: Any) -> None:
         table, moved = self._tables[which], self._moved[which]
         if rows is None:
-            moved += gradient * gradient
-            table -= self._rate * gradient / (moved.sqrt() + 1e-10)
+            # In place: the table of a large graph takes longer to move than to multiply.
+            moved.addcmul_(gradient, gradient)
+            table.addcdiv_(gradient, moved.sqrt().add_(1e-10), value=-self._rate)
             return
         now = moved[rows] + gradient * gradient
         moved[rows] = now

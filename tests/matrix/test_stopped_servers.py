@@ -117,6 +117,7 @@ CALLS: dict[str, Call] = {
     "Graph.remove_predictions": lambda graph: graph.remove_predictions(timeout=TIMEOUT),
     "Graph.sample_queries": lambda graph: graph.sample_queries([("ann", "knows", "cy")], 1, timeout=TIMEOUT),
     "Graph.evaluate_logic": lambda graph: graph.evaluate_logic([], held=[("ann", "knows", "cy")], timeout=TIMEOUT),
+    "Graph.answer_sets": lambda graph: graph.answer_sets([("ann", "knows", "cy")], Links(), 1, timeout=TIMEOUT),
     "Graph.train_links": lambda graph: graph.train_links(timeout=TIMEOUT),
     "Graph.learn_rules": lambda graph: graph.learn_rules(timeout=TIMEOUT),
     "Graph.keep_rows": lambda graph: graph.keep_rows(Links(), tempfile.mkdtemp(), timeout=TIMEOUT),

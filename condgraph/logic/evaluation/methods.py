@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from threading import Event
 
     from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.logic.ask import Asked
     from condgraph.logic.evaluation.run import Evaluation, OnCase
     from condgraph.logic.evaluation.sampler import By, LogicCase, Sampled
+    from condgraph.logic.evaluation.sets import AnswerSets
 
 
 class Opened(Protocol):
@@ -80,3 +82,34 @@ def evaluate_logic(
             graph.snapshot().current, cases, model, held=held, validation=validation, alpha=alpha, epsilon=epsilon, cap=cap,
             explain=explain, on_case=on_case,
         )  # fmt: skip
+
+
+def answer_sets(
+    graph: Asked,
+    held: Iterable[tuple[str, str, str]],
+    model: Any,
+    n: int = 500,
+    *,
+    kinds: Sequence[str] | None = ("1p", "2p", "2i", "3i"),
+    seed: int = 0,
+    alpha: float = 1.0,
+    epsilon: float | None = None,
+    cap: int | None = None,
+    on_case: OnCase | None = None,
+    timeout: float | None = None,
+    cancelled: Event | None = None,
+) -> AnswerSets:
+    """Calibrate sets of predicted answers that hold a missing answer with a promised share: `sets.ask(query, share=0.9)`.
+
+    `held` are edges that the graph misses, triples of (id, predicate, id), that the `model` (or the file of one) was not
+    learned from. `n` queries of each structure of `kinds` (None: all of `sample_queries`) are drawn by them; the share that
+    is kept lies by 1 / n above the promised one at most. `alpha`, `epsilon` and `cap` are those of `logic`, for
+    the queries to come as well.
+    """
+    from condgraph.links.embeddings import model_of
+    from condgraph.logic.evaluation.sets import answer_sets
+
+    with within(graph.timeout if timeout is None else timeout, cancelled):
+        return answer_sets(
+            graph, held, model_of(model), n, kinds=kinds, seed=seed, alpha=alpha, epsilon=epsilon, cap=cap, on_query=on_case
+        )
