@@ -192,6 +192,7 @@ class AsyncGraph:
     learn_rules = awaited(Graph.learn_rules)
     logic = awaited(Graph.logic)
     logic_stored = awaited(Graph.logic_stored)
+    mix_links = awaited(Graph.mix_links)
     reason = awaited(Graph.reason)
     sample_queries = awaited(Graph.sample_queries)
     schema = awaited(Graph.schema)

@@ -942,6 +942,7 @@ class Graph:
 
     train_links = links.train_links
     learn_rules = links.learn_rules
+    mix_links = links.mix_links
     keep_rows = links.keep_rows
     sample_queries = evaluation.sample_queries
     evaluate_logic = evaluation.evaluate_logic
@@ -1121,8 +1122,8 @@ def _refused(name: str) -> Callable[..., Any]:
 #: What takes a time itself, what is worked out from the statements of the time in process, and what changes a graph.
 _TIMED: Final = ("chain", "explain", "logic", "match", "prepare", "reason", "verify_chain")
 _IN_PROCESS: Final = (
-    "answer_sets", "ask", "chat", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "learn_rules", "rdf",
-    "sample_queries", "schema", "sparql", "status", "timeline", "to_rdflib", "train_links", "verify",
+    "answer_sets", "ask", "chat", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "learn_rules",
+    "mix_links", "rdf", "sample_queries", "schema", "sparql", "status", "timeline", "to_rdflib", "train_links", "verify",
 )  # fmt: skip
 _CHANGES: Final = (
     "abandon", "add", "compact", "correct", "declare", "delete", "index", "keep_rows", "keep_versions", "load",

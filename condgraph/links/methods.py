@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.links.mixture import Mixture
     from condgraph.links.model import LinkModel
     from condgraph.links.rule_model import Rules
     from condgraph.links.store import OnRows, StoredRows, Threshold
@@ -134,6 +135,39 @@ def learn_rules(
     with within(graph.timeout if timeout is None else timeout, cancelled):
         edges = Edges.of_snapshot(graph.snapshot().current)
         result = learn(edges, options_of(Learning, options, "learning"), valid=None if valid is None else edges.numbered(valid))
+        if path is not None:
+            result.save(path)
+        return result
+
+
+def mix_links(
+    graph: Opened,
+    model: LinkModel | str | os.PathLike[str],
+    rules: Rules,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    valid: Iterable[tuple[str, str, str]],
+    seconds: float = 60.0,
+    timeout: float | None = None,
+    cancelled: Event | None = None,
+) -> Mixture:
+    """Join a model and rules (`learn_rules`) of the relations of the graph: a score is the weighted geometric mean of both,
+    and a prediction is explained by its rules. The weights are written to `path`, a `.npz` file, if given.
+
+    `valid` are edges that the graph lacks, triples of (id, predicate, id), that neither was learned from: by them the
+    weight of each relation and direction is chosen, within `seconds` of processor time. `warnings` of the result say what
+    the budget left out. Raises `LinkModelError` for a model or rules of another graph, and without such edges.
+    """
+    from condgraph.links.edges import Edges
+    from condgraph.links.embeddings import model_of
+    from condgraph.links.mixture import mix
+    from condgraph.links.train import writable
+
+    if path is not None:
+        writable(path, "the mixture")
+    with within(graph.timeout if timeout is None else timeout, cancelled):
+        edges = Edges.of_snapshot(graph.snapshot().current)
+        result = mix(edges, model_of(model), rules, edges.numbered(valid), seconds=seconds)
         if path is not None:
             result.save(path)
         return result

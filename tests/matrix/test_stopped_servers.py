@@ -120,6 +120,7 @@ CALLS: dict[str, Call] = {
     "Graph.answer_sets": lambda graph: graph.answer_sets([("ann", "knows", "cy")], Links(), 1, timeout=TIMEOUT),
     "Graph.train_links": lambda graph: graph.train_links(timeout=TIMEOUT),
     "Graph.learn_rules": lambda graph: graph.learn_rules(timeout=TIMEOUT),
+    "Graph.mix_links": lambda graph: graph.mix_links(Links(), None, valid=[], timeout=TIMEOUT),
     "Graph.keep_rows": lambda graph: graph.keep_rows(Links(), tempfile.mkdtemp(), timeout=TIMEOUT),
     "AsyncGraph.kopl": lambda graph: _run(_async(graph, "kopl", PROGRAM)),
     "AsyncGraph.query": lambda graph: _run(_async(graph, "query", LLM)),
