@@ -22,7 +22,7 @@ from condgraph.engine.execute import Run
 from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.conditions import compared_kinds
 from condgraph.engine.execute.witness_plan import units
-from condgraph.engine.facts import Entity, Source, Sourced, Subclass
+from condgraph.engine.facts import Entity, EntityKind, Source, Sourced, Subclass
 from condgraph.engine.kinds import all_comparable, kinds_tested
 from condgraph.engine.passes import mark, rewrite
 from condgraph.engine.row_shapes import shape_of
@@ -207,6 +207,8 @@ class Gathering:
         self._looked: list[set[str]] = [set() for _ in range(n)]
         #: What each member itself says of entities.
         self.said: list[dict[str, Entity]] = [{} for _ in range(n)]
+        #: The rows of tables that were looked up alone.
+        self._rows: list[set[str]] = [set() for _ in range(n)]
         #: The concepts right below each concept.
         self._below: dict[str, set[str]] = {}
         self._done: set[Hashable] = set()
@@ -233,6 +235,9 @@ class Gathering:
                 continue
             check()
             self._pending[at] = []
+            if self._running and all(isinstance(node, alg.ByName | alg.ById) for node in waiting):
+                self._look_up(at, waiting)
+                continue
             bags = [_bag(node) for node in dict.fromkeys(waiting)]
             plan = waiting[0] if len(bags) == 1 else alg.Concat(tuple(bags))
             self.asked.append((self.stores.members[at], plan))
@@ -246,6 +251,27 @@ class Gathering:
                 for item in found:
                     if isinstance(item, Sourced) and isinstance(item.item, Subclass):
                         self._below.setdefault(item.item.parent, set()).add(item.item.concept)
+
+    def _look_up(self, at: int, nodes: Sequence[Node]) -> None:
+        """Take the entities of some names and ids; rows of tables with the sources that they are of."""
+        names = dict.fromkeys(name for node in nodes if isinstance(node, alg.ByName) for name in node.names)
+        idents = dict.fromkeys(ident for node in nodes if isinstance(node, alg.ById) for ident in node.ids)
+        member = self.stores.members[at]
+        entities = member.look_up(tuple(names), tuple(idents))
+        rows = tuple(entity.id for entity in entities if entity.kind is EntityKind.ROW)
+        self._items[at] += [entity for entity in entities if entity.kind is not EntityKind.ROW]
+        self.said[at].update((entity.id, entity) for entity in entities)
+        self._looked[at].update(self.said[at])
+        self._rows[at].update(rows)
+        self._merged = None
+
+    def _fetch_rows(self) -> None:
+        """Ask for the rows that were only looked up, where they are needed as parts of the graph."""
+        for at, rows in enumerate(self._rows):
+            if rows:
+                found, _ = self.stores.members[at].piece(alg.ById(tuple(sorted(rows))))
+                self._items[at] += found
+                self._rows[at] = set()
 
     def _settle(self) -> None:
         """Ask what waits, and all members for the entities that one of them gave."""
@@ -262,6 +288,7 @@ class Gathering:
         """All pieces as one graph, in which entities have the names that all members give them."""
         self._settle()
         if self._merged is None:
+            self._fetch_rows()
             renamed = self.stores.renamed
             every = (item for at, some in enumerate(self._items) for item in by_name(some, at, renamed))
             self._merged = built(every, {"stores": self.stores.having})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from condgraph.engine.store import QueryStore, Store
 
 T = TypeVar("T")
+#: Seconds for which a version is trusted.
+_LEASE: Final = 1.0
+#: Names and ids that stay looked up.
+_MOST_LOOKED_UP: Final = 100_000
 
 
 class Member:
@@ -52,8 +57,16 @@ class Member:
     ) -> None:
         self.name, self.place, self._store = name, place, store
         self._version, self._counts = version, counts
+        #: The version as it was read last, and when; entities by a name, or an id, that were looked up in it.
+        self._known: str | None = None
+        self._read = -_LEASE
+        self._looked_up: dict[tuple[str, str], list[Entity]] = {}
         #: The ids that all stores together have for entities of this one, where they are other ones.
         self.same: Mapping[str, str] = {}
+
+    def forget(self) -> None:
+        """Read again what it holds."""
+        self._read, self._looked_up = -_LEASE, {}
 
     def __repr__(self) -> str:
         return f"<Member {self.name!r} at {self.place}>"
@@ -70,8 +83,33 @@ class Member:
             raise
 
     def version(self) -> str | None:
-        """A name for what it holds; None where nobody knows when that changes."""
-        return self.asked(self._version)
+        """A name for what it holds, at most a second old; None where nobody knows when that changes."""
+        now = time.monotonic()
+        if now - self._read >= _LEASE:
+            version = self.asked(self._version)
+            if version is None or version != self._known:
+                self._looked_up = {}
+            self._known, self._read = version, now
+        return self._known
+
+    def look_up(self, names: Sequence[str], idents: Sequence[str]) -> list[Entity]:
+        """The entities of some names and ids; what was looked up stays while the store holds the same."""
+        keys = [*(("name", name) for name in names), *(("id", ident) for ident in idents)]
+        # In process a look-up costs less than to find out whether anything has changed.
+        here = isinstance(self._store(), SnapshotStore)
+        known = self._looked_up if not here and self.version() is not None else {}
+        lacking = [key for key in keys if key not in known]
+        if lacking:
+            of = {sort: tuple(text for one, text in lacking if one == sort) for sort in ("name", "id")}
+            parts = [node(of[sort]) for sort, node in (("name", alg.ByName), ("id", alg.ById)) if of[sort]]
+            entities = self.entities(parts[0] if len(parts) == 1 else alg.Union(tuple(parts)))
+            if len(known) + len(lacking) > _MOST_LOOKED_UP:
+                known.clear()
+            for sort, text in lacking:
+                known[sort, text] = [one for one in entities if text == (one.name if sort == "name" else one.id)]
+            # What was known may just have been cleared.
+            return list({one.id: one for one in [*entities, *(one for key in keys for one in known.get(key, ()))]}.values())
+        return [one for key in keys for one in known[key]]
 
     def counts(self) -> dict[str, int]:
         """How much it holds."""

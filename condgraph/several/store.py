@@ -228,8 +228,7 @@ class SeveralStore:
             lacking = [ident for ident in found if ident not in gathering.said[other]]
             if other == at or not lacking:
                 continue
-            # Where its schema has none of it, no statement, concept or name of it is there either.
-            for entity in one.entities(alg.ById(tuple(lacking))):
+            for entity in one.look_up((), lacking):
                 gathering.said[other][entity.id] = entity
         for said in gathering.said:
             if any(not _agree(said[ident], entity) for ident, entity in found.items() if ident in said):
@@ -371,6 +370,8 @@ class SeveralStore:
     def refresh(self) -> None:
         """Forget what is known of the stores."""
         self._known = None
+        for member in self.members:
+            member.forget()
 
     def close(self) -> None:
         """Each graph lets go of its own store."""
