@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -21,14 +23,13 @@ from condgraph.engine.snapshot.readback import items
 from condgraph.remote_several import SeveralGraph
 from condgraph.samples import FOLDER
 from condgraph.several.member import built
+from tests.matrix.test_random_rows import Maker, made, outcome
 from tests.support import commands
-from tests.support.cases import GRAPHS, Case, Difference, case, differences
+from tests.support.cases import Case, Difference, case, differences
+from tests.support.differential import Comparison
 from tests.support.lanes import by_lane
 
 STORES = 3
-#: Cases in one test.
-AT_ONCE = 4
-NUMBERS = [range(first, min(first + AT_ONCE, GRAPHS)) for first in range(0, GRAPHS, AT_ONCE)]
 
 
 def cut(graph: Graph, seed: int) -> tuple[Graph, list[Graph]]:
@@ -101,14 +102,46 @@ def on_servers(request: pytest.FixtureRequest, parts: list[Graph]) -> Iterator[l
         neo4j.store.delete()
 
 
-@pytest.mark.parametrize("numbers", NUMBERS, ids=str)
-def test_graphs_in_process(numbers: range) -> None:
-    found: list[Difference] = []
-    for number in numbers[:: by_lane(4, 4, 1)]:
-        given = case(number)
-        given = replace(given, asked=given.asked[:: by_lane(12, 4, 1)])
-        found += compared(given, *cut(given.local, number))
+@pytest.mark.parametrize("number", range(by_lane(2, 110, 110)))
+def test_graphs_in_process(number: int) -> None:
+    given = case(number)
+    given = replace(given, asked=given.asked[::4])
+    found = list(compared(given, *cut(given.local, number)))
     assert not found, report(found)
+
+
+@pytest.mark.parametrize("seed", range(by_lane(1, 2, 8)))
+def test_plans_of_rows(seed: int) -> None:
+    whole, parts = cut(made(raw=True), seed)
+    here, there = whole._store_of(None), together(parts).store
+    for number in range(seed * 1_000, seed * 1_000 + by_lane(15, 60, 250)):
+        plan = Maker(number).plan()
+        wanted, found = (rows_of(store, plan, warnings=False) for store in (here, there))
+        assert str(found) == str(wanted), (number, plan)
+
+
+def rows_of(store: Any, plan: Any, *, warnings: bool) -> tuple[Any, ...]:
+    """What a store gives for a plan of rows, but for the names of stores in its evidence."""
+    return tuple(
+        [re.sub(r"part \d[^:;\]]*: ", "", one) if isinstance(one, str) else one for one in part] if isinstance(part, list) else part
+        for part in outcome(store, plan, warnings=warnings)
+    )
+
+
+def test_programs_of_the_oracle(oracle: Path, tmp_path: Path) -> None:
+    here = condgraph.open()
+    here.load(oracle / "kb_small.json")
+    whole, parts = cut(here, 0)
+    with ExitStack() as stack:
+        there = [parts[0]]
+        for number in (1, 2):
+            place = f"duckdb:///{tmp_path}/{number}.duckdb"
+            there.append(stack.enter_context(condgraph.open(place, graph="part")))
+            there[-1].push(parts[number])
+        with (oracle / "programs_small.jsonl").open(encoding="utf-8") as lines:
+            programs = [json.loads(line)["program"] for line in lines]
+        found = Comparison(whole, together(there)).ask_all(programs[:: by_lane(200, 20, 1)])
+    assert not found.different, found.report()
 
 
 @pytest.mark.service
