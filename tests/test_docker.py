@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -108,3 +109,14 @@ def test_a_load_that_fails_is_reported(broken: str, tmp_path: Path) -> None:
     said = subprocess.run([*step["entrypoint"], script], env=environment, capture_output=True, text=True, check=False)
     assert (said.returncode == 0) == (broken == "nothing"), said.stderr
     assert (tmp_path / "store").exists() == (broken == "nothing")
+
+
+def test_compose_reads_the_file_where_it_is_installed() -> None:
+    """Docker's own parser, which needs no daemon for it."""
+    found = shutil.which("docker")
+    if found is None or subprocess.run([found, "compose", "version"], capture_output=True, check=False).returncode:
+        pytest.skip("docker compose is not installed")
+    command = [found, "compose", "-f", str(ROOT / "docker" / "compose.yaml"), "config", "--quiet"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+    assert not said.stderr

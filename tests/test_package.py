@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
@@ -151,3 +153,22 @@ def test_what_few_need_is_loaded_when_it_is_asked_for() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         condgraph.Nothing  # noqa: B018
+
+
+def test_the_readme_on_pypi_has_no_link_within_the_repository() -> None:
+    """What the build makes of the README: every link is absolute, and leads to a file that is there."""
+    project = ROOT.parent / "pyproject.toml"
+    if not project.exists():
+        pytest.skip("the package is not in its repository")
+    hook = tomllib.loads(project.read_text(encoding="utf-8"))["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    text = (ROOT.parent / "README.md").read_text(encoding="utf-8")
+    for put in hook["substitutions"]:
+        text = re.sub(put["pattern"], put["replacement"], text)
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert len(links) > 20
+    for link in links:
+        assert link.startswith(("https://", "#")), link
+        _, own, path = link.partition("/condgraph/condgraph/")
+        name = path.removeprefix("blob/").removeprefix("main/").partition("#")[0]
+        assert not own or (ROOT.parent / name).exists(), link
+    assert "](https://raw.githubusercontent.com/condgraph/condgraph/main/docs/assets/evidence.svg)" in text
