@@ -27,6 +27,8 @@ PARTS: Final[Mapping[str, str]] = {
     "excel": "Excel and OpenDocument workbooks",
     "pandas": "data frames of pandas",
     "polars": "data frames of polars",
+    "networkx": "evidence as a graph of NetworkX",
+    "igraph": "evidence as a graph of igraph",
     "rdflib": "a graph as a store of rdflib",
     "sparql": "SPARQLWrapper",
     "units": "units that are not in condgraph's table",

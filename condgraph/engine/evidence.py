@@ -23,6 +23,9 @@ from condgraph.engine.snapshot import readback
 from condgraph.engine.values import Value
 
 if TYPE_CHECKING:
+    import igraph
+    import networkx
+
     from condgraph.engine.algebra import Node
     from condgraph.engine.execute.evidence import Trail
     from condgraph.engine.execute.searched import Look
@@ -141,6 +144,20 @@ class EvidenceList(Sequence[Evidence]):
         columns = ("subject", "predicate", "object", "qualifiers", "source")
         parts = [of_statements(self).svg, html.table("statements", columns, rows, len(self) - len(rows))] if rows else []
         return html.page(repr(self)[1:-1], parts)
+
+    def to_networkx(self) -> networkx.MultiDiGraph:
+        """The statements as a graph of NetworkX: a node for each entity, by its id, with `name`, `kind` and `values` (lists
+        by predicate, typed), and an edge for each statement between two, with `predicate`, `qualifiers` (pairs) and `sources`.
+        """
+        from condgraph.engine.networks import to_networkx
+
+        return to_networkx(self)
+
+    def to_igraph(self) -> igraph.Graph:
+        """The same as a directed graph of igraph, whose nodes have their ids as `id`."""
+        from condgraph.engine.networks import to_igraph
+
+        return to_igraph(self)
 
     def _link(self, table: Literal["mem", "sub"], below: int, above: int) -> Evidence:
         snapshot = self._snapshot
