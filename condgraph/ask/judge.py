@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from condgraph.ask.demos import names_of
 from condgraph.ask.prompt import asked_about
 from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import Quantity, Time
-from condgraph.names.words import STOP, stem, words_of
+from condgraph.names.forms import written
+from condgraph.names.spellings import one_wrong
+from condgraph.names.words import STOP, others, stem, words_of
+from condgraph.patterns.families import STRONG, disagree, fits
 
 if TYPE_CHECKING:
     from condgraph.ask.prompt import Known, Mention
@@ -42,9 +47,19 @@ _TIME_WORDS: Final = re.compile(
     r"|never|unknown|season|century|ancient)",
     re.IGNORECASE,
 )
+#: A month with its day, its year, or both.
+_MONTH: Final = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
+_DATE: Final = re.compile(
+    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}(?:,? \d{{1,4}})?|{_MONTH} \d{{1,4}}(?:st|nd|rd|th)?(?:,? \d{{1,4}})?)\b",
+    re.IGNORECASE,
+)
 #: Values of an answer, and texts of a plan, that are looked at.
 _MOST: Final = 50
 _MOST_TEXTS: Final = 2_000
+#: Kinds of names that are predicates.
+_PREDICATES: Final = frozenset(("relation", "attribute", "predicate", "relationship type", "property", "column"))
+#: Letters of a word of which one may be wrong.
+_LONG: Final = 4
 
 
 def wanted(question: str) -> Wanted | None:
@@ -71,10 +86,90 @@ def doubts(question: str, mentions: Sequence[Mention], attempt: Attempt) -> list
     named = [item for item in mentions if item.names and item.end > item.start and (item.exact or len(item.names) == 1)]
     # What is written with a capital is a name; small words may be names by chance.
     named = [item for item in named if any(letter.isupper() or letter.isdigit() for letter in item.text)]
+    # A program writes 11 March 1992 as 1992-03-11.
+    dates = [found.span() for found in islice(_DATE.finditer(question), _MOST)]
+    named = [item for item in named if not any(start <= item.start and item.end <= end for start, end in dates)]
     if named and not _uses(attempt, named):
         names = " or ".join(repr(item.text) for item in named[:3])
         result.append(f"the answer does not depend on {names}, which the question names")
     return result
+
+
+def taken_instead(
+    question: str, mentions: Sequence[Mention], attempt: Attempt, before: Sequence[Attempt], known: Known
+) -> list[str]:
+    """Why the predicates that a program has in place of unknown ones of the attempts before may mean something else,
+    a sentence each: the question does not ask for them, and they are not the unknown one with a letter wrong or in
+    everyday words.
+
+    A model takes what it is offered, as `date of birth` for `date of death`.
+    """
+    unknown = dict.fromkeys(
+        item.failure.name for item in before
+        if isinstance(item.failure, UnknownNameError) and item.failure.kind in _PREDICATES and item.stage == "resolving"
+    )  # fmt: skip
+    if not unknown or attempt.answer is None:
+        return []
+    # What the first program had beside the unknown one takes the place of nothing.
+    first = before[0].program
+    for name in unknown:
+        first = first.replace(name, " ")
+    fresh = [
+        name for name in names_of(attempt.answer, known)
+        if name in known.places and (name not in first or attempt.program.count(name) > first.count(name))
+    ]  # fmt: skip
+    # A predicate that is a qualifier, or a relation that is an attribute, has its name in the first program.
+    missing = [name for name in unknown if name not in known.places and name not in known.qualifiers.names]
+    words = words_of(asked_about(question, mentions))
+    # Nothing found where something else was looked for is as good as never to be true.
+    nothing = attempt.answer.values in ([0], [False])
+    return [
+        f"the graph has no {name!r}, and the program has {' and '.join(map(repr, fresh[:3]))} in its place, "
+        "which the question does not ask for"
+        for name in missing
+        if fresh and not any(_says_the_same(name, other) or (not nothing and _asks_for(words, other, name)) for other in fresh)
+    ]
+
+
+def _says_the_same(name: str, other: str) -> bool:
+    """Whether two predicates are the same but for one letter of a word, or have the same words or everyday words for
+    them.
+    """
+    if one_wrong(name.casefold(), other.casefold()):
+        return True
+    mine, others_ = _content(name), _content(other)
+    return bool(mine and others_) and _said(mine, others_) and _said(others_, mine) and not disagree(name, other)
+
+
+def _asks_for(words: Sequence[str], other: str, name: str) -> bool:
+    """Whether each word of a predicate is said by a question, or speaks of a family of predicates that the question
+    speaks of too; not where the unknown predicate is of another family.
+    """
+    families = _families(" ".join(words))
+    wanted = [word for word in _content(other) if not _families(word) & families]
+    return bool(_content(other)) and _said(wanted, words) and not disagree(name, other)
+
+
+def _families(text: str) -> set[str]:
+    """The families of predicates that a text speaks of."""
+    return {family for family, fit in fits(text).items() if fit >= STRONG}
+
+
+def _content(name: str) -> list[str]:
+    """The words of a predicate that say something."""
+    words = words_of(" ".join(written(name)))
+    return [word for word in words if word not in STOP] or words
+
+
+def _said(words: Sequence[str], by: Sequence[str]) -> bool:
+    """Whether each word is among others, but for its ending, a letter, or as an everyday word for it."""
+    stems = {stem(word) for word in by}
+    return all(
+        stem(word) in stems
+        or {stem(other) for other in others(word)} & stems
+        or (len(word) > _LONG and any(one_wrong(word, other) for other in by if len(other) > _LONG))
+        for word in words
+    )
 
 
 def _misfit(kind: Wanted, answer: Answer) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.ask.chat import MOST_TURNS, history_line, refer, reference_lines, referred
 from condgraph.ask.demos import Demos, Similar, names_of
-from condgraph.ask.judge import confidence, doubts, fit
+from condgraph.ask.judge import confidence, doubts, fit, taken_instead
 from condgraph.ask.programs import METHODS, VIA_OF, Runner, candidates, declines, feedback_of, first_program, gives_up, program_in
 from condgraph.ask.prompt import (
     Excerpt,
@@ -719,12 +719,13 @@ class Asking:
                 why = "the time was over while the program ran"
                 self._unfinished(reply, "running", why, program, language, sample=sample, number=number)
                 raise
-            attempt = replace(
-                attempt, sample=sample, number=number, notes=(*begun.notes, *attempt.notes), doubts=tuple(self._doubts(attempt))
-            )
+            attempt = replace(attempt, sample=sample, number=number, notes=(*begun.notes, *attempt.notes))
+            before = [item for item in self.attempts if item.sample == sample]
+            attempt = replace(attempt, doubts=tuple(self._doubts(attempt, before, known)))
             if isinstance(attempt.failure, UnknownNameError) and attempt.stage == "resolving":
                 with self.step("draft") as about:
-                    drafts = runner.drafts(attempt, candidates(attempt.failure, known), self._doubts)
+                    judge = partial(self._doubts, before=[*before, attempt], known=known)
+                    drafts = runner.drafts(attempt, candidates(attempt.failure, known), judge)
                     about += map(str, drafts)
                 attempt = replace(attempt, drafts=tuple(drafts))
             if attempt.stage is not None or attempt.doubts:
@@ -732,11 +733,12 @@ class Asking:
         self.attempts.append(attempt)
         return attempt
 
-    def _doubts(self, attempt: Attempt) -> list[str]:
-        """Why the answer of an attempt may be one to another question."""
+    def _doubts(self, attempt: Attempt, before: Sequence[Attempt], known: Known) -> list[str]:
+        """Why the answer of an attempt may be one to another question; `before` are the attempts that it corrects."""
         if attempt.answer is None or attempt.stage is not None:
             return []
-        return doubts(self.question, self.mentions, attempt)
+        instead = taken_instead(self.question, self.mentions, attempt, before, known)
+        return [*doubts(self.question, self.mentions, attempt), *instead]
 
     def _run(self, runner: Runner, reply: str, program: str, language: str) -> Attempt:
         before = dict(runner.seconds)
