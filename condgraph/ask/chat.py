@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.ask.prompt import Mention, predicates_around
+from condgraph.ask.programs import VIA_OF, Runner
+from condgraph.ask.prompt import Excerpt, Mention, known_of, mentions_in, predicates_around
 from condgraph.ask.records import Asked, Choice, Option, Reference, Referent
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, nearest
@@ -252,6 +254,58 @@ def referred(references: Sequence[Reference]) -> list[Mention]:
 # -- conversations -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What was asked in a turn of a conversation, without what came of it: the question, the program that answered it
+    ("" where none did) with its language and source, and what names and words meant (`choose`).
+    """
+
+    question: str
+    program: str = ""
+    language: str = ""
+    source: str | None = None
+    choose: Mapping[str, str] = field(default_factory=dict)
+
+
+def lasting(choose: Mapping[str, str]) -> dict[str, str]:
+    """The choices that apply to the rest of a conversation: what names mean, and not what words such as "his" refer to."""
+    return {name: key for name, key in choose.items() if name.casefold() not in _KIND_OF}
+
+
+def recalled(graph: Host, turns: Sequence[Turn], *, limit: int | None = None) -> tuple[Asked, ...]:
+    """The outcomes of turns that somebody else kept, for `AskOptions.before`: their programs are run again, and their
+    words refer again to the turns before them. No model is asked.
+
+    Raises `OptionError` for a choice that a word of a question does not have.
+    """
+    store = graph._store_of(None)
+    known = known_of(store, graph._survey())
+    result: list[Asked] = []
+    choices: dict[str, str] = {}
+    for turn in turns:
+        check()
+        choices |= lasting(turn.choose)
+        choose = {**choices, **turn.choose}
+        mentions = mentions_in(turn.question, known)
+        references = refer(turn.question, result, mentions, known, store, choose)[0] if result else []
+        attempt = None
+        if turn.program:
+            refers = {one.name: one.id for item in references for one in item.entities if one.id}
+            sources = known.sources.names
+            runner = Runner(graph, turn.question, turn.source, sources, choose, limit=limit, refers=refers)
+            attempt = runner.attempt("", turn.program, turn.language)
+        ran = attempt is not None and attempt.answer is not None and attempt.stage is None
+        mentions = sorted([*mentions, *referred(references)], key=lambda item: item.start)
+        result.append(
+            Asked(
+                turn.question, "answered" if ran else "failed", attempt.answer if attempt is not None and ran else None,
+                VIA_OF.get(turn.language, ""), turn.source, excerpt=Excerpt("", 0, (), (), (), tuple(mentions), ()),
+                references=tuple(references),
+            )
+        )  # fmt: skip
+    return tuple(result)
+
+
 class Chat:
     """A conversation with a graph: each question may refer to the answers before.
 
@@ -282,7 +336,7 @@ class Chat:
         again = bool(self._turns) and self._turns[-1].question == question
         before = self._turns[:-1] if again else self._turns
         given = dict(options.pop("choose", None) or {})
-        self._choices |= {name: key for name, key in given.items() if name.casefold() not in _KIND_OF}
+        self._choices |= lasting(given)
         turn = self.graph.ask(
             question, self.llm, **{**self.options, **options, "choose": {**self._choices, **given}, "before": tuple(before)}
         )

@@ -477,16 +477,33 @@ def without_folders(text: str, names: dict[str, str]) -> str:
 
 def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[str, Any]], None], timeout: float) -> None:
     """Ask a question in words; calls `tell` with `{"step": ...}` after each step and `{"outcome": ...}` last."""
+    from condgraph.ask.chat import Turn, lasting, recalled
+    from condgraph.ask.programs import METHODS
     from condgraph.models.budget import Budget
+
+    begin = time.perf_counter()
+    turns = []
+    for item in arguments.get("before") or ():
+        method = METHODS.get(item.get("language") or "")
+        if item.get("program") and method is None:
+            raise OptionError("a turn before has a program and no language of it", candidates=list(METHODS))
+        turns.append(Turn(**{"choose": {}, **item, "language": "" if method is None else method.language}))
+    with within(timeout):
+        before = recalled(graph, turns, limit=arguments["limit"])
+    choose: dict[str, str] = {}
+    for turn in turns:
+        choose |= lasting(turn.choose)
+    choose |= arguments.get("choose") or {}
+    timeout = max(timeout - (time.perf_counter() - begin), 0.001)
 
     def on_step(step: AskStep) -> None:
         tell({"step": {"name": step.name, "seconds": step.seconds, "about": step.about}})
 
     found = graph.ask(
         arguments["question"], llm, via=arguments.get("via") or "auto", source=arguments.get("source"),
-        choose=arguments.get("choose") or {}, samples=arguments.get("samples") or 1, verbalise=bool(arguments.get("verbalise")),
+        choose=choose, samples=arguments.get("samples") or 1, verbalise=bool(arguments.get("verbalise")),
         aware=bool(arguments.get("aware")),
-        budget=Budget(seconds=timeout), limit=arguments["limit"], timeout=timeout, on_step=on_step,
+        budget=Budget(seconds=timeout), limit=arguments["limit"], timeout=timeout, on_step=on_step, before=before,
     )  # fmt: skip
     data = found.data()
     answer = None
@@ -496,11 +513,14 @@ def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[
     fields = (
         "question",
         "status",
+        "confidence",
         "text",
         "citations",
         "language",
+        "reason",
         "program",
         "source",
+        "references",
         "choices",
         "attempts",
         "votes",

@@ -229,6 +229,18 @@ class GetTimeline(Call):
     limit: int = Field(1_000, ge=1, le=100_000, description="The most statements.")
 
 
+class Turn(Request):
+    """An earlier turn of a conversation: its program is run again for what words refer to."""
+
+    question: str = Field(max_length=_NAME, description="The question.")
+    program: str = Field("", max_length=_TEXT, description="The program of its outcome; none where it has no answer.")
+    language: Literal["", "query", "kopl", "cypher", "pattern"] = Field("", description="The language of the program.")
+    source: str | None = Field(None, max_length=_NAME, description="The source of its outcome.")
+    choose: Annotated[dict[str, str], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_texts)] | None = Field(
+        None, description="What was chosen."
+    )
+
+
 class Ask(Bounded):
     """A question in words."""
 
@@ -239,6 +251,7 @@ class Ask(Bounded):
         None, description="The meaning of ambiguous names: the key of an option by the name."
     )
     samples: int = Field(1, ge=1, le=9, description="How many programs vote.")
+    before: list[Turn] = Field([], max_length=6, description="The turns before, the first first, which the question may refer to.")
     aware: bool | None = Field(
         None, description="KoPL, held to what the entities of the question have, where the model takes grammars."
     )
@@ -671,10 +684,12 @@ class Outcome(Reply):
 
     question: str
     status: str
+    confidence: float | None
     answer: Any
     text: Any
     attempts: Any
     choices: Any
+    references: Any
 
 
 class OutcomeLine(Reply):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 import condgraph
 from condgraph.aio import AsyncGraph
+from condgraph.ask.chat import Turn, recalled
 from condgraph.ask.records import Asked, AskStep
 from condgraph.cli.app import app
 from condgraph.engine.errors import OptionError
@@ -215,3 +217,30 @@ def test_the_command(tmp_path: Path) -> None:
     assert [json.loads(line)["status"] for line in unsure.stdout.splitlines()] == ["answered", "ambiguous"]
     wrong = CliRunner().invoke(app, words, input="/choose she=x\n/clear\n")
     assert (wrong.exit_code, wrong.stdout) == (2, "")
+
+
+def test_turns_that_somebody_else_kept(plays: Graph) -> None:
+    """Their programs are run again, and their words refer to the same entities."""
+    model = Scripted(*(program for _, program in TURNS))
+    chat = plays.chat(model, via="kopl")
+    turns = [chat.ask(question) for question, _ in TURNS]
+    again = recalled(plays, [Turn(question, program, "kopl") for question, program in TURNS])
+    assert [turn.texts for turn in again] == [turn.texts for turn in turns]
+    assert [turn.references for turn in again] == [turn.references for turn in turns]
+    one = plays.ask("and his children?", Scripted(CHILDREN), via="kopl", before=again[:3])
+    assert referents(one) == referents(turns[3])
+    assert len(model.seen) == len(TURNS)
+    # A program that no longer runs, or was none, leaves what its question names.
+    lost = recalled(plays, [Turn("Who wrote Hamlet?", "Find(Hamlet) Relate(", "kopl"), Turn("Who was born in Stratford?")])
+    assert [turn.status for turn in lost] == ["failed", "failed"]
+    assert plays.ask("and its genre?", Scripted("Find(Hamlet) QueryAttr(genre)"), via="kopl", before=lost[:1]).texts == ["tragedy"]
+
+
+def test_a_choice_lasts_in_turns_that_somebody_else_kept() -> None:
+    graph = springfields()
+    first = Turn("What is the state of Springfield?", "Find(Springfield) Relate(state, forward) QueryName()", "kopl")
+    assert recalled(graph, [first])[0].status == "failed"
+    chosen = recalled(graph, [replace(first, choose={"Springfield": "s2"}), first])
+    assert [turn.texts for turn in chosen] == [["Oregon"], ["Oregon"]]
+    with pytest.raises(OptionError, match="'it' may not mean 'nowhere'"):
+        recalled(graph, [replace(first, choose={"Springfield": "s2"}), Turn("Where is it?", choose={"it": "nowhere"})])

@@ -481,6 +481,15 @@ def test_in_words(browser: Any, served: str) -> None:
         assert "write" in page.inner_text(".steps")
         picture(page, "words")
         axe(page, "words")
+        # The next question may refer to it.
+        run(page, "And its continent?", "words")
+        page.wait_for_selector("p.reference")
+        assert page.inner_text("p.reference") == "“its” is Nepal, of the question 'What is the capital of Nepal?'"
+        axe(page, "a conversation")
+        page.click("summary:has-text('After 1 question')")
+        page.click("text=Begin anew")
+        assert page.locator(".turns").count() == 0
+        page.click("summary:has-text('How it came about')")
         page.click("text=Open in the editor")
         until(page, "document.querySelector('.summary')?.innerText.includes('LLM query')")
 

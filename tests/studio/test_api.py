@@ -341,6 +341,17 @@ def test_questions_in_words(samples_store: Path, monkeypatch: pytest.MonkeyPatch
             assert outcome["answer"]["rows"][0][0]["text"] == "Kathmandu"
             assert [line["step"]["name"] for line in lines[:-1]][:3] == ["look", "excerpt", "write"]
             assert "sk-a-secret" not in reply.text
+            # A conversation: the client sends the turns before, whose programs are run again.
+            first = {"question": outcome["question"], "program": outcome["program"], "language": outcome["language"]}
+            reply = client.send("ask", json.dumps({"question": "And its continent?", "via": "query", "before": [first]}).encode())
+            lines = [json.loads(line) for line in reply.text.splitlines()]
+            judge.check("Line", lines[-1])
+            assert lines[-1]["outcome"]["references"] == [
+                {"text": "its", "names": ["Nepal"], "of": "the question 'What is the capital of Nepal?'"}
+            ]
+            assert outcome["confidence"] > 0.5
+            reply = client.send("ask", json.dumps({"question": "And its?", "before": [first | {"language": ""}]}).encode())
+            assert "has a program and no language" in json.loads(reply.text)["error"]["message"]
 
 
 def test_words_without_a_model(served: Client) -> None:

@@ -158,6 +158,8 @@ def test_a_program_in_a_fence(graph: Graph) -> None:
         ("query", {"program": "FindAll()", "parameters": {f"p{i}": i for i in range(101)}}),
         ("match", {"pattern": "(a) -[r]-> (b)", "options": {"group_by": ["a"] * 101}}),
         ("ask", {"question": "Who?", "choose": {f"p{i}": "a" for i in range(101)}}),
+        ("ask", {"question": "Who?", "before": [{"question": "What?"}] * 7}),
+        ("ask", {"question": "Who?", "before": [{"question": "What?", "language": "sparql"}]}),
         ("query", {"program": "FindAll()", "limit": 0}),
         ("query", {"program": "a" * ((1 << 20) + 1)}),
     ],

@@ -53,6 +53,9 @@ const asking = el("div", { class: "asking" }, el("h1", { class: "unseen" }, "Ask
   holder, clausePart, messages, result, graphContents.home));
 const editor = makeEditor(holder, () => run(), "Program or question");
 const clause = makeEditor(clauseHolder, () => run(), "Table clause", column);
+/** The questions in words so far, which the next may refer to, and how many are sent with it. */
+let talk = { graph: "", turns: [] };
+const MOST_TURNS = 6;
 let running = null, shownPlace = "";
 
 // -- asking -------------------------------------------------------------------------------------------------------------
@@ -151,11 +154,21 @@ function refused(error) {
   announce(error.message);
 }
 
+/** The turns before, and a button that forgets them. */
+function conversation(before) {
+  if (!before.length) return null;
+  const shown = el("details", { class: "turns" }, el("summary", {}, `After ${count(before.length, "question")}`), el("ol", {}, before.map((one) => el("li", {}, one.question))),
+    el("button", { type: "button", onclick: () => (talk = { graph: "", turns: [] }, shown.remove(), announce("The next question begins a conversation.")) }, "Begin anew"));
+  return shown;
+}
+
 async function inWords(text, asked, words, signal) {
   const steps = el("ol", { class: "steps" }), place = el("div");
   fill(result, el("h2", {}, "Steps"), steps, place);
   let outcome = null;
-  await ask({ ...asked, question: text, ...words }, (line) => {
+  // A question that is asked again, with a choice say, takes the place of its turn.
+  const before = talk.graph === asked.graph ? talk.turns.filter((one, at) => one.question !== text || at < talk.turns.length - 1) : [];
+  await ask({ ...asked, question: text, before: before.slice(-MOST_TURNS), ...words }, (line) => {
     if (line.step) steps.append(el("li", {}, el("strong", {}, line.step.name), ` ${(1000 * line.step.seconds).toFixed(0)} ms `, line.step.about));
     else if (line.outcome) outcome = line.outcome;
     else throw new Refused(200, line.error);
@@ -167,7 +180,10 @@ async function inWords(text, asked, words, signal) {
     clause.text = "";
     run();
   };
-  fill(result, el("h2", {}, outcome.status === "answered" ? "Answer" : `No answer: ${outcome.status}`), outcome.text ? el("p", { class: "said" }, outcome.text) : null,
+  const turn = { question: text, program: outcome.answer ? outcome.program : "", language: outcome.answer ? outcome.language : "" };
+  talk = { graph: asked.graph, turns: [...before, { ...turn, ...(outcome.source ? { source: outcome.source } : {}), ...(words.choose ? { choose: words.choose } : {}) }] };
+  fill(result, conversation(before), el("h2", {}, { answered: "Answer", doubtful: "Doubtful answer" }[outcome.status] ?? `No answer: ${outcome.status}`),
+    outcome.references.map((one) => el("p", { class: "reference" }, `“${one.text}” is ${one.names.join(", ")}, of ${one.of}`)), outcome.text ? el("p", { class: "said" }, outcome.text) : null,
     outcome.citations.length ? el("ol", { class: "citations" }, outcome.citations.map((one) => el("li", {}, one))) : null,
     outcome.choices.map((one) => el("fieldset", {}, el("legend", {}, `Which ${one.kind} is meant by “${one.name}”?`),
       one.options.map((option) => el("p", {}, el("button", { type: "button", onclick: () => run({ words: { choose: { ...words.choose, [one.name]: option.key } } }) }, option.name || option.key), ` ${option.about}`)))),
