@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.ask.chat import MOST_TURNS, history_line, refer, reference_lines, referred
@@ -38,6 +36,7 @@ from condgraph.ask.prompt import (
     speaks_of_now,
 )
 from condgraph.ask.records import MOST_DEMOS, Asked, AskOptions, AskStep, Attempt, Choice, Reference, Stage, Status, Vote
+from condgraph.ask.sentences import facts_of, holding, plain
 from condgraph.ask.wording import CYPHER, WORDS
 from condgraph.engine.bounds import check, current, within
 from condgraph.engine.errors import (
@@ -54,13 +53,10 @@ from condgraph.engine.external import FunctionCall
 from condgraph.grammars.grammar import Grammar, constraint
 from condgraph.models.budget import Metered
 from condgraph.models.chat import ChatModel, ChatOptions, Completion, Message, tokens_of
-from condgraph.names.words import STOP, WORD, stem
-from condgraph.overview.schema import quoted, unmarked
-from condgraph.vectors.encoders import fold
+from condgraph.overview.schema import quoted
 
 if TYPE_CHECKING:
     from condgraph.ask.records import Host
-    from condgraph.engine.answer import Answer
     from condgraph.engine.store import Store
     from condgraph.grammars.vocabulary import Asking as NamedGraph
 
@@ -193,87 +189,6 @@ def program_text(grammar: Grammar | None, reply: str) -> str:
         return grammar.program(reply)
     except ParseError:
         return reply
-
-
-# -- the answer in words -----------------------------------------------------------------------------
-# The plain form lists the values with the numbers of their statements, without a model. A text by a
-# model is used only if every number in brackets is that of a statement it was shown, and if all that
-# it says appears in the answer, the question or the statements; otherwise a warning gives the reason.
-
-
-#: Values in the text, statements that are cited, and statements searched for those.
-MOST_CITED_VALUES: Final = 20
-MOST_CITED: Final = 10
-_MOST_SEEN: Final = 200
-_CITED: Final = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")
-
-
-def plain(answer: Answer) -> tuple[str, tuple[str, ...]]:
-    """The values of an answer with the numbers of statements, and these statements."""
-    texts = answer.texts
-    if not texts:
-        return "", ()
-    statements = cited(answer)
-    said = []
-    for text in texts[:MOST_CITED_VALUES]:
-        numbers = [number for number, item in enumerate(statements, start=1) if _appears(text, item)][:3]
-        said.append(text + "".join(f" [{number}]" for number in numbers))
-    more = f" and {len(texts) - MOST_CITED_VALUES} more" if len(texts) > MOST_CITED_VALUES else ""
-    if not any("[" in item for item in said) and statements:
-        # A count, or a verification: no statement contains it.
-        said[-1] += " " + "".join(f"[{number}]" for number in range(1, min(len(statements), 3) + 1))
-    return "; ".join(said) + more, tuple(statements)
-
-
-def cited(answer: Answer) -> list[str]:
-    """The statements that show the values of an answer; the first ones where none does."""
-    seen = [str(item) for item in islice(answer.evidence, _MOST_SEEN)]
-    texts = answer.texts[:MOST_CITED_VALUES]
-    showing = [item for item in seen if any(_appears(text, item) for text in texts)]
-    return list(dict.fromkeys([*showing, *seen]))[:MOST_CITED]
-
-
-def facts_of(answer: Answer, statements: Sequence[str]) -> str:
-    """What a model is shown for an answer in words: values and numbered statements, a JSON string each."""
-    values = unmarked(json.dumps([shortened(text, 200) for text in answer.texts[:MOST_CITED_VALUES]], ensure_ascii=True))
-    lines = [f"[{number}] {quoted(item, 300)}" for number, item in enumerate(statements, start=1)]
-    return "\n".join([f"Answer: {values}", *lines])
-
-
-def checked(text: str, question: str, answer: Answer, statements: Sequence[str]) -> str:
-    """Why a text by a model does not fit an answer; "" where it does."""
-    if not text.strip():
-        return "it is empty"
-    numbers = [int(number) for match in _CITED.finditer(text) for number in match[1].split(",")]
-    if not numbers:
-        return "it cites no statement"
-    wrong = [number for number in numbers if not 1 <= number <= len(statements)]
-    if wrong:
-        return f"it cites [{wrong[0]}], and {len(statements)} statements were shown"
-    values = answer.texts[:MOST_CITED_VALUES]
-    if values and not any(_appears(value, text) for value in values):
-        return "it says no value of the answer"
-    known = {stem(word) for place in (question, *statements, *values) for word in WORD.findall(fold(place))}
-    body = _CITED.sub(" ", text)
-    for match in WORD.finditer(body):
-        word = match[0]
-        first = not body[: match.start()].strip() or body[: match.start()].rstrip()[-1:] in ".!?:"
-        claims = any(c.isdigit() for c in word) or (word[:1].isupper() and not (first and word.casefold() in STOP))
-        if claims and stem(fold(word)) not in known and word.casefold() not in STOP and not (first and word[:1].isupper()):
-            return f"it says {word!r}, which is neither in the answer nor in the statements"
-    return ""
-
-
-def _appears(text: str, statement: str) -> bool:
-    """Whether a value appears in a text as whole words."""
-    wanted, place = fold(text), fold(statement)
-    at = place.find(wanted)
-    while wanted and at >= 0:
-        before, after = place[at - 1 : at], place[at + len(wanted) : at + len(wanted) + 1]
-        if not (before.isalnum() or after.isalnum()):
-            return True
-        at = place.find(wanted, at + 1)
-    return False
 
 
 # -- asking ------------------------------------------------------------------------------------------
@@ -842,12 +757,11 @@ class Asking:
                 self.warnings.append("the answer is said plainly: the time was over while the model was writing")
                 return text, statements
             self.shown.append(facts)
-            wrong = checked(said, self.question, answer, statements)
-            about.append(wrong or "it holds")
-        if wrong:
-            self.warnings.append(f"what the model said of the answer is not taken: {wrong}")
-            return text, statements
-        return said, statements
+            result_text, wrong = holding(said, self.question, answer, statements, self.known)
+            about.append("; ".join(wrong) or "it holds")
+        taken = "not taken" if not result_text else "taken in part"
+        self.warnings += [f"what the model said of the answer is {taken}: {why}" for why in wrong]
+        return result_text or text, statements
 
 
 def _doubtful(attempt: Attempt) -> bool:

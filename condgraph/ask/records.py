@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
+from condgraph.ask.sentences import Sentence, sentences
 from condgraph.engine import html
 from condgraph.engine.errors import CondgraphError, OptionError, nearest, shortened
 from condgraph.models.budget import Budget
@@ -221,6 +222,11 @@ class Asked:
         return () if self.answer is None else self.answer.evidence
 
     @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        """The sentences of `text`, each with the statements that it rests on."""
+        return sentences(self.text, self.citations)
+
+    @property
     def failures(self) -> dict[Stage, int]:
         """How many attempts ended at each stage without an answer."""
         counted = Counter(attempt.stage for attempt in self.attempts if attempt.stage is not None)
@@ -247,6 +253,7 @@ class Asked:
             "answers": [] if self.answer is None else self.answer.data(),
             "text": self.text,
             "citations": list(self.citations),
+            "sentences": [{"text": one.text, "statements": list(one.statements)} for one in self.sentences],
             "language": self.language,
             "reason": self.reason,
             "program": self.program,

@@ -516,6 +516,7 @@ def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[
         "confidence",
         "text",
         "citations",
+        "sentences",
         "language",
         "reason",
         "program",
