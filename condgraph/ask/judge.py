@@ -118,8 +118,8 @@ def taken_instead(
         name for name in names_of(attempt.answer, known)
         if name in known.places and (name not in first or attempt.program.count(name) > first.count(name))
     ]  # fmt: skip
-    # A predicate that is a qualifier, or a relation that is an attribute, has its name in the first program.
-    missing = [name for name in unknown if name not in known.places and name not in known.qualifiers.names]
+    # A qualifier that was taken for a predicate, or an attribute for a relation, may still be what is asked for.
+    missing = [name for name in unknown if name not in attempt.program]
     words = words_of(asked_about(question, mentions))
     # Nothing found where something else was looked for is as good as never to be true.
     nothing = attempt.answer.values in ([0], [False])
@@ -127,7 +127,10 @@ def taken_instead(
         f"the graph has no {name!r}, and the program has {' and '.join(map(repr, fresh[:3]))} in its place, "
         "which the question does not ask for"
         for name in missing
-        if fresh and not any(_says_the_same(name, other) or (not nothing and _asks_for(words, other, name)) for other in fresh)
+        if fresh
+        and not any(
+            _says_the_same(name, other) or (not nothing and other not in first and _asks_for(words, other, name)) for other in fresh
+        )
     ]
 
 
@@ -135,7 +138,8 @@ def _says_the_same(name: str, other: str) -> bool:
     """Whether two predicates are the same but for one letter of a word, or have the same words or everyday words for
     them.
     """
-    if one_wrong(name.casefold(), other.casefold()):
+    # Weight is no height with a letter wrong.
+    if one_wrong(name.casefold(), other.casefold()) and name[:1].casefold() == other[:1].casefold():
         return True
     mine, others_ = _content(name), _content(other)
     return bool(mine and others_) and _said(mine, others_) and _said(others_, mine) and not disagree(name, other)
