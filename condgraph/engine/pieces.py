@@ -24,6 +24,8 @@ H = TypeVar("H", bound=Hashable)
 PIECE: Final = 1 << 13
 #: Rows of columns that are sorted at once, for the same.
 ROWS: Final = 1 << 17
+#: Of so few rows, one call that compares is quicker than several that count.
+_LEAST: Final = 64
 
 
 def pieces(items: Any, size: int = PIECE) -> Iterator[Any]:
@@ -140,6 +142,8 @@ def in_order(marks: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     >>> in_order([np.array([2, 0, 2, 1])]).tolist(), in_order([np.array([7, 7, 7]), np.array([3, -1, 3])]).tolist()
     ([1, 3, 0, 2], [1, 0, 2])
     """
+    if len(marks[0]) <= _LEAST:
+        return np.lexsort(marks[::-1])
     order: NDArray[np.int64] | None = None
     for at in reversed(range(len(marks))):
         mark = marks[at]

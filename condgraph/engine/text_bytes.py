@@ -22,6 +22,8 @@ SPARE: Final = 8
 _ROUNDS: Final = 8
 #: Texts of more bytes are left to zlib.
 _LONGEST: Final = 64
+#: Of so few texts Python is quicker.
+_FEW: Final = 256
 #: Texts of more bytes, on average, are cut out one by one.
 MEAN: Final = 40
 #: Texts that are put together at once: what they take stays in the caches.
@@ -51,7 +53,7 @@ def sorted_texts(
     equal texts are in no certain order.
     """
     count = len(begins)
-    if (data[: len(data) - SPARE] == 0).any():
+    if count <= _FEW or (data[: len(data) - SPARE] == 0).any():
         # A text and the same with a zero behind have equal words.
         return _by_python(data, begins, lengths, np.arange(count), np.ones(count, bool))
     key = _key(data, begins, lengths)
@@ -151,6 +153,8 @@ def _tables() -> tuple[NDArray[np.uint32], ...]:
 
 def checksums(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint32]:
     """The CRC-32 of each text, as `zlib.crc32` has it."""
+    if len(begins) <= _FEW:
+        return np.array(list(map(zlib.crc32, _cut(data, begins, lengths))), np.uint32)
     long = np.flatnonzero(lengths > _LONGEST)
     most = int(np.minimum(lengths, _LONGEST).max(initial=0))
     # Without its start and end, a CRC is linear, and zeros in front change nothing: so texts are

@@ -12,13 +12,13 @@ import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from email.utils import parsedate_to_datetime
-from functools import partial
+from functools import cache, partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 from condgraph.engine.addresses import parse, shown
-from condgraph.engine.bounds import check_bounds, current, left, within
+from condgraph.engine.bounds import cached, check_bounds, current, left, within
 from condgraph.engine.errors import (
     DeadlineError,
     MissingExtraError,
@@ -27,7 +27,7 @@ from condgraph.engine.errors import (
     ReadOnlyError,
     StoreError,
 )
-from condgraph.engine.wire import Wire
+from condgraph.engine.wire import Pool, Wire
 from condgraph.engine.workers import Workers
 from condgraph.sparql.dialect import STANDARD, Dialect, dialect_of
 
@@ -88,6 +88,7 @@ def broken(url: str, error: SyntaxError, last: bytes) -> StoreError | DeadlineEr
 _CHUNK: Final = 1 << 18
 
 
+@cache
 def wrapper_class() -> Any:
     """SPARQLWrapper with an opener of its own: for digest authentication SPARQLWrapper would set one for
     the whole process.
@@ -101,9 +102,11 @@ def wrapper_class() -> Any:
         """A request."""
 
         opener: urllib.request.OpenerDirector
+        wire: Wire
 
         def _query(self) -> tuple[Any, str]:
-            request = self._createRequest()
+            request: Any = self._createRequest()
+            request.wire = self.wire
             if self.timeout is None:
                 return self.opener.open(request), self.returnFormat
             return self.opener.open(request, timeout=self.timeout), self.returnFormat
@@ -229,11 +232,16 @@ class Endpoint:
         self._method, self.timeout, self.read_only = method, timeout, read_only
         # These threads may wait for a server that never answers; nobody waits for the threads.
         self._workers = Workers("condgraph-sparql")
+        self._pool = Pool()
         #: The kind of store; known after the first query.
         self.dialect: Dialect = STANDARD
 
     def __repr__(self) -> str:
         return f"<Endpoint {self.query_url}>"
+
+    def close(self) -> None:
+        """Close the connections that no query uses."""
+        self._pool.close()
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -349,10 +357,10 @@ class Endpoint:
                     yield quad.triple
 
     def _send(self, text: str, graphs: tuple[str, ...], wire: Wire, accept: str, form: str, silence: float | None = None) -> Any:
-        wrapper = self._wrapper(self.query_url, accept, wire, silence)
+        wrapper = self._wrapper(self.query_url, accept, wire, silence, None if self._user else self._reading)
         for graph in graphs:
             wrapper.addDefaultGraph(graph)
-        short = len(quote(text, safe="")) + sum(len(graph) + 20 for graph in graphs) <= LONGEST_GET
+        short = len(text) <= LONGEST_GET and len(quote(text, safe="")) + sum(len(graph) + 20 for graph in graphs) <= LONGEST_GET
         wrapper.setMethod("GET" if self._method == "get" or (self._method == "auto" and short) else "POST")
         wrapper.queryString, wrapper.queryType = text, "SELECT" if form == "json" else "CONSTRUCT"
         wrapper.setReturnFormat(form)
@@ -402,15 +410,23 @@ class Endpoint:
 
     # -- one request -------------------------------------------------------------------------------
 
-    def _wrapper(self, url: str, accept: str, wire: Wire, silence: float | None) -> SPARQLWrapper:
+    def _wrapper(
+        self, url: str, accept: str, wire: Wire, silence: float | None, opener: urllib.request.OpenerDirector | None = None
+    ) -> SPARQLWrapper:
         wrapper = wrapper_class()(url)
-        wrapper.opener = self._opener(url, wire)
+        wrapper.opener = self._opener(url, wire) if opener is None else opener
+        wrapper.wire = wire
         wrapper.agent = "condgraph"
         wrapper.setOnlyConneg(True)
         wrapper.addCustomHttpHeader("Accept", accept)
         # SPARQLWrapper takes whole seconds by its type, and hands them to the socket as they are.
         wrapper.timeout = cast("int", silence)
         return cast("SPARQLWrapper", wrapper)
+
+    @cached
+    def _reading(self) -> urllib.request.OpenerDirector:
+        """What sends queries, on connections that stay open."""
+        return urllib.request.build_opener(*self._pool.handlers(), _Redirects())
 
     def _opener(self, url: str, wire: Wire) -> urllib.request.OpenerDirector:
         # One for each request: urllib counts the failures of a digest in the handler, which threads

@@ -27,7 +27,7 @@ from condgraph.loaders.rdf.inference import SAME
 from condgraph.sparql.compile.conditions import NOTHING, TARGET
 from condgraph.sparql.dialect import STANDARD, Dialect
 from condgraph.sparql.layout import RDF, XSD, string
-from condgraph.sparql.native.mapping import LABEL, OWN, REIFIES, SINGLETON, SUBCLASS, TYPE, Mapping
+from condgraph.sparql.native.mapping import LABEL, OWN, REIFIES, SINGLETON, SUBCLASS, TYPE, Mapping, Predicate
 
 #: The predicate of a row that says that a node is there; it is no triple of the endpoint.
 THERE: Final = "urn:condgraph:there"
@@ -87,6 +87,8 @@ class Part(NamedTuple):
 Fresh = Callable[[str], str]
 #: Subject, predicate and object of a triple: columns of a row, or IRIs.
 Recipe: TypeAlias = tuple[str, str, str]
+#: Languages in which a text is looked up.
+_WRITTEN: Final = 50
 #: Properties of a list in a query.
 _LISTED: Final = 500
 #: Rows of labels, and of nodes that are there.
@@ -139,6 +141,12 @@ class Layout(Protocol):
     def bare(self, fact: Fact, keys: Sequence[str], *, full: bool) -> list[Branch]:
         """The triples that give the ends of a statement, and the values of some qualifiers by the IRIs of their keys. `full`
         says whether some of these may have a unit or a precision.
+        """
+        ...
+
+    def forms(self, number: str) -> tuple[str, str] | None:
+        """The predicates from a subject to a statement, and from there to its value, of a property whose statements a row has
+        by their ends alone.
         """
         ...
 
@@ -279,6 +287,10 @@ class Plain:
         """As of `Layout`; the language and the datatype of a value come with it."""
         return [Branch("", {"s": fact.subject, "p": fact.predicate, "o": fact.object})]
 
+    def forms(self, number: str) -> tuple[str, str] | None:
+        """As of `Layout`: none."""
+        return None
+
     def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
         """As of `Layout`."""
         stated = fresh("b") if self._inference.same else entity
@@ -370,6 +382,10 @@ class WikibaseShape:
         valid = f"FILTER(NOT EXISTS {{ {f} <{ONTOLOGY}rank> <{ONTOLOGY}DeprecatedRank> }})"
         row = {"s": fact.subject, "p": fact.predicate, "f": f}
         several = ", ".join((fact.value, *(self._form(key, "qualifier") for key in keys)))
+        if own and not keys and not full:
+            # The node of the statement says no more; rows are half as long without it.
+            number = fact.predicate.strip("<>").removeprefix(self._claim)
+            return [Branch(valid, {f"s{number}": fact.subject, f"o{number}": fact.object})]
         if keys and own:
             result = [Branch(f"{f} ?b ?c . FILTER(?b IN ({several})) {valid}", {**row, "b": "?b", "c": "?c"})]
         else:
@@ -388,6 +404,10 @@ class WikibaseShape:
             node = f"{f} {d} ?w . {limit} ?w ?i ?j . FILTER(?i IN ({parts}))"
             result.append(Branch(node, {"f": f, "d": d, "w": "?w", "i": "?i", "j": "?j"}))
         return result
+
+    def forms(self, number: str) -> tuple[str, str] | None:
+        """As of `Layout`."""
+        return self._claim + number, f"{self._claim}statement/{number}"
 
     def _property(self, number: str, subject: str, thing: str, fresh: Fresh) -> tuple[str, Fact]:
         return self.statement(subject, [self._claim + number], thing, fresh)
@@ -545,12 +565,21 @@ class Fetcher:
         import pyoxigraph
 
         there = set(variables)
+        seen: set[tuple[Any, Any, Any]] = set()
+        rows = list(rows)
+        for variable in there:
+            if variable[0] == "s" and variable[1:] and (forms := self.layout.forms(variable[1:])):
+                claim, statement = map(pyoxigraph.NamedNode, forms)
+                for row in rows:
+                    if (subject := row[variable]) is not None:
+                        node = pyoxigraph.BlankNode()
+                        yield subject, claim, node
+                        yield node, statement, row[f"o{variable[1:]}"]
         recipes = [
             tuple(part if len(part) == 1 else pyoxigraph.NamedNode(part) for part in recipe)
             for recipe in self.layout.recipes
             if all(part in there for part in recipe if len(part) == 1)
         ]
-        seen: set[tuple[Any, Any, Any]] = set()
         for row in rows:
             for subject, predicate, thing in recipes:
                 a, c = row[subject], row[thing]
@@ -718,7 +747,10 @@ class Fetcher:
             return patterns, fact
         if isinstance(node, alg.Where):
             patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped)
-            return [*patterns, *self._test(node.condition, fact.object, self._values(node.facts))], fact
+            tests = self._test(node.condition, fact.object, node.facts)
+            # Terms that are given come first: stores join in the order that is written.
+            given = [test for test in tests if test.startswith("VALUES")]
+            return [*given, *patterns, *(test for test in tests if test not in given)], fact
         if isinstance(node, alg.WhereQualifier):
             patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped)
             q, key = self.fresh("q"), self._keys.get(node.key)
@@ -747,33 +779,62 @@ class Fetcher:
         limit = [f"FILTER(!isLiteral({o}))"] if relation and mixed and node.reach != "subject" else []
         return [*patterns, pattern, *limit], fact
 
-    def _values(self, facts: Node) -> set[Kind] | None:
-        """The kinds that the objects of facts have; None where that is not known."""
-        while isinstance(facts, alg.Facts) and (inner := alg.passed(facts)) is not None:
-            facts = inner
-        if isinstance(facts, alg.Scan) and facts.family == "relation":
-            return {Kind.ENTITY}
-        if not isinstance(facts, alg.Scan) or facts.predicates is None or not self.mapping.whole:
+    def _known(self, facts: Node | None) -> list[Predicate] | None:
+        """The predicates of facts, where all that they lead to is known."""
+        scan = _scanned(facts)
+        if scan is None or scan.predicates is None or not self.mapping.whole:
             return None
-        found = [self._predicates[name] for name in facts.predicates if name in self._predicates]
+        return [self._predicates[name] for name in scan.predicates if name in self._predicates]
+
+    def _values(self, facts: Node | None) -> set[Kind] | None:
+        """The kinds that the objects of facts have; None where that is not known."""
+        scan, found = _scanned(facts), self._known(facts)
+        if scan is not None and scan.family == "relation":
+            return {Kind.ENTITY}
+        if found is None:
+            return None
         return {kind for one in found for kind, _ in one.values} | {Kind.ENTITY for one in found if one.relations}
 
-    def _test(self, test: alg.Condition, o: str, kinds: set[Kind] | None) -> list[str]:
+    def _written(self, facts: Node | None) -> list[str] | None:
+        """How the objects of facts, which are texts, are written behind their characters: `@en` for each language, nothing
+        for none. None where that is not known, or where some are written with other spaces than they are read with.
+        """
+        found = self._known(facts)
+        if found is None or self._values(facts) != {Kind.TEXT} or any(one.languages is None for one in found):
+            return None
+        ends = sorted({f"@{tag}" if tag else "" for one in found for tag in one.languages or ()})
+        return ends if len(ends) <= _WRITTEN else None
+
+    def _is_in(self, facts: Node | None, unit: str) -> bool:
+        """Whether all numbers that are the objects of facts are in a unit."""
+        found = self._known(facts)
+        return found is not None and all(key == (Kind.QUANTITY, unit) or key[0] is Kind.TEXT for one in found for key in one.values)
+
+    def _test(self, test: alg.Condition, o: str, facts: Node | None) -> list[str]:
         """What an endpoint can tell of a test: a filter that everything passes which satisfies it, or cannot be compared."""
         if isinstance(test, alg.Among):
             return self.entities(test.entities, o)
         if isinstance(test, alg.AllOf):
-            return [line for part in test.conditions for line in self._test(part, o, kinds)]
+            return [line for part in test.conditions for line in self._test(part, o, facts)]
         if not isinstance(test, alg.Compare) or test.operator == "!=":
             return []
         value = test.value
-        if isinstance(value, Quantity) and self.mapping.shape == "plain":
+        if isinstance(value, Quantity) and (self.mapping.shape == "plain" or self._is_in(facts, value.unit)):
+            # A warning counts what is in another unit.
             return _number(test.operator, Decimal(format_number(value.number)), o)
         if isinstance(value, Time):
             return _year(test.operator, value, o, self._dialect)
-        if isinstance(value, str) and test.operator == "=" and kinds == {Kind.TEXT}:
+        if isinstance(value, str) and test.operator == "=":
+            if (written := self._written(facts)) is not None:
+                return [f"VALUES {o} {{ {' '.join(string(value) + end for end in written)} }}"]
             word = max(value.split(), key=len, default="")
-            return [f"FILTER(CONTAINS(STR({o}), {string(word)}))"] if word else []
+            if not word:
+                return []
+            if self._values(facts) == {Kind.TEXT}:
+                return [f"FILTER(CONTAINS(STR({o}), {string(word)}))"]
+            # A node is met by its name, and a warning counts what cannot be compared.
+            other = f"!isLiteral({o}) || DATATYPE({o}) NOT IN (<{XSD}string>, <{RDF}langString>)"
+            return [f"FILTER(COALESCE({other} || CONTAINS(STR({o}), {string(word)}), true))"]
         return []
 
     # -- rows --------------------------------------------------------------------------------------
@@ -880,6 +941,13 @@ class _Scope:
 def _undirected(node: Node) -> bool:
     """Whether some statement of a pattern may be matched either way."""
     return any(isinstance(one, alg.Pattern) and any(part.undirected for part in one.statements) for one in postorder(node))
+
+
+def _scanned(facts: Node | None) -> alg.Scan | None:
+    """The scan that facts are a part of."""
+    while isinstance(facts, alg.Facts) and (inner := alg.passed(facts)) is not None:
+        facts = inner
+    return facts if isinstance(facts, alg.Scan) else None
 
 
 def reach_of(node: Node) -> alg.End:

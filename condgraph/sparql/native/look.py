@@ -97,6 +97,7 @@ class Look:
         self.queries = self._missed = 0
         self._notes: list[str] = []
         self._types: dict[str, dict[str, str]] = {}
+        self._texts: dict[str, tuple[str, ...]] = {}
         #: Whether statements are those of a Wikibase, whose other predicates are of no use.
         self._claims = False
         self._until = time.monotonic() + LONGEST
@@ -150,6 +151,7 @@ class Look:
         if not rows:
             raise StoreMissingError(f"there is nothing at {self._endpoint.query_url}", hint="load something first, or name graphs")
         counted, self._types = _tally(rows), _datatypes(rows)
+        self._texts = self._written() if whole else {}
         naming = tuple(self._said.get("labels", NAMING))
         used = [iri for iri in naming if iri in counted or not whole][: 1 if shape == "wikibase" else None]
         languages = tuple(tag.lower() for tag in self._said.get("languages", ())) or self._languages(used[:1] or [LABEL])
@@ -216,6 +218,18 @@ class Look:
         rest = f"; of {unknown:,} predicates the kinds are not known" if unknown else ""
         self._notes.append(f"{of}; the kinds of their values are those of at most {SHARE:,} triples of each{rest}")
         return found, False
+
+    def _written(self) -> dict[str, tuple[str, ...]]:
+        """The languages of the texts of each predicate that has no other literals, and no text that is written with other
+        spaces than it is read with: so their texts are looked up. None where that takes too long.
+        """
+        missed = self._missed
+        rows = self._ask(f"SELECT DISTINCT ?p ?t WHERE {{ ?s ?p ?o . FILTER(isLiteral(?o)) {_WRITTEN} }}", SCAN)
+        self._missed = missed
+        found: dict[str, set[str]] = {}
+        for row in rows or ():
+            found.setdefault(row["p"].value, set()).add("?" if row["t"] is None else row["t"].value)
+        return {iri: tuple(sorted(tags)) for iri, tags in found.items() if "?" not in tags}
 
     def _totals(self, inner: str, seconds: float) -> dict[str, int] | None:
         rows = self._ask(f"SELECT ?p (COUNT(*) AS ?n) WHERE {inner} GROUP BY ?p", seconds)
@@ -375,7 +389,7 @@ class Look:
             name = iri if taken.setdefault(name, iri) != iri else name
             values = {key: count for key, count in counted[iri].items() if key[0] is not Kind.ENTITY}
             relations = counted[iri].get((Kind.ENTITY, NO_UNIT), 0)
-            predicates.append(Predicate(iri, name, relations, values, dict(self._types.get(iri, {}))))
+            predicates.append(Predicate(iri, name, relations, values, dict(self._types.get(iri, {})), self._texts.get(iri)))
         text: Counts = {(Kind.TEXT, NO_UNIT): 1}
         qualifiers = [Predicate(f"{OWN}{name}", name, 0, text) for name in ("language", "datatype")]
         if found.infer:
@@ -440,6 +454,7 @@ class Look:
                 Predicate(
                     *(iri, taken[iri], kinds.get((Kind.ENTITY, NO_UNIT), 0)),
                     {key: number for key, number in kinds.items() if key[0] is not Kind.ENTITY},
+                    languages=self._texts.get(iri.replace("/prop/", "/prop/statement/")),
                 )
                 for iri, kinds in sorted(of.items())
             )
@@ -490,6 +505,10 @@ _DECLARED: Final = (
 #: Binds what a value is to ?t: its datatype, with an example of how numbers are written, which tells that or another one.
 _MARK: Final = 'IF(!isNumeric(?o), "", IF(CONTAINS(UCASE(STR(?o)), "E"), "1e0", IF(CONTAINS(STR(?o), "."), "1.0", "1")))'
 _SORT: Final = f'BIND(IF(isLiteral(?o), CONCAT(STR(DATATYPE(?o)), " ", {_MARK}), IF(isBlank(?o), "_", "")) AS ?t)'
+#: Spaces that texts are not read with: at an end, several, others than U+0020.
+_SPACES: Final = "^ | $|  |[^\\\\S ]|[\u000b\u000c\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+#: Binds the language of a text to ?t; of other literals, and of one with such spaces, a question mark.
+_WRITTEN: Final = f'BIND(IF(DATATYPE(?o) IN (<{XSD}string>, <{_LANG}>) && !REGEX(STR(?o), "{_SPACES}"), LANG(?o), "?") AS ?t)'
 
 
 def _counts(rows: Iterable[Any]) -> list[dict[str, Any]]:

@@ -45,7 +45,8 @@ Counts: TypeAlias = "dict[tuple[Kind, str], int]"
 @dataclass(frozen=True)
 class Predicate:
     """A predicate: what programs call it, how often it leads to a node, and to values of each kind.
-    `types` has the commonest datatype of literals whose text tells another.
+    `types` has the commonest datatype of literals whose text tells another. `languages` are those of its texts, "" for
+    none; None where they are not known, or where a text is written with other spaces than it is read with.
     """
 
     iri: str
@@ -53,6 +54,7 @@ class Predicate:
     relations: int = 0
     values: Counts = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
+    languages: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,14 @@ def loads(text: str) -> Mapping:
     said = json.loads(text)
     for key in ("predicates", "qualifiers"):
         said[key] = tuple(
-            Predicate(**{**one, "values": {(Kind(kind), unit): count for kind, unit, count in one["values"]}}) for one in said[key]
+            Predicate(
+                **{
+                    **one,
+                    "values": {(Kind(kind), unit): count for kind, unit, count in one["values"]},
+                    "languages": None if one["languages"] is None else tuple(one["languages"]),
+                }
+            )
+            for one in said[key]
         )
     for key in ("languages", "labels", "graphs", "namespaces", "notes", "infer"):
         said[key] = tuple(said[key])

@@ -5,6 +5,7 @@ query, read by the rules of the loader of RDF, and the plan is run on it in proc
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.algebra.constructors import around_of
 from condgraph.engine.algebra.operators import remade
 from condgraph.engine.bounds import cached, check, kept, within
-from condgraph.engine.errors import DeadlineError, StoreError, UnsupportedError
+from condgraph.engine.errors import CondgraphError, DeadlineError, StoreError, UnsupportedError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.evidence import trace_back
@@ -68,10 +69,33 @@ class EndpointSchema(StoredSchema):
         super().__init__(_described(mapping))
         self.mapping, self._store = mapping, store
         self._names: dict[str, bool] = {}
+        #: Names that are taken to be there until an answer shows it; None where names are looked up at once.
+        self.assumed: set[str] | None = None
+
+    def assuming(self) -> EndpointSchema:
+        """This schema for one program, whose names are taken to be there."""
+        found = copy(self)
+        found.assumed, found.kept = set(), {**self.kept, "plans": dict(self.kept.get("plans", ()))}
+        return found
+
+    def confirm(self, program: EndpointSchema, snapshot: Snapshot | None) -> bool:
+        """Whether the names that were assumed for a program are there: a snapshot of what it reads may show it, and the
+        endpoint is asked for the others. If so, the plan of the program is kept.
+        """
+        for name in sorted(program.assumed or ()):
+            if snapshot is not None and len(snapshot.named(name)):
+                self._names[name] = True
+            elif not self.has_entity(name):
+                return False
+        self.kept.setdefault("plans", {}).update(program.kept["plans"])
+        return True
 
     def has_entity(self, name: str) -> bool:
         """Whether some node is called so: one small query for each new name."""
         if name not in self._names:
+            if self.assumed is not None:
+                self.assumed.add(name)
+                return True
             self._names[name] = self._store.has(alg.ByName((name,)))
         return self._names[name]
 
@@ -220,7 +244,8 @@ class NativeRdfStore:
         self._units.clear()
 
     def close(self) -> None:
-        """Do nothing: there is no connection between queries."""
+        """Close the connections that no query uses."""
+        self.endpoint.close()
 
     # -- queries -----------------------------------------------------------------------------------
 
@@ -359,8 +384,21 @@ class NativeRdfStore:
         return cast("Node", remade(plan, resolved))
 
     def answer(self, request: Request) -> EndpointAnswer:
-        """Answer a program with one query."""
-        lowered = request.lowered(self.schema)
+        """Answer a program with one query, which shows as well that its names are there."""
+        schema, answer = self.schema.assuming(), None
+        try:
+            answer = self._answer(request, schema)
+        except CondgraphError:
+            check()
+            if not schema.assumed or self.schema.confirm(schema, None):
+                raise
+        if answer is None or not self.schema.confirm(schema, answer.run.snapshot):
+            # Some name is not there: its program is read otherwise, or is an error that says so.
+            return self._answer(request, self.schema)
+        return answer
+
+    def _answer(self, request: Request, schema: EndpointSchema) -> EndpointAnswer:
+        lowered = request.lowered(schema)
         fetcher = self._fetcher()
         parts = fetcher.answering(lowered.plan)
         snapshot, text = self._local([lowered.plan]) if parts is None else self._gathered(fetcher, parts, bare=True)
