@@ -20,6 +20,7 @@ from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source
 from condgraph.engine.pieces import mapped, watched
 from condgraph.engine.records import Evidence, place_text, record_of
 from condgraph.engine.snapshot import readback
+from condgraph.engine.terms import INFERRED, axioms_of
 from condgraph.engine.values import Value
 
 if TYPE_CHECKING:
@@ -165,7 +166,11 @@ class EvidenceList(Sequence[Evidence]):
         sources = tuple((snapshot.source_of(s), row) for s, row in places)
         predicate = INSTANCE_OF if table == "mem" else SUBCLASS_OF
         kind: Literal["membership", "subclass"] = "membership" if table == "mem" else "subclass"
-        return Evidence(snapshot.entity(below), predicate, snapshot.entity(above), (), sources, kind)
+        found = snapshot.entity(below), predicate, snapshot.entity(above)
+        # What some source states does not follow from axioms alone.
+        ways = [axioms_of(source.terms).get((found[0].id, found[2].id)) for source, _ in sources] if table == "mem" else []
+        axioms = min((way for way in ways if way), default=()) if None not in ways else ()
+        return Evidence(*found, tuple((INFERRED, axiom) for axiom in axioms), sources, kind)
 
     # -- beside the statements ---------------------------------------------------------------------
 

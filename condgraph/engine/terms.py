@@ -77,7 +77,7 @@ class Terms:
     is not a fact as well gave the name. `texts` has labels whose white space the name has not.
     `local`: other nodes are called by the end of their IRI. `star`: statements about statements
     were RDF 1.2's, and not reified. `entities`: what stands before ids that are no IRIs. `inferred`: entities
-    and classes of memberships that no triple states.
+    and classes of memberships that no triple states, with the axioms that they follow from.
     """
 
     predicates: dict[str, Property] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Terms:
     local: bool = False
     star: bool = False
     entities: str = ""
-    inferred: list[tuple[str, str]] = field(default_factory=list)
+    inferred: list[tuple[str, ...]] = field(default_factory=list)
 
     def dumps(self) -> str:
         """As JSON, which `loads` reads."""
@@ -153,8 +153,14 @@ def loads(text: str) -> Terms:
             terms.apart.update((ident, form) for ident in _list(group[1]) if isinstance(ident, str))
     terms.texts = {ident: one for ident, one in _pairs(said.get("texts")) if isinstance(one, str)}
     pairs = (tuple(pair) for pair in _list(said.get("inferred")) if isinstance(pair, list))
-    terms.inferred = [pair for pair in pairs if len(pair) == 2 and all(isinstance(ident, str) for ident in pair)]
+    terms.inferred = [pair for pair in pairs if len(pair) >= 2 and all(isinstance(ident, str) for ident in pair)]
     return terms
+
+
+@lru_cache(maxsize=64)
+def axioms_of(text: str) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The axioms of the memberships that no triple states, by entity and class, of the terms that `dumps` wrote."""
+    return {pair[:2]: pair[2:] for pair in loads(text).inferred}
 
 
 def _property(said: Any) -> Property | None:

@@ -544,7 +544,7 @@ class Plain:
 
     def _members(self) -> Iterator[Quad]:
         get, snapshot = self.snapshot.arrays.get, self.snapshot
-        inferred = {(source, *pair) for source, terms in enumerate(self._terms) if terms is not None for pair in terms.inferred}
+        inferred = {(source, *pair[:2]) for source, terms in enumerate(self._terms) if terms is not None for pair in terms.inferred}
         for prefix, first, second, predicate in (("mem", "e", "c", TYPE), ("sub", "c", "p", _SUBCLASS)):
             columns = [get(f"{prefix}.{name}").tolist() for name in (first, second, "src", "row")]
             for left, right, source, row in zip(*columns, strict=True):

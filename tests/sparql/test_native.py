@@ -756,6 +756,15 @@ def test_inferred_statements_name_their_axioms(serve: Any, tmp_path: Path) -> No
             assert outcome(there, program) == outcome(here, program), program
             assert there.kopl(program).texts == texts, program
         line = " ".join(map(str, there.kopl("Find(C. Eastwood) Relate(made, forward) QueryName()").evidence))
+        for graph in (there, here):
+            # A membership names its axioms too; the step to a class above is evidence of its own.
+            agents = graph.kopl("FindAll() FilterConcept(http://example.org/Agent) QueryName()").evidence
+            assert sorted(str(one).partition("  [")[0] for one in agents) == [
+                "C. Eastwood | instance of | http://example.org/Person "
+                "(inferred by: http://example.org/clint owl:sameAs http://example.org/ce)",
+                "Clint | instance of | http://example.org/Person",
+                "http://example.org/Person | subclass of | http://example.org/Agent",
+            ]
     for axiom in ("director rdfs:subPropertyOf http://example.org/maker", "maker owl:inverseOf http://example.org/made",
                   "clint owl:sameAs http://example.org/ce"):  # fmt: skip
         assert f"inferred by: http://example.org/{axiom}" in line

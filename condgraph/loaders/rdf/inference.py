@@ -7,7 +7,7 @@ inverses: rules prp-spo1, prp-inv1, prp-inv2, eq-rep-s and eq-rep-o of OWL 2 RL 
 section 4.3). Axioms are taken as they are stated: nothing is derived from `owl:sameAs` between properties or classes.
 
 An inferred statement has the qualifiers of the statement that it is inferred from, and names its axioms as further ones.
-Memberships have no qualifiers: the links of inferred ones are further statements of the graph.
+Memberships have no qualifiers: the terms of the source have the axioms of inferred ones.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class Inference:
         #: Axioms that are not followed, with why; and rules that some axiom uses.
         self.left: dict[str, str] = {}
         self._used: set[str] = set()
-        #: Entities and classes of the memberships that `items` inferred.
-        self.memberships: list[tuple[str, str]] = []
+        #: Entities and classes of the memberships that `items` inferred, with the axioms.
+        self.memberships: list[tuple[str, ...]] = []
 
     def __bool__(self) -> bool:
         return bool(self._rules)
@@ -223,7 +223,7 @@ class Inference:
         for key, (axioms, one) in inferred.items():
             if key not in known:
                 if one.predicate == kind and isinstance(one.object, Ref):
-                    self.memberships.append((one.subject, one.object.id))
+                    self.memberships.append((one.subject, one.object.id, *axioms))
                     yield Member(one.subject, one.object.id, one.row)
                     continue
                 yield replace(one, qualifiers=(*one.qualifiers, *((INFERRED, axiom) for axiom in axioms)))
