@@ -129,6 +129,7 @@ REIFIERS = """
 @prefix : <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 :ann :knows :bob {| :since 1990 |} . :bob rdfs:label "<<( Bob \\t<triple> \\"type\\":\\"triple\\"" .
 """
+DIRECTED = ':ann :motto "\\"@ar--rtl\\t, \\"its:dir\\":\\"rtl\\" its:dir=\\"rtl\\""@ar--rtl, "b"@en-GB--ltr, _:a--ltr .\n'
 REIFIES = "SELECT ?t { ?r <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> ?t }"
 ABOUT = "DESCRIBE ?r { ?r <http://example.org/since> ?y }"
 
@@ -190,6 +191,43 @@ def test_graphs_have_triple_terms_for_those_that_ask(annotated: str) -> None:
     odd = "CONSTRUCT { <urn:a> <urn:says> <<( <urn:a> <urn:b> 1 )>> } WHERE {}"
     assert ask(annotated, query=odd, headers={"Accept": "text/turtle"}).status == 406
     assert ask(annotated, query=odd, headers={"Accept": "text/turtle;version=1.2"}).status == 200
+
+
+@pytest.fixture(scope="module")
+def directed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    place = tmp_path_factory.mktemp("directed")
+    (place / "mottos.ttl").write_text("@prefix : <http://example.org/> .\n" + DIRECTED, encoding="utf-8")
+    with condgraph.open(place / "store") as graph:
+        graph.load(place / "mottos.ttl")
+    with command("-d", str(place / "store"), "--base", BASE) as (url, _):
+        yield url
+
+
+def test_base_directions_are_sent_to_those_that_ask(directed: str) -> None:
+    texts = {('"@ar--rtl\t, "its:dir":"rtl" its:dir="rtl"', "ar"), ("b", "en-gb")}
+    mottos = "SELECT ?o { ?s <http://example.org/motto> ?o FILTER(isLiteral(?o)) }"
+    graph = mottos.replace("SELECT ?o", "CONSTRUCT { ?s <http://example.org/motto> ?o }")
+    for query, media_types in (
+        (mottos, ("application/sparql-results+json", "application/sparql-results+xml", "text/tab-separated-values")),
+        (graph, ("application/n-triples", "text/turtle", "application/rdf+xml", "application/ld+json")),
+    ):
+        for media_type in media_types:
+            for version in ("", ";version=1.1", ";version=1.2-basic", ";version=1.2"):
+                reply = ask(directed, query=query, headers={"Accept": media_type + version})
+                if query == mottos:
+                    form: Any = ox.QueryResultsFormat.from_media_type(media_type)
+                    found = [row["o"] for row in ox.parse_query_results(reply.body, form)]  # type: ignore[union-attr]
+                else:
+                    form = ox.RdfFormat.from_media_type(media_type)
+                    found = [one.object for one in ox.parse(reply.body, form)]
+                assert {(one.value, one.language) for one in found} == texts, (media_type, version)
+                asked = "1.2" in version or media_type == "application/ld+json"
+                assert [one.direction is not None for one in found] == [asked] * 2, (media_type, version)
+    for accept, asked in (("application/n-quads", False), ("application/n-quads;version=1.2", True)):
+        assert (b"@ar--rtl <" in ask(directed, path="/data", headers={"Accept": accept}).body) == asked
+    # A term of the query's own.
+    made = 'SELECT (STRLANGDIR("x", "he", "rtl") AS ?o) {}'
+    assert b"its:dir" not in ask(directed, query=made, headers={"Accept": "application/sparql-results+json"}).body
 
 
 def test_clients_that_know_rdf_1_1_read_statements_about_statements(annotated: str) -> None:

@@ -63,7 +63,8 @@ class Query:
     `default_graphs` and `named_graphs` are the data set. None means the store's, or what the query
     states; otherwise they replace what the query states, and where only named graphs are given the
     default graph is empty. `union` makes the default graph all graphs. `limit` is the most solutions
-    or triples. `version` is that of RDF which the results may have: triple terms in "1.2" alone.
+    or triples. `version` is that of RDF which the results may have: triple terms in "1.2" alone, base directions of texts
+    in "1.2-basic" too.
     Without text, `graph` requests a named graph as it is, `dataset` all graphs with their
     names.
     """
@@ -87,6 +88,8 @@ class Query:
         record: dict[str, Any] = {"query": self.text, "solutions": self.solutions, "triples": self.triples}
         if self.version != "1.2":
             record["plain"] = True
+            if self.version != "1.2-basic":
+                record["undirected"] = True
         for name in ("base", "limit", "union", "graph", "dataset"):
             if value := getattr(self, name):
                 record[name] = value

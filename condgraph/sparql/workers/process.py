@@ -267,6 +267,39 @@ class Untripled(Plain):
         return self.then.rest()
 
 
+#: How results write the base direction of a text, where nothing else is written so, and what a block may end with that is
+#: the beginning of one.
+_XML_DIRECTION = rb' its:dir="(?:ltr|rtl)" xmlns:its="http://www.w3.org/2005/11/its" its:version="2.0"'
+_DIRECTIONS = {
+    "json": (re.compile(rb',"its:dir":"(?:ltr|rtl)"'), re.compile(rb',(?:"[a-z:"]{0,13})?\Z')),
+    "xml": (re.compile(_XML_DIRECTION), re.compile(rb' (?:its:dir="[^<>]{0,80})?\Z| i(?:t(?:s(?::(?:d(?:i(?:r=?)?)?)?)?)?)?\Z')),
+    "tsv": (re.compile(rb'(?<="@)([A-Za-z0-9-]+)--(?:ltr|rtl)(?=[\t\n])'), re.compile(rb'"(?:@[A-Za-z0-9-]*)?\Z')),
+}
+
+
+class Undirected(Plain):
+    """Leaves the base directions of texts out of solutions; `then` takes the blocks."""
+
+    def __init__(self, form: str, then: Plain) -> None:
+        (self.direction, self.begun), self.then, self.held = _DIRECTIONS[form], then, b""
+
+    def feed(self, block: bytes) -> bytes:
+        """Pass a block on, but for an end that may be the beginning of a direction."""
+        data = self.direction.sub(_tag, self.held + block)
+        begun = self.begun.search(data, max(0, len(data) - 200))
+        at = len(data) if begun is None else begun.start()
+        self.held = data[at:]
+        return self.then.feed(data[:at])
+
+    def rest(self) -> bytes:
+        """The bytes that are held back."""
+        return self.then.feed(self.held) + self.then.rest()
+
+
+def _tag(found: re.Match[bytes]) -> bytes:
+    return found[1] if found.re.groups else b""
+
+
 # -- process -----------------------------------------------------------------------------------------
 
 
@@ -449,6 +482,8 @@ class Worker:
                 out.passing = self.limits[form](limit)
             if plain and form in _TERMS:
                 out.passing = Untripled(form, out.passing)
+            if request.get("undirected") and form in _DIRECTIONS:
+                out.passing = Undirected(form, out.passing)
             return self.serialise(lambda: results.serialize(out, format=self.results[form]), out)
         if isinstance(results, ox.QueryBoolean):
             out.frame(b"H", b'{"kind":"boolean"}')
@@ -460,6 +495,8 @@ class Worker:
         triples = results if limit is None else islice(results, limit)
         if plain or form == "jsonld":
             triples = self.reified(triples)
+        if request.get("undirected") and form != "jsonld":
+            triples = self.undirected(triples)
         prefixes = request.get("output_prefixes") if form in ("turtle", "trig") else None
         self.serialise(lambda: ox.serialize(triples, out, format=self.graphs[form], prefixes=prefixes), out)
         return limit is not None and next(iter(results), None) is not None
@@ -480,8 +517,13 @@ class Worker:
             out.passing = NamedElements()
         format, prefixes = self.graphs[form], request.get("output_prefixes") if form in ("turtle", "trig") else None
         if (request.get("plain") or form == "jsonld") and self.has_terms:
-            found = self.quads() if whole else (quad.triple for quad in self.store.quads_for_pattern(None, None, None, graph))
-            return self.serialise(lambda: ox.serialize(self.reified(found), out, format=format, prefixes=prefixes), out)
+            found = self.reified(self.all_of(graph))
+            if request.get("undirected") and form != "jsonld":
+                found = self.undirected(found)
+            return self.serialise(lambda: ox.serialize(found, out, format=format, prefixes=prefixes), out)
+        if request.get("undirected") and form != "jsonld" and self.has_directions:
+            found = self.undirected(self.all_of(graph))
+            return self.serialise(lambda: ox.serialize(found, out, format=format, prefixes=prefixes), out)
         if not whole:
             return self.serialise(lambda: self.store.dump(out, format, from_graph=graph, prefixes=prefixes), out)
         if self.own is None:
@@ -493,6 +535,36 @@ class Worker:
         """Whether the store has triple terms. Only `rdf:reifies` leads to them."""
         reifies = self.ox.NamedNode(_RDF + "reifies")
         return next(iter(self.store.quads_for_pattern(None, reifies, None)), None) is not None
+
+    @cached_property
+    def has_directions(self) -> bool:
+        """Whether some text of the store has a base direction; all triples are looked at, once for each worker."""
+        quads = self.store.quads_for_pattern(None, None, None)
+        return any(getattr(quad.object, "direction", None) is not None for quad in quads)
+
+    def all_of(self, graph: Any) -> Iterator[Any]:
+        """The triples of a graph; of no graph all quads."""
+        if graph is None:
+            return self.quads()
+        return (quad.triple for quad in self.store.quads_for_pattern(None, None, None, graph))
+
+    def undirected(self, found: Iterable[Any]) -> Iterator[Any]:
+        """Triples, or quads, whose texts have no base direction, which RDF 1.1 does not know."""
+        ox = self.ox
+
+        def plain(term: Any) -> Any:
+            if isinstance(term, ox.Triple):
+                return ox.Triple(plain(term.subject), term.predicate, plain(term.object))
+            return ox.Literal(term.value, language=term.language) if getattr(term, "direction", None) is not None else term
+
+        for one in found:
+            thing = plain(one.object)
+            if thing is one.object:
+                yield one
+            elif isinstance(one, ox.Triple):
+                yield ox.Triple(one.subject, one.predicate, thing)
+            else:
+                yield ox.Quad(one.subject, one.predicate, thing, one.graph_name)
 
     def reified(self, found: Iterable[Any]) -> Iterator[Any]:
         """Triples, or quads, in which statements about statements are reified as in RDF 1.1."""
