@@ -144,6 +144,10 @@ class Layout(Protocol):
         """
         ...
 
+    def leading(self, iri: str) -> str:
+        """The predicate whose objects are those of the statements of another one."""
+        ...
+
     def forms(self, number: str) -> tuple[str, str] | None:
         """The predicates from a subject to a statement, and from there to its value, of a property whose statements a row has
         by their ends alone.
@@ -287,6 +291,10 @@ class Plain:
         """As of `Layout`; the language and the datatype of a value come with it."""
         return [Branch("", {"s": fact.subject, "p": fact.predicate, "o": fact.object})]
 
+    def leading(self, iri: str) -> str:
+        """As of `Layout`: the same."""
+        return iri
+
     def forms(self, number: str) -> tuple[str, str] | None:
         """As of `Layout`: none."""
         return None
@@ -405,6 +413,10 @@ class WikibaseShape:
             result.append(Branch(node, {"f": f, "d": d, "w": "?w", "i": "?i", "j": "?j"}))
         return result
 
+    def leading(self, iri: str) -> str:
+        """As of `Layout`."""
+        return self._form(iri, "statement")[1:-1]
+
     def forms(self, number: str) -> tuple[str, str] | None:
         """As of `Layout`."""
         return self._claim + number, f"{self._claim}statement/{number}"
@@ -435,8 +447,11 @@ class WikibaseShape:
 class Fetcher:
     """Writes the query for the units of a plan."""
 
-    def __init__(self, mapping: Mapping, dialect: Dialect = STANDARD) -> None:
-        self.mapping, self._dialect = mapping, dialect
+    def __init__(
+        self, mapping: Mapping, dialect: Dialect = STANDARD, languages: Callable[[str], tuple[str, ...] | None] = lambda _: None
+    ) -> None:
+        #: `languages` finds out those of the objects of a predicate, where these are nothing but texts (`written_as`).
+        self.mapping, self._dialect, self._languages = mapping, dialect, languages
         self._predicates = {one.name: one for one in mapping.predicates}
         self._qualifiers = {one.name: one for one in mapping.qualifiers if not one.iri.startswith(OWN)}
         self._keys = {name: one.iri for name, one in self._qualifiers.items()}
@@ -799,11 +814,21 @@ class Fetcher:
         """How the objects of facts, which are texts, are written behind their characters: `@en` for each language, nothing
         for none. None where that is not known, or where some are written with other spaces than they are read with.
         """
-        found = self._known(facts)
-        if found is None or self._values(facts) != {Kind.TEXT} or any(one.languages is None for one in found):
+        scan, mapping = _scanned(facts), self.mapping
+        # Of these, some statements are written otherwise than with their predicate.
+        spread = mapping.reified or mapping.reifiers or mapping.singletons or mapping.infer
+        if scan is None or scan.predicates is None or scan.family == "relation" or spread:
             return None
-        ends = sorted({f"@{tag}" if tag else "" for one in found for tag in one.languages or ()})
-        return ends if len(ends) <= _WRITTEN else None
+        found = [self._predicates[name] for name in scan.predicates if name in self._predicates]
+        if len(found) > 1 and not mapping.whole:
+            return None
+        ends: set[str] = set()
+        for one in found:
+            tags = one.languages if mapping.whole else self._languages(self.layout.leading(one.iri))
+            if tags is None or (mapping.whole and (one.relations or {kind for kind, _ in one.values} != {Kind.TEXT})):
+                return None
+            ends |= {f"@{tag}" if tag else "" for tag in tags}
+        return sorted(ends) if 0 < len(ends) <= _WRITTEN else None
 
     def _is_in(self, facts: Node | None, unit: str) -> bool:
         """Whether all numbers that are the objects of facts are in a unit."""

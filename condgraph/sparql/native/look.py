@@ -224,12 +224,9 @@ class Look:
         spaces than it is read with: so their texts are looked up. None where that takes too long.
         """
         missed = self._missed
-        rows = self._ask(f"SELECT DISTINCT ?p ?t WHERE {{ ?s ?p ?o . FILTER(isLiteral(?o)) {_WRITTEN} }}", SCAN)
+        rows = self._ask(f"SELECT DISTINCT ?p ?t WHERE {{ ?s ?p ?o . FILTER(isLiteral(?o)) {WRITTEN} }}", SCAN)
         self._missed = missed
-        found: dict[str, set[str]] = {}
-        for row in rows or ():
-            found.setdefault(row["p"].value, set()).add("?" if row["t"] is None else row["t"].value)
-        return {iri: tuple(sorted(tags)) for iri, tags in found.items() if "?" not in tags}
+        return written_as(rows or ())
 
     def _totals(self, inner: str, seconds: float) -> dict[str, int] | None:
         rows = self._ask(f"SELECT ?p (COUNT(*) AS ?n) WHERE {inner} GROUP BY ?p", seconds)
@@ -507,8 +504,16 @@ _MARK: Final = 'IF(!isNumeric(?o), "", IF(CONTAINS(UCASE(STR(?o)), "E"), "1e0", 
 _SORT: Final = f'BIND(IF(isLiteral(?o), CONCAT(STR(DATATYPE(?o)), " ", {_MARK}), IF(isBlank(?o), "_", "")) AS ?t)'
 #: Spaces that texts are not read with: at an end, several, others than U+0020.
 _SPACES: Final = "^ | $|  |[^\\\\S ]|[\u000b\u000c\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
-#: Binds the language of a text to ?t; of other literals, and of one with such spaces, a question mark.
-_WRITTEN: Final = f'BIND(IF(DATATYPE(?o) IN (<{XSD}string>, <{_LANG}>) && !REGEX(STR(?o), "{_SPACES}"), LANG(?o), "?") AS ?t)'
+#: Binds the language of a text to ?t; of other literals, and of one with such spaces, a question mark, of nodes nothing.
+WRITTEN: Final = f'BIND(IF(DATATYPE(?o) IN (<{XSD}string>, <{_LANG}>) && !REGEX(STR(?o), "{_SPACES}"), LANG(?o), "?") AS ?t)'
+
+
+def written_as(rows: Iterable[Any]) -> dict[str, tuple[str, ...]]:
+    """The languages of the texts of predicates that lead to nothing else, of rows with a predicate and what `WRITTEN` binds."""
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(row["p"].value, set()).add("?" if row["t"] is None else row["t"].value)
+    return {iri: tuple(sorted(tags)) for iri, tags in found.items() if "?" not in tags}
 
 
 def _counts(rows: Iterable[Any]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.algebra.constructors import around_of
 from condgraph.engine.algebra.operators import remade
 from condgraph.engine.bounds import cached, check, kept, within
-from condgraph.engine.errors import CondgraphError, DeadlineError, StoreError, UnsupportedError
+from condgraph.engine.errors import CondgraphError, DeadlineError, ParseError, StoreError, UnsupportedError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.evidence import trace_back
@@ -37,6 +37,7 @@ from condgraph.sparql.compile.conditions import TARGET
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import string
 from condgraph.sparql.native.fetch import MOST, THERE, UNIT, Fetcher, Part, fetched
+from condgraph.sparql.native.look import WRITTEN, written_as
 from condgraph.sparql.native.mapping import Counts, Mapping, Predicate
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ MOST_BYTES: Final = 256 * 2**20
 
 #: Names of one program that are looked up by a query.
 _MOST_NAMES: Final = 1_000
+#: Seconds for how the texts of a predicate are written, once.
+_LOOKED: Final = 5.0
 #: Seconds for names that are like one which nothing has.
 _LIKE: Final = 2.0
 
@@ -206,6 +209,8 @@ class NativeRdfStore:
         self.place, self.read_only = endpoint.query_url, True
         self._mapping: Mapping | None = None
         self._schema: EndpointSchema | None = None
+        #: Languages of the objects of predicates.
+        self._written: dict[str, tuple[str, ...] | None] = {}
         #: Labels of units, as triples.
         self._units: dict[Any, list[tuple[Any, Any, Any]]] = {}
         #: Rows of the longest result that was counted and is whole.
@@ -242,6 +247,7 @@ class NativeRdfStore:
         """Look at the endpoint again."""
         self._mapping, self._schema = self._look(True), None
         self._units.clear()
+        self._written.clear()
 
     def close(self) -> None:
         """Close the connections that no query uses."""
@@ -274,7 +280,22 @@ class NativeRdfStore:
         return rows, [variable.value for variable in found.variables]
 
     def _fetcher(self) -> Fetcher:
-        return Fetcher(self.mapping, self.endpoint.dialect)
+        return Fetcher(self.mapping, self.endpoint.dialect, self._languages)
+
+    def _languages(self, iri: str) -> tuple[str, ...] | None:
+        """The languages of the objects of a predicate, where these are nothing but texts (`written_as`): one query for each
+        predicate whose texts are compared.
+        """
+        if iri not in self._written:
+            self._written[iri] = None
+            text = f"SELECT DISTINCT (<{iri}> AS ?p) ?t WHERE {{ ?s <{iri}> ?o . {WRITTEN} }}"
+            try:
+                with within(_LOOKED):
+                    rows: Any = self.endpoint.query(text, graphs=self.mapping.graphs)
+                    self._written[iri] = written_as(rows).get(iri)
+            except (StoreError, DeadlineError, ParseError):
+                check()
+        return self._written[iri]
 
     def has(self, node: alg.Entities) -> bool:
         """Whether some entity is in a set."""
