@@ -401,6 +401,8 @@ def nearest(name: str, names: Iterable[str], *, most: int = 5) -> list[str]:
         bound = 2.0 * sum(map(min, counts, map(other.count, letters))) / both
         if bound >= 0.5:
             bounded.append((bound, other, candidate))
+    if not bounded:
+        return []
     bounded.sort(key=itemgetter(0), reverse=True)
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import fields
+from operator import is_
 from typing import Any, Final
 
 from condgraph.engine.algebra import (
@@ -59,8 +60,8 @@ _NAMES: dict[type[Any], tuple[str, ...]] = {}
 def rebuild(node: Any, done: dict[int, Node]) -> Any:
     """The same record (an operator or a test) with its inputs replaced."""
     values = [getattr(node, name) for name in names(node)]
-    fresh = [_replaced(value, done) for value in values]
-    return type(node)(*fresh) if any(a is not b for a, b in zip(fresh, values, strict=True)) else node
+    fresh = [done.get(id(value), value) if isinstance(value, Node) else _replaced(value, done) for value in values]
+    return node if all(map(is_, fresh, values)) else type(node)(*fresh)
 
 
 def _replaced(value: Any, done: dict[int, Node]) -> Any:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from condgraph.engine.execute.grid import Grid
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import KnownSchema, QueryStore, Request
-    from condgraph.engine.why_not import Lookup
+    from condgraph.engine.why_not import Lookup, Program
 
 #: Seconds in which an empty answer finds out what emptied it, and no more than a quarter of its own timeout.
 MOST_EXPLAINING: Final = 30.0
@@ -174,6 +174,9 @@ class _StoreLookup:
         nodes = [Objects(node) if isinstance(node, Facts) else node for node in nodes]
         found = self._store.sizes(nodes)
         return [self._worked_out(node) if size is None else size[0] for node, size in zip(nodes, found, strict=True)]
+
+    def changed(self, program: Program, changes: Sequence[tuple[Node, Node]]) -> list[int]:
+        return self.counts([program.changed(*one) for one in changes])
 
     def _worked_out(self, node: Node) -> int:
         """Of an operator that the client works out."""

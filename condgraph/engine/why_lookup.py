@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -12,14 +13,14 @@ import numpy as np
 from condgraph.engine.algebra import Entities, Facts, Names, Node, Values, postorder
 from condgraph.engine.execute.evidence import inputs_asked, whole
 from condgraph.engine.execute.run import Run
-from condgraph.engine.execute.sets import EMPTY
+from condgraph.engine.execute.sets import EMPTY, Numbers
+from condgraph.engine.passes import rebuild
 from condgraph.engine.pieces import each_once, watched
 from condgraph.engine.why_not import MOST_ENTITIES, folded
 
 if TYPE_CHECKING:
-    from condgraph.engine.schema import Schema
     from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.engine.why_not import Lookup
+    from condgraph.engine.why_not import Lookup, Program
 
 #: The texts of an operator's result, at most so many, in the order of answers.
 TextsOf: TypeAlias = Callable[[Run, Node, int], list[str]]
@@ -36,7 +37,7 @@ class _LocalLookup:
     batch = 1
 
     def __init__(self, run: Run, texts_of: TextsOf) -> None:
-        self._texts_of = texts_of
+        self._texts_of, self.schema = texts_of, run.snapshot.schema
         self._run = Run(run.snapshot)
         # Terms that rows give are known by their numbers in the scope.
         self._run.scope = run.scope
@@ -44,15 +45,38 @@ class _LocalLookup:
         # The operators that these are the results of.
         self._answered = run
         self._alike: dict[int, list[str]] = {}
+        # How many results a program gives with an operator in the place of another.
+        self._changed: dict[tuple[int, int], int] = {}
         # Operators are known by identity, so that these must stay alive.
         self._made: list[Node] = []
 
-    @property
-    def schema(self) -> Schema:
-        return self._run.snapshot.schema
-
     def counts(self, nodes: Sequence[Node]) -> list[int]:
         return [self._run.size(node) for node in nodes]
+
+    def changed(self, program: Program, changes: Sequence[tuple[Node, Node]]) -> list[int]:
+        sizes = []
+        for node, fresh in changes:
+            size = self._changed.get((id(node), id(fresh)))
+            if size is None:
+                self._made.append(fresh)
+                size = self._changed[id(node), id(fresh)] = self._run_changed(program, node, fresh)
+            sizes.append(size)
+        return sizes
+
+    def _run_changed(self, program: Program, node: Node, fresh: Node) -> int:
+        """What is above the operator is made and run, until one gives nothing as it did before: so does then the program."""
+        run, done = self._run, {id(node): fresh}
+        above = program.above(node)
+        if not above:
+            return run.size(fresh)
+        nothing = [run.step(part) for part in run.missing(fresh)][-1:] == [True]
+        for before, part in zip([node, *above], above, strict=False):
+            if nothing and program.size(before) == 0:
+                return 0
+            done[id(part)] = rebuild(part, done)
+            nothing = run.step(done[id(part)])
+        plan = program.plans[id(node), id(fresh)] = done[id(program.root)]
+        return run.size(plan)
 
     def values(self, node: Values, most: int) -> list[Any]:
         bag: Any = self._run.outcome(node)
@@ -72,23 +96,27 @@ class _LocalLookup:
 
     def predicates(self, of: Entities, most: int) -> dict[str, list[str]]:
         snapshot, entities = self._run.snapshot, self._entities(of)
-        parts: dict[str, Any] = {}
         if len(entities) == 1:
-            entity, relations = int(entities[0]), snapshot.relations
-            parts["forward"] = snapshot.outgoing(entity, 0, relations)
-            parts["backward"] = snapshot.incoming(entity, 0, relations)
-            parts["value"] = snapshot.outgoing(entity, relations, snapshot.statements)
+            entity = int(entities[0])
+            outgoing, incoming = snapshot.outgoing(entity, 0, snapshot.statements), snapshot.incoming(entity, 0, snapshot.relations)
         else:
-            outgoing = snapshot.touching(entities)
-            forward = outgoing < snapshot.relations
-            parts["forward"], parts["backward"] = outgoing[forward], snapshot.touching(entities, backward=True)
-            parts["value"] = outgoing[~forward]
-        result = {}
-        for way, facts in parts.items():
-            base, offsets = (snapshot.relations, "att.offsets") if way == "value" else (0, "rel.offsets")
-            numbers = set((snapshot.arrays.get(offsets).searchsorted(facts - base, side="right") - 1).tolist())
-            result[way] = sorted(map(self._predicates.__getitem__, numbers))[:most]
-        return result
+            outgoing, incoming = (np.sort(snapshot.touching(entities, backward=way)) for way in (False, True))
+        split = snapshot.split(outgoing)
+        result = {
+            "forward": self._predicates_of(outgoing[:split], 0, snapshot.relation_offsets),
+            "backward": self._predicates_of(incoming, 0, snapshot.relation_offsets),
+            "value": self._predicates_of(outgoing[split:], snapshot.relations, snapshot.attribute_offsets),
+        }
+        return {way: sorted(names)[:most] for way, names in result.items()}
+
+    def _predicates_of(self, statements: Numbers, first: int, offsets: memoryview) -> list[str]:
+        """The predicates of sorted statements of a family, which begins at `first`: those of each are one run."""
+        names, numbers, at, found = self._predicates, statements.data, 0, []
+        while at < len(numbers):
+            predicate = bisect_right(offsets, numbers[at] - first) - 1
+            found.append(names[predicate])
+            at = bisect_left(numbers, offsets[predicate + 1] + first, at)
+        return found
 
     def behind(self, plan: Node, facts: Facts) -> Facts | None:
         run, order = self._run, postorder(plan)
@@ -128,9 +156,9 @@ class _LocalLookup:
         snapshot, names = self._run.snapshot, self._folded
         entities = self._entities(of)
         forms = names.form.take(entities)
-        if not len(forms) or forms.max() < 0:
+        shared = (forms >= 0).nonzero()[0][:MOST_ENTITIES]
+        if not len(shared):
             return []
-        shared = np.flatnonzero(forms >= 0)[:MOST_ENTITIES]
         entities, forms = entities[shared], forms[shared]
         same = dict.fromkeys(name for form in dict.fromkeys(forms.tolist()) for name in names.spellings[form])
         for name in snapshot.texts.take(snapshot.entity_name[entities]):

@@ -8,7 +8,7 @@ from the last operator down to the one that lost it. All of it is made of plans,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -51,6 +51,9 @@ class Lookup(Protocol):
 
     def counts(self, nodes: Sequence[Node]) -> list[int]:
         """How many results each operator gives."""
+
+    def changed(self, program: Program, changes: Sequence[tuple[Node, Node]]) -> list[int]:
+        """How many results a program gives with one operator replaced by another, for each of these pairs."""
 
     def values(self, node: Values, most: int) -> list[Any]:
         """Typed values, at most so many."""
@@ -194,43 +197,43 @@ class _Search:
         self.complete, self.tried = True, 0
 
     def run(self) -> None:
-        target = result_of(self.plan)
-        order = postorder(target)
-        sizes = _Sizes([node for node in order if not isinstance(node, alg.Scalar)], self.lookup)
-        if sizes.get(id(target), 1):
+        program = Program(result_of(self.plan), self.lookup)
+        if program.size(program.root) != 0:
             return
-        self.failing = failing(target, sizes)
-        self.reason = _reason(self.failing, sizes, self.lookup)
+        self.failing = program.failing()
+        self.reason = _reason(self.failing, program)
         if not self.try_changes:
             return
-        program = _Program(order)
-        for phase in _phases(self.failing, program, sizes, self.lookup):
-            tried: list[tuple[str, str, Node]] = []
-            for kind, text, node, fresh in phase:
-                tried.append((kind, text, program.changed(node, fresh)))
+        for phase in _phases(self.failing, program):
+            tried: list[Candidate] = []
+            for candidate in phase:
+                if any(candidate[1] == known.text for known in self.changes):
+                    continue
+                tried.append(candidate)
                 if len(tried) == self.lookup.batch:
-                    self._try(tried)
+                    self._try(program, tried)
                     tried = []
                 if len(self.changes) >= MOST_CHANGES or self.tried >= _MOST_TRIED:
                     return
-            self._try(tried)
+            self._try(program, tried)
             if self.changes:
                 return
 
-    def _try(self, tried: list[tuple[str, str, Node]]) -> None:
+    def _try(self, program: Program, tried: list[Candidate]) -> None:
         if not tried:
             return
         try:
-            found = self.lookup.counts([plan for _, _, plan in tried])
+            found = self.lookup.changed(program, [(node, fresh) for _, _, node, fresh in tried])
         except (PlanError, UnsupportedError, UnknownNameError):
             # A change that makes no sense here, or that the store cannot run, is none.
             if len(tried) > 1:
                 for one in tried:
-                    self._try([one])
+                    self._try(program, [one])
             return
         self.tried += len(tried)
-        for (kind, text, plan), size in zip(tried, found, strict=True):
+        for (kind, text, node, fresh), size in zip(tried, found, strict=True):
             if size and len(self.changes) < MOST_CHANGES and all(text != other.text for other in self.changes):
+                plan = program.changed(node, fresh)
                 sample = self.lookup.texts(plan, _MOST_SHOWN) if size <= _MOST_SAMPLED else []
                 self.changes.append(Change(kind, text, size, tuple(sample), plan))
 
@@ -256,79 +259,117 @@ def result_of(plan: Node) -> Node:
     return plan
 
 
-class _Sizes(Mapping[int, int]):
-    """How many results operators give, by their identity: on a server all are one query, in process each is counted when it
-    is first asked for.
+class Program:
+    """A plan, how many results each of its operators gives, and what it is with one of them replaced. On a server the sizes
+    are one query, in process each is counted when it is first asked for.
     """
 
-    def __init__(self, nodes: Sequence[Node], lookup: Lookup) -> None:
-        self._nodes, self._lookup = {id(node): node for node in nodes}, lookup
-        self._counted = dict(zip(self._nodes, lookup.counts(nodes), strict=True)) if lookup.batch > 1 else {}
+    def __init__(self, root: Node, lookup: Lookup) -> None:
+        self.root, self.lookup = root, lookup
+        #: Its operators, inputs first, and the inputs of each.
+        self.order = postorder(root)
+        self._inputs = {id(node): node.inputs() for node in self.order}
+        self._place = {id(node): at for at, node in enumerate(self.order)}
+        self._sizes = dict[int, int | None]()
+        if lookup.batch > 1:
+            sized = [node for node in self.order if not isinstance(node, alg.Scalar)]
+            self._sizes.update(zip(map(id, sized), lookup.counts(sized), strict=True))
+        self._above, self._below = dict[int, list[Node]](), dict[int, list[Node]]()
+        #: Plans by the operator and that in its place, which they keep alive.
+        self.plans = dict[tuple[int, int], Node]()
 
-    def __getitem__(self, key: int) -> int:
-        size = self._counted.get(key)
-        if size is None:
-            (size,) = self._lookup.counts([self._nodes[key]])
-            self._counted[key] = size
+    def size(self, node: Node) -> int | None:
+        """How many results one of its operators gives; None of one that gives a single value."""
+        size = self._sizes.get(id(node))
+        if size is None and not isinstance(node, alg.Scalar):
+            (size,) = self.lookup.counts([node])
+            self._sizes[id(node)] = size
         return size
 
-    def get(self, key: int, default: Any = None) -> Any:
-        """As of a mapping."""
-        return self[key] if key in self._nodes else default
+    def failing(self) -> Node:
+        """The first operator that gave nothing although everything that it needs gave something."""
+        node = self.root
+        while True:
+            for one in self.needed(node):
+                if self.size(one) == 0:
+                    node = one
+                    break
+            else:
+                return node
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._nodes
+    def above(self, node: Node) -> list[Node]:
+        """The operators that an operator is below, the nearest first."""
+        found = self._above.get(id(node))
+        if found is None:
+            found, inside = [], {id(node)}
+            for one in self.order[self._place[id(node)] + 1 :]:
+                for child in self._inputs[id(one)]:
+                    if id(child) in inside:
+                        inside.add(id(one))
+                        found.append(one)
+                        break
+            self._above[id(node)] = found
+        return found
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._nodes)
+    def below(self, node: Node) -> list[Node]:
+        """An operator and those below it, the nearest first."""
+        found = self._below.get(id(node))
+        if found is None:
+            found, seen = [node], {id(node)}
+            for one in found:
+                for child in self._inputs[id(one)]:
+                    if id(child) not in seen:
+                        seen.add(id(child))
+                        found.append(child)
+            self._below[id(node)] = found
+        return found
 
-    def __len__(self) -> int:
-        return len(self._nodes)
+    def needed(self, node: Node) -> Sequence[Node]:
+        """The inputs without which an operator gives nothing, where any of them is empty: not what is taken away, and not
+        the columns of a table.
+        """
+        if isinstance(node, alg.Group):
+            return (node.of,)
+        return (node.left,) if isinstance(node, alg.Minus) else self._inputs[id(node)]
 
-
-def failing(target: Node, sizes: Mapping[int, int]) -> Node:
-    """The first operator that gave nothing although everything that it needs gave something."""
-    node = target
-    while True:
-        empty = next((one for one in _needed(node) if sizes.get(id(one), 1) == 0), None)
-        if empty is None:
-            return node
-        node = empty
-
-
-def _needed(node: Node) -> list[Node]:
-    """The inputs without which an operator gives nothing, where any of them is empty: not what is taken away, and
-    not the columns of a table.
-    """
-    if isinstance(node, alg.Group):
-        return [node.of]
-    if isinstance(node, alg.Minus):
-        return [node.left]
-    return list(node.inputs())
+    def changed(self, node: Node, fresh: Node) -> Node:
+        """The plan with one operator replaced by one that was made for this; the same plan each time. What is not above the
+        operator stays the same object.
+        """
+        plan = self.plans.get((id(node), id(fresh)))
+        if plan is None:
+            done = {id(node): fresh}
+            for part in self.above(node):
+                done[id(part)] = rebuild(part, done)
+            plan = self.plans[id(node), id(fresh)] = done[id(self.root)]
+        return plan
 
 
 def step_of(node: Node, steps: Sequence[tuple[str, Node]]) -> str:
     """The step of the program that an operator is part of: the first that contains it."""
-    function, wanted, seen = "", id(node), set[int]()
+    step = _step_with(node, steps)
+    if step is None:
+        # A pass made it out of several steps.
+        step = steps[-1][0] if steps else "the query" if isinstance(node, alg.Solutions) else type(node).__name__
+    if step == "RETURN" and isinstance(node, alg.Pattern | alg.Path) and any(name == "MATCH" for name, _ in steps):
+        # Several patterns of its clause, or more of the query, in one.
+        return "MATCH"
+    return step
+
+
+def _step_with(node: Node, steps: Sequence[tuple[str, Node]]) -> str | None:
+    seen = set[int]()
     for name, root in steps:
         # A step contains those before it.
         stack: list[Node] = [root]
         while stack:
             part = stack.pop()
+            if part is node:
+                return name
             if id(part) not in seen:
                 seen.add(id(part))
                 stack += part.inputs()
-        if wanted in seen:
-            function = name
-            break
-    if not function:
-        # A pass made it out of several steps.
-        unnamed = "the query" if isinstance(node, alg.Solutions) else type(node).__name__
-        function = steps[-1][0] if steps else unnamed
-    if isinstance(node, alg.Pattern | alg.Path) and function == "RETURN" and any(name == "MATCH" for name, _ in steps):
-        # Several patterns of its clause, or more of the query, in one.
-        return "MATCH"
-    return function
+    return None
 
 
 def operator_of(node: Node, plan: Node, step: str) -> str:
@@ -344,38 +385,10 @@ def operator_of(node: Node, plan: Node, step: str) -> str:
     return clause(node, step) or words(node)
 
 
-class _Program:
-    """A plan whose operators are replaced one at a time; what is not above the operator stays the same object."""
-
-    def __init__(self, order: list[Node]) -> None:
-        #: Its operators, inputs first.
-        self.order = order
-        # By the operator and that in its place, which they keep alive.
-        self._changed: dict[tuple[int, int], Node] = {}
-
-    def changed(self, node: Node, fresh: Node) -> Node:
-        """The plan with one operator replaced by one that was made for this; the same plan each time."""
-        plan = self._changed.get((id(node), id(fresh)))
-        if plan is None:
-            done: dict[int, Node] = {id(node): fresh}
-            for part in self.order[_place(self.order, node) + 1 :]:
-                for child in part.inputs():
-                    if id(child) in done:
-                        done[id(part)] = rebuild(part, done)
-                        break
-            plan = self._changed[id(node), id(fresh)] = done.get(id(self.order[-1]), self.order[-1])
-        return plan
-
-
-def _place(order: list[Node], node: Node) -> int:
-    """How many operators come before one, which is not equal to others by identity."""
-    return next((at for at, part in enumerate(order) if part is node), 0)
-
-
 # -- reasons ---------------------------------------------------------------------------------------
 
 
-def _reason(node: Node, sizes: Mapping[int, int], lookup: Lookup) -> str:
+def _reason(node: Node, program: Program) -> str:
     """Why an operator gave nothing, in words."""
     if isinstance(node, alg.ByName):
         return f"nothing is called {either(node.names)}"
@@ -384,14 +397,14 @@ def _reason(node: Node, sizes: Mapping[int, int], lookup: Lookup) -> str:
     if isinstance(node, alg.Members):
         return f"{words(node.concepts)} has no members"
     if isinstance(node, Scan):
-        return _scan_reason(node, sizes, lookup)
+        return _scan_reason(node, program)
     if has_test(node):
-        return _test_reason(node, sizes, lookup)
+        return _test_reason(node, program)
     if isinstance(node, alg.Intersect):
-        return "nothing is in all of: " + "; ".join(f"{words(part)} ({sizes.get(id(part), 0):,})" for part in _flat(node))
+        return "nothing is in all of: " + "; ".join(f"{words(part)} ({program.size(part) or 0:,})" for part in _flat(node))
     if isinstance(node, alg.Minus):
-        return f"all {sizes.get(id(node.left), 0):,} are taken away by {words(node.right)}"
-    of = [sizes[id(one)] for one in _needed(node) if id(one) in sizes]
+        return f"all {program.size(node.left) or 0:,} are taken away by {words(node.right)}"
+    of = [size for one in program.needed(node) if (size := program.size(one)) is not None]
     if isinstance(node, alg.During) and node.relation in ("may", "must") and of:
         truth = "true" if node.relation == "may" else "certain to be true"
         return f"no statement of {of[0]:,} is {truth} at {node.interval}"
@@ -414,7 +427,8 @@ def either(texts: Sequence[str]) -> str:
     return " or ".join(map(repr, texts[:3])) + (", ..." if len(texts) > 3 else "")
 
 
-def _scan_reason(scan: Scan, sizes: Mapping[int, int], lookup: Lookup) -> str:
+def _scan_reason(scan: Scan, program: Program) -> str:
+    lookup = program.lookup
     unknown = [name for name in scan.predicates or () if not _known(name, scan, lookup.schema)]
     if scan.predicates and len(unknown) == len(scan.predicates):
         other = [name for name in unknown if lookup.schema.has_relation(name) or lookup.schema.has_attribute(name)]
@@ -424,8 +438,8 @@ def _scan_reason(scan: Scan, sizes: Mapping[int, int], lookup: Lookup) -> str:
         return "there are no statements of the kind"
     if scan.of is None or isinstance(scan.of, alg.AllEntities):
         return f"nothing has {either(scan.predicates)} {_WAYS[_way(scan)]}"
-    if sizes.get(id(scan.of), 0) > MOST_ENTITIES:
-        return f"none of {sizes[id(scan.of)]:,} entities has {either(scan.predicates)} {_WAYS[_way(scan)]}"
+    if (size := program.size(scan.of) or 0) > MOST_ENTITIES:
+        return f"none of {size:,} entities has {either(scan.predicates)} {_WAYS[_way(scan)]}"
     return instead(scan, lookup)
 
 
@@ -450,35 +464,36 @@ def instead(scan: Scan, lookup: Lookup) -> str:
     named = scan.of.names if isinstance(scan.of, alg.ByName) else lookup.texts(alg.Names(scan.of), 3)
     # The same predicate another way round, then names like it, then others.
     told: list[str] = []
-    every = {name for several in found.values() for name in several}
+    every = sorted({name for several in found.values() for name in several})
     missing = [name for name in scan.predicates[:3] if name not in every]
-    like = [name for asked_for in missing for name in nearest(asked_for, sorted(every), most=_MOST_PREDICATES)]
-    for name in dict.fromkeys([*(one for one in scan.predicates if one in every), *like, *sorted(every)]):
-        told += [f"{name!r} {_WAYS[one]}" for one, several in found.items() if name in several]
+    like = [name for asked_for in missing for name in nearest(asked_for, every, most=_MOST_PREDICATES)]
+    for name in dict.fromkeys([*(one for one in scan.predicates if one in every), *like, *every]):
+        if len(told) < _MOST_PREDICATES:
+            told += [f"{name!r} {_WAYS[one]}" for one, several in found.items() if name in several]
+    more = sum(map(len, found.values())) - len(told[:_MOST_PREDICATES])
     has = "have" if len(named[:3]) > 1 else "has"
     asked = " or ".join(repr(name) for name in scan.predicates[:3])
     begin = f"{', '.join(map(repr, named[:3]))} {has} no {asked} {_WAYS[_way(scan)]}"
     if not told:
         return f"{begin}, and no other predicate"
-    more = f" and {len(told) - _MOST_PREDICATES} more" if len(told) > _MOST_PREDICATES else ""
-    return f"{begin}, but {', '.join(told[:_MOST_PREDICATES])}{more}"
+    return f"{begin}, but {', '.join(told[:_MOST_PREDICATES])}{f' and {more} more' if more else ''}"
 
 
-def _test_reason(node: Node, sizes: Mapping[int, int], lookup: Lookup) -> str:
+def _test_reason(node: Node, program: Program) -> str:
     condition, what = condition_of(node), tested(node)
     if isinstance(condition, alg.Among):
-        return f"none of {_count(node, sizes)} leads to {words(condition.entities)}"
+        return f"none of {_count(node, program)} leads to {words(condition.entities)}"
     wanted = _wanted(condition)
-    there = kinds_tested(node, lookup.schema)
+    there = kinds_tested(node, program.lookup.schema)
     if isinstance(node, alg.WhereQualifier) and not there:
         return f"no statement has the qualifier {node.key!r}"
     if there and wanted and not wanted & {kind for kind in there if kind[0] is not Kind.UNKNOWN}:
         return f"the values of {what} are {_kinds(there)}, and are compared with {_kinds(wanted)}"
-    return f"none of {_count(node, sizes)} has {what} {describe_test(condition)}"
+    return f"none of {_count(node, program)} has {what} {describe_test(condition)}"
 
 
-def _count(node: Node, sizes: Mapping[int, int]) -> str:
-    return f"{sizes.get(id(node.inputs()[0]), 0):,}"
+def _count(node: Node, program: Program) -> str:
+    return f"{program.size(node.inputs()[0]) or 0:,}"
 
 
 def _kinds(kinds: Any) -> str:
@@ -556,47 +571,46 @@ def words(node: Node) -> str:
 Candidate = tuple[str, str, Node, Node]
 
 
-def _phases(failed: Node, program: _Program, sizes: Mapping[int, int], lookup: Lookup) -> Iterator[Iterator[Candidate]]:
+def _phases(failed: Node, program: Program) -> Iterator[Iterator[Candidate]]:
     """Changes in the order in which they are tried, until some of a phase give something: names that mean nothing, and
     values that cannot be compared; directions; names of one thing that differ; bounds, and the condition itself; other
     conditions, those below the operator that failed before those above it; predicates that mean something else.
     """
-    order, below, conditioned = program.order, _below(failed), has_test(failed)
+    lookup, below, conditioned = program.lookup, program.below(failed), has_test(failed)
 
     def names() -> Iterator[Candidate]:
         for node in below:
-            if isinstance(node, alg.ByName) and sizes.get(id(node)) == 0:
-                yield from _other_names(node, failed, lookup)
+            if isinstance(node, alg.ByName) and program.size(node) == 0:
+                yield from _other_names(node, failed, program)
         if isinstance(failed, Scan):
-            yield from _misspelled(failed, _above(failed, order), lookup)
+            yield from _misspelled(failed, program)
         if conditioned:
             yield from _comparable(failed, lookup)
 
     def conditions() -> Iterator[Candidate]:
         # Parts of a union that gave nothing, too, though the operator that failed does not need them.
-        for node in [failed, *(one for one in below[1:] if _fails(one, sizes))]:
+        for node in [failed, *(one for one in below[1:] if _fails(one, program))]:
             looser = False
-            for one in _bounds(node, program, lookup) if has_test(node) else ():
+            for one in _bounds(node, program) if has_test(node) else ():
                 looser |= one[0] == "bound"
                 yield one
             # Without the condition there is more than with a looser bound, which says less.
             if not looser:
-                yield from _left_out(node, _above(node, order))
+                yield from _left_out(node, program)
 
     def others() -> Iterator[Candidate]:
         for node in below[1:]:
-            yield from _left_out(node, _above(node, order))
-        above = _above(failed, order)
-        for at, node in enumerate(above):
+            yield from _left_out(node, program)
+        for node in program.above(failed):
             if isinstance(node, alg.Intersect | alg.Where):
-                yield from _left_out(node, above[at + 1 :])
+                yield from _left_out(node, program)
 
     yield names()
     if not _met_nowhere(failed, lookup):
         # Where a program goes on from what a relation led to, the relation may have led the wrong way.
         turned = [one for node in below if isinstance(node, Scan) for one in _turned(node)]
-        yield chain(turned, _joins(failed, lookup))
-        yield _joined_everywhere(order, lookup)
+        yield chain(turned, _joins(failed, program))
+        yield _joined_everywhere(program)
     yield conditions()
     yield others()
     if isinstance(failed, Scan) and failed.of is not None and failed.predicates:
@@ -613,46 +627,23 @@ def _met_nowhere(failed: Any, lookup: Lookup) -> bool:
     return lookup.counts([replace(failed, facts=Scan(None, scan.predicates, family=scan.family))]) == [0]
 
 
-def _fails(node: Node, sizes: Mapping[int, int]) -> bool:
-    return sizes.get(id(node)) == 0 and all(sizes.get(id(one), 1) for one in _needed(node))
+def _fails(node: Node, program: Program) -> bool:
+    return program.size(node) == 0 and all(program.size(one) != 0 for one in program.needed(node))
 
 
-def _below(node: Node) -> list[Node]:
-    """An operator and those below it, the nearest first."""
-    order, seen = [node], {id(node)}
-    for one in order:
-        for child in one.inputs():
-            if id(child) not in seen:
-                seen.add(id(child))
-                order.append(child)
-    return order
-
-
-def _above(node: Node, order: list[Node]) -> list[Node]:
-    """The operators that an operator is below, the nearest first."""
-    found, inside = [], {id(node)}
-    for one in order[_place(order, node) :]:
-        if any(id(child) in inside for child in one.inputs()):
-            inside.add(id(one))
-            found.append(one)
-    return found
-
-
-def _other_names(node: alg.ByName, failed: Node, lookup: Lookup) -> Iterator[Candidate]:
-    name = node.names[0]
+def _other_names(node: alg.ByName, failed: Node, program: Program) -> Iterator[Candidate]:
+    name, lookup = node.names[0], program.lookup
     concepts: Sequence[str] = getattr(lookup.schema, "concepts", ())
-    of_members = any(isinstance(part, alg.Members) and part.concepts is node for part in _below(failed)) or isinstance(
-        failed, alg.ByName
-    )
+    of_members = failed is node or any(isinstance(part, alg.Members) and part.concepts is node for part in program.above(node))
     near = nearest(name, concepts, most=3) if of_members else []
     near += [one for one in lookup.near(name)[:MOST_CHANGES] if one not in near]
     for other in near:
         yield "name", f"with {other!r} in place of {name!r}", node, alg.ByName((other,))
 
 
-def _misspelled(scan: Scan, above: list[Node], lookup: Lookup) -> Iterator[Candidate]:
+def _misspelled(scan: Scan, program: Program) -> Iterator[Candidate]:
     """Names of predicates that are like one that the graph does not have as such."""
-    schema = lookup.schema
+    schema = program.lookup.schema
     for name in scan.predicates or ():
         if _known(name, scan, schema):
             continue
@@ -667,7 +658,7 @@ def _misspelled(scan: Scan, above: list[Node], lookup: Lookup) -> Iterator[Candi
         for like in nearest(name, known, most=3):
             fresh: Any = replace(scan, predicates=(like,))
             text = f"with {like!r} in place of {name!r}"
-            test: Any = above[0] if above and isinstance(above[0], alg.Where) and above[0].facts is scan else None
+            test: Any = next((one for one in program.above(scan)[:1] if isinstance(one, alg.Where) and one.facts is scan), None)
             condition = None if test is None else _read_anew(test.condition, schema.attribute_kinds(like))
             if condition is None:
                 yield "name", text, scan, fresh
@@ -692,7 +683,7 @@ def _turned(scan: Scan) -> Iterator[Candidate]:
     """A relation that is followed the other way."""
     if scan.of is None or scan.anchor == scan.reach or not scan.predicates:
         return
-    fresh = replace(scan, anchor=scan.reach, reach=scan.anchor)
+    fresh = Scan(scan.of, scan.predicates, scan.reach, scan.anchor, scan.family, scan.source)
     yield "direction", f"with {words(fresh)}", scan, fresh
 
 
@@ -739,11 +730,11 @@ _NEAREST: Final[dict[str, tuple[tuple[alg.Operator, alg.Direction, alg.Operator]
 }
 
 
-def _bounds(node: Any, program: _Program, lookup: Lookup) -> Iterator[Candidate]:
+def _bounds(node: Any, program: Program) -> Iterator[Candidate]:
     """The nearest value that there is in place of the one in the condition; where the program gives nothing with it either,
     the nearest with which it does.
     """
-    of = values_tested(node)
+    of, lookup = values_tested(node), program.lookup
     condition = node.condition
     if isinstance(condition, alg.AllOf):
         for at, part in enumerate(condition.conditions):
@@ -779,7 +770,7 @@ def _bounds(node: Any, program: _Program, lookup: Lookup) -> Iterator[Candidate]
                 best = lookup.values(alg.Extreme(of, direction), 1)
                 nearest_values += [(of, direction, satisfied, limit, value) for value in best if isinstance(value, Time)]
         for there, direction, satisfied, limit, value in nearest_values:
-            fresh = _nearest_bound(node, program, lookup, there, direction, satisfied, value, Compare(limit, one.value))
+            fresh = _nearest_bound(node, program, there, direction, satisfied, value, Compare(limit, one.value))
             if fresh is not None:
                 yield "bound", f"with {words(fresh)}", node, fresh
 
@@ -795,19 +786,19 @@ def _is_beyond(value: Any, limit: Any, operator: alg.Operator) -> bool:
 def _near_texts(text: str, texts: list[str]) -> list[str]:
     """Texts that are like one: those of its length first, which a slip of the hand leaves as it is."""
     close = [one for one in texts if abs(len(one) - len(text)) <= 2]
-    return nearest(text, close, most=2) or nearest(text, texts[:_MOST_COMPARED], most=2)
+    return (close and nearest(text, close, most=2)) or nearest(text, texts[:_MOST_COMPARED], most=2)
 
 
 def _nearest_bound(
-    node: Any, program: _Program, lookup: Lookup, there: Values, direction: alg.Direction, operator: alg.Operator, best: Any,
-    limit: Condition,
-) -> Any:  # fmt: skip
+    node: Any, program: Program, there: Values, direction: alg.Direction, operator: alg.Operator, best: Any, limit: Condition
+) -> Any:
     """The operator with the nearest value with which the whole program gives something; None where it does with none."""
+    lookup = program.lookup
 
     def gives(conditions: Sequence[Condition]) -> list[Any]:
         """The operator with each of the conditions, None in place of one with which the program gives nothing."""
         tried = [replace(node, condition=condition) for condition in conditions]
-        sizes = lookup.counts([program.changed(node, fresh) for fresh in tried])
+        sizes = lookup.changed(program, [(node, fresh) for fresh in tried])
         return [fresh if size else None for fresh, size in zip(tried, sizes, strict=True)]
 
     def is_comparable(value: Any) -> bool:
@@ -816,10 +807,10 @@ def _nearest_bound(
     (fresh,) = gives([Compare(operator, best)])
     if fresh is not None:
         return fresh
-    every = program.changed(node, carried(node)[0])
-    if not lookup.counts([every])[0]:
+    inner = carried(node)[0]
+    if lookup.changed(program, [(node, inner)]) == [0]:
         return None
-    behind = None if isinstance(node, alg.FilterValues) else lookup.behind(every, node.facts)
+    behind = None if isinstance(node, alg.FilterValues) else lookup.behind(program.changed(node, inner), node.facts)
     led = None if behind is None else values_tested(replace(node, facts=behind))
     if led is not None:
         # Each of these statements led to results by itself, unless it takes several at once.
@@ -864,19 +855,19 @@ def values_tested(node: Any) -> Values | None:
     return node.values if isinstance(node, alg.FilterValues) else None
 
 
-def _left_out(node: Any, above: list[Node]) -> Iterator[Candidate]:
+def _left_out(node: Any, program: Program) -> Iterator[Candidate]:
     """The operator without one of its conditions; a condition on an attribute goes with the attribute, where only the
     entities matter.
     """
     if isinstance(node, alg.Where | alg.Scan):
         facts, scan = node, node.facts if isinstance(node, alg.Where) else node
-        user = next(iter(above), None)
+        user = next(iter(program.above(node)), None)
         alone = isinstance(scan, Scan) and scan.anchor == scan.reach == "subject" and scan.of is not None
         if alone and isinstance(user, alg.Reached) and user.facts is facts and isinstance(scan, Scan) and scan.of is not None:
             yield "condition", f"without {words(node)}", user, scan.of
     if isinstance(node, alg.Intersect):
         # The part that is made of the least is the smallest change.
-        for part in sorted(node.parts, key=lambda one: len(postorder(one))):
+        for part in sorted(node.parts, key=lambda one: len(program.below(one))):
             rest = tuple(one for one in node.parts if one is not part)
             if not rest:
                 # The same part twice.
@@ -895,18 +886,19 @@ def _left_out(node: Any, above: list[Node]) -> Iterator[Candidate]:
             yield "condition", f"without {words(node)}", node, inner[0]
 
 
-def _joins(failed: Node, lookup: Lookup) -> Iterator[Candidate]:
+def _joins(failed: Node, program: Program) -> Iterator[Candidate]:
     """What leads on where two ids or names of one thing differ: other entities of the same name, of a name that differs by
     case, marks between words or what is before a slash, and entities that texts name.
     """
+    lookup = program.lookup
     if isinstance(failed, alg.Intersect):
-        for part in sorted(failed.parts, key=lambda one: -len(postorder(one))):
+        for part in sorted(failed.parts, key=lambda one: -len(program.below(one))):
             rest = [one for one in failed.parts if one is not part]
             yield from _joined(part, partial(_before, rest[0]), lookup)
     if isinstance(failed, alg.Where) and isinstance(failed.condition, alg.Among):
         for _, text, _, fresh in _joined(failed.condition.entities, lambda: f"after {tested(failed)}", lookup):
             yield "join", text, failed, alg.Where(failed.facts, alg.Among(fresh))  # type: ignore[arg-type]
-    scan = next((node for node in _below(failed) if isinstance(node, Scan)), None)
+    scan = next((node for node in program.below(failed) if isinstance(node, Scan)), None)
     if scan is None or scan.of is None or isinstance(scan.of, alg.AllEntities):
         return
     if not isinstance(failed, alg.Intersect | alg.Union | alg.Minus):
@@ -932,22 +924,22 @@ def _joined(of: Entities, where: Callable[[], str], lookup: Lookup) -> Iterator[
         yield "join", f"with {either(same)} as well {where()}", of, alg.Union((of, alg.ByName(tuple(same))))
 
 
-def _joined_everywhere(order: list[Node], lookup: Lookup) -> Iterator[Candidate]:
+def _joined_everywhere(program: Program) -> Iterator[Candidate]:
     """The program with all entities of the same names at every step, where one join alone is not enough."""
     done: dict[int, Node] = {}
     joined: list[str] = []
-    for node in order:
+    for node in program.order:
         fresh: Any = rebuild(node, done) if any(id(child) in done for child in node.inputs()) else node
         if isinstance(node, alg.ByName | alg.Reached | alg.Intersect):
             check()
-            same = lookup.alike(fresh)
+            same = program.lookup.alike(fresh)
             if same:
                 joined += same
                 fresh = alg.Union((fresh, alg.ByName(tuple(same))))
         if fresh is not node:
             done[id(node)] = fresh
     if joined:
-        yield "join", f"with {either(joined)} as well, at every step", order[-1], done[id(order[-1])]
+        yield "join", f"with {either(joined)} as well, at every step", program.root, done[id(program.root)]
 
 
 def folded(name: str) -> str:

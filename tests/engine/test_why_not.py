@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partialmethod
 from random import Random
 from typing import Any
 
@@ -136,25 +137,25 @@ def test_expected_results_that_are_there_or_nowhere(graph: Graph) -> None:
 def test_a_deadline_says_how_far_it_came(graph: Graph) -> None:
     answer = graph.kopl("FindAll() FilterConcept(city) FilterConcept(country) QueryName()")
     lookup: Any = answer._lookup()
-    counts, calls = lookup.counts, []
+    left = 0
 
     class Late:
         batch, schema, behind = 1, lookup.schema, lookup.behind
         values, texts, near, predicates, alike = lookup.values, lookup.texts, lookup.near, lookup.predicates, lookup.alike
 
-        def counts(self, nodes: Any) -> list[int]:
-            calls.append(nodes)
-            if len(calls) > self.most:
+        def asked(self, *of: Any, call: Any) -> Any:
+            nonlocal left
+            if not left:
                 raise DeadlineError("late")
-            return counts(nodes)  # type: ignore[no-any-return]
+            left -= 1
+            return call(*of)
 
-        most = 0
+        counts, changed = partialmethod(asked, call=lookup.counts), partialmethod(asked, call=lookup.changed)
 
     seen = []
     for most in range(24):
         late: Any = Late()
-        calls.clear()
-        late.most = most
+        left = most
         why = why_empty(answer.plan, answer._steps, late, 10.0)
         assert why is not None
         seen.append((why.complete, why.tried, bool(why.step)))

@@ -84,7 +84,10 @@ def fields_of(node: Node, names: tuple[str, ...]) -> list[Node]:
     found: list[Node] = []
     for name in names:
         value: Any = getattr(node, name)
-        found.extend(part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, Node))
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += [part for part in value if isinstance(part, Node)]
     return found
 
 

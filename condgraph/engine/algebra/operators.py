@@ -133,18 +133,18 @@ def postorder(root: Node, known: Mapping[int, object] | None = None) -> list[Nod
     """Every node below and including `root` once (by identity), inputs before what takes them; no
     recursion. Nodes that are `known` by identity are left out, with what is below them.
     """
-    if known:
-        return _postorder(root, known)
     # A tree (most plans are one) is its own preorder turned round; the bound keeps shared parts
     # from being walked again and again.
     order: list[Node] = []
     stack: list[Node] = [root]
+    known = known or {}
     while stack and len(order) < 64:
         node = stack.pop()
-        order.append(node)
-        stack.extend(node.inputs())
+        if id(node) not in known:
+            order.append(node)
+            stack.extend(node.inputs())
     if stack:
-        return _postorder(root, {})
+        return _postorder(root, known)
     order.reverse()
     if len(set(map(id, order))) == len(order):
         return order

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 #: What keeps the numbers of units, -1 for none and less for those that the graph does not have,
 #: from being negative.
 _UNITS: Final = 1 << 31
+_ORDERED: Final = (int(Kind.QUANTITY), int(Kind.TIME))
 
 
 def competing(run: Run, cells: Cells, what: str) -> Mask:
@@ -41,6 +42,8 @@ def competing(run: Run, cells: Cells, what: str) -> Mask:
     name); the rest gives a warning.
     """
     kind, unit = cells["kind"], cells["unit"]
+    if kind[0] in _ORDERED and (kind == kind[0]).all() and (unit == unit[0]).all():
+        return np.ones(len(kind), bool)
     ordered: Mask = (kind == Kind.QUANTITY) | (kind == Kind.TIME)
     # Types and units as one number: most columns have one of each.
     both = kind[ordered].astype(np.int64) << 32 | (unit[ordered].astype(np.int64) + _UNITS)

@@ -88,8 +88,7 @@ class Run:
         """
         if id(node) not in self.results:
             warnings, before = list(self.warnings), self.left_out.copy()
-            alone = all(id(child) in self.results for child in node.inputs())
-            for part in (node,) if alone else postorder(node, self.results):
+            for part in self.missing(node):
                 check()
                 self.results[id(part)] = self.operators[type(part)](self, part)
                 self._kept.append(part)
@@ -102,19 +101,35 @@ class Run:
         What is run warns as in `execute`.
         """
         results, strict = self.results, set[int]()
-        if id(node) not in results:
-            parts = postorder(node, results)
-            for part in parts:
-                check()
-                outcome = results[id(part)] = self.operators[type(part)](self, part)
-                self._kept.append(part)
-                # The statements of many entities are not looked up to count them, as their ends may be all that matters.
-                known = isinstance(outcome, np.ndarray | Bag) or (isinstance(outcome, FactSet) and outcome.few())
-                if known and not len(outcome):  # type: ignore[arg-type]
-                    strict = strict or _strict(node, parts)
-                    if id(part) in strict:
-                        return 0
+        parts = self.missing(node)
+        for part in parts:
+            if self.step(part):
+                strict = strict or _strict(parts)
+                if id(part) in strict:
+                    return 0
         return len(results[id(node)])
+
+    def missing(self, node: Node) -> Sequence[Node]:
+        """An operator and those below it that were not run, inputs first."""
+        results = self.results
+        if id(node) in results:
+            return ()
+        for child in node.inputs():
+            if id(child) not in results:
+                return postorder(node, results)
+        return (node,)
+
+    def step(self, node: Node) -> bool:
+        """Run an operator whose inputs were run; whether it gives nothing, where that is quickly known: the statements of many
+        entities are not looked up to count them, as their ends may be all that matters.
+        """
+        check()
+        outcome: Any = self.operators[type(node)](self, node)
+        self.results[id(node)] = outcome
+        self._kept.append(node)
+        kind = type(outcome)
+        known: bool = kind is np.ndarray or kind is Bag or (kind is FactSet and outcome.few())
+        return known and not len(outcome)
 
     def listen(self, node: Node) -> None:
         """Run an operator whose outcome is known, for what it warns of."""
@@ -180,9 +195,9 @@ class Run:
             left_out(self.left_out, kind, unit, count, compared_kinds(condition))
 
 
-def _strict(root: Node, parts: list[Node]) -> set[int]:
-    """The operators below one, inputs first, that leave it without results where they have none, by identity."""
-    result = {id(root)}
+def _strict(parts: Sequence[Node]) -> set[int]:
+    """The operators, by identity, that leave the last of them without results where they have none; inputs are first."""
+    result = {id(parts[-1])}
     for part in reversed(parts):
         if id(part) in result:
             result.update(map(id, fields_of(part, part.facets.strict)))
