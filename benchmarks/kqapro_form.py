@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from condgraph.engine.iris import date_of, year_of
 from condgraph.engine.values import Kind, Quantity, Time, parse_quantity
 from condgraph.sparql.compile.conditions import Target
-from condgraph.sparql.layout import date_of, double, integer, string, year_of
+from condgraph.sparql.layout import double, integer, string
 
 
 class _Form:

@@ -388,8 +388,7 @@ def _use(backend: OxigraphBackend, api: Api, copy: Replica, fresh: bool) -> None
 
 def _backend(embedded: EmbeddedStore, queries: QueryOptions, headers: Mapping[str, str]) -> OxigraphBackend:
     from condgraph.endpoint.backend import OxigraphBackend
-    from condgraph.sparql.layout import PRED
-    from condgraph.sparql.text.scan import PREFIXES
+    from condgraph.engine.iris import PRED, PREFIXES
 
     backend = OxigraphBackend(
         embedded.source,

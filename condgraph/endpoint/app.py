@@ -46,7 +46,7 @@ from condgraph.endpoint.protocol import (
     wanted,
 )
 from condgraph.engine.errors import MissingExtraError
-from condgraph.sparql.layout import PLAIN
+from condgraph.engine.iris import PLAIN
 from condgraph.sparql.text.scan import aside, survey
 from condgraph.sparql.workers.pool import Head, Query
 

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from condgraph.endpoint.protocol import ProtocolError
 from condgraph.engine.errors import CondgraphError, DeadlineError, ParseError, UnsupportedError
+from condgraph.engine.iris import PRED, PREFIXES
 from condgraph.engine.workers import Once
 from condgraph.sparql.embedded import BUILDERS
-from condgraph.sparql.layout import PRED
-from condgraph.sparql.text.scan import PREFIXES, aside, survey, underscored
+from condgraph.sparql.text.scan import aside, survey, underscored
 from condgraph.sparql.workers.pool import AsyncResults, File, Query, UnopenedError, WorkerPool
 
 if TYPE_CHECKING:

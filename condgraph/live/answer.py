@@ -12,6 +12,7 @@ from condgraph.cypher.native.identity import concept_id
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import StoreError, UnsupportedError
 from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.iris import PRED, PREFIXES, XSD
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -21,8 +22,8 @@ from condgraph.live.expressions import Sort
 from condgraph.live.parse import parse
 from condgraph.live.syntax import Iri, beyond
 from condgraph.live.vocabulary import MARK, Vocabulary
-from condgraph.sparql.layout import PRED, XSD, GraphIris, base_iri, checked_base, double, integer, string
-from condgraph.sparql.text.scan import PREFIXES, underscored
+from condgraph.sparql.layout import GraphIris, base_iri, checked_base, double, integer, string
+from condgraph.sparql.text.scan import underscored
 
 if TYPE_CHECKING:
     from condgraph.cypher.native.mapping import Mapping as Taken

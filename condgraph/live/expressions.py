@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final, Literal, TypeAlias
 
+from condgraph.engine.iris import XSD
 from condgraph.live.syntax import Aggregate, Call, Exists, Expression, Iri, Lit, Var, beyond
 from condgraph.live.vocabulary import Vocabulary
-from condgraph.sparql.layout import XSD
 
 #: What an expression is: a node or concept (an IRI), the node of a value of a kind, or a literal.
 Sort: TypeAlias = Literal[

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Final, NoReturn
 
 from condgraph.engine.errors import ParseError
+from condgraph.engine.iris import XSD
 from condgraph.live.syntax import Iri, Lit, Term, Var, beyond
-from condgraph.sparql.layout import XSD
 
 _TOKEN: Final = re.compile(
     r"""

@@ -18,8 +18,9 @@ from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.identity import within_labels
 from condgraph.cypher.native.values import collapsed, elements, is_list, spaced
 from condgraph.engine.errors import nearest
+from condgraph.engine.iris import PRED
 from condgraph.live.syntax import Iri, beyond
-from condgraph.sparql.layout import PRED, TYPE, GraphIris
+from condgraph.sparql.layout import TYPE, GraphIris
 
 if TYPE_CHECKING:
     from condgraph.cypher.native.mapping import Mapping, Property

@@ -268,7 +268,7 @@ class _RdfEdges:
 
     def ask(self, tree: Tree, alpha: float) -> tuple[str, list[StoredScore]]:
         """One SELECT."""
-        from condgraph.sparql.layout import decode
+        from condgraph.engine.iris import decode
 
         text = SparqlText(self.store.base, alpha).query(tree)
         found = []

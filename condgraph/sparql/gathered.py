@@ -19,6 +19,7 @@ from condgraph.engine.execute.searched import countable
 from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.identity import statement_ids
+from condgraph.engine.iris import PRED, RDF, VALUE
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -39,7 +40,7 @@ from condgraph.sparql.compile.plan import (
     other_namesakes,
     over_rows,
 )
-from condgraph.sparql.layout import MEMBER, PRED, RDF, STATEMENT, SUBCLASS, VALUE, GraphIris, exactly, integer, read_value
+from condgraph.sparql.layout import MEMBER, STATEMENT, SUBCLASS, GraphIris, exactly, integer, read_value
 
 if TYPE_CHECKING:
     from condgraph.engine.check import KnownIds

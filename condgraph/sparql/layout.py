@@ -40,14 +40,12 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal
-from functools import lru_cache
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, unquote
 
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.forms import FormedText, formed
+from condgraph.engine.iris import NAMESPACE, PRED, RDF, RDFS, VALUE, XSD, decode, encode, hashed, value_name, value_named
 from condgraph.engine.values import (
     DAY_SECONDS,
     OPEN_START,
@@ -71,8 +69,6 @@ if TYPE_CHECKING:
 # -- literals ----------------------------------------------------------------------------------------
 # Texts, numbers and times in the lexical forms of N-Triples and SPARQL, and numbers read back.
 
-
-XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"})
 #: Eight digits: rdflib takes as many after `\\u` as after `\\U`.
@@ -186,20 +182,12 @@ def date_of(value: Time) -> str | None:
 
 #: Goes up when triples of an older version would be read wrongly.
 LAYOUT: Final = 2
-#: The namespace of graphs without a base of their own; nobody owns this domain (RFC 2606).
-NAMESPACE: Final = "http://condgraph.example/"
-#: Characters of the longest name of a value node that contains its value.
-LONGEST: Final = 1000
-#: The scheme of KQA Pro's vocabulary.
-PRED: Final = "pred:"
-RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
 TYPE: Final = f"<{RDF}type>"
 LABEL: Final = f"<{RDFS}label>"
 
 #: Classes of entities, by kind.
 ENTITY_CLASSES: Final = {EntityKind.ENTITY: "Entity", EntityKind.CONCEPT: "Concept", EntityKind.ROW: "Row"}
-STATEMENT, VALUE, SOURCE, RECORD, MEMBER, SUBCLASS = ".s/", ".v/", ".source/", ".r/", ".m/", ".c/"
+STATEMENT, SOURCE, RECORD, MEMBER, SUBCLASS = ".s/", ".source/", ".r/", ".m/", ".c/"
 
 
 def base_iri(graph: str, namespace: str = NAMESPACE) -> str:
@@ -222,56 +210,6 @@ def checked_base(base: str) -> str:
     if not colon or not scheme.isalnum() or not rest.endswith("/") or any(c in '<>"{}|^`\\' or c <= " " for c in base):
         raise OptionError(f"{base!r} is no base IRI", hint="an absolute IRI that ends with '/', such as http://example.org/films/")
     return base
-
-
-# -- names -----------------------------------------------------------------------------------------
-
-#: Characters besides letters and digits that are not escaped in a name.
-PLAIN: Final = frozenset("-.~!$&'()*+,;=@/–—")
-
-
-@lru_cache(maxsize=65_536)
-def encode(name: str) -> str:
-    """A name as the part of an IRI after its base, usable as a relative IRI: a space is an underscore,
-    as in KQA Pro.
-
-    Letters and digits of the Basic Multilingual Plane stay; what an IRI cannot contain, underscores,
-    and dots and slashes where resolving a relative IRI would take them for steps, are
-    percent-encoded. `decode` is the inverse.
-
-    >>> encode("point in time"), encode("UN/LOCODE"), encode("a_b %"), encode("Erdős number"), encode("../x")
-    ('point_in_time', 'UN/LOCODE', 'a%5Fb_%25', 'Erdős_number', '%2E.%2Fx')
-    """
-    if name.isascii() and name.isalnum():
-        return name
-    if not name:
-        return ".empty"
-    out = []
-    for i, c in enumerate(name):
-        if c == " ":
-            out.append("_")
-        elif c == "/":
-            around = name[i - 1 : i] + name[i + 1 : i + 2]
-            out.append("%2F" if len(around) < 2 or "/" in around or "." in around else c)
-        elif c == "." and not i:
-            out.append("%2E")
-        elif c in PLAIN or (c.isalnum() and c < "\U00010000"):
-            out.append(c)
-        else:
-            out.append(quote(c, safe=""))
-            if out[-1] == c:  # "_" is safe for `quote`
-                out[-1] = f"%{ord(c):02X}"
-    return "".join(out)
-
-
-@lru_cache(maxsize=65_536)
-def decode(text: str) -> str:
-    """The name that `encode` wrote.
-
-    >>> decode("a%5Fb_%25"), decode(".empty")
-    ('a_b %', '')
-    """
-    return "" if text == ".empty" else unquote(text.replace("_", " "), errors="strict")
 
 
 class GraphIris:
@@ -309,7 +247,7 @@ class GraphIris:
 
     def stated(self, kind: str, *parts: str | int) -> str:
         """A direct membership (`MEMBER`) or subclass (`SUBCLASS`) by its parts."""
-        return f"<{self.base}{kind}{_hash(chr(0).join(map(str, parts)))}>"
+        return f"<{self.base}{kind}{hashed(chr(0).join(map(str, parts)))}>"
 
     # -- back from IRIs, without brackets ----------------------------------------------------------
 
@@ -337,51 +275,6 @@ def pred(name: str) -> str:
 
 
 # -- values ----------------------------------------------------------------------------------------
-
-
-def _hash(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-
-
-def value_name(value: Value) -> str:
-    """The name of a value node after `VALUE`: the value itself, so that its IRI suffices to read it; the
-    hash of a long one.
-
-    >>> value_name(Quantity(1.5, "metre")), value_name("a b"), value_name(Time.year(1970))
-    ('q/1.5/metre', 's/a_b', 't/0/31536000/1')
-    """
-    if isinstance(value, FormedText):
-        name = f"f/{value.form}/{encode(value)}"
-    elif isinstance(value, str):
-        name = "s/" + encode(value)
-    elif isinstance(value, Quantity):
-        name = f"q/{format_number(value.number)}/{encode(value.unit)}"
-    elif isinstance(value, Time):
-        name = f"t/{value.start}/{value.end}/{int(value.precision)}"
-    else:
-        return "u"
-    return name if len(name) <= LONGEST else f"h/{_hash(name)}"
-
-
-def value_named(name: str) -> Value | None:
-    """The value of a node from its name; None for a name that is a hash.
-
-    >>> value_named("q/1.5/metre"), value_named("t/0/31536000/1") == Time.year(1970), value_named("h/00")
-    (Quantity(number=1.5, unit='metre'), True, None)
-    """
-    if name.startswith("s/"):
-        return decode(name[2:])
-    if name.startswith("f/"):
-        form, _, text = name[2:].partition("/")
-        return formed(decode(text), form)
-    if name.startswith("q/"):
-        number, _, unit = name[2:].partition("/")
-        return Quantity(parse_number(number), decode(unit))
-    if name.startswith("t/"):
-        start, end, precision = map(int, name[2:].split("/"))
-        return Time(start, end, Precision(precision))
-    unknown: Unknown = UNKNOWN
-    return unknown if name == "u" else None
 
 
 def value_triples(node: str, value: Value, *, ordered: bool = False) -> Iterable[str]:

@@ -6,9 +6,9 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.errors import MissingExtraError
+from condgraph.engine.iris import PREFIXES
 from condgraph.sparql.layout import base_iri, checked_base
 from condgraph.sparql.plain import Plain
-from condgraph.sparql.text.scan import PREFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

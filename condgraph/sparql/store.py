@@ -22,6 +22,7 @@ from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.conditions import compared_kinds
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, Ref, shown
+from condgraph.engine.iris import PRED, VALUE, value_named
 from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
 from condgraph.engine.lowered import Step
 from condgraph.engine.passes import mark, rewrite
@@ -59,7 +60,7 @@ from condgraph.sparql.gathered import (
     run_witness,
     wanted,
 )
-from condgraph.sparql.layout import ENTITY_CLASSES, PRED, TYPE, VALUE, GraphIris, integer, read_number, value_named
+from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, GraphIris, integer, read_number
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution

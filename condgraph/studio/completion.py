@@ -15,12 +15,12 @@ import numpy as np
 from condgraph.engine.algebra.grouped import FUNCTIONS, PARTS, TEXT_OPERATORS
 from condgraph.engine.errors import nearest
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.iris import PREFIXES, encode
 from condgraph.engine.pieces import watched
 from condgraph.engine.schema import MOST_COMPARED, Schema, beginnings
 from condgraph.languages.kopl.table import CLOSED
 from condgraph.languages.kopl.table import FUNCTIONS as KOPL
-from condgraph.sparql.layout import SOURCE, encode
-from condgraph.sparql.text.scan import PREFIXES
+from condgraph.sparql.layout import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

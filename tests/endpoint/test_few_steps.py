@@ -22,7 +22,8 @@ import pytest
 from condgraph.endpoint.connections import Disconnected, Writer
 from condgraph.endpoint.protocol import ProtocolError, read
 from condgraph.engine.errors import DeadlineError, ParseError
-from condgraph.sparql.text.scan import PREFIXES, occurring
+from condgraph.engine.iris import PREFIXES
+from condgraph.sparql.text.scan import occurring
 from condgraph.sparql.workers.pool import Query, WorkerPool
 
 ONE = Query("SELECT ?x { VALUES ?x { 1 } }", solutions="csv")

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import condgraph
 from condgraph.endpoint.app import iri_of, path_of
 from condgraph.engine.facts import Entity, Member, Ref, Statement
-from condgraph.sparql.layout import base_iri, encode
+from condgraph.engine.iris import encode
+from condgraph.sparql.layout import base_iri
 from tests.endpoint.test_serve import command
 
 #: Names that stand in addresses in more than one way.

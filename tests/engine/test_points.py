@@ -14,8 +14,9 @@ from condgraph.engine.errors import LiteralError, PlanError
 from condgraph.engine.execute.comparing import order_key
 from condgraph.engine.execute.functions import FUNCTIONS
 from condgraph.engine.forms import EARTH_RADIUS, Point, form_of, formed, read_point
+from condgraph.engine.iris import value_name, value_named
 from condgraph.engine.values import Quantity
-from condgraph.sparql.layout import read_value, value_name, value_named
+from condgraph.sparql.layout import read_value
 
 PLACES = [
     {"city": "Berlin", "at": "POINT(13.40 52.52)", "lon": "13.4", "lat": "52.52", "mixed": "POINT(1 2)", "plain": "x"},

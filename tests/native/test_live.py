@@ -18,9 +18,10 @@ import pytest
 
 from condgraph.cypher.connection import Connection
 from condgraph.engine.errors import UnsupportedError
+from condgraph.engine.iris import PREFIXES
 from condgraph.live.answer import Live
 from condgraph.remote_native import NativeGraph
-from condgraph.sparql.text.scan import PREFIXES, underscored
+from condgraph.sparql.text.scan import underscored
 from tests.support.lanes import by_lane
 from tests.support.live_queries import Maker
 from tests.support.native_databases import content, database, reading_data

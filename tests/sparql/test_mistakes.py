@@ -9,7 +9,8 @@ import pytest
 import condgraph
 from condgraph import Statement
 from condgraph.engine.errors import ParseError
-from condgraph.sparql.text.scan import PREFIXES, mistake, undeclared, underscored
+from condgraph.engine.iris import PREFIXES
+from condgraph.sparql.text.scan import mistake, undeclared, underscored
 from tests.support.pace import quick_enough
 
 

@@ -21,10 +21,11 @@ from condgraph.endpoint.backend import OxigraphBackend
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import CondgraphError, DeadlineError, ParseError
 from condgraph.engine.facts import Statement
+from condgraph.engine.iris import PREFIXES
 from condgraph.sparql.embedded import EmbeddedStore
 from condgraph.sparql.load.write import quads
 from condgraph.sparql.plain import has_terms, labels, plain
-from condgraph.sparql.text.scan import PREFIXES, names_graphs
+from condgraph.sparql.text.scan import names_graphs
 from condgraph.sparql.workers.pool import Query, WorkerPool
 from tests.support.lanes import by_lane
 

@@ -22,9 +22,10 @@ from condgraph.engine.errors import (
     UnsupportedError,
 )
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
+from condgraph.engine.iris import encode
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
-from condgraph.sparql.layout import GraphIris, encode
+from condgraph.sparql.layout import GraphIris
 from condgraph.sparql.text.query import Meaning, Predicates, by_name, look_up, predicates_of, run, translate
 from tests.support.lanes import shared_graph
 from tests.support.stores import marked

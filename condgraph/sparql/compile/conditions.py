@@ -12,6 +12,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node, Operator
 from condgraph.engine.errors import PlanError, UnsupportedError
 from condgraph.engine.facts import Entity
+from condgraph.engine.iris import XSD, date_of, nearest_double, year_of
 from condgraph.engine.schema import Kinds
 from condgraph.engine.store import KnownSchema
 from condgraph.engine.values import (
@@ -26,18 +27,7 @@ from condgraph.engine.values import (
     format_number,
 )
 from condgraph.sparql.dialect import STANDARD, Dialect
-from condgraph.sparql.layout import (
-    XSD,
-    GraphIris,
-    date_of,
-    double,
-    inexact,
-    integer,
-    nearest_double,
-    order_text,
-    string,
-    year_of,
-)
+from condgraph.sparql.layout import GraphIris, double, inexact, integer, order_text, string
 
 # -- groups ------------------------------------------------------------------------------------------
 # Groups of patterns with their unions and differences, the terms of facts, and what compiling knows of

@@ -11,6 +11,7 @@ from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.algebra.tables import EntityTable, FactTable, by_type
 from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind
+from condgraph.engine.iris import VALUE
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
 from condgraph.sparql.compile.conditions import (
@@ -25,7 +26,7 @@ from condgraph.sparql.compile.conditions import (
     test_patterns,
 )
 from condgraph.sparql.compile.solutions import entities_of, facts_of
-from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, VALUE, integer, pred, string
+from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, integer, pred, string
 
 # -- statements --------------------------------------------------------------------------------------
 # Facts as graph patterns: scans, tests on objects, on qualifiers and on validity.

@@ -11,6 +11,7 @@ from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.algebra.tables import given
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.iris import PRED, RDF
 from condgraph.engine.row_shapes import RowShape, core_of, needed
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind
@@ -18,7 +19,7 @@ from condgraph.sparql.compile.conditions import Group, Objects, Target, supports
 from condgraph.sparql.compile.operators import ENTITIES, FACTS, Compiler
 from condgraph.sparql.compile.solutions import SOLUTIONS, selected, shape_here
 from condgraph.sparql.dialect import cut
-from condgraph.sparql.layout import PRED, RDF, TYPE, integer
+from condgraph.sparql.layout import TYPE, integer
 
 # -- which operators become patterns -----------------------------------------------------------------
 # What SPARQL makes of each operator: the table that a test holds against the algebra.

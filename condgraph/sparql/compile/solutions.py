@@ -14,10 +14,11 @@ from typing import Final, Protocol
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
 from condgraph.engine.algebra.tables import SolutionTable, by_type
+from condgraph.engine.iris import VALUE, value_name, value_named
 from condgraph.engine.row_shapes import RowShape, Sort, met, of_pattern, shape_of, shapes_of
 from condgraph.engine.store import KnownSchema
 from condgraph.sparql.compile.conditions import NOTHING, FactTerms, Group, Objects, Target, Wanted, supports_test, test_patterns
-from condgraph.sparql.layout import VALUE, GraphIris, value_name, value_named
+from condgraph.sparql.layout import GraphIris
 
 #: Steps up to which a path of a bounded length is written out.
 MOST_STEPS: Final = 30

@@ -18,6 +18,7 @@ from condgraph.edits import Removed, Use
 from condgraph.engine.errors import StoreDamagedError
 from condgraph.engine.facts import Entity, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.identity import statement_ids
+from condgraph.engine.iris import PRED, RDF, VALUE, value_name
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.declared import read_entity
 from condgraph.engine.snapshot.layout import lay_out
@@ -27,18 +28,14 @@ from condgraph.engine.values import Value
 from condgraph.sparql.layout import (
     ENTITY_CLASSES,
     MEMBER,
-    PRED,
-    RDF,
     RECORD,
     SOURCE,
     STATEMENT,
     SUBCLASS,
-    VALUE,
     GraphIris,
     exactly,
     read_value,
     string,
-    value_name,
 )
 
 if TYPE_CHECKING:

@@ -29,13 +29,14 @@ from condgraph.engine.changes import Change, OvertakenError
 from condgraph.engine.errors import DeadlineError, LoadError, ParseError, StoreBusyError, StoreDamagedError, StoreError
 from condgraph.engine.facts import Source
 from condgraph.engine.identity import content_digest
+from condgraph.engine.iris import encode
 from condgraph.engine.owner import NOBODY, Owner
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.overview.adjusted import Stated
 from condgraph.overview.survey import described, packed, survey, unpacked
 from condgraph.sparql.client import Endpoint
 from condgraph.sparql.dialect import TOO_LARGE, Dialect, cut
-from condgraph.sparql.layout import LAYOUT, GraphIris, encode, string
+from condgraph.sparql.layout import LAYOUT, GraphIris, string
 from condgraph.sparql.load.write import counts, triples
 
 # -- what a store can keep ---------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import numpy as np
 
 from condgraph.engine.facts import Ref
 from condgraph.engine.identity import statement_ids
+from condgraph.engine.iris import LONGEST, PRED, RDF, RDFS, VALUE, XSD, encode, value_name
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.declared import texts_of
 from condgraph.engine.snapshot.readback import further_sources, place_raws
@@ -22,23 +23,15 @@ from condgraph.sparql.layout import (
     ENTITY_CLASSES,
     LABEL,
     LAYOUT,
-    LONGEST,
     MEMBER,
-    PRED,
-    RDF,
-    RDFS,
     RECORD,
     STATEMENT,
     SUBCLASS,
     TYPE,
-    VALUE,
-    XSD,
     GraphIris,
     base_iri,
-    encode,
     integer,
     string,
-    value_name,
     value_triples,
 )
 

@@ -20,13 +20,14 @@ from condgraph.engine.algebra import Node, Solutions, postorder
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.execute.witness_plan import Unit, units
 from condgraph.engine.facts import EntityKind, Ref
+from condgraph.engine.iris import RDF, XSD
 from condgraph.engine.row_shapes import shapes_of
 from condgraph.engine.terms import is_iri
 from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Kind, Quantity, Time, civil, format_number
 from condgraph.loaders.rdf.inference import SAME
 from condgraph.sparql.compile.conditions import NOTHING, TARGET
 from condgraph.sparql.dialect import STANDARD, Dialect
-from condgraph.sparql.layout import RDF, XSD, string
+from condgraph.sparql.layout import string
 from condgraph.sparql.native.mapping import LABEL, OWN, REIFIES, SINGLETON, SUBCLASS, TYPE, Mapping, Predicate
 
 #: The predicate of a row that says that a node is there; it is no triple of the endpoint.

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import DeadlineError, OptionError, ParseError, StoreError, StoreMissingError
+from condgraph.engine.iris import RDF, XSD
 from condgraph.engine.terms import INFERRED, is_iri, number_type
 from condgraph.engine.values import NO_UNIT, Kind, collapse
 from condgraph.loaders.rdf.inference import INVERSE, MOST_AXIOMS, SUBPROPERTY, Inference, rules_of
 from condgraph.sparql.client import LONGEST_PAUSE, MOST_TRIES, BusyEndpointError
 from condgraph.sparql.dialect import cut
-from condgraph.sparql.layout import RDF, XSD
 from condgraph.sparql.native.fetch import ONTOLOGY
 from condgraph.sparql.native.mapping import (
     LABEL,

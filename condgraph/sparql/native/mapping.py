@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
 from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.iris import RDF, RDFS
 from condgraph.engine.terms import Property, Terms, is_iri, is_tag
 from condgraph.engine.toml import read_file
 from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.loaders.rdf.inference import RULES, Inference, rules_of
-from condgraph.sparql.layout import RDF, RDFS
 
 #: How statements are written: as single triples, or as the statement nodes of Wikibase.
 Shape: TypeAlias = Literal["plain", "wikibase"]

@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
+from condgraph.engine.iris import VALUE, nearest_double, value_named
 from condgraph.engine.values import NO_UNIT, Value
 from condgraph.patterns.remote.values import ValuePlan
-from condgraph.sparql.layout import TYPE, VALUE, double, exactly, integer, nearest_double, read_value, string, value_named
+from condgraph.sparql.layout import TYPE, double, exactly, integer, read_value, string
 
 #: The least step that stores are trusted with; they need not read the smallest doubles.
 _LEAST: Final = 1e-300

@@ -27,11 +27,12 @@ from condgraph.engine.errors import (
     numbered,
 )
 from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.iris import PRED, PREFIXES, RDF, RDFS, VALUE, XSD, value_named
 from condgraph.engine.pieces import mapped, watched
 from condgraph.sparql.dialect import cut
-from condgraph.sparql.layout import ENTITY_CLASSES, PRED, RDF, RDFS, VALUE, XSD, GraphIris, value_named
+from condgraph.sparql.layout import ENTITY_CLASSES, GraphIris
 from condgraph.sparql.load.pull import exact_value
-from condgraph.sparql.text.scan import COMMENT, IRI, PREFIXES, STRING, is_heavy, mistake, survey, undeclared
+from condgraph.sparql.text.scan import COMMENT, IRI, STRING, is_heavy, mistake, survey, undeclared
 from condgraph.sparql.text.table import Blank, Iri, Table, columns_of, literal
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from itertools import product
 from typing import Final, Literal, NamedTuple, ParamSpec, TypeVar
 
 from condgraph.engine.errors import ParseError, nearest, shortened
-from condgraph.sparql.layout import PRED, decode
+from condgraph.engine.iris import PREFIXES, decode
 
 #: Regular expressions of tokens, for `re.VERBOSE`. What is begun and never closed is taken as well, so
 #: that nothing is looked at from every one of its characters.
@@ -29,35 +29,6 @@ STRING: Final = r"""\"{3}(?:\"{0,2}+(?:[^"\\]|\\.))*+(?:\"{3})?+ | '{3}(?:'{0,2}
 # underscore in a name.
 
 
-_WIKIDATA: Final = "http://www.wikidata.org/"
-#: Prefixes that need not be declared.
-PREFIXES: Final = {
-    "pred": PRED,
-    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
-    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
-    "xsd": "http://www.w3.org/2001/XMLSchema#",
-    "owl": "http://www.w3.org/2002/07/owl#",
-    "skos": "http://www.w3.org/2004/02/skos/core#",
-    "foaf": "http://xmlns.com/foaf/0.1/",
-    "dc": "http://purl.org/dc/elements/1.1/",
-    "dct": "http://purl.org/dc/terms/",
-    "dcterms": "http://purl.org/dc/terms/",
-    "schema": "http://schema.org/",
-    "prov": "http://www.w3.org/ns/prov#",
-    "geo": "http://www.opengis.net/ont/geosparql#",
-    "dbr": "http://dbpedia.org/resource/",
-    "dbo": "http://dbpedia.org/ontology/",
-    "dbp": "http://dbpedia.org/property/",
-    "wd": f"{_WIKIDATA}entity/",
-    "wds": f"{_WIKIDATA}entity/statement/",
-    "wdt": f"{_WIKIDATA}prop/direct/",
-    "p": f"{_WIKIDATA}prop/",
-    "ps": f"{_WIKIDATA}prop/statement/",
-    "psv": f"{_WIKIDATA}prop/statement/value/",
-    "pq": f"{_WIKIDATA}prop/qualifier/",
-    "pqv": f"{_WIKIDATA}prop/qualifier/value/",
-    "wikibase": "http://wikiba.se/ontology#",
-}
 #: Underscores of a name that are each tried as an underscore and as a space; of a name with more, all are
 #: underscores.
 _MOST: Final = 6

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine import html
 from condgraph.engine.facts import Entity
+from condgraph.engine.iris import XSD
 from condgraph.engine.rows import Tabular
 from condgraph.engine.values import Precision, Time, text_of
-from condgraph.sparql.layout import XSD
 
 if TYPE_CHECKING:
     import pyarrow

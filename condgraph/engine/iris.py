@@ -1,0 +1,149 @@
+"""Names and values as parts of IRIs, and the vocabularies that queries and graphs in RDF share.
+
+An entity, predicate or value is one IRI, behind the base of its graph (`sparql.layout`), whose text
+suffices to read it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
+from urllib.parse import quote, unquote
+
+from condgraph.engine.forms import FormedText, formed
+from condgraph.engine.values import UNKNOWN, Precision, Quantity, Time, Unknown, Value, format_number, parse_number
+
+XSD: Final = "http://www.w3.org/2001/XMLSchema#"
+RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
+#: The scheme of KQA Pro's vocabulary.
+PRED: Final = "pred:"
+#: The namespace of graphs without a base of their own; nobody owns this domain (RFC 2606).
+NAMESPACE: Final = "http://condgraph.example/"
+#: What the name of a value begins with.
+VALUE: Final = ".v/"
+#: Characters of the longest name of a value that contains the value.
+LONGEST: Final = 1000
+_WIKIDATA: Final = "http://www.wikidata.org/"
+#: Prefixes that need not be declared.
+PREFIXES: Final = {
+    "pred": PRED,
+    "rdf": RDF,
+    "rdfs": RDFS,
+    "xsd": XSD,
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "dct": "http://purl.org/dc/terms/",
+    "dcterms": "http://purl.org/dc/terms/",
+    "schema": "http://schema.org/",
+    "prov": "http://www.w3.org/ns/prov#",
+    "geo": "http://www.opengis.net/ont/geosparql#",
+    "dbr": "http://dbpedia.org/resource/",
+    "dbo": "http://dbpedia.org/ontology/",
+    "dbp": "http://dbpedia.org/property/",
+    "wd": f"{_WIKIDATA}entity/",
+    "wds": f"{_WIKIDATA}entity/statement/",
+    "wdt": f"{_WIKIDATA}prop/direct/",
+    "p": f"{_WIKIDATA}prop/",
+    "ps": f"{_WIKIDATA}prop/statement/",
+    "psv": f"{_WIKIDATA}prop/statement/value/",
+    "pq": f"{_WIKIDATA}prop/qualifier/",
+    "pqv": f"{_WIKIDATA}prop/qualifier/value/",
+    "wikibase": "http://wikiba.se/ontology#",
+}
+
+#: Characters besides letters and digits that are not escaped in a name.
+PLAIN: Final = frozenset("-.~!$&'()*+,;=@/–—")
+
+
+@lru_cache(maxsize=65_536)
+def encode(name: str) -> str:
+    """A name as the part of an IRI after its base, usable as a relative IRI: a space is an underscore,
+    as in KQA Pro.
+
+    Letters and digits of the Basic Multilingual Plane stay; what an IRI cannot contain, underscores,
+    and dots and slashes where resolving a relative IRI would take them for steps, are
+    percent-encoded. `decode` is the inverse.
+
+    >>> encode("point in time"), encode("UN/LOCODE"), encode("a_b %"), encode("Erdős number"), encode("../x")
+    ('point_in_time', 'UN/LOCODE', 'a%5Fb_%25', 'Erdős_number', '%2E.%2Fx')
+    """
+    if name.isascii() and name.isalnum():
+        return name
+    if not name:
+        return ".empty"
+    out = []
+    for i, c in enumerate(name):
+        if c == " ":
+            out.append("_")
+        elif c == "/":
+            around = name[i - 1 : i] + name[i + 1 : i + 2]
+            out.append("%2F" if len(around) < 2 or "/" in around or "." in around else c)
+        elif c == "." and not i:
+            out.append("%2E")
+        elif c in PLAIN or (c.isalnum() and c < "\U00010000"):
+            out.append(c)
+        else:
+            out.append(quote(c, safe=""))
+            if out[-1] == c:  # "_" is safe for `quote`
+                out[-1] = f"%{ord(c):02X}"
+    return "".join(out)
+
+
+@lru_cache(maxsize=65_536)
+def decode(text: str) -> str:
+    """The name that `encode` wrote.
+
+    >>> decode("a%5Fb_%25"), decode(".empty")
+    ('a_b %', '')
+    """
+    return "" if text == ".empty" else unquote(text.replace("_", " "), errors="strict")
+
+
+def hashed(text: str) -> str:
+    """The hash of a text that is too long for a name, as 24 hexadecimal digits."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def value_name(value: Value) -> str:
+    """The name of a value node after `VALUE`: the value itself, so that its IRI suffices to read it; the
+    hash of a long one.
+
+    >>> value_name(Quantity(1.5, "metre")), value_name("a b"), value_name(Time.year(1970))
+    ('q/1.5/metre', 's/a_b', 't/0/31536000/1')
+    """
+    if isinstance(value, FormedText):
+        name = f"f/{value.form}/{encode(value)}"
+    elif isinstance(value, str):
+        name = "s/" + encode(value)
+    elif isinstance(value, Quantity):
+        name = f"q/{format_number(value.number)}/{encode(value.unit)}"
+    elif isinstance(value, Time):
+        name = f"t/{value.start}/{value.end}/{int(value.precision)}"
+    else:
+        return "u"
+    return name if len(name) <= LONGEST else f"h/{hashed(name)}"
+
+
+def value_named(name: str) -> Value | None:
+    """The value of a node from its name; None for a name that is a hash.
+
+    >>> value_named("q/1.5/metre"), value_named("t/0/31536000/1") == Time.year(1970), value_named("h/00")
+    (Quantity(number=1.5, unit='metre'), True, None)
+    """
+    if name.startswith("s/"):
+        return decode(name[2:])
+    if name.startswith("f/"):
+        form, _, text = name[2:].partition("/")
+        return formed(decode(text), form)
+    if name.startswith("q/"):
+        number, _, unit = name[2:].partition("/")
+        return Quantity(parse_number(number), decode(unit))
+    if name.startswith("t/"):
+        start, end, precision = map(int, name[2:].split("/"))
+        return Time(start, end, Precision(precision))
+    unknown: Unknown = UNKNOWN
+    return unknown if name == "u" else None
