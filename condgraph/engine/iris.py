@@ -6,13 +6,28 @@ suffices to read it.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 from urllib.parse import quote, unquote
 
 from condgraph.engine.forms import FormedText, formed
-from condgraph.engine.values import UNKNOWN, Precision, Quantity, Time, Unknown, Value, format_number, parse_number
+from condgraph.engine.values import (
+    DAY_SECONDS,
+    OPEN_START,
+    UNKNOWN,
+    UNKNOWN_END,
+    Number,
+    Precision,
+    Quantity,
+    Time,
+    Unknown,
+    Value,
+    civil,
+    format_number,
+    parse_number,
+)
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -147,3 +162,31 @@ def value_named(name: str) -> Value | None:
         return Time(start, end, Precision(precision))
     unknown: Unknown = UNKNOWN
     return unknown if name == "u" else None
+
+
+def _within(value: Time) -> bool:
+    return value.start > OPEN_START and value.end < UNKNOWN_END and value.end > value.start
+
+
+def year_of(value: Time) -> int | None:
+    """The year that a time is in; None where it is in several, or has an open side."""
+    if not _within(value):
+        return None
+    first = civil(value.start // DAY_SECONDS)[0]
+    return first if civil((value.end - 1) // DAY_SECONDS)[0] == first else None
+
+
+def date_of(value: Time) -> str | None:
+    """The day that a time is in, as xsd:date writes it; None where it is in several."""
+    if not _within(value) or value.start // DAY_SECONDS != (value.end - 1) // DAY_SECONDS:
+        return None
+    year, month, day = civil(value.start // DAY_SECONDS)
+    return f"{'-' if year < 0 else ''}{abs(year):04d}-{month:02d}-{day:02d}"
+
+
+def nearest_double(number: Number) -> float:
+    """The nearest double, infinite where there is none."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf

@@ -49,6 +49,12 @@ def _cypher() -> Lower:
     return lower
 
 
+def _sparql() -> Lower:
+    from condgraph.languages.sparql.lower import lower
+
+    return lower
+
+
 def _kopl_template() -> Callable[[Any], Template]:
     from condgraph.languages.kopl.template import KoplTemplate
 
@@ -88,6 +94,7 @@ LANGUAGES: Final[dict[str, Callable[[], Lower]]] = {
     "llm_query": cache(_llm_query),
     "logic": cache(_logic),
     "cypher": cache(_cypher),
+    "sparql": cache(_sparql),
 }
 #: What reads programs with parameters, by language, imported as above.
 TEMPLATES: Final[dict[str, Callable[[], Callable[[Any], Template]]]] = {
@@ -103,14 +110,18 @@ OPTIONS: Final[dict[str, frozenset[str]]] = {
     "llm_query": frozenset({"on_unknown", "source", "llm_function", "question", "table"}),
     "logic": frozenset({"on_unknown", "bound", "table"}),
     "cypher": frozenset({"on_unknown", "parameters"}),
+    "sparql": frozenset({"on_unknown", "base"}),
     PATTERN: frozenset({"on_unknown", "encoder", *MATCH_OPTIONS}),
 }
 _LLM_QUERY: Final = re.compile(r"\bQuery\s*\d+\s*:|\bget_information\s*\(", re.IGNORECASE)
 _LOGIC: Final = re.compile(r"\s*[?$][^\W\d]\w{0,99}\s{0,9}:(?!:)")
 _KOPL: Final = re.compile(r"\s*(?:\[|[A-Z]\w*\s*\(|[A-Z]\w*\s*(?:<arg>|<func>))")
+_PROLOGUE: Final = r"(?:\s++|#[^\n]*+\n|(?:PREFIX\s++[^<\s]*+|BASE)\s*+<[^>]*+>)*+"
 _SPARQL: Final = re.compile(
-    r"(?:\s++|#[^\n]*+\n)*+(?:(?:PREFIX|BASE|SELECT|ASK|CONSTRUCT)\b(?=[^{<]*+[{<])|DESCRIBE\s*+[<?$])", re.IGNORECASE
+    rf"{_PROLOGUE}(?:ASK\s*+(?:WHERE\s*+)?+\{{|SELECT\s*+(?:DISTINCT\s*+)?+(?:[?$]|\((?=[^{{]{{0,2000}}?\bAS\s*+[?$])|\*\s*+(?:WHERE\s*+)?+\{{))",
+    re.IGNORECASE,
 )
+_WHOLE_SPARQL: Final = re.compile(rf"{_PROLOGUE}(?:(?:PREFIX|BASE|CONSTRUCT)\b(?=[^{{<]*+[{{<])|DESCRIBE\s*+[<?$])", re.IGNORECASE)
 _CYPHER: Final = re.compile(
     r"(?:\s++|//[^\n]*+\n|/\*(?:[^*]|\*(?!/))*+\*/)*+"
     r"(?:(?:OPTIONAL\s++)?MATCH\s*+(?:\(|\w++\s*+=|(?:ANY|ALL|SHORTEST)\b)|(?:OPTIONAL\s++)?CALL\s*+(?:[\w.]++\s*+\(|[({])"
@@ -120,7 +131,7 @@ _CYPHER: Final = re.compile(
 _SQL: Final = re.compile(r"\s*+SELECT\s.*?\sFROM\s", re.IGNORECASE | re.DOTALL)
 #: Languages that are asked elsewhere: how a text of each begins, and where it is asked.
 _ELSEWHERE: Final = {
-    "SPARQL": (_SPARQL, 'graph.sparql(...) asks it, in a shell `condgraph sparql`, over HTTP language="sparql"'),
+    "SPARQL": (_WHOLE_SPARQL, 'graph.sparql(...) asks it, in a shell `condgraph sparql`, over HTTP language="sparql"'),
     "SQL": (_SQL, 'graph.table("FindAll() FilterConcept(order)").group("country").show("count()") groups and sums up'),
 }
 
@@ -138,7 +149,7 @@ def _is_pattern(program: Any) -> bool:
 
 
 def detect(text: Any) -> str:
-    """The language of a program: "kopl", "llm_query", "logic", "cypher" or "pattern"; raises `ParseError`
+    """The language of a program: "kopl", "llm_query", "logic", "cypher", "sparql" or "pattern"; raises `ParseError`
     where it looks like none.
     """
     if _LOGIC.match(text) if isinstance(text, str) else _is_nested(text):
@@ -151,6 +162,8 @@ def detect(text: Any) -> str:
         return "llm_query"
     if _CYPHER.match(text):
         return "cypher"
+    if _SPARQL.match(text):
+        return "sparql"
     for name, (begins, asked) in _ELSEWHERE.items():
         if begins.match(text):
             raise ParseError(f"this is {name}, which programs are not written in: {text[:40]!r}", hint=asked)
@@ -200,7 +213,10 @@ def template(program: Any, language: str | None = None) -> Template:
     """
     if isinstance(program, str):
         program = unfenced(program)
-    return TEMPLATES[known_language(language or detect(program))]()(program)
+    language = known_language(language or detect(program))
+    if language not in TEMPLATES:
+        raise OptionError(f"{language} has no parameters", hint="put the values into the text: VALUES, in SPARQL")
+    return TEMPLATES[language]()(program)
 
 
 def known_language(language: str) -> str:

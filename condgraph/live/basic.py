@@ -16,8 +16,8 @@ from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.identity import foreign, within_labels
 from condgraph.engine.iris import PRED, XSD
 from condgraph.engine.values import DAY_SECONDS, Precision
+from condgraph.languages.sparql.syntax import Basic, Iri, Lit, Term, Triple, Var, beyond
 from condgraph.live.expressions import Bound, Sort
-from condgraph.live.syntax import Basic, Iri, Lit, Term, Triple, Var, beyond
 from condgraph.live.vocabulary import TERMS, Attribute, Of, Predicate, Relation, Vocabulary
 
 if TYPE_CHECKING:

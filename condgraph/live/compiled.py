@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from condgraph.languages.sparql.syntax import Aggregate, Bind, Call, Exists, Expression, Query, Var, beyond, parts_of
 from condgraph.live.expressions import NUMERIC, Bound, Expressions, Made, Sort
 from condgraph.live.groups import Scope, Writer
-from condgraph.live.syntax import Aggregate, Bind, Call, Exists, Expression, Query, Var, beyond, parts_of
 from condgraph.live.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -148,7 +148,9 @@ class _Select:
     def _group(self, aggregates: list[Aggregate]) -> None:
         query, scope = self._query, self._scope
         keys: Scope = {}
-        for one in query.grouped:
+        for one, expression in query.grouped:
+            if expression is not None:
+                raise beyond("GROUP BY an expression, live", "BIND it to a variable")
             if one not in scope:
                 raise beyond(f"GROUP BY ?{one.name}, which nothing binds")
             if self._computed(one):
@@ -185,6 +187,8 @@ class _Select:
                 raise beyond("COUNT(DISTINCT *)")
             return "count(*)", "integer"
         made = self._writer.expressions(self._scope).made(one.of)
+        if one.name in ("SAMPLE", "GROUP_CONCAT"):
+            raise beyond(f"{one.name}, live", "the replica (without --live) has it")
         if one.name == "COUNT":
             if not isinstance(one.of, Var):
                 raise beyond("COUNT of an expression")

@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any, Final, Literal, TypeAlias
 
 from condgraph.engine.iris import XSD
-from condgraph.live.syntax import Aggregate, Call, Exists, Expression, Iri, Lit, Var, beyond
+from condgraph.languages.sparql.syntax import Aggregate, Call, Exists, Expression, Iri, Lit, Var, beyond
 from condgraph.live.vocabulary import Vocabulary
 
 #: What an expression is: a node or concept (an IRI), the node of a value of a kind, or a literal.
@@ -22,6 +22,7 @@ Sort: TypeAlias = Literal[
 NUMERIC: Final = ("number", "integer")
 _COMPARED: Final = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TEXTS: Final = {"CONTAINS": "CONTAINS", "STRSTARTS": "STARTS WITH", "STRENDS": "ENDS WITH"}
+_KNOWN: Final = frozenset((*_TEXTS, "+", "-", "*", "YEAR", "STR", "LCASE", "UCASE"))
 _PLAIN: Final = re.compile(r"(\^?)((?:[^.\[\]{}()*+?|\\^$]|\\[.\[\]{}()*+?|\\^$/-])*)(\$?)").fullmatch
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d").fullmatch
 #: The largest whole number below which every one is a double.
@@ -123,6 +124,8 @@ class Expressions:
             return Made(f"{self.made(arguments[0]).text} IS NOT NULL", "boolean", True)
         if name == "REGEX":
             return self._regex(*arguments)
+        if name not in _KNOWN:
+            raise beyond(f"{'division' if name == '/' else f'the function {name}'}, live", "the replica (without --live) has it")
         made = [self.made(one) for one in arguments]
         certain = all(one.certain for one in made)
         if name in ("+", "-", "*"):
@@ -166,8 +169,10 @@ class Expressions:
             return left.text, self._parameter(self._vocabulary.label(right))
         raise beyond(f"a comparison of {_called(left.sort)} with an IRI")
 
-    def _regex(self, text: Expression, pattern: Expression) -> Made:
+    def _regex(self, text: Expression, pattern: Expression, flags: Expression | None = None) -> Made:
         made = self.made(text)
+        if flags is not None:
+            raise beyond("REGEX with flags, live", "LCASE of the text says the same as the flag i")
         found = _PLAIN(pattern.text) if isinstance(pattern, Lit) and pattern.datatype == f"{XSD}string" else None
         if made.sort != "text" or found is None:
             raise beyond("REGEX with more than plain characters, ^ and $", "CONTAINS and STRSTARTS say most of it")

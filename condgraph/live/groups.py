@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.cypher.layout.base import give
-from condgraph.live.basic import Pattern
-from condgraph.live.expressions import Bound, Expressions, Made
-from condgraph.live.syntax import (
+from condgraph.languages.sparql.syntax import (
+    Along,
     Basic,
     Bind,
     Either,
@@ -22,6 +21,7 @@ from condgraph.live.syntax import (
     Group,
     Lit,
     Maybe,
+    Nested,
     Part,
     Values,
     Var,
@@ -29,6 +29,8 @@ from condgraph.live.syntax import (
     beyond,
     parts_of,
 )
+from condgraph.live.basic import Pattern
+from condgraph.live.expressions import Bound, Expressions, Made
 from condgraph.live.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -101,6 +103,9 @@ class Writer:
             return self._union(part, scope)
         if isinstance(part, Bind):
             return self._bind(part, scope, own)
+        if isinstance(part, Along | Nested):
+            what = "a path of any length, or with alternatives" if isinstance(part, Along) else "a SELECT within a query"
+            raise beyond(f"{what}, live", "the replica (without --live) has it")
         # What is bound outside of this group is not known within it.
         mentioned = set(part.group.variables())
         if any(one in scope and one not in own for one in mentioned):

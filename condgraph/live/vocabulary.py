@@ -19,7 +19,7 @@ from condgraph.cypher.native.identity import within_labels
 from condgraph.cypher.native.values import collapsed, elements, is_list, spaced
 from condgraph.engine.errors import nearest
 from condgraph.engine.iris import PRED
-from condgraph.live.syntax import Iri, beyond
+from condgraph.languages.sparql.syntax import Iri, beyond
 from condgraph.sparql.layout import TYPE, GraphIris
 
 if TYPE_CHECKING:

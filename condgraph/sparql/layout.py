@@ -45,19 +45,30 @@ from typing import TYPE_CHECKING, Final
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.forms import FormedText, formed
-from condgraph.engine.iris import NAMESPACE, PRED, RDF, RDFS, VALUE, XSD, decode, encode, hashed, value_name, value_named
+from condgraph.engine.iris import (
+    NAMESPACE,
+    PRED,
+    RDF,
+    RDFS,
+    VALUE,
+    XSD,
+    date_of,
+    decode,
+    encode,
+    hashed,
+    nearest_double,
+    value_name,
+    value_named,
+    year_of,
+)
 from condgraph.engine.values import (
-    DAY_SECONDS,
-    OPEN_START,
     UNKNOWN,
-    UNKNOWN_END,
     Number,
     Precision,
     Quantity,
     Time,
     Unknown,
     Value,
-    civil,
     format_number,
     parse_number,
 )
@@ -105,14 +116,6 @@ def double(number: Number) -> str:
     return f'"{text}"^^<{XSD}double>'
 
 
-def nearest_double(number: Number) -> float:
-    """The nearest double, infinite where there is none."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
-
-
 # -- numbers ---------------------------------------------------------------------------------------
 
 
@@ -152,29 +155,6 @@ def read_number(double_text: str, exact: str | None = None) -> Number:
         return parse_number(exact)
     number = float(double_text)
     return int(number) if number.is_integer() else number
-
-
-# -- times -----------------------------------------------------------------------------------------
-
-
-def _within(value: Time) -> bool:
-    return value.start > OPEN_START and value.end < UNKNOWN_END and value.end > value.start
-
-
-def year_of(value: Time) -> int | None:
-    """The year that a time is in; None where it is in several, or has an open side."""
-    if not _within(value):
-        return None
-    first = civil(value.start // DAY_SECONDS)[0]
-    return first if civil((value.end - 1) // DAY_SECONDS)[0] == first else None
-
-
-def date_of(value: Time) -> str | None:
-    """The day that a time is in, as xsd:date writes it; None where it is in several."""
-    if not _within(value) or value.start // DAY_SECONDS != (value.end - 1) // DAY_SECONDS:
-        return None
-    year, month, day = civil(value.start // DAY_SECONDS)
-    return f"{'-' if year < 0 else ''}{abs(year):04d}-{month:02d}-{day:02d}"
 
 
 # -- names and values --------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def about(graph: Graph, arguments: Document) -> Document:
         "store": answers.store_of(graph),
         "counts": dict(status.counts),
         "sources": [{"name": source.name, "format": source.format} for source in status.sources],
-        "languages": [item for item in LANGUAGES if _has(graph, item)],
+        "languages": [item for item in LANGUAGES if item != "cypher" or answers.store_of(graph) != answers.IN_AN_RDF_STORE],
         "functions": vocabulary(),
     }
 
@@ -71,15 +71,13 @@ def query(graph: Graph, arguments: Document) -> Result:
     """A program in any language."""
     begin = time.perf_counter()
     graph, language = _viewed(graph, arguments), arguments.get("language")
-    if language in FOREIGN and not _has(graph, language):
-        raise UnsupportedError(
-            f"a graph {answers.store_of(graph)}", [{"sparql": "SPARQL", "cypher": "Cypher"}[language]], hint="ask KoPL, say"
-        )
+    if language == "cypher" and answers.store_of(graph) == answers.IN_AN_RDF_STORE:
+        raise UnsupportedError(f"a graph {answers.store_of(graph)}", ["Cypher"], hint="ask KoPL, say")
     text, most, form = arguments["program"], arguments["limit"], arguments["format"]
-    passed_on = language == "sparql" or (language == "cypher" and answers.store_of(graph) == answers.ON_NEO4J)
+    passed_on = _passed_on(graph, language)
     if passed_on:
         _refuse_options(arguments, str(language))
-    if language == "sparql":
+    if passed_on and language == "sparql":
         table = graph.sparql(text, limit=most)
         if form == "arrow":
             return "application/vnd.apache.arrow.stream", answers.as_arrow(table.to_arrow())
@@ -171,7 +169,7 @@ def _written(document: Document, form: str, begin: float) -> Result:
 def explain(graph: Graph, arguments: Document) -> Document:
     """What a program becomes, without running it."""
     graph, language = _viewed(graph, arguments), arguments.get("language")
-    if language == "sparql" or (language == "cypher" and answers.store_of(graph) == answers.ON_NEO4J):
+    if _passed_on(graph, language):
         _refuse_options(arguments, str(language))
     program, language, options = _bound(arguments["program"], language, arguments)
     plan = graph.explain(program, language=language, **options)
@@ -246,10 +244,12 @@ def call(graph: Graph, name: str, arguments: Document, timeout: float) -> Result
         return CALLS[name](graph, arguments)
 
 
-def _has(graph: Graph, language: str) -> bool:
-    if language == "sparql":
-        return answers.store_of(graph) != answers.ON_NEO4J
-    return language != "cypher" or answers.store_of(graph) != answers.IN_AN_RDF_STORE
+def _passed_on(graph: Graph, language: str | None) -> bool:
+    """Whether a text is in the language of the store itself, which answers all of it; else it is a program."""
+    at = answers.store_of(graph)
+    return (language == "sparql" and at in (answers.IN_A_FOLDER, answers.IN_AN_RDF_STORE)) or (
+        language == "cypher" and at == answers.ON_NEO4J
+    )
 
 
 # -- entities ----------------------------------------------------------------------------------------

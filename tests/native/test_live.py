@@ -5,7 +5,6 @@ the same database as RDF, and all else is refused with a reason.
 from __future__ import annotations
 
 import random
-import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -18,13 +17,11 @@ import pytest
 
 from condgraph.cypher.connection import Connection
 from condgraph.engine.errors import UnsupportedError
-from condgraph.engine.iris import PREFIXES
 from condgraph.live.answer import Live
 from condgraph.remote_native import NativeGraph
-from condgraph.sparql.text.scan import underscored
 from tests.support.lanes import by_lane
-from tests.support.live_queries import Maker
 from tests.support.native_databases import content, database, reading_data
+from tests.support.sparql_queries import Maker, compare
 
 pytestmark = pytest.mark.xdist_group("neo4j native")
 REALISTIC = tomllib.loads((Path(__file__).parent / "live_queries.toml").read_text(encoding="utf-8"))
@@ -40,43 +37,9 @@ class Beside:
     driver: neo4j.Driver
     name: str
 
-    def expected(self, text: str) -> Any:
-        """What Oxigraph says."""
-        return self.rdf.store.query(
-            underscored(text, self.rdf.is_name),
-            base_iri=self.rdf.base,
-            prefixes=PREFIXES,
-        )
-
     def check(self, text: str) -> int:
         """Compare the answers to a query; how many rows there are."""
-        found = self.live.ask(text, timeout=120)
-        expected = self.expected(text)
-        if isinstance(found, bool):
-            assert found is bool(expected), text
-            return int(found)
-        want = [tuple(cell(row[name]) for name in found.names) for row in expected]
-        have = [tuple(map(cell, row)) for row in found.rows]
-        limit = re.search(r"LIMIT \d+", text)
-        if limit and "ORDER BY" not in text:
-            every = self.expected(text.replace(limit[0], ""))
-            assert len(have) == len(want), text
-            assert not Counter(have) - Counter(tuple(cell(row[name]) for name in found.names) for row in every), text
-        elif "ORDER BY" in text:
-            assert have == want, (text, self.live.compiled(text).text)
-        else:
-            assert Counter(have) == Counter(want), (text, self.live.compiled(text).text)
-        return len(have)
-
-
-def cell(term: Any) -> Any:
-    """A term to be compared: sums of doubles depend on their order."""
-    if term is None:
-        return None
-    text = str(term)
-    if text.endswith("#double>"):
-        return float(f"{float(text.split(chr(34))[1]):.12g}")
-    return text
+        return compare(lambda query: self.live.ask(query, timeout=120), self.rdf, text)
 
 
 @pytest.fixture(scope="module", params=[*reading_data("movies", "northwind"), "social", "ledger"])
@@ -104,7 +67,7 @@ def test_what_people_ask(beside: Beside) -> None:
 
 
 def test_random_queries(beside: Beside) -> None:
-    maker, found, rows = Maker(beside.graph.mapping, beside.rdf, random.Random(18)), Counter[str](), 0
+    maker, found, rows = Maker.of_mapping(beside.graph.mapping, beside.rdf, random.Random(18)), Counter[str](), 0
     wanted = by_lane(15, 25, 1_250)
     while found["answered"] < wanted:
         text = maker.query()

@@ -386,7 +386,8 @@ _MAKERS: Final = ("date", "time", "localtime", "datetime", "localdatetime")
 #: value does in the order of all values. `listed` is a list itself, and a list of any other value.
 #: `allen` is the relation in time of two statements or times (`engine.allen`), null where several are possible, which
 #: `allen.possible` lists; `allen.together` says whether both hold at some moment, null where that is not known;
-#: `days.least` and `days.most` are how long one lasts.
+#: `days.least` and `days.most` are how long one lasts. `rdf.iri` is the IRI of an entity or a value behind the base of
+#: its graph, and the others of `rdf` are what a value says under a predicate of the RDF view (`execute.rdf_terms`).
 FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(
         Signature(1),
@@ -419,6 +420,7 @@ FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(Signature(2), "point.distance distance"),
     **_same(Signature(3), "point.withinbbox"),
     **_same(Signature(1), "days.least days.most"),
+    **_same(Signature(1), "rdf.iri rdf.value rdf.unit rdf.year rdf.date rdf.start rdf.end rdf.precision"),
     **_same(Signature(2), "allen allen.possible allen.together"),
     **_same(Signature(2), "datetime.fromepoch duration.between duration.indays duration.inmonths duration.inseconds"),
 }

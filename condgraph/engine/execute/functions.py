@@ -19,7 +19,7 @@ from typing import Any, Final
 from condgraph.engine import temporal
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError, shortened
-from condgraph.engine.execute import points
+from condgraph.engine.execute import points, rdf_terms
 from condgraph.engine.execute.comparing import NUMBERS, alike, as_quantity, equal, order_key, rank_of
 from condgraph.engine.execute.terms import PathAt, type_name
 from condgraph.engine.forms import Point
@@ -723,12 +723,14 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
         f"{kind}.{clock}": partial(_at_zone, kind) for kind in temporal.MAKERS for clock in ("transaction", "statement", "realtime")
     },
     **{f"{kind}.truncate": partial(temporal.truncate, kind) for kind in temporal.MAKERS},
+    **{f"rdf.{name}": getattr(rdf_terms, name) for name in ("value", "unit", "year", "date")},
+    **{f"rdf.{name}": partial(rdf_terms.bound, which=name) for name in ("start", "end", "precision")},
 }
 
 #: The functions that look at the graph: the methods of `GraphTerms`.
 GRAPH_FUNCTIONS: Final = {
     "id": "id", "elementid": "element_id", "type": "type", "labels": "labels", "keys": "keys", "properties": "properties",
     "startnode": "start_node", "endnode": "end_node", "nodes": "nodes", "relationships": "relationships", "name": "name",
-    "path": "path", "allen": "allen", "allen.possible": "allen_possible", "allen.together": "allen_together",
+    "path": "path", "rdf.iri": "rdf_iri", "allen": "allen", "allen.possible": "allen_possible", "allen.together": "allen_together",
     "days.least": "days_least", "days.most": "days_most",
 }  # fmt: skip

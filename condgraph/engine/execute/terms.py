@@ -15,9 +15,11 @@ from condgraph.engine import temporal
 from condgraph.engine.allen import Bounds
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError
+from condgraph.engine.execute import rdf_terms
 from condgraph.engine.execute.validity import holds_at
 from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.forms import Point
+from condgraph.engine.iris import encode
 from condgraph.engine.pieces import in_order, watched
 from condgraph.engine.schema import table_of
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, Value
@@ -387,6 +389,10 @@ class GraphTerms:
         if type(term) is EntityAt:
             return self._snapshot.ident(term.number)
         return str(self.id(term))
+
+    def rdf_iri(self, term: Any) -> str:
+        """The IRI of an entity or a value, from the base of the graph on."""
+        return encode(self._snapshot.ident(term.number)) if type(term) is EntityAt else rdf_terms.iri(term)
 
     def name(self, term: Any) -> str:
         """The name of an entity."""

@@ -1,28 +1,104 @@
-"""Random SPARQL over the RDF view of a database of others: what the live endpoint answers, and now
-and then what it does not.
+"""Random SPARQL over the RDF view of a graph: what has a plan, and now and then what has none; and its answers
+compared with those of Oxigraph over the same graph as RDF.
 """
 
 from __future__ import annotations
 
 import random
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from condgraph.cypher.native.mapping import Mapping
+from condgraph.engine.iris import PREFIXES
+from condgraph.sparql.rows import Solutions
+from condgraph.sparql.text.scan import underscored
+
+
+def expected(rdf: Any, text: str) -> Any:
+    """What Oxigraph says; `rdf` is the embedded store of the graph."""
+    return rdf.store.query(underscored(text, rdf.is_name), base_iri=rdf.base, prefixes=PREFIXES)
+
+
+def compare(ask: Callable[[str], Solutions | bool], rdf: Any, text: str) -> int:
+    """Compare the answers to a query; how many rows there are."""
+    found, wanted = ask(text), expected(rdf, text)
+    if isinstance(found, bool):
+        assert found is bool(wanted), text
+        return int(found)
+    want = [tuple(cell(row[name]) for name in found.names) for row in wanted]
+    have = [tuple(map(cell, row)) for row in found.rows]
+    limit = re.search(r"LIMIT \d+", text)
+    if limit and "ORDER BY" not in text:
+        every = expected(rdf, text.replace(limit[0], ""))
+        assert len(have) == len(want), text
+        assert not Counter(have) - Counter(tuple(cell(row[name]) for name in found.names) for row in every), text
+    elif "ORDER BY" in text:
+        assert have == want, text
+    else:
+        assert Counter(have) == Counter(want), text
+    return len(have)
+
+
+def cell(term: Any) -> Any:
+    """A term to be compared: sums of doubles depend on their order, and a "u" may be escaped."""
+    if term is None:
+        return None
+    text = str(term).replace("\\U00000075", "u")
+    return float(f"{float(text.split(chr(34))[1]):.12g}") if text.endswith("#double>") else text
 
 
 class Maker:
-    """Makes queries of the names of a mapping and the names and values of its RDF."""
+    """Makes queries of the names and values of a graph, of which `rdf` is the embedded store.
 
-    def __init__(self, mapping: Mapping, rdf: Any, dice: random.Random) -> None:
+    `relations` are pairs of a name and the concepts of its ends, each as a pair; `attributes` pairs of a name
+    and the concept of what has it; `labels` the names of the concepts.
+    """
+
+    def __init__(
+        self,
+        relations: Sequence[tuple[str, Sequence[Sequence[str]]]],
+        attributes: Sequence[tuple[str, str]],
+        labels: Sequence[str],
+        rdf: Any,
+        dice: random.Random,
+    ) -> None:
         self._dice, self._names = dice, rdf.target.names
-        self._relations = [(one.predicate, one.ends) for one in mapping.relationships]
-        self._attributes = sorted({(one.predicate, node.label) for node in mapping.nodes for one in node.properties if node.label})
-        self._labels = [node.concept for node in mapping.nodes if node.label]
+        self._relations, self._attributes, self._labels = relations, attributes, labels
         snapshot = rdf.snapshot
         self._called = sorted({snapshot.name(number) for number in range(snapshot.entities)})
         self._texts: dict[str, list[Any]] = {}
         for row in rdf.store.query("SELECT DISTINCT ?p ?x ?k { ?s ?p ?v . ?v <pred:value> ?x ; a ?k }"):
             self._texts.setdefault(row["p"].value, []).append(row["x"])
+
+    @classmethod
+    def of_mapping(cls, mapping: Mapping, rdf: Any, dice: random.Random) -> Maker:
+        """Queries of a database of others."""
+        attributes = sorted({(one.predicate, node.label) for node in mapping.nodes for one in node.properties if node.label})
+        labels = [node.concept for node in mapping.nodes if node.label]
+        return cls([(one.predicate, one.ends) for one in mapping.relationships], attributes, labels, rdf, dice)
+
+    @classmethod
+    def of_rdf(cls, rdf: Any, dice: random.Random) -> Maker:
+        """Queries of any graph, from what its RDF says."""
+
+        def rows(text: str) -> list[list[str]]:
+            return [[str(cell)[1:-1] for cell in row] for row in rdf.store.query(text)]
+
+        concept = "<pred:instance_of>/<pred:name>"
+        said = "?s <pred:fact_h> ?x ; <pred:fact_r> ?p ; <pred:fact_t> ?y"
+        relations: dict[str, list[tuple[str, str]]] = {}
+        for name, start, end in rows(
+            f"SELECT DISTINCT ?p ?c ?d {{ {said} . ?x {concept} ?c . ?y {concept} ?d }} ORDER BY ?p ?c ?d"
+        ):
+            relations.setdefault(rdf.target.names.name_of(name), []).append((start, end))
+        classes = "<pred:Entity>, <pred:Concept>, <pred:Row>"
+        valued = f"?y a ?k FILTER(STRSTARTS(STR(?k), 'pred:') && ?k NOT IN ({classes}))"
+        held = rows(f"SELECT DISTINCT ?p ?c {{ {said} . ?x {concept} ?c . {valued} }} ORDER BY ?p ?c")
+        attributes = [(rdf.target.names.name_of(name), label) for name, label in held]
+        labels = [label for (label,) in rows(f"SELECT DISTINCT ?c {{ ?x {concept} ?c }} ORDER BY ?c")]
+        return cls(list(relations.items()), attributes, labels, rdf, dice)
 
     def _iri(self, predicate: str) -> str:
         return str(self._names.predicate(predicate))

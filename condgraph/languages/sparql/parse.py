@@ -1,14 +1,18 @@
-"""The text of a SPARQL query as `syntax` has it. What is not answered live is refused where it
-stands; whether a text is SPARQL at all is for Oxigraph to say, which reads it before.
+"""The text of a SPARQL query as `syntax` has it: SELECT and ASK over one graph. What has no plan is refused
+where it stands, and so is what is no SPARQL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, TypeAlias
 
-from condgraph.live.syntax import (
+from condgraph.engine.errors import ParseError
+from condgraph.engine.iris import RDF
+from condgraph.languages.sparql.syntax import (
     Aggregate,
+    Along,
     Basic,
     Bind,
     Call,
@@ -18,6 +22,7 @@ from condgraph.live.syntax import (
     Group,
     Iri,
     Maybe,
+    Nested,
     Part,
     Query,
     Term,
@@ -27,30 +32,37 @@ from condgraph.live.syntax import (
     Without,
     beyond,
 )
-from condgraph.live.terms import Terms
-from condgraph.sparql.layout import TYPE
+from condgraph.languages.sparql.tokens import Terms
 
-#: Functions whose meaning `expressions` knows, with how many arguments they take.
+#: Functions, with how many arguments they take at least and at most.
 FUNCTIONS: Final = {
-    "CONTAINS": 2,
-    "STRSTARTS": 2,
-    "STRENDS": 2,
-    "LCASE": 1,
-    "UCASE": 1,
-    "STR": 1,
-    "REGEX": 2,
-    "BOUND": 1,
-    "YEAR": 1,
+    **dict.fromkeys(("CONTAINS", "STRSTARTS", "STRENDS"), (2, 2)),
+    **dict.fromkeys(("LCASE", "UCASE", "STR", "STRLEN", "BOUND", "YEAR", "MONTH", "DAY", "ABS", "CEIL", "FLOOR", "ROUND"), (1, 1)),
+    "REGEX": (2, 3),
+    "SUBSTR": (2, 3),
+    "IF": (3, 3),
+    "CONCAT": (0, 100),
+    "COALESCE": (1, 100),
+    "SAMETERM": (2, 2),
 }
-AGGREGATES: Final = frozenset(("COUNT", "SUM", "AVG", "MIN", "MAX"))
+AGGREGATES: Final = frozenset(("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"))
+#: How deep groups and expressions may be nested.
+_DEEPEST: Final = 100
 _COMPARED: Final = frozenset(("=", "!=", "<", "<=", ">", ">="))
 
 
 def parse(text: str, base: str, prefixes: Mapping[str, str]) -> Query:
-    """A query that Oxigraph takes for one. Names are relative to `base`; `prefixes` need not be
-    declared. Raises `UnsupportedError` for what is not answered live.
+    """A query. Names are relative to `base`; `prefixes` need not be declared. Raises `UnsupportedError` for
+    what has no plan, and `ParseError` for an undeclared prefix.
     """
-    return _Reader(text, base, prefixes).query()
+    reader = _Reader(text, base, prefixes)
+    found = reader.query()
+    reader.end()
+    return found
+
+
+#: A step of a path: predicates, each with whether it is gone backwards, and how often, from and to.
+_Step: TypeAlias = tuple[tuple[tuple[Iri, bool], ...], int, int | None]
 
 
 class _Reader(Terms):
@@ -58,7 +70,23 @@ class _Reader(Terms):
 
     # -- the query ---------------------------------------------------------------------------------
 
+    _depth = 0
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise beyond(f"more than {_DEEPEST} brackets within each other")
+        yield
+        self._depth -= 1
+
+    def end(self) -> None:
+        """Refuse what follows a query."""
+        if self._tokens[self._at][0] != "end":
+            self._refuse()
+
     def query(self) -> Query:
+        """A whole query, with its prologue."""
         while True:
             if self._take("PREFIX"):
                 name, iri = self._next()[1], self._next()[1]
@@ -68,9 +96,13 @@ class _Reader(Terms):
                 self._based(self._next()[1][1:-1])
             else:
                 break
-        if self._take("ASK"):
-            found = Query("ask", Group((), ()))
-        elif self._take("SELECT"):
+        if not self._take("ASK"):
+            return self._select()
+        found = Query("ask", Group((), ()))
+        return self._body(found)
+
+    def _select(self) -> Query:
+        if self._take("SELECT"):
             found = Query("select", Group((), ()))
             found.distinct = self._take("DISTINCT")
             if self._is("REDUCED"):
@@ -78,6 +110,9 @@ class _Reader(Terms):
             self._columns(found)
         else:
             self._refuse()
+        return self._body(found)
+
+    def _body(self, found: Query) -> Query:
         every = not found.columns
         if self._is("FROM"):
             raise beyond("FROM", "there is one graph")
@@ -86,8 +121,8 @@ class _Reader(Terms):
         if every and found.form == "select":
             found.columns = [(one, None) for one in found.group.variables() if not one.hidden]
         self._modifiers(found)
-        if self._tokens[self._at][0] != "end":
-            self._refuse()
+        if self._take("VALUES"):
+            found.group = Group((Either((found.group,)), self._values()), ())
         return found
 
     def _columns(self, found: Query) -> None:
@@ -109,10 +144,15 @@ class _Reader(Terms):
     def _modifiers(self, found: Query) -> None:
         if self._take("GROUP"):
             self._expect("BY")
-            while self._tokens[self._at][0] == "variable":
-                found.grouped.append(Var(self._next()[1][1:]))
-            if self._is("("):
-                raise beyond("GROUP BY an expression", "BIND it to a variable")
+            while True:
+                if self._tokens[self._at][0] == "variable":
+                    found.grouped.append((Var(self._next()[1][1:]), None))
+                elif self._take("("):
+                    key = self._expression()
+                    found.grouped.append((Var(self._next()[1][1:]) if self._take("AS") else self._hidden(), key))
+                    self._expect(")")
+                else:
+                    break
         if self._take("HAVING"):
             while self._is("("):
                 found.having.append(self._bracketed())
@@ -140,17 +180,26 @@ class _Reader(Terms):
     # -- groups ------------------------------------------------------------------------------------
 
     def _group(self) -> Group:
+        with self._deeper():
+            return self._parts()
+
+    def _parts(self) -> Group:
         self._expect("{")
         if self._is("SELECT"):
-            raise beyond("a SELECT within a query", "ask twice")
+            inner = self._select()
+            self._expect("}")
+            return Group((Nested(inner),), ())
         parts: list[Part] = []
         filters: list[Expression] = []
-        triples: list[Triple] = []
+        triples: list[Triple | Along] = []
 
         def close() -> None:
-            if triples:
-                parts.append(Basic(tuple(triples)))
-                triples.clear()
+            # Paths of any length are joined with the triples that they stand among.
+            plain = tuple(one for one in triples if isinstance(one, Triple))
+            if plain:
+                parts.append(Basic(plain))
+            parts.extend(one for one in triples if isinstance(one, Along))
+            triples.clear()
 
         while not self._take("}"):
             if self._take("."):
@@ -197,24 +246,22 @@ class _Reader(Terms):
             while not self._take(")"):
                 variables.append(Var(self._next()[1][1:]))
         self._expect("{")
-        rows: list[tuple[Term, ...]] = []
+        rows: list[tuple[Term | None, ...]] = []
         while not self._take("}"):
-            if self._is("UNDEF"):
-                raise beyond("UNDEF")
             if one:
-                rows.append((self._term(),))
+                rows.append((None if self._take("UNDEF") else self._term(),))
                 continue
             self._expect("(")
-            row = []
+            row: list[Term | None] = []
             while not self._take(")"):
-                if self._is("UNDEF"):
-                    raise beyond("UNDEF")
-                row.append(self._term())
+                row.append(None if self._take("UNDEF") else self._term())
+            if len(row) != len(variables):
+                raise ParseError(f"a row of VALUES has {len(row)} terms for {len(variables)} variables")
             rows.append(tuple(row))
         return Values(tuple(variables), tuple(rows))
 
-    def _same_subject(self) -> list[Triple]:
-        subject, found = self._term(), list[Triple]()
+    def _same_subject(self) -> list[Triple | Along]:
+        subject, found = self._term(), list[Triple | Along]()
         while True:
             path = self._path()
             while True:
@@ -226,32 +273,52 @@ class _Reader(Terms):
             if self._is(".", "}", "{", "FILTER", "OPTIONAL", "MINUS", "BIND", "VALUES", "GRAPH", "SERVICE"):
                 return found
 
-    def _path(self) -> list[tuple[Iri, bool]]:
-        """Steps of a sequence: a predicate, and whether it is gone backwards."""
+    def _path(self) -> list[_Step]:
+        """The steps of a sequence."""
         steps = [self._step()]
         while self._take("/"):
             steps.append(self._step())
         if self._is("|"):
-            raise beyond("a path with alternatives", "UNION says the same")
+            raise beyond("a path with alternatives outside of brackets", "brackets, or UNION, say the same")
         return steps
 
-    def _step(self) -> tuple[Iri, bool]:
+    def _step(self) -> _Step:
+        hops = [self._hop()]
+        if hops[0] is None:
+            hops = [self._one()]
+            while self._take("|"):
+                hops.append(self._one())
+            self._expect(")")
+        least: int = 1
+        most: int | None = 1
+        if self._is("+", "*", "?"):
+            mark = self._next()[1]
+            least, most = int(mark == "+"), 1 if mark == "?" else None
+        return tuple(hop for hop in hops if hop is not None), least, most
+
+    def _hop(self) -> tuple[Iri, bool] | None:
+        return None if self._take("(") else self._one()
+
+    def _one(self) -> tuple[Iri, bool]:
         back = self._take("^")
         if self._is("(", "!"):
-            raise beyond("a path with brackets or negation", "sequences of predicates, some of them with ^, are answered")
+            raise beyond("a path with brackets within brackets, or negation", "name the predicates")
         kind, text = self._next()
         if kind == "variable":
-            raise beyond(f"a variable where a predicate stands ({text})", "name the predicate")
-        found = Iri(TYPE[1:-1]) if (kind, text) == ("word", "a") else self._iri(kind, text)
-        if self._is("+", "*", "?"):
-            raise beyond("a path of any length", "KoPL and SPARQL without --live go on step by step")
-        return found, back
+            raise beyond(
+                f"a variable where a predicate stands ({text})", "name the predicate, or ask for <pred:fact_r> of a statement"
+            )
+        return Iri(f"{RDF}type") if (kind, text) == ("word", "a") else self._iri(kind, text), back
 
-    def _along(self, subject: Term, path: list[tuple[Iri, bool]], target: Term) -> list[Triple]:
-        found, here = [], subject
-        for number, (predicate, back) in enumerate(path):
+    def _along(self, subject: Term, path: list[_Step], target: Term) -> list[Triple | Along]:
+        found, here = list[Triple | Along](), subject
+        for number, (hops, least, most) in enumerate(path):
             there = target if number == len(path) - 1 else self._hidden()
-            found.append(Triple(there, predicate, here) if back else Triple(here, predicate, there))
+            if len(hops) == 1 and least == most == 1:
+                ((predicate, back),) = hops
+                found.append(Triple(there, predicate, here) if back else Triple(here, predicate, there))
+            else:
+                found.append(Along(here, hops, there, least, most))
             here = there
         return found
 
@@ -267,6 +334,10 @@ class _Reader(Terms):
         return found
 
     def _expression(self) -> Expression:
+        with self._deeper():
+            return self._disjunction()
+
+    def _disjunction(self) -> Expression:
         found = self._conjunction()
         while self._take("||"):
             found = Call("||", (found, self._conjunction()))
@@ -302,10 +373,7 @@ class _Reader(Terms):
     def _product(self) -> Expression:
         found = self._unary()
         while self._is("*", "/"):
-            if self._is("/"):
-                raise beyond("division")
-            self._next()
-            found = Call("*", (found, self._unary()))
+            found = Call(self._next()[1], (found, self._unary()))
         return found
 
     def _unary(self) -> Expression:
@@ -333,15 +401,21 @@ class _Reader(Terms):
             self._expect("(")
             distinct = self._take("DISTINCT")
             of = None if self._take("*") else self._expression()
+            separator = " "
+            if name == "GROUP_CONCAT" and self._take(";"):
+                self._expect("SEPARATOR")
+                self._expect("=")
+                separator = getattr(self._term(), "text", " ")
             self._expect(")")
-            return Aggregate(name, of, distinct)
+            return Aggregate(name, of, distinct, separator)
         if name not in FUNCTIONS:
             raise beyond(f"the function {name}")
         self._expect("(")
-        arguments = [self._expression()]
-        while self._take(","):
+        arguments = list[Expression]()
+        while not self._take(")"):
             arguments.append(self._expression())
-        self._expect(")")
-        if len(arguments) != FUNCTIONS[name]:
+            if not self._is(")"):
+                self._expect(",")
+        if not FUNCTIONS[name][0] <= len(arguments) <= FUNCTIONS[name][1]:
             raise beyond(f"{name} of {len(arguments)} arguments")
         return Call(name, tuple(arguments))

@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 
 from condgraph.engine.errors import ParseError
 from condgraph.engine.iris import XSD
-from condgraph.live.syntax import Iri, Lit, Term, Var, beyond
+from condgraph.languages.sparql.syntax import Iri, Lit, Term, Var, beyond
 
 _TOKEN: Final = re.compile(
     r"""

@@ -1,4 +1,4 @@
-"""A SPARQL query as far as it is answered live: what `parse` makes and the compiler reads."""
+"""A SPARQL query as a tree: what `parse` makes and `lower` reads."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import Literal, TypeAlias
 
 from condgraph.engine.errors import UnsupportedError
 
-#: What refuses.
-TARGET = "SPARQL answered live over Neo4j"
-
 
 def beyond(reason: str, hint: str | None = None) -> UnsupportedError:
-    """The error for what is not answered live."""
-    return UnsupportedError(TARGET, [reason], hint=hint)
+    """The error for what has no plan."""
+    return UnsupportedError(
+        "SPARQL as a plan", [reason], hint=hint or "graph.sparql(...) and `condgraph serve` answer all of SPARQL 1.1"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +70,7 @@ class Aggregate:
     name: str
     of: Expression | None
     distinct: bool
+    separator: str = " "
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,26 @@ class Basic:
     """Triple patterns that stand together: a basic graph pattern."""
 
     triples: tuple[Triple, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """A path of any length: steps of some predicates, each with whether it is gone backwards; `least` is 0
+    or 1, `most` 1 or None.
+    """
+
+    subject: Term
+    hops: tuple[tuple[Iri, bool], ...]
+    object: Term
+    least: int
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A SELECT within a group."""
+
+    query: Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +142,13 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """VALUES: rows of terms."""
+    """VALUES: rows of terms, None for UNDEF."""
 
     variables: tuple[Var, ...]
-    rows: tuple[tuple[Term, ...], ...]
+    rows: tuple[tuple[Term | None, ...], ...]
 
 
-Part: TypeAlias = Basic | Maybe | Without | Either | Bind | Values
+Part: TypeAlias = "Basic | Along | Nested | Maybe | Without | Either | Bind | Values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +167,10 @@ class Group:
             if isinstance(part, Basic):
                 terms = [term for one in part.triples for term in (one.subject, one.object)]
                 found.update((term, None) for term in terms if isinstance(term, Var))
+            elif isinstance(part, Along):
+                found.update((term, None) for term in (part.subject, part.object) if isinstance(term, Var))
+            elif isinstance(part, Nested):
+                found.update((one, None) for one, _ in part.query.columns)
             elif isinstance(part, Maybe):
                 found.update(dict.fromkeys(part.group.variables()))
             elif isinstance(part, Either):
@@ -162,14 +186,14 @@ class Group:
 class Query:
     """A SELECT or an ASK. `columns` are the projected variables, each with the expression that it
     is made from (None: it is bound by the group); `order` has an expression and whether it goes
-    down.
+    down. `grouped` has the keys of groups, as columns are.
     """
 
     form: Literal["select", "ask"]
     group: Group
     distinct: bool = False
     columns: list[tuple[Var, Expression | None]] = field(default_factory=list)
-    grouped: list[Var] = field(default_factory=list)
+    grouped: list[tuple[Var, Expression | None]] = field(default_factory=list)
     having: list[Expression] = field(default_factory=list)
     order: list[tuple[Expression, bool]] = field(default_factory=list)
     limit: int | None = None

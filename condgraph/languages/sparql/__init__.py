@@ -1,0 +1,1 @@
+"""SPARQL (SELECT and ASK over one graph) as a language of programs."""

@@ -1,0 +1,406 @@
+"""A SPARQL query lowered to the algebra: groups to operators over rows (`algebra.solutions`), bottom-up as
+SPARQL 1.1, section 18.2, has it. The graph is seen as RDF in KQA Pro's layout (`docs/reference/rdf.md`).
+
+Names are resolved against the schema, never against the facts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from condgraph.engine.algebra import AllEntities, Solutions, solutions
+from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.errors import PlanError
+from condgraph.engine.facts import EntityKind, Ref
+from condgraph.engine.iris import NAMESPACE, PREFIXES, VALUE, value_named
+from condgraph.engine.lowered import Lowered
+from condgraph.engine.store import KnownSchema
+from condgraph.languages.sparql.expressions import Expressions, Typed, constant, mark_of
+from condgraph.languages.sparql.parse import parse
+from condgraph.languages.sparql.patterns import NODES, Matching, Names, Sort, an
+from condgraph.languages.sparql.syntax import (
+    Aggregate,
+    Along,
+    Basic,
+    Bind,
+    Call,
+    Either,
+    Exists,
+    Expression,
+    Group,
+    Iri,
+    Lit,
+    Maybe,
+    Nested,
+    Part,
+    Query,
+    Term,
+    Values,
+    Var,
+    Without,
+    beyond,
+    parts_of,
+)
+
+#: What relative IRIs begin with, where nothing else is said: the base of the graph called "default".
+BASE: Final = f"{NAMESPACE}default/"
+_UNIT: Final = solutions.Pattern(())
+#: What the parts of a group are called in a trace; the others are patterns.
+_STEPS: Final[dict[type, str]] = {
+    Along: "path", Nested: "SELECT", Maybe: "OPTIONAL", Without: "MINUS", Either: "UNION", Bind: "BIND", Values: "VALUES",
+}  # fmt: skip
+_BOUND: Final = re.compile(r"bound\s*+\(\s*+([?$]\w++)", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class LoweredSparql(Lowered):
+    """A plan, and what each column of its rows holds (`patterns.Sort`); `ask` says that the query was an ASK."""
+
+    sorts: dict[str, Sort] = field(default_factory=dict)
+    ask: bool = False
+
+
+def lower(program: Any, schema: KnownSchema, *, base: str = BASE, on_unknown: str = "error") -> LoweredSparql:
+    """The plan of a SPARQL query: a SELECT gives a row for each solution, an ASK one row whose column `ask` is a truth
+    value. `base` is what the IRIs of the graph's names begin with; `on_unknown="empty"` lets predicates that the graph
+    does not have mean nothing, with a warning each.
+
+    Raises `ParseError` for an undeclared prefix, `UnsupportedError` for what has no plan, or is no SPARQL, and
+    `UnknownNameError` for unknown names.
+    """
+    if not isinstance(program, str):
+        raise PlanError(f"a SPARQL query is a text, not {type(program).__name__}")
+    query = parse(program, base, PREFIXES)
+    warnings: list[str] = []
+    asked = frozenset(name[1:] for name in _BOUND.findall(program))
+    lowering = _Lowering(Names(schema, base, lenient=on_unknown == "empty", warn=warnings.append), asked)
+    found = lowering.query(query, traced=True)
+    lowering.steps.append((query.form.upper(), found.plan))
+    return LoweredSparql(found.plan, lowering.steps, list(dict.fromkeys(warnings)), sorts=found.sorts, ask=query.form == "ask")
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Rows of a part: their plan, and what the variables are that its patterns bind."""
+
+    plan: Solutions
+    sorts: dict[str, Sort]
+
+
+class _Lowering:
+    """Lowers the groups of one query."""
+
+    def __init__(self, names: Names, asked: frozenset[str]) -> None:
+        #: The variables that `BOUND` asks about.
+        self._names, self._asked, self._count = names, asked, 0
+        self.steps: list[tuple[str, Any]] = []
+
+    def _fresh(self) -> str:
+        self._count += 1
+        return f" {self._count}"
+
+    # -- groups ------------------------------------------------------------------------------------
+
+    def _group(self, group: Group, *, traced: bool = False) -> _Rows:
+        rows, conditions = self._unfiltered(group, traced=traced)
+        return self._filtered(rows, conditions)
+
+    def _unfiltered(self, group: Group, *, traced: bool = False) -> tuple[_Rows, Sequence[Expression]]:
+        rows = _Rows(_UNIT, {})
+        for part in group.parts:
+            rows = self._part(rows, part)
+            if traced:
+                self.steps.append((_STEPS.get(type(part), "pattern"), rows.plan))
+        return rows, group.filters
+
+    def _part(self, rows: _Rows, part: Part) -> _Rows:
+        if isinstance(part, Maybe):
+            inner, conditions = self._unfiltered(part.group)
+            sorts = self._agreed(rows.sorts, inner.sorts)
+            tests, known = [], dict[Expression, Typed]()
+            for one in conditions:
+                if any(isinstance(each, Exists) for each in parts_of(one)):
+                    raise beyond("EXISTS in a filter of OPTIONAL", "write it outside")
+                tests.append(Expressions(self._names, sorts, known).condition(one))
+            test = None if not tests else tests[0] if len(tests) == 1 else ex.And(tuple(tests))
+            return _Rows(solutions.LeftJoin(rows.plan, inner.plan, test), sorts)
+        if isinstance(part, Without):
+            inner = self._group(part.group)
+            self._agreed(rows.sorts, inner.sorts)
+            return _Rows(solutions.MinusRows(rows.plan, inner.plan), rows.sorts)
+        if isinstance(part, Bind):
+            return self._bound(rows, part.variable, part.expression)
+        found = self._rows(part)
+        sorts = self._agreed(rows.sorts, found.sorts)
+        return _Rows(found.plan if rows.plan is _UNIT else solutions.Join(rows.plan, found.plan), sorts)
+
+    def _rows(self, part: Part) -> _Rows:
+        """The rows of a part that is joined with what stands before it."""
+        if isinstance(part, Basic):
+            matching = Matching(part, self._names, self._fresh)
+            found = _Rows(matching.rows(), matching.sorts)
+            for name in self._asked.intersection(matching.sorts):
+                # A value that is not known is null in expressions, and its node is bound.
+                found.plan = solutions.Extend(found.plan, mark_of(name), ex.Constant(True))
+            return found
+        if isinstance(part, Along):
+            return self._along(part)
+        if isinstance(part, Nested):
+            return self.query(part.query)
+        if isinstance(part, Values):
+            return self._values(part)
+        assert isinstance(part, Either)
+        branches = [self._group(one) for one in part.branches]
+        if len(branches) == 1:
+            return branches[0]
+        sorts: dict[str, Sort] = {}
+        for branch in branches:
+            sorts = self._agreed(sorts, branch.sorts, either=True)
+        return _Rows(solutions.UnionAll(tuple(branch.plan for branch in branches)), sorts)
+
+    @staticmethod
+    def _agreed(left: dict[str, Sort], right: dict[str, Sort], *, either: bool = False) -> dict[str, Sort]:
+        """What the variables of two parts are; `either`: of the rows of both, else of rows that are joined."""
+        result = dict(left)
+        for name, sort in right.items():
+            known = result.setdefault(name, sort)
+            if known == sort:
+                continue
+            if known in NODES and sort in NODES:
+                result[name] = "node" if either else known if sort == "node" else sort
+            elif {known, sort} <= {"text", "literal"}:
+                result[name] = "literal" if either else "text"
+            elif {known, sort} == {"number", "literal"}:
+                result[name] = "literal" if either else "number"
+            else:
+                raise beyond(f"?{name}, which is {an(known)} in one part and {an(sort)} in another")
+        return result
+
+    def _along(self, part: Along) -> _Rows:
+        sorts: dict[str, Sort] = {}
+        places: list[solutions.Place] = []
+        for term in (part.subject, part.object):
+            if isinstance(term, Lit):
+                raise beyond("a path to a literal")
+            if isinstance(term, Iri):
+                raise beyond("a path of any length from or to an IRI", "?x <pred:name> ... binds a variable to it")
+            sorts[term.name] = "entity"
+            places.append(solutions.Variable(term.name))
+        hops = []
+        for predicate, back in part.hops:
+            name = self._names.predicate(predicate.iri)
+            if not self._names.schema.has_relation(name):
+                raise beyond(f"a path along {name!r}, which is no relation")
+            hops.append(solutions.Hop((name,), "backward" if back else "forward"))
+        plan: Solutions = solutions.Path(None, places[0], tuple(hops), places[1], 1, part.most)
+        if part.least == 0:
+            # A path of no steps leads from everything to itself: of entities it is known here.
+            same = solutions.EntityRows(part.subject.name, AllEntities(tuple(EntityKind)))  # type: ignore[union-attr]
+            if part.subject == part.object:
+                return _Rows(same, sorts)
+            looped = solutions.Extend(same, part.object.name, ex.Variable(part.subject.name))  # type: ignore[union-attr]
+            plan = solutions.DistinctRows(solutions.UnionAll((looped, plan)))
+        return _Rows(plan, sorts)
+
+    def _values(self, part: Values) -> _Rows:
+        names = tuple(one.name for one in part.variables)
+        sorts: dict[str, Sort] = {}
+        rows = []
+        for row in part.rows:
+            cells: list[Any] = []
+            for name, term in zip(names, row, strict=True):
+                value, sort = (None, None) if term is None else self._given(term)
+                if sort is not None and sorts.setdefault(name, sort) != sort:
+                    raise beyond(f"?{name}, which is {an(sorts[name])} and {an(sort)} in VALUES")
+                cells.append(value)
+            rows.append(tuple(cells))
+        for name in names:
+            sorts.setdefault(name, "node")
+        return _Rows(solutions.Rows(names, tuple(rows)), sorts)
+
+    def _given(self, term: Term) -> tuple[Any, Sort]:
+        """A term of VALUES."""
+        if isinstance(term, Iri):
+            rest = self._names.rest(term.iri)
+            value = value_named(rest[len(VALUE) :]) if rest.startswith(VALUE) else None
+            return (Ref(self._names.ident(term.iri)), "entity") if value is None else (value, "value")
+        if not isinstance(term, Lit):
+            raise beyond("a variable in VALUES")
+        typed = constant(term)
+        if typed.sort != "text" or not isinstance(typed.value, ex.Constant):
+            # 1 and 1.0 are one number, and two literals.
+            raise beyond("VALUES of anything but IRIs and plain texts", "FILTER with = and IN compares numbers")
+        return typed.value.value, "text"
+
+    def _bound(self, rows: _Rows, variable: Var, expression: Expression) -> _Rows:
+        if variable.name in rows.plan.variables:
+            raise beyond(f"BIND of ?{variable.name}, which is bound before")
+        rows, known = self._existing(rows, [expression])
+        found = Expressions(self._names, rows.sorts, known).typed(expression)
+        return _Rows(solutions.Extend(rows.plan, variable.name, found.value), {**rows.sorts, variable.name: found.sort})
+
+    # -- filters -----------------------------------------------------------------------------------
+
+    def _filtered(self, rows: _Rows, conditions: Iterable[Expression]) -> _Rows:
+        for condition in (part for whole in conditions for part in _conjuncts(whole)):
+            if isinstance(condition, Exists):
+                inner = self._inner(rows, condition)
+                kind = solutions.AntiJoin if condition.negated else solutions.SemiJoin
+                rows = _Rows(kind(rows.plan, inner), rows.sorts)
+                continue
+            visible = rows.sorts
+            rows, known = self._existing(rows, [condition])
+            test = Expressions(self._names, visible, known).condition(condition)
+            rows = _Rows(solutions.Filter(rows.plan, test), visible)
+        return rows
+
+    def _inner(self, rows: _Rows, found: Exists) -> Solutions:
+        """The rows of a group of EXISTS."""
+        mentioned = {one.name for one in _filtered_variables(found.group)}
+        inner = self._group(found.group)
+        outside = [name for name in mentioned if name in rows.sorts and name not in inner.sorts]
+        if outside:
+            raise beyond(f"a filter in EXISTS about ?{outside[0]}, which is bound outside alone")
+        self._agreed(rows.sorts, inner.sorts)
+        return inner.plan
+
+    def _existing(self, rows: _Rows, expressions: Iterable[Expression]) -> tuple[_Rows, dict[Expression, Typed]]:
+        """The rows with a variable for each EXISTS in expressions."""
+        known: dict[Expression, Typed] = {}
+        plan = rows.plan
+        for found in dict.fromkeys(part for one in expressions for part in parts_of(one) if isinstance(part, Exists)):
+            name = self._fresh()
+            plan = solutions.MarkJoin(plan, self._inner(rows, found), name)
+            value: ex.Expression = ex.Variable(name)
+            known[found] = Typed(ex.Not(value) if found.negated else value, "boolean")
+        return _Rows(plan, rows.sorts), known
+
+    # -- the query ---------------------------------------------------------------------------------
+
+    def query(self, query: Query, *, traced: bool = False) -> _Rows:
+        """The rows of a query; `traced`: each part of its group is a step."""
+        rows = self._group(query.group, traced=traced)
+        if query.form == "ask":
+            counted = solutions.GroupRows(rows.plan, (), (solutions.RowAggregate("n", "count"),))
+            asked = solutions.Extend(counted, "ask", ex.Comparison(">", ex.Variable("n"), ex.Constant(0)))
+            return _Rows(solutions.Project(asked, (("ask", "ask"),)), {"ask": "boolean"})
+        said = [one for _, one in query.columns if one is not None] + query.having + [one for one, _ in query.order]
+        aggregates = list(dict.fromkeys(part for one in said for part in parts_of(one) if isinstance(part, Aggregate)))
+        known: dict[Expression, Typed] = {}
+        if aggregates or query.grouped:
+            rows, known = self._grouped(rows, query, aggregates)
+            loose = [variable.name for variable, one in query.columns if one is None and variable.name not in rows.sorts]
+            if loose:
+                raise PlanError(f"?{loose[0]} stands beside aggregates, and no group has it", hint="GROUP BY it, or SAMPLE it")
+        elif query.having:
+            raise beyond("HAVING without groups")
+        for variable, expression in query.columns:
+            if expression is not None:
+                if variable.name in rows.plan.variables:
+                    raise beyond(f"?{variable.name} as the name of a column, which is bound already")
+                rows, exists = self._existing(rows, [expression])
+                found = Expressions(self._names, rows.sorts, known | exists).typed(expression)
+                rows = _Rows(solutions.Extend(rows.plan, variable.name, found.value), {**rows.sorts, variable.name: found.sort})
+        for variable, expression in query.columns:
+            if expression is None and variable.name not in rows.sorts:
+                self._names.warn(f"?{variable.name} is a column, and nothing binds it")
+        plan = self._ordered(rows, query, known)
+        names = [variable.name for variable, _ in query.columns]
+        plan = solutions.Project(plan, tuple((name, name) for name in dict.fromkeys(names)))
+        if query.distinct:
+            plan = solutions.DistinctRows(plan)
+        if query.offset or query.limit is not None:
+            plan = solutions.SliceRows(plan, query.offset, query.limit)
+        return _Rows(plan, {name: rows.sorts.get(name, "node") for name in names})
+
+    def _ordered(self, rows: _Rows, query: Query, known: dict[Expression, Typed]) -> Solutions:
+        plan, keys = rows.plan, []
+        for expression, down in query.order:
+            if isinstance(expression, Var) and expression.name not in rows.sorts:
+                continue
+            found = Expressions(self._names, rows.sorts, known).typed(expression)
+            if found.sort in NODES and found.sort != "entity":
+                raise beyond(f"an order by {an(found.sort)}", "<pred:value> leads to numbers and texts")
+            value = ex.Call("rdf.iri", (found.value,)) if found.sort == "entity" else found.value
+            name = self._fresh()
+            plan = solutions.Extend(plan, name, value)
+            # What is unbound is before everything (section 15.1).
+            keys.append(solutions.RowOrder(name, down, first=not down))
+        return solutions.OrderRows(plan, tuple(keys)) if keys else plan
+
+    def _grouped(self, rows: _Rows, query: Query, aggregates: Sequence[Aggregate]) -> tuple[_Rows, dict[Expression, Typed]]:
+        for variable, expression in query.grouped:
+            if expression is not None:
+                rows = self._bound(rows, variable, expression)
+        keys = tuple(dict.fromkeys(variable.name for variable, _ in query.grouped))
+        marks = tuple(map(mark_of, self._asked))
+        visible = [name for name in rows.plan.variables if not name.startswith((".", " ")) or name in (*keys, *marks)]
+        plan: Solutions = solutions.Project(rows.plan, tuple((name, name) for name in visible))
+        made: list[solutions.RowAggregate] = []
+        results: dict[Expression, Typed] = {}
+        after: list[tuple[str, ex.Expression]] = []
+        for one in aggregates:
+            name, result = self._fresh(), self._fresh()
+            if one.of is None:
+                made.append(solutions.RowAggregate(name, "count", None, one.distinct))
+                results[one] = Typed(ex.Variable(name), "integer")
+                continue
+            of = Expressions(self._names, rows.sorts, {}).typed(one.of)
+            given = self._fresh()
+            plan = solutions.Extend(plan, given, of.value)
+            value, sort = self._aggregate(one, of.sort, name, given, made)
+            after.append((result, value))
+            results[one] = Typed(ex.Variable(result), sort)
+        plan = solutions.GroupRows(plan, keys, tuple(made))
+        for name, value in after:
+            plan = solutions.Extend(plan, name, value)
+        found = _Rows(plan, {name: rows.sorts[name] for name in keys if name in rows.sorts})
+        for condition in query.having:
+            found = _Rows(
+                solutions.Filter(found.plan, Expressions(self._names, found.sorts, results).condition(condition)), found.sorts
+            )
+        return found, results
+
+    @staticmethod
+    def _aggregate(
+        one: Aggregate, of: Sort, name: str, given: str, made: list[solutions.RowAggregate]
+    ) -> tuple[ex.Expression, Sort]:
+        if one.name == "COUNT":
+            made.append(solutions.RowAggregate(name, "count", given, one.distinct))
+            return ex.Variable(name), "integer"
+        if one.name == "SAMPLE":
+            made.append(solutions.RowAggregate(name, "any", given))
+            return ex.Variable(name), of
+        if one.name == "GROUP_CONCAT":
+            if of not in ("text", "literal"):
+                raise beyond(f"GROUP_CONCAT of {an(of)}", "<pred:value> and <pred:name> lead to texts")
+            made.append(solutions.RowAggregate(name, "text", given, one.distinct, one.separator))
+            return ex.Variable(name), "text"
+        if of in NODES or (one.name in ("SUM", "AVG") and of not in ("number", "integer", "literal")):
+            raise beyond(f"{one.name} of {an(of)}", "<pred:value> leads to numbers and texts")
+        made.append(solutions.RowAggregate(name, "list", given, one.distinct))
+        function = {"SUM": "group_sum", "AVG": "group_avg", "MIN": "group_min", "MAX": "group_max"}[one.name]
+        value: ex.Expression = ex.Call(function, (ex.Variable(name),))
+        if one.name in ("MIN", "MAX") or (one.name == "SUM" and of == "integer"):
+            return value, of
+        # Of nothing, both are the integer 0 (section 18.5.1).
+        nothing = ex.Comparison("=", ex.Call("size", (ex.Variable(name),)), ex.Constant(0))
+        return ex.Case(((nothing, ex.Constant(0)),), ex.Call("tofloat", (value,))), "number or 0"
+
+
+def _conjuncts(expression: Expression) -> list[Expression]:
+    if isinstance(expression, Call) and expression.name == "&&":
+        return [part for one in expression.arguments for part in _conjuncts(one)]
+    return [expression]
+
+
+def _filtered_variables(group: Group) -> list[Var]:
+    """The variables of the filters of a group and of groups within it."""
+    found = [part for one in group.filters for part in parts_of(one) if isinstance(part, Var)]
+    for part in group.parts:
+        inner = part.branches if isinstance(part, Either) else (part.group,) if isinstance(part, Maybe | Without) else ()
+        found += [one for each in inner for one in _filtered_variables(each)]
+    return found
