@@ -423,14 +423,15 @@ class SqlStore:
 
         return self.steady(ask)
 
-    def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
+    def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
         """The entities of these ids and names with the statements that have one of them at an end, as chains read them:
-        one query (`chains.place.AroundStore`).
+        one query (`chains.place.AroundStore`). With `concepts` also the memberships that they are an end of.
         """
 
         def ask() -> Snapshot:
             of, scans = around_of(list(filter(is_text, ids)), list(filter(is_text, names)), values=values)
-            query = self.plans.gathered(list(enumerate((of, *scans))), most=most)
+            members = [(of, alg.AllEntities((EntityKind.CONCEPT,))), (alg.AllEntities(), of)] if concepts else []
+            query = self.plans.gathered(list(enumerate((of, *scans))), members, most=most)
             return self.plans.records(self.engine.read(query), self.known_sources).snapshot
 
         return self.steady(ask)

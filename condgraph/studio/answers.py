@@ -12,7 +12,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.addresses import NEO4J_SCHEMES
+from condgraph.engine.addresses import NEO4J_SCHEMES, SQL_SCHEMES
 from condgraph.engine.answer import Answer
 from condgraph.engine.delimited import csv_line
 from condgraph.engine.errors import CondgraphError, InterruptedQueryError
@@ -109,7 +109,7 @@ def fact(statement: Evidence) -> dict[str, Any]:
 
 
 #: The kinds of stores.
-IN_A_FOLDER, ON_NEO4J, IN_AN_RDF_STORE = "in a folder", "on Neo4j", "in an RDF store"
+IN_A_FOLDER, ON_NEO4J, IN_AN_RDF_STORE, IN_A_SQL_DATABASE = "in a folder", "on Neo4j", "in an RDF store", "in a SQL database"
 _AT: Final = re.compile(r"\(at character (\d{1,9})\)")
 
 
@@ -207,7 +207,8 @@ def store_of(graph: Graph) -> str:
     scheme, mark, _ = graph.place.partition("://")
     if not mark:
         return IN_A_FOLDER
-    return ON_NEO4J if scheme.lower() in NEO4J_SCHEMES else IN_AN_RDF_STORE
+    scheme = scheme.lower()
+    return ON_NEO4J if scheme in NEO4J_SCHEMES else IN_A_SQL_DATABASE if scheme in SQL_SCHEMES else IN_AN_RDF_STORE
 
 
 def compiled(graph: Graph, program: Any, language: str, options: dict[str, Any] | None = None) -> dict[str, str | None]:
@@ -221,7 +222,9 @@ def compiled(graph: Graph, program: Any, language: str, options: dict[str, Any] 
     if language not in ("kopl", "llm_query", "logic"):
         return queries
     if isinstance(graph, RemoteGraph):
-        own = "cypher" if store_of(graph) == ON_NEO4J else "sparql"
+        own = {ON_NEO4J: "cypher", IN_AN_RDF_STORE: "sparql"}.get(store_of(graph))
+        if own is None:
+            return queries
         with suppress(CondgraphError):
             queries[own] = graph.explain(program, language=language, **options)
         return queries

@@ -13,7 +13,7 @@ import numpy as np
 
 import condgraph
 from condgraph.engine.bounds import within
-from condgraph.engine.errors import OptionError, UnknownNameError, UnsupportedError, nearest
+from condgraph.engine.errors import OptionError, UnknownNameError, nearest
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.languages.fences import unfenced
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 #: The result of a call: a document, or the media type and bytes of a file.
 Result = Document | tuple[str, bytes]
-#: Languages of the stores themselves.
-FOREIGN: Final = ("sparql", "cypher")
-LANGUAGES: Final = ("kopl", "llm_query", "logic", "pattern", *FOREIGN)
+#: The languages of programs, and of the stores themselves.
+LANGUAGES: Final = ("kopl", "llm_query", "logic", "pattern", "sparql", "cypher")
 
 
 def about(graph: Graph, arguments: Document) -> Document:
@@ -50,7 +49,7 @@ def about(graph: Graph, arguments: Document) -> Document:
         "store": answers.store_of(graph),
         "counts": dict(status.counts),
         "sources": [{"name": source.name, "format": source.format} for source in status.sources],
-        "languages": [item for item in LANGUAGES if item != "cypher" or answers.store_of(graph) != answers.IN_AN_RDF_STORE],
+        "languages": list(LANGUAGES),
         "functions": vocabulary(),
     }
 
@@ -71,8 +70,6 @@ def query(graph: Graph, arguments: Document) -> Result:
     """A program in any language."""
     begin = time.perf_counter()
     graph, language = _viewed(graph, arguments), arguments.get("language")
-    if language == "cypher" and answers.store_of(graph) == answers.IN_AN_RDF_STORE:
-        raise UnsupportedError(f"a graph {answers.store_of(graph)}", ["Cypher"], hint="ask KoPL, say")
     text, most, form = arguments["program"], arguments["limit"], arguments["format"]
     passed_on = _passed_on(graph, language)
     if passed_on:

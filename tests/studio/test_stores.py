@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,3 +95,16 @@ def test_an_rdf_store(oxigraph_server: Any, served: Client) -> None:
         compared(client, served, foreign="sparql")
         found = client.post("query", program=PROGRAMS["sparql"][0], language="sparql")
         assert [row[0]["text"] for row in found["rows"]] == PROGRAMS["sparql"][1]
+
+
+def test_a_sql_database(tmp_path: Path, served: Client) -> None:
+    place, name = f"duckdb:///{tmp_path}/graphs.duckdb", "studio"
+    with condgraph.open(place, graph=name) as opened:
+        load_samples(opened)
+    with command("-d", place, "--graph", name, "--rate", "0", "--workers", "2") as (url, _):
+        client = Client(url)
+        compared(client, served, foreign="cypher")
+        assert client.get("about")["store"] == "in a SQL database"
+        names = "SELECT ?n { ?x <pred:name> ?n ; <pred:instance_of>/<pred:name> 'country' FILTER(?n = 'Nepal') }"
+        found = client.post("query", program=names, language="sparql")
+        assert [row[0]["text"] for row in found["rows"]] == ["Nepal"]
