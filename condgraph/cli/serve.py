@@ -226,6 +226,8 @@ class ReplicaOptions:
 # -- serve -------------------------------------------------------------------------------------------
 
 
+#: Statements from which on it is said that the server takes a while to start.
+_MANY: Final = 200_000
 #: Seconds between two checks for a newer generation.
 _INTERVAL: Final = 1.0
 #: Checks in which memory of a replaced generation is freed if it is still in use.
@@ -275,6 +277,8 @@ def serve(
         api = _api(at, store, login, queries, studio)
         log_to_stderr(requests=not quiet)
         copy = None if local or replica.live else _replica(at, base, replica)
+        if local and (statements := at.status().statements) > _MANY:
+            complain(f"SPARQL over {statements:,} statements is prepared: minutes after a load, seconds later")
         embedded = at.rdf(base) if local else None if copy is None else copy.embedded
         backend = None if embedded is None else _backend(embedded, queries, {} if copy is None else copy.headers)
         live = _live(at, base, queries, required=replica.live) if embedded is None and replica.replica_size else None
