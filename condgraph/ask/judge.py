@@ -146,12 +146,16 @@ def _says_the_same(name: str, other: str) -> bool:
 
 
 def _asks_for(words: Sequence[str], other: str, name: str) -> bool:
-    """Whether each word of a predicate is said by a question, or speaks of a family of predicates that the question
-    speaks of too; not where the unknown predicate is of another family.
+    """Whether a question has each word of a predicate; or everyday words for it, or words of its family, where the
+    unknown predicate is of no other family.
     """
+    content, stems = _content(other), {stem(word) for word in words}
+    # A question that says "founded" may ask for the unknown `date founded`, and not for `founded`.
+    if content and all(stem(word) in stems for word in content) and not set(content) < set(_content(name)):
+        return True
     families = _families(" ".join(words))
-    wanted = [word for word in _content(other) if not _families(word) & families]
-    return bool(_content(other)) and _said(wanted, words) and not disagree(name, other)
+    rest = [word for word in content if not _families(word) & families]
+    return bool(content) and _said(rest, words) and not disagree(name, other)
 
 
 def _families(text: str) -> set[str]:
