@@ -70,7 +70,7 @@ def sure(warnings: list[str]) -> list[str]:
     return [one for one in warnings if " there is one: " not in one and not one.startswith("nor is there one")]
 
 
-@pytest.mark.parametrize("batch", range(8))
+@pytest.mark.parametrize("batch", range(by_lane(4, 8, 8)))
 def test_random_graphs(remote: Neo4jGraph, batch: int) -> None:
     for seed in range(batch * GRAPHS // 8, (batch + 1) * GRAPHS // 8):
         dice = random.Random(seed)

@@ -262,7 +262,12 @@ def threads() -> int:
 
 
 @pytest.fixture(
-    params=[pytest.param(name, marks=pytest.mark.service) for name in ("neo4j", "oxigraph", "virtuoso")], scope="module"
+    params=[
+        pytest.param("neo4j", marks=pytest.mark.service),
+        pytest.param("oxigraph", marks=pytest.mark.service),
+        pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.slow]),
+    ],
+    scope="module",
 )
 def server(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A server of this module's own, since it is stopped."""
