@@ -146,14 +146,17 @@ def _says_the_same(name: str, other: str) -> bool:
 
 
 def _asks_for(words: Sequence[str], other: str, name: str) -> bool:
-    """Whether a question has each word of a predicate; or everyday words for it, or words of its family, where the
-    unknown predicate is of no other family.
+    """Whether a question has each word of a predicate, or words of its family and none of that of the unknown one; or
+    everyday words for it, where the unknown predicate is of no other family.
     """
     content, stems = _content(other), {stem(word) for word in words}
     # A question that says "founded" may ask for the unknown `date founded`, and not for `founded`.
     if content and all(stem(word) in stems for word in content) and not set(content) < set(_content(name)):
         return True
-    families = _families(" ".join(words))
+    families, unknown = _families(" ".join(words)), _families(" ".join(_content(name)))
+    # "When was she born" speaks of birth, and not of an unknown date of death.
+    if unknown and not unknown & families and families & _families(" ".join(content)):
+        return True
     rest = [word for word in content if not _families(word) & families]
     return bool(content) and _said(rest, words) and not disagree(name, other)
 
