@@ -64,9 +64,8 @@ def test_a_place_that_is_empty_is_none(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("text", "language"),
     [
-        ("SELECT * { ?s ?p ?o }", "SPARQL"),
-        ("# films\nPREFIX f: <http://f/> ASK { f:a f:b f:c }", "SPARQL"),
-        ("SELECT (1 AS ?x) {}", "SPARQL"),
+        ("CONSTRUCT { ?s ?p ?o } { ?s ?p ?o }", "SPARQL"),
+        ("# films\nPREFIX f: <http://f/> CONSTRUCT { f:a f:b f:c } {}", "SPARQL"),
         ("describe <http://f/a>", "SPARQL"),
         ("select name from films where year > 1990", "SQL"),
     ],

@@ -22,6 +22,7 @@ from condgraph.cli.app import app
 from condgraph.engine.addresses import is_misplaced_login, parse, shown
 from condgraph.engine.errors import CondgraphError, MissingExtraError, OptionError
 from condgraph.loaders.database.server import DatabaseUrl
+from condgraph.sparql.client import wrapper_class
 from condgraph.vectors.encoders import encoder_of
 from tests.support.lanes import sample
 
@@ -267,6 +268,7 @@ def test_parts_of_addresses() -> None:
     [("bolt://127.0.0.1:9", "neo4j", "neo4j"), ("sparql+http://127.0.0.1:9", "SPARQLWrapper", "sparql")],
 )
 def test_what_is_not_installed(place: str, missing: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapper_class.cache_clear()
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingExtraError, match=rf"condgraph\[{extra}\]"):
         condgraph.open(place).status()

@@ -94,12 +94,12 @@ def remote(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 def test_patterns_on_servers(remote: Any) -> None:
     compared = 0
-    for seed in range(by_lane(3, 10, 100)):
+    for seed in range(by_lane(2, 10, 100)):
         dice, local = timed(seed)
         remote.delete()
         remote.push(local)
         compared += compare_patterns(local, dice, remote.match, seed)
-    assert compared >= 12
+    assert compared >= 8
 
 
 def test_chains_on_servers(remote: Any) -> None:
