@@ -37,7 +37,7 @@ FOREIGN = f"""
 :g {{ :a :p :b . :b :p :c . :c :p :a . :a a :K . :a rdfs:label "A" }} :h {{ :a :p :b . :b :q "1" . :c :q "2"@en }}
 :a :p :d . :d rdfs:label "D" . :d a :K .
 """
-QUERIES = by_lane(36, 1500, 6000)
+QUERIES = by_lane(60, 1500, 6000)
 
 
 @dataclass
