@@ -29,10 +29,9 @@ from condgraph.sparql.workers.pool import AsyncResults, File, Query, UnopenedErr
 
 if TYPE_CHECKING:
     from condgraph.graph import Graph
-    from condgraph.live.answer import Live
+    from condgraph.live.answer import Live, Solutions
     from condgraph.reports import Status
     from condgraph.sparql.embedded import EmbeddedStore
-    from condgraph.sparql.rows import Solutions
 
 
 #: The query of the page about an IRI.
@@ -367,7 +366,7 @@ class LiveBackend:
 def as_query(results: Solutions | bool) -> str:
     """A query over no data that has these results.
 
-    >>> from condgraph.sparql.rows import Solutions
+    >>> from condgraph.live.answer import Solutions
     >>> as_query(True)
     'ASK { FILTER(true) }'
     >>> as_query(Solutions(("name",), (('"Nepal"',), (None,))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cmp_to_key
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,6 @@ from condgraph.live.compiled import MOST, Column, Compiled, compiled
 from condgraph.live.expressions import Sort
 from condgraph.live.vocabulary import MARK, Vocabulary
 from condgraph.sparql.layout import GraphIris, base_iri, checked_base, double, integer, string
-from condgraph.sparql.rows import Solutions
 from condgraph.sparql.text.scan import underscored
 
 if TYPE_CHECKING:
@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 
 #: Kept of texts that were compiled.
 _KEPT: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Solutions:
+    """What a SELECT gave: names of its columns, and rows of terms as N-Triples writes them, None where nothing
+    is bound. `more` says that there are further rows.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    more: bool = False
 
 
 class Live:

@@ -18,10 +18,10 @@ from condgraph.engine.errors import CondgraphError, OptionError, ParseError, Unk
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.languages.sparql.parse import parse
+from condgraph.live.answer import Solutions
 from condgraph.sparql.layout import GraphIris
-from condgraph.sparql.rows import Solutions, solutions_of
 from tests.support.lanes import by_lane
-from tests.support.sparql_queries import Maker, compare
+from tests.support.sparql_queries import Maker, compare, solutions_of
 from tests.support.world import world
 
 
@@ -138,6 +138,7 @@ REFUSED = {
     "SELECT ?x { ?x <length>/<pred:value> 170 }": "the literal '170'",
     "SELECT ?x { ?x <length> 'long' }": "a literal where a node stands",
     "SELECT ?x { ?x a <film> }": "rdf:type",
+    "SELECT ?x { { SELECT ?x ?v { ?x <length> ?v } } FILTER(BOUND(?v)) }": "BOUND of ?v, which a SELECT within the query",
     "SELECT ?x { GRAPH ?g { ?x <knows> ?y } }": "GRAPH",
     "CONSTRUCT { ?x <k> ?y } { ?x <knows> ?y }": "CONSTRUCT",
     "SELECT ?x { ?x <knows> ?y ; <pred:name> ?n FILTER REGEX(?n, 'a.b') }": "REGEX",

@@ -6,9 +6,8 @@ import pytest
 
 from condgraph.cypher.connection import Connection
 from condgraph.engine.errors import DeadlineError, UnsupportedError
-from condgraph.live.answer import Live
+from condgraph.live.answer import Live, Solutions
 from condgraph.remote_native import NativeGraph
-from condgraph.sparql.rows import Solutions
 from tests.support.native_databases import database
 
 pytestmark = [pytest.mark.xdist_group("neo4j native"), pytest.mark.reads_data]

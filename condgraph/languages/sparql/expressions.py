@@ -87,7 +87,10 @@ class Expressions:
             if not isinstance(arguments[0], Var):
                 raise beyond("BOUND of something else than a variable")
             sort = self._scope.get(arguments[0].name)
-            found = ex.Variable(mark_of(arguments[0].name) if sort in ("value", "node") else arguments[0].name)
+            of_value = sort in ("value", "node")
+            if of_value and mark_of(arguments[0].name) not in self._scope:
+                raise beyond(f"BOUND of ?{arguments[0].name}, which a SELECT within the query, a group or VALUES gives")
+            found = ex.Variable(mark_of(arguments[0].name) if of_value else arguments[0].name)
             return Typed(ex.Constant(False) if sort is None else ex.Not(ex.IsNull(found)), "boolean")
         if name == "REGEX":
             return self._regex(*arguments)

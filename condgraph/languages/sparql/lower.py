@@ -145,6 +145,7 @@ class _Lowering:
             for name in self._asked.intersection(matching.sorts):
                 # A value that is not known is null in expressions, and its node is bound.
                 found.plan = solutions.Extend(found.plan, mark_of(name), ex.Constant(True))
+                found.sorts[mark_of(name)] = "boolean"
             return found
         if isinstance(part, Along):
             return self._along(part)

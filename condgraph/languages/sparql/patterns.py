@@ -174,10 +174,9 @@ class Matching:
         if subject in self._statements:
             self._statements[subject].qualifiers.append((name, one.object))
             return
-        if not isinstance(subject, Var) or subject in entities or not schema.has_qualifier(name):
-            pass
-        elif not self._is_entity(subject, name):
-            what = f"?{subject.name}, which may be an entity, or a statement with the qualifier {name!r}"
+        unsaid = isinstance(subject, Var) and subject not in entities and schema.has_qualifier(name)
+        if unsaid and not self._is_entity(subject, name):
+            what = f"?{subject.name}, which may be an entity, or a statement with the qualifier {name!r}"  # type: ignore[union-attr]
             raise beyond(what, "say which: ?x a <pred:Entity>")
         self._pattern(subject, (name,), one.object)
 
@@ -199,7 +198,6 @@ class Matching:
         known = predicate if isinstance(predicate, tuple) else ()
         relation = any(map(schema.has_relation, known)) or not known
         attribute = any(map(schema.has_attribute, known)) or not known
-        condition = None
         if isinstance(target, Lit):
             raise beyond("a literal where a node stands", "<pred:value> leads to what the node of a value says")
         value = isinstance(target, Iri) and self._names.rest(target.iri).startswith(VALUE)
@@ -209,7 +207,7 @@ class Matching:
             self._is(target.name, "node" if relation and attribute else "value" if attribute else "entity")
         self._patterns.append(
             solutions.StatementPattern(
-                self._place(subject), predicate, self._place(target, "node"), condition,
+                self._place(subject), predicate, self._place(target, "node"), None,
                 None if statement is None else solutions.Variable(statement), qualifiers,
                 "any" if relation == attribute else "relation" if relation else "attribute",
             )
