@@ -112,7 +112,7 @@ def test_the_quick_lane_starts_none(tmp_path: Path) -> None:
     ("command", "whether"),
     [
         (["/usr/bin/virtuoso-t", "+wait"], True),
-        (["python", "tools/neo4j_server.py", "--short"], True),
+        (["python", "tools/neo4j_server.py", "--light"], True),
         (["python", "-m", "condgraph", "serve", "--port", "0"], True),
         ("python -m http.server 8000", True),
         (["python", "-m", "condgraph", "query", "-d", "observed", "Find(server) What()"], False),

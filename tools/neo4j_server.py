@@ -34,8 +34,10 @@ _USUAL = (
     *("-XX:+UseG1GC", "-XX:-OmitStackTraceInFastThrow", "-XX:+AlwaysPreTouch", "-XX:+UnlockExperimentalVMOptions"),
     *("-XX:+TrustFinalNonStaticFields", "-XX:+DisableExplicitGC"),
 )
-#: Java options of a server that lives for minutes: it would compile for longer than that pays.
-_SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+#: Java options of a server that takes its memory as it needs it.
+_LIGHT = ("-XX:+UseSerialGC",)
+#: The same for one that lives for a minute or two: it would compile for longer than that pays.
+_SHORT = (*_LIGHT, "-XX:TieredStopAtLevel=1")
 _ADMIN = ("--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "-XX:+UseParallelGC")
 _ENTRY = "META-INF/services/org.neo4j.server.startup.EntryPoint"
 
@@ -65,9 +67,9 @@ class Neo4jServer(Service):
     HTTP side.
 
     There is no authentication unless `password` (of at least eight characters) says that of the
-    user `neo4j`. `short` is for a server that lives for minutes: its Java compiles less. `browser`
-    adds Neo4j Browser, under `/browser/` of `http` (versions 5 only). `settings` are lines of
-    `neo4j.conf` beside the usual ones, or instead of them.
+    user `neo4j`. `light` takes memory as it needs it; `short` is for a server that lives for a minute
+    or two: its Java compiles less, too. `browser` adds Neo4j Browser, under `/browser/` of `http`
+    (versions 5 only). `settings` are lines of `neo4j.conf` beside the usual ones, or instead of them.
     """
 
     name = "neo4j"
@@ -77,13 +79,15 @@ class Neo4jServer(Service):
         version: str = LTS,
         *,
         memory: str = "1g",
+        light: bool = False,
         short: bool = False,
         password: str | None = None,
         browser: bool = False,
         settings: dict[str, str] | None = None,
     ) -> None:
         super().__init__()
-        self.version, self.memory, self.short, self.password = version, memory, short, password
+        self.version, self.memory, self.password = version, memory, password
+        self.options = _SHORT if short else _LIGHT if light else (f"-Xms{memory}", *_USUAL)
         self.browser, self.settings = browser, settings or {}
         self.bolt_port, self.http_port = free_port(), free_port()
         self.uri = f"bolt://127.0.0.1:{self.bolt_port}"
@@ -114,7 +118,7 @@ class Neo4jServer(Service):
         command = [
             java,
             f"-Xmx{self.memory}",
-            *(_SHORT if self.short else (f"-Xms{self.memory}", *_USUAL)),
+            *self.options,
             *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENS),
             "-Dio.netty.tryReflectionSetAccessible=true",
             "-Dlog4j2.disable.jmx=true",
@@ -162,13 +166,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", default=LTS)
     parser.add_argument("--memory", default="1g", help="the most memory its Java takes for objects")
-    parser.add_argument("--short", action="store_true", help="for minutes: its Java compiles less")
+    parser.add_argument("--light", action="store_true", help="its Java takes memory as it needs it")
     parser.add_argument("--password", help="ask for this password of the user neo4j")
     parser.add_argument("--browser", action="store_true", help="with Neo4j Browser")
     parser.add_argument("--json", action="store_true", help="print the addresses as JSON")
     options = parser.parse_args()
     server = Neo4jServer(
-        options.version, memory=options.memory, short=options.short, password=options.password, browser=options.browser
+        options.version, memory=options.memory, light=options.light, password=options.password, browser=options.browser
     )
 
     def said() -> str:

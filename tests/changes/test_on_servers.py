@@ -94,7 +94,7 @@ def steps_of(remote: Any, sampled: int) -> int:
     """
     endpoint = getattr(remote.store, "endpoint", None)
     slow = endpoint is not None and endpoint.dialect.name == "fuseki"
-    return by_lane(2 * sampled, 3 * sampled if slow else sampled, 1)
+    return by_lane(4 * sampled, 3 * sampled if slow else sampled, 1)
 
 
 def made(*sources: tuple[str, list[Any]]) -> list[str]:

@@ -540,6 +540,7 @@ def test_names_that_are_scripts(browser: Any, tmp_path: Path) -> None:
         assert page.locator("main img, main iframe, main script, main svg:not(.picture > svg)").count() == 0
 
 
+@pytest.mark.slow
 def test_on_neo4j(browser: Any, neo4j_uri: str) -> None:
     name = f"studio{os.getpid()}"
     with condgraph.open(neo4j_uri, graph=name) as graph:

@@ -22,7 +22,7 @@ from tests.support.lanes import by_lane
 from tests.support.samples import load_samples
 from tests.support.world import PROGRAMS, contents, world
 
-pytestmark = pytest.mark.xdist_group("arcadedb")
+pytestmark = [pytest.mark.xdist_group("arcadedb"), pytest.mark.slow]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from tests.support.lanes import by_lane
 from tests.support.stores import marked
 
 #: Random graphs, on the embedded store and on each server.
-EMBEDDED, SERVED = by_lane((12, 2), (60, 3), (200, 200))
+EMBEDDED, SERVED = by_lane((12, 1), (60, 3), (200, 200))
 STORES = marked("neo4j", "oxigraph", nightly=("virtuoso",))
 
 

@@ -106,7 +106,7 @@ def test_induced_with_and_without_direction(remote: Neo4jGraph, directed: bool) 
             assert shown(there) == shown(here), f"seed {seed}: {pattern} {asked}\n{there.cypher}"
 
 
-@pytest.mark.parametrize("batch", range(2))
+@pytest.mark.parametrize("batch", range(by_lane(1, 2, 2)))
 def test_candidates_of_the_index_are_enough_where_it_finds_all(remote: Neo4jGraph, batch: int) -> None:
     """Of so few names the index finds every one, so that approximate answers are the exact ones, by
     another way.

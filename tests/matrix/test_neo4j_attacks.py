@@ -159,7 +159,7 @@ def test_the_plan_alone_refuses(careless: Careless) -> None:
     """The second look knows nothing of the first, and refuses all that the server would run."""
     planned, through = 0, []
     with careless.driver.session(default_access_mode="READ") as session:
-        for attack in careless.attacks:
+        for attack in careless.attacks[:: by_lane(2, 1, 1)]:
             try:
                 result = session.run("EXPLAIN " + attack.text, {"p": 2})
                 columns, summary = result.keys(), result.consume()
@@ -174,7 +174,7 @@ def test_the_plan_alone_refuses(careless: Careless) -> None:
                 continue
             through.append((attack, summary.query_type, summary.plan))
     assert not through
-    assert planned > 400
+    assert planned > by_lane(200, 400, 400)
     assert careless.listener.paths == []
 
 
@@ -205,11 +205,12 @@ def test_the_settings_that_the_page_names(careless: Careless) -> None:
 
 def test_they_are_attacks(careless: Careless) -> None:
     """Without the check they reach the listener and the file, in a session that may only read. This
-    test comes last.
+    test comes last, and tries a third of them in the gate.
     """
     sent, seen, ran = 0, 0, 0
+    step = by_lane(3, 1, 1)
     with careless.driver.session(default_access_mode="READ") as session:
-        for attack in careless.attacks:
+        for attack in careless.attacks[::step]:
             if attack.wants not in ("send", "file", "procedure") or "kill" in attack.text:
                 continue
             heard = len(careless.listener.paths)
@@ -220,7 +221,7 @@ def test_they_are_attacks(careless: Careless) -> None:
             ran += 1
             sent += len(careless.listener.paths) > heard
             seen += CANARY in repr(rows)
-    assert ran > 300
-    assert sent > 150
-    assert seen > 5
+    assert ran > 300 // step
+    assert sent > 150 // step
+    assert seen > 5 // step
     assert any(CANARY in path for path in careless.listener.paths)

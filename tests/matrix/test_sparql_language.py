@@ -13,7 +13,7 @@ from tests.frontends.test_sparql import BY_HAND, films
 from tests.matrix.test_cypher_language import outcome
 from tests.support.lanes import by_lane
 from tests.support.sparql_queries import Maker
-from tests.support.stores import empty_graph, marked
+from tests.support.stores import asked_of, empty_graph, marked
 
 
 @pytest.fixture(params=marked("neo4j", "oxigraph", "duckdb", nightly=("virtuoso", "fuseki")))
@@ -33,6 +33,7 @@ def test_stores_answer_as_in_process(there: Any) -> None:
     there.push(here)
     maker = Maker.of_rdf(here.rdf(), random.Random(11))
     texts = [*BY_HAND, *(maker.query() for _ in range(by_lane(60, 600, 3_000)))][:: by_lane(12, 1, 1)]
+    texts = asked_of(there, texts, 2)
     answered = 0
     for text in texts:
         options = {"language": "sparql", "base": "http://condgraph.example/default/"}

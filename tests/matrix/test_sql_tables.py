@@ -14,6 +14,7 @@ from tests.support import bazaar, column_names, keyed_shop, library_and_league, 
 from tests.support.differential import outcome
 from tests.support.lanes import by_lane
 from tests.support.postgres import postgres
+from tests.support.stores import asked_of
 
 GRAPHS: dict[str, Callable[[Any], Graph]] = {
     "bazaar": lambda request: bazaar.bazaar(),
@@ -82,11 +83,11 @@ def test_keys_of_what_is_referred_to(opener: Any, tmp_path: Path) -> None:
         there.store.delete()
         there.push(here)
         counts = not hasattr(there.store, "endpoint")
-        for _, concept, clause in [*keyed_shop.QUESTIONS, *nothing]:
+        for _, concept, clause in asked_of(there, [*keyed_shop.QUESTIONS, *nothing], 2):
             program = f"FindAll() FilterConcept({concept})"
             found = [outcome(graph, program, table=clause, warnings=counts) for graph in (here, there)]
             assert found[0] == found[1], clause
-        for _, condition in keyed_shop.QUERIES:
+        for _, condition in asked_of(there, keyed_shop.QUERIES, 2):
             found = [outcome(graph, keyed_shop.query(condition), warnings=counts) for graph in (here, there)]
             assert found[0] == found[1], condition
         there.store.delete()
@@ -98,7 +99,7 @@ def test_columns_are_those_of_the_rows(opener: Any) -> None:
         there.store.delete()
         there.push(here)
         counts = not hasattr(there.store, "endpoint")
-        for program, clause, *_ in [*column_names.QUESTIONS, *column_names.UNSURE]:
+        for program, clause, *_ in asked_of(there, [*column_names.QUESTIONS, *column_names.UNSURE], 2):
             found = [outcome(graph, program, table=clause, warnings=counts, evidence=True) for graph in (here, there)]
             assert found[0] == found[1], (program, clause)
         there.store.delete()

@@ -19,7 +19,7 @@ from tests.support.lanes import by_lane
 from tests.support.world import contents
 
 pytestmark = pytest.mark.xdist_group("neo4j")
-LOADERS = 4
+LOADERS = by_lane(3, 4, 4)
 ROUNDS = by_lane(1, 1, 4)
 SCRIPT = textwrap.dedent(
     """
@@ -99,6 +99,7 @@ def test_on_virtuoso(virtuoso_server: Any, tmp_path: Path) -> None:
     check(f"sparql+{server.query}", {"update": server.update}, tmp_path)
 
 
+@pytest.mark.slow
 def test_on_fuseki(fuseki_server: Any, tmp_path: Path) -> None:
     server = fuseki_server
     check(f"sparql+{server.query}", {"update": server.update}, tmp_path, loaders=2)

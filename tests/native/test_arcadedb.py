@@ -28,7 +28,7 @@ from tests.support.plain_rows import rows_of
 from tests.support.programs import as_text
 from tests.support.programs import program as kopl_program
 
-pytestmark = [pytest.mark.xdist_group("arcadedb"), pytest.mark.reads_data]
+pytestmark = [pytest.mark.xdist_group("arcadedb"), pytest.mark.reads_data, pytest.mark.slow]
 _LOADS = {"movies": movies, "northwind": northwind}
 _DUMP = (
     "MATCH (x) RETURN elementId(x) AS id, labels(x) AS labels, properties(x) AS held ORDER BY id",

@@ -174,7 +174,7 @@ def test_graphs_that_somebody_has(opener: Opener) -> None:
     for made in MADE.values():
         graphs.append(condgraph.open("memory:"))
         graphs[-1].add(made())
-    found = differences(opener, graphs, by_lane(5, 8, 200), seed=17)
+    found = differences(opener, graphs, by_lane(2, 8, 200), seed=17)
     assert not found, report(found)
 
 
@@ -183,7 +183,7 @@ def test_samples(opener: Opener) -> None:
     here.load(FOLDER / "mountains.csv", key="mountain", refs=["country"])
     here.load(FOLDER / "countries.json")
     here.load(FOLDER / "governments.tsv")
-    found = differences(opener, [here], by_lane(12, 24, 500), seed=3)
+    found = differences(opener, [here], by_lane(8, 24, 500), seed=3)
     assert not found, report(found)
 
 

@@ -72,7 +72,7 @@ def _start(version: str, root: Path, name: str) -> dict[str, Any]:
     # The server ends with the run, not with the worker that asked first, and the folder goes with
     # it.
     log = root / f"{name}.log"
-    command = watched([sys.executable, str(TOOL), "--version", version, "--short", "--json"], beside=_run(), remove=root)
+    command = watched([sys.executable, str(TOOL), "--version", version, "--light", "--json"], beside=_run(), remove=root)
     with log.open("w") as out:
         tool = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
     until = time.monotonic() + 300

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 import condgraph
+from condgraph.remote_neo4j import Neo4jGraph
+from tests.support.lanes import sample
+
+T = TypeVar("T")
 
 
 def marked(*names: str, nightly: tuple[str, ...] = ()) -> list[Any]:
@@ -48,3 +52,10 @@ def empty_graph(request: pytest.FixtureRequest, name: str) -> Iterator[Any]:
         graph.delete()
         yield graph
         graph.delete()
+
+
+def asked_of(graph: Any, items: Sequence[T], step: int) -> Sequence[T]:
+    """What the gate asks of a store: all of the items, of Neo4j every `step`-th, since it plans each new text for as long as
+    others answer ten.
+    """
+    return sample(items, step) if isinstance(graph, Neo4jGraph) else items
