@@ -76,6 +76,7 @@ FILLS = """Object.fromEntries([...document.querySelectorAll("article:first-of-ty
     (one) => [one.textContent.trim(), one.querySelector("circle.b-outline").getAttribute("fill")]))"""
 
 
+@pytest.mark.slow
 def test_the_style_gives_each_concept_its_colour(browser_server: Any, tmp_path: Path) -> None:
     items: list[Item] = [Entity(name, name, EntityKind.CONCEPT) for name in ODD]
     for at, name in enumerate(ODD):
@@ -102,6 +103,7 @@ def test_the_style_gives_each_concept_its_colour(browser_server: Any, tmp_path: 
             graph.delete()
 
 
+@pytest.mark.slow
 def test_queries_stand_among_the_favourites(browser_server: Any, tmp_path: Path) -> None:
     browser_shot.write_files(browser_server.uri, tmp_path)
     titles = {path.read_text("utf-8").splitlines()[0].removeprefix("// ") for path in tmp_path.glob("*.cypher")}

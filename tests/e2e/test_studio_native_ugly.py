@@ -15,6 +15,7 @@ import pytest
 from tests.e2e.test_studio import COMPLETING, axe, go, run, studio, tab
 from tests.endpoint.test_serve import command
 from tests.studio.conftest import Client
+from tests.support.lanes import sample
 from tests.support.native_databases import content, database
 from tests.support.pages import picture, until
 
@@ -68,7 +69,8 @@ def test_links_lead_to_pages(browser: Any, served: str) -> None:
         for width in (360, 1280):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
-        for address in page.evaluate("[...document.querySelectorAll('main a')].map((one) => one.getAttribute('href'))"):
+        addresses = page.evaluate("[...document.querySelectorAll('main a')].map((one) => one.getAttribute('href'))")
+        for address in sample(addresses, 3):
             page.evaluate("address => { location.hash = address }", address)
             page.wait_for_selector("h2:has-text('What points here')")
             shown(page)
@@ -109,7 +111,7 @@ def test_answers_evidence_links_and_exports(browser: Any, served: str, tmp_path:
 def test_what_is_completed_runs(browser: Any, served: str) -> None:
     client = Client(served)
     with studio(browser, served) as page:
-        for text, name in (
+        completed = (
             ("MATCH (n:`c:|", "c:\\users"),
             ("MATCH (n:`c:\\u005Cus|", "c:\\users"),
             ("MATCH (n:`back|", "back\\u0060tick"),
@@ -118,7 +120,8 @@ def test_what_is_completed_runs(browser: Any, served: str) -> None:
             ("MATCH (n:it|", "it's"),
             ("MATCH ()-[n:`c:|", "c:\\users"),
             ("MATCH (n {name: 'c:|", "c:\\users\\x"),
-        ):
+        )
+        for text, name in sample(completed, 2):
             whole = page.evaluate(COMPLETING, ["cypher", text, name, False])
             assert isinstance(whole, str), (text, whole)
             end = "]-()" if "[" in text else "})" if "{" in text else ")"
