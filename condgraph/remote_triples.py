@@ -50,6 +50,8 @@ def built(mapping: Mapping, place: str, triples: list[Any], nodes: list[Any], co
     options: dict[str, Any] = {"language": mapping.languages[0], "names": mapping.names}
     if mapping.given_labels is not None:
         options["labels"] = list(mapping.given_labels)
+    if mapping.declared:
+        options["statements"] = mapping.declared
     if mapping.infer:
         options["infer"] = list(mapping.infer)
     builder = Builder()

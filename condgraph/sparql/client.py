@@ -178,6 +178,8 @@ MOST_TRIES: Final = 4
 LONGEST_PAUSE: Final = 120.0
 #: Factor for requests that read or write a part of a graph.
 _LONG: Final = 10
+#: How Virtuoso writes a blank node in results; no label of one has a colon.
+_BLANK: Final = re.compile(rb'("type"\s*:\s*"bnode"\s*,\s*"value"\s*:\s*")nodeID://')
 _RESULTS: Final = ("application/sparql-results+json", "application/json")
 _GRAPHS: Final = {
     "application/n-triples": "N_TRIPLES",
@@ -292,7 +294,7 @@ class Endpoint:
                 if kind not in _RESULTS:
                     raise StoreError(f"{self.query_url} is no SPARQL endpoint: it answers {kind}", hint="is the path right?")
                 self._check_whole(response)
-                return self._body(response, most_bytes)
+                return _BLANK.sub(rb"\1", self._body(response, most_bytes))
 
         return self._again(ask, wire, until)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import ssl
 import subprocess
@@ -74,6 +75,7 @@ class Served(BaseHTTPRequestHandler):
 
     store: pyoxigraph.Store
     behave: Any = None
+    union = True
     most_rows: int | None = None
     texts: list[str]
 
@@ -96,7 +98,7 @@ class Served(BaseHTTPRequestHandler):
         type(self).texts.append(text)
         if self.behave is not None and self.behave(self, text):
             return True
-        found: Any = self.store.query(text, use_default_graph_as_union=True)
+        found: Any = self.store.query(text, use_default_graph_as_union=self.union)
         if self.most_rows is not None and isinstance(found, pyoxigraph.QueryTriples):
             lines = found.serialize(format=pyoxigraph.RdfFormat.N_TRIPLES).splitlines(keepends=True)  # type: ignore[union-attr]
             return self.reply(200, b"".join(lines[: self.most_rows]), "application/n-triples")
@@ -128,7 +130,7 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     def begin(text: str) -> tuple[type[Served], str]:
         kind = type("Replies", (Served,), {"store": pyoxigraph.Store(), "texts": []})
-        kind.store.load(input=text.encode(), format=pyoxigraph.RdfFormat.TURTLE)
+        kind.store.load(input=text.encode(), format=pyoxigraph.RdfFormat.TRIG)
         server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         servers.append(server)
@@ -140,11 +142,11 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         server.server_close()
 
 
-def loaded(text: str, place: Path) -> Graph:
+def loaded(text: str, place: Path, **options: Any) -> Graph:
     """The same triples, loaded."""
     place.write_text(text)
     graph = condgraph.open()
-    graph.load(place)
+    graph.load(place, **options)
     return graph
 
 
@@ -388,6 +390,113 @@ def test_what_is_said_about_statements_are_qualifiers(name: str, serve: Any, tmp
         ):
             assert outcome(there, program) == outcome(here, program), program
         assert there.kopl("Find(Ann) Relate(knows, forward) QFilterNum(since, 1995, <) QueryName()").texts == ["Bob"]
+
+
+HEAD = """
+@prefix : <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+:ann a :Person ; rdfs:label "Ann" . :bob a :Person ; rdfs:label "Bob" . :eve a :Person ; rdfs:label "Eve" .
+"""
+#: What is declared, the patterns of a statement and its node by hand, and the same statements in each form.
+DECLARED = {
+    "named graphs": (
+        ["graph"],
+        "GRAPH ?g { ?s :knows ?o }",
+        HEAD
+        + """
+:g1 { :ann :knows :bob } :g1 :since 1990 ; :by :eve . :g2 { :ann :knows :eve } :g2 :since 2001 . :g3 { :bob :knows :eve }
+:g3 :since 1985 . :g4 { :bob :age 41 . :bob :height 180 } :g4 :by :ann .
+:g5 { :eve :knows :ann . :dan rdfs:label "Dan" ; a :Friend }
+:g6 { :g5 :by :bob . :Friend rdfs:subClassOf :Person }
+""",
+    ),
+    "a path over nodes": (
+        ["http://example.org/knows / http://example.org/whom", "http://example.org/age / http://example.org/years"],
+        "?s :knows ?g . ?g :whom ?o",
+        HEAD
+        + """
+:ann :knows [ :whom :bob ; :since 1990 ; :by :eve ], :n2 . :n2 :whom :eve ; :since 2001 ; a :Acquaintance .
+:bob :knows [ :whom :eve ; :since 1985 ] ; :age [ :years 41 ; :by :ann ], 42 ; :height 180 . :eve :knows :ann .
+""",
+    ),
+    "nodes that lead to both ends": (
+        ["^http://example.org/who / http://example.org/knows", "^http://example.org/of / http://example.org/age"],
+        "?g :who ?s ; :knows ?o",
+        HEAD
+        + """
+[] :who :ann ; :knows :bob ; :since 1990 ; :by :eve . :n2 :who :ann ; :knows :eve ; :since 2001 . :n3 :who "nobody" ; :knows :bob .
+[] :who :bob ; :knows :eve ; :since 1985 . [] :of :bob ; :age 41, 42 ; :by :ann . :bob :height 180 . :eve :knows :ann .
+""",
+    ),
+}
+
+
+ABOUT = (
+    "Find(Ann) Relate(knows, forward) QueryName()",
+    "Find(Ann) Relate(knows, forward) QFilterNum(since, 1995, <) QueryName()",
+    "Find(Eve) Relate(knows, backward) QFilterNum(since, 1995, <) QueryName()",
+    "Find(Ann) Find(Bob) QueryRelationQualifier(knows, by)",
+    "Find(Eve) Relate(knows, forward) QueryName()",
+    "Find(Ann) Find(Bob) QueryRelation()",
+    "Find(Bob) QueryAttrQualifier(age, 41, by)",
+    "Find(Bob) QueryAttr(height)",
+    "FindAll() FilterNum(age, 40, >) QueryName()",
+    "FindAll() FilterConcept(http://example.org/Person) QueryName()",
+    "FindAll() Count()",
+    "FindAll() QueryName()",
+)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:rdflib")
+@pytest.mark.parametrize("union", [True, False])
+@pytest.mark.parametrize("name", sorted(DECLARED))
+def test_declared_nodes_stand_for_statements(name: str, union: bool, serve: Any, tmp_path: Path) -> None:
+    declared, by_hand, text = DECLARED[name]
+    kind, place = serve(text)
+    kind.union = union
+    data = rdflib.Dataset(default_union=True)
+    data.parse(data=text, format="trig")
+    file = tmp_path / "map.toml"
+    file.write_text(f"statements = {json.dumps(declared)}\n")
+    here = loaded(text, tmp_path / "data.trig", statements=declared)
+    with condgraph.open(place, mapping=file, layout="native") as there:
+        assert isinstance(there, TriplesGraph)
+        assert there.mapping.apart == (name == "named graphs" and not union)
+        for program in ABOUT:
+            assert outcome(there, program) == outcome(here, program), program
+        assert there.kopl("Find(Bob) QueryAttrQualifier(age, 41, by)").texts == ["Ann"]
+        for subject in ("Ann", "Bob"):
+            rows: Any = data.query(f"""
+                PREFIX : <http://example.org/> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+                SELECT DISTINCT ?n {{
+                    ?s rdfs:label "{subject}" . {by_hand} . ?g :since ?y . ?o rdfs:label ?n FILTER(?y < 1995)
+                }}""")
+            expected = sorted(str(row.n) for row in rows)
+            assert expected
+            program = f"Find({subject}) Relate(knows, forward) QFilterNum(since, 1995, <) QueryName()"
+            assert there.kopl(program).texts == expected
+        file.write_text(there.mapping_file())
+        assert look.stated(file)["statements"] == declared
+
+
+def test_nodes_that_may_stand_for_statements_are_proposed(serve: Any, tmp_path: Path) -> None:
+    for name, note in (
+        ("named graphs", r"triples speak of 5 of 6 named graphs .* statements = \['graph'\]"),
+        ("a path over nodes", r'statements = \[.*"http://example.org/knows / http://example.org/whom"'),
+    ):
+        kind, place = serve(DECLARED[name][-1])
+        with condgraph.open(place, layout="native") as graph:
+            assert re.search(f"# .*{note}", graph.mapping_file())
+            assert not graph.mapping.statements
+    kind.union = False
+    for text, message in (
+        ('["grph"]', "neither 'graph' nor a path"),
+        ('["graph"]\ngraphs = ["urn:g"]', "goes without graphs"),
+        ('["graph"]', "shows no named graph"),
+        ('["http://example.org/a / http://example.org/b"]', "no node is on this path"),
+    ):
+        (tmp_path / "map.toml").write_text(f"statements = {text}\n")
+        with pytest.raises(OptionError, match=message):
+            condgraph.open(place, layout="native", mapping=tmp_path / "map.toml")
 
 
 def test_a_certificate_of_nobody_is_an_error(tmp_path: Path) -> None:

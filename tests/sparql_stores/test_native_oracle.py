@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,14 @@ import condgraph
 from condgraph.engine.errors import CondgraphError
 from condgraph.graph import Graph
 from condgraph.remote_triples import TriplesGraph
-from tests.support.lanes import by_lane
-from tests.support.servers import running
-from tests.support.sparql_servers import fresh_virtuoso
+from condgraph.sparql.native import look
+from tests.support.lanes import WHOLE as IN_WHOLE
+from tests.support.lanes import by_lane, share_of_today
+from tests.support.sparql_servers import fresh_server, put
 from tests.support.stores import marked
 from tests.support.wikibase_dump import ONTOLOGY, PROP, Dump
 
 pytestmark = pytest.mark.service
-#: Lines of one request.
-BATCH = 20_000
 #: Prefixes that Wikidata's endpoint has.
 PREFIXES = {
     "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": "http://www.w3.org/2001/XMLSchema#", "wikibase": ONTOLOGY,
@@ -51,34 +50,23 @@ def here(dump: tuple[Dump, list[str]], tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="module", params=marked("oxigraph", nightly=("virtuoso", "fuseki")))
 def there(request: pytest.FixtureRequest, dump: tuple[Dump, list[str]]) -> Iterator[TriplesGraph]:
-    with _server(request.param) as server:
-        where = "graph=http://example.org/wikibase" if request.param == "virtuoso" else "default"
-        for start in range(0, len(dump[1]), BATCH):
-            body = "".join(dump[1][start : start + BATCH]).encode()
-            asked = urllib.request.Request(
-                f"{server.store}?{where}", body, {"Content-Type": "application/n-triples"}, method="POST"
-            )
-            urllib.request.urlopen(asked, timeout=300).close()
+    with asked(request.param, dump[1]) as graph:
+        yield graph
+
+
+@contextmanager
+def asked(store: str, lines: Sequence[str]) -> Iterator[TriplesGraph]:
+    """Lines of N-Triples on a store, looked at as a Wikibase."""
+    with fresh_server(store) as server:
+        put(server, lines, "http://example.org/wikibase" if store == "virtuoso" else None)
         with condgraph.open(f"sparql+{server.query}") as graph, pytest.MonkeyPatch.context() as patch:
             assert isinstance(graph, TriplesGraph)
             # A server that has just begun, on a machine with much else to do, may have time for no more than a sample.
-            patch.setattr("condgraph.sparql.native.look.SCAN", 120.0)
-            patch.setattr("condgraph.sparql.native.look.STEP", 60.0)
+            for name, value in {"SCAN": 300.0, "STEP": 120.0, "LONGEST": 900.0, "FEW": 50_000_000}.items():
+                patch.setattr(look, name, value)
             assert graph.mapping.shape == "wikibase"
             assert graph.mapping.whole
             yield graph
-
-
-def _server(name: str) -> Any:
-    if name == "virtuoso":
-        return fresh_virtuoso()
-    if name == "fuseki":
-        from fuseki_server import FusekiServer
-
-        return running(FusekiServer(short=True, limit=120), "Fuseki")
-    from oxigraph_server import OxigraphServer
-
-    return running(OxigraphServer(limit=120), "Oxigraph server")
 
 
 def outcome(graph: Graph, program: Any) -> Any:
@@ -94,6 +82,47 @@ def test_programs_of_the_oracle(there: TriplesGraph, here: Graph, oracle: Path) 
     lines = (oracle / "programs_small.jsonl").read_text().splitlines()
     for record in map(json.loads, lines[5 :: by_lane(160, 10, 1)]):
         assert outcome(there, record["program"]) == outcome(here, record["program"]), record["id"]
+
+
+#: Parts of the programs of the whole graph. Oxigraph is asked all; the others one a day, another each day.
+SHARES = 20
+WHOLE = [("oxigraph", share) for share in range(SHARES)] + [(store, share_of_today(SHARES)) for store in ("virtuoso", "fuseki")]
+
+
+@pytest.fixture(scope="module")
+def whole(oracle: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Graph]:
+    """The oracle's whole graph as triples, and loaded."""
+    lines = [f"{line}\n" for line in Dump(json.loads((oracle / "kb.json").read_text())).lines()]
+    place = tmp_path_factory.mktemp("whole") / "dump.nt"
+    place.write_text("".join(lines))
+    graph = condgraph.open()
+    graph.load(place)
+    return lines, graph
+
+
+@pytest.fixture(scope="module")
+def asked_whole(request: pytest.FixtureRequest, whole: tuple[list[str], Graph]) -> Iterator[TriplesGraph]:
+    """The oracle's whole graph on a store."""
+    with asked(request.param, whole[0]) as graph:
+        yield graph
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not IN_WHOLE, reason="it is for the part in-place of the nightly run")
+@pytest.mark.parametrize(
+    ("asked_whole", "share"),
+    [pytest.param(*one, marks=pytest.mark.xdist_group(one[0]), id=f"{one[0]}-{one[1]}") for one in WHOLE],
+    indirect=["asked_whole"],
+)
+def test_programs_of_the_whole_graph(asked_whole: TriplesGraph, share: int, whole: tuple[list[str], Graph], oracle: Path) -> None:
+    """`CONDGRAPH_SHARE` names the share of another day."""
+    lines = (oracle / "programs_dev.jsonl").read_text().splitlines()
+    different = []
+    for record in map(json.loads, lines[share::SHARES]):
+        there, here = (outcome(graph, record["program"]) for graph in (asked_whole, whole[1]))
+        if there != here:
+            different.append((record["id"], there, here))
+    assert not different, f"{len(different)} of share {share}"
 
 
 def test_an_intersection_that_gives_nothing_says_so_in_time(there: TriplesGraph, oracle: Path) -> None:

@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -35,6 +36,11 @@ _REASON: Final = "it is left to the nightly run (CONDGRAPH_ALL=1)"
 def by_lane(quick: T, everything: T, whole: T) -> T:
     """How much of something heavy: in the gate, in the nightly run, and where whole data sets are asked for."""
     return whole if WHOLE else everything if ALL else quick
+
+
+def share_of_today(shares: int) -> int:
+    """One of so many shares of what a night has no time for, another each day: what a night finds, `CONDGRAPH_SHARE` repeats."""
+    return int(os.environ.get("CONDGRAPH_SHARE", date.today().toordinal())) % shares
 
 
 def sample(items: Sequence[T], step: int) -> Sequence[T]:

@@ -7,12 +7,15 @@ sets it) that is a failure. `tests/conftest.py` takes the fixtures up, so that e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from condgraph.sparql.dialect import cut
 from tests.support.servers import running
 
 
@@ -23,6 +26,29 @@ def fresh_virtuoso() -> Iterator[Any]:
 
     with running(VirtuosoServer(), "Virtuoso") as server:
         yield server
+
+
+def fresh_server(name: str, *, limit: int = 120) -> Any:
+    """A server of a store with nothing in it, which ends queries after so many seconds (Virtuoso: never)."""
+    if name == "virtuoso":
+        return fresh_virtuoso()
+    if name == "fuseki":
+        from fuseki_server import FusekiServer
+
+        return running(FusekiServer(short=True, limit=limit), "Fuseki")
+    from oxigraph_server import OxigraphServer
+
+    return running(OxigraphServer(limit=limit), "Oxigraph server")
+
+
+def put(server: Any, lines: Sequence[str], graph: str | None = None) -> None:
+    """Put lines of N-Triples into a graph of a server (Virtuoso has no default graph)."""
+    where = "default" if graph is None else f"graph={quote(graph)}"
+    for some in cut(lines, 20_000):
+        asked = urllib.request.Request(
+            f"{server.store}?{where}", "".join(some).encode(), {"Content-Type": "application/n-triples"}, method="POST"
+        )
+        urllib.request.urlopen(asked, timeout=300).close()
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ units and precisions, labels in several languages.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -15,6 +14,8 @@ PROP: Final = "http://www.wikidata.org/prop/"
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
 _LABEL: Final = "<http://www.w3.org/2000/01/rdf-schema#label>"
 _TYPE: Final = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+#: The characters of a number in the name of its node: of -3.5 and +3.5, two nodes.
+_NODE: Final = str.maketrans({"+": "p", "-": "m", ".": "_"})
 _XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 
 
@@ -104,7 +105,7 @@ class Dump:
             if "e" in text:
                 text = f"{float(text):+.30f}".rstrip("0").rstrip(".")
             amount, unit = f'"{text}"^^<{_XSD}decimal>', self._unit(value["unit"])
-            node = f"<http://www.wikidata.org/value/q{re.sub('[^0-9a-zA-Z]', '_', text)}{unit.rpartition('/')[2]}>"
+            node = f"<http://www.wikidata.org/value/q{text.translate(_NODE)}{unit.rpartition('/')[2]}>"
             return amount, (
                 node,
                 f"{node} <{ONTOLOGY}quantityAmount> {amount} .",

@@ -6,7 +6,8 @@ statements; then for its items, in the file's order. `rdf:type` and `rdfs:subCla
 membership; a label gives a name; a triple of a named graph has the qualifier `graph`. Statements
 that are reified, in RDF 1.2 (`rdf:reifies`, annotations), in RDF 1.0 (`rdf:Statement`) or by singleton properties, get what
 is said about them as qualifiers, and come last, as do the statements of Wikidata's model
-(`wikibase`). The members of a list are statements of the triple that names the list (`lists`). With
+(`wikibase`). With `statements=`, named graphs and nodes of declared paths are spoken of in the same way.
+The members of a list are statements of the triple that names the list (`lists`). With
 `collapse=`, nodes that only hold a fact of several parts together are read as statements with
 qualifiers (`intermediate`).
 
@@ -30,7 +31,17 @@ from condgraph.engine.values import Value, collapse
 from condgraph.loaders.base import Format, Options, Reading, option_choice, option_text, option_texts
 from condgraph.loaders.rdf.inference import RULES, Inference, rules_of
 from condgraph.loaders.rdf.parse import EXTENSIONS, SYNTAXES, is_graph_object, open_source, quads, syntax_of
-from condgraph.loaders.rdf.structures import CHOICES, FIRST, REST, VALUE, Collapsed, Intermediate, Lists
+from condgraph.loaders.rdf.structures import (
+    CHOICES,
+    FIRST,
+    GRAPHS,
+    REST,
+    VALUE,
+    Collapsed,
+    Intermediate,
+    Lists,
+    path_of,
+)
 from condgraph.loaders.rdf.terms import RDF, XSD, Label, Nodes, Object, Reified, Written, datatype_told, key_of, read_literal
 from condgraph.loaders.rdf.wikibase import Wikibase
 from condgraph.loaders.statements.names import PredicateNames
@@ -90,6 +101,17 @@ class Survey:
         #: Singleton properties with the property that each stands for, and the one triple of each predicate (None: several).
         self.singletons: dict[str, str] = {}
         self._alone: dict[str, tuple[str, Object, int, str | None] | None] = {}
+        declared = option_texts(options, "statements", ())
+        self._paths = [path_of(text) for text in declared if text != GRAPHS]
+        #: Whether what is said about a named graph is said about its statements; the names of all graphs then, and what is said.
+        self.about_graphs = GRAPHS in declared
+        self.graphs: set[str] = set()
+        self.said: dict[str, list[tuple[str, Object, int]]] = {}
+        #: Ends of triples that paths have, by predicate: of each node, the others.
+        self._ends: dict[str, dict[str, list[tuple[Object, int, str | None]]]] = {}
+        for path in self._paths:
+            self._ends |= {path.first: {}, path.last: {}}
+        self._leading = {path.first for path in self._paths if not path.inverse}
         self.called: dict[str, str] = {}
         self._names = PredicateNames(reading, whole=True)
         #: What the source calls its predicates that this is added to.
@@ -118,7 +140,13 @@ class Survey:
         other = nodes.object(term)
         graph = nodes.graph(quad)
         ordinary = False
-        if self.wikibase.see(row, subject, predicate, other, graph):
+        if other is not None and predicate in self._ends:
+            self._see_end(subject, predicate, other, row, graph)
+        if subject in self.graphs:
+            if other is not None:
+                self.said.setdefault(subject, []).append((predicate, other, row))
+                self.predicates.setdefault(predicate, row)
+        elif self.wikibase.see(row, subject, predicate, other, graph):
             self.predicates.setdefault(predicate, row)
         elif predicate in PARTS or predicate == REIFIES:
             self._see_reified(subject, predicate, term, other, row, graph)
@@ -144,6 +172,18 @@ class Survey:
         rank = self._labels.get(predicate)
         if rank is not None and other is not None and other.literal is not None:
             self._see_label(subject, predicate, other.literal, rank)
+
+    def see_graph(self, quad: pyoxigraph.Quad) -> None:
+        """Look at the graph of a quad, before any triple is looked at."""
+        if (graph := self._nodes.graph(quad)) is not None:
+            self.graphs.add(graph)
+
+    def _see_end(self, subject: str, predicate: str, other: Object, row: int, graph: str | None) -> None:
+        if predicate in self._leading:
+            if other.literal is None:
+                self._ends[predicate].setdefault(other.id, []).append((Object(subject), row, graph))
+        else:
+            self._ends[predicate].setdefault(subject, []).append((other, row, graph))
 
     def _see_intermediate(
         self, row: int, subject: str, predicate: str, other: Object | None, graph: str | None, ordinary: bool
@@ -186,6 +226,7 @@ class Survey:
     def settle(self) -> None:
         """Decide what is a reified statement, and how predicates are called."""
         self._settle_singletons()
+        self._settle_paths()
         for node, about in list(self.reified.items()):
             parts = about.parts
             about.broken |= len(parts) != 3 or parts[0].literal is not None or parts[1].literal is not None
@@ -257,6 +298,29 @@ class Survey:
         if self.singletons and not several:
             self.predicates.pop(SINGLETON, None)
         self._alone = {}
+
+    def _settle_paths(self) -> None:
+        """Take the nodes of declared paths for the statements between their ends."""
+        for path in self._paths:
+            lasts, found = self._ends[path.last], 0
+            for node, firsts in self._ends[path.first].items():
+                subjects = [one for one in firsts if one[0].literal is None]
+                if node in self.reified or node not in lasts or not subjects:
+                    continue
+                leading = frozenset({path.last, path.first} if path.inverse else {path.last})
+                about = self.reified[node] = Reified(*subjects[0][1:], leading=leading)
+                about.reached_by = "" if path.inverse else path.first
+                about.triples += [(one[0].id, path.predicate, last[0]) for one in subjects for last in lasts[node]]
+                self.intermediate.block(node)
+                found += 1
+            what = f"statements= declares {path.first!r} / {path.last!r}"
+            self._reading.warn(
+                f"{what}: RDF that is exported has the statements of {numbered(found, 'node', 'nodes')}, with qualifiers, in the "
+                "place of their triples"
+                if found
+                else f"{what}, and no node is between these"
+            )
+        self._ends = {}
 
     def datatype(self, predicate: str, told: str | None) -> str | None:
         """The datatype that literals of a predicate have whose text tells another one."""
@@ -351,8 +415,10 @@ class Writer:
         for about in survey.reified.values():
             for parts in about.triples:
                 self._annotated.setdefault(key_of(parts), set()).add(about.graph)
-        self._asserted: set[tuple[str, str, str]] = set()
+        # The triples of a declared path assert its statements.
+        self._asserted = {key_of(parts) for about in survey.reified.values() if about.leading for parts in about.triples}
         self._warned: set[str] = set()
+        self._graphs: dict[str, tuple[tuple[str, Ref | Value], ...]] = {}
         #: Nodes whose label is their name and no fact besides.
         self._consumed: set[str] = set()
         self._written = Written(reading)
@@ -368,7 +434,9 @@ class Writer:
         if self._survey.wikibase.owns(subject, predicate, other):
             return
         lists = self._survey.lists
-        if predicate in (FIRST, REST) and subject in lists.cells:
+        if (predicate in (FIRST, REST) and subject in lists.cells) or subject in self._survey.graphs:
+            return
+        if other is not None and (node := self._survey.reified.get(other.id)) is not None and node.reached_by == predicate:
             return
         singletons = self._survey.singletons
         if predicate in singletons and other is not None:
@@ -392,8 +460,8 @@ class Writer:
                 return
         if subject in self._survey.intermediate.nodes:
             return
-        if other.literal is None and (node := self._survey.intermediate.nodes.get(other.id)):
-            yield from self._collapsed(subject, predicate, node, graph, row)
+        if other.literal is None and (held := self._survey.intermediate.nodes.get(other.id)):
+            yield from self._collapsed(subject, predicate, held, graph, row)
             return
         label = self._survey.labels.get(subject)
         if label is not None and label.is_from(predicate, other):
@@ -403,7 +471,7 @@ class Writer:
                 return
         if about is None and other.literal is None and other.id in self._survey.reified:
             self._once("a statement is referred to as a whole, which a graph cannot say: its node stands for it as an entity", row)
-        qualifiers: tuple[tuple[str, Ref | Value], ...] = ((GRAPH, Ref(graph)),) if graph is not None else ()
+        qualifiers = self._of_graph(graph)
         if other.literal is None and (members := lists.members.get(other.id)):
             for position, member in enumerate(members, 1):
                 place = lists.qualifiers((subject, predicate, graph), other.id, position)
@@ -429,7 +497,7 @@ class Writer:
         if silent:
             self._reading.warn(f"of {numbered(silent, 'statement', 'statements')} nothing is said: only the plain triple is kept")
         for about in self._survey.reified.values():
-            graph: tuple[tuple[str, Ref | Value], ...] = ((GRAPH, Ref(about.graph)),) if about.graph is not None else ()
+            graph = self._of_graph(about.graph)
             for subject, predicate, other in about.triples:
                 label = self._survey.labels.get(subject)
                 if label is not None and label.is_from(predicate, other):
@@ -443,8 +511,7 @@ class Writer:
             if isinstance(said.object, Ref):
                 yield from self._known(said.object.id)
                 yield from self._membership(said.subject, WIKIDATA.get(said.key, ""), Object(said.object.id), said.row)
-            graph: tuple[tuple[str, Ref | Value], ...] = ((GRAPH, Ref(said.graph)),) if said.graph is not None else ()
-            qualifiers = said.qualifiers + graph
+            qualifiers = said.qualifiers + self._of_graph(said.graph)
             for _, other in qualifiers:
                 if isinstance(other, Ref):
                     yield from self._known(other.id)
@@ -456,6 +523,8 @@ class Writer:
             return other is None
         if predicate in PARTS:
             return not about.broken
+        if predicate in about.leading:
+            return True
         if other is None:
             return False
         if predicate == TYPE and other.id == STATEMENT:
@@ -480,11 +549,19 @@ class Writer:
             self._once("how a value said about a statement was written is not kept", row)
         return name, value
 
+    def _of_graph(self, graph: str | None) -> tuple[tuple[str, Ref | Value], ...]:
+        """The qualifiers of the statements of a graph: its name, and what is said about it where that is asked for."""
+        if graph is None:
+            return ()
+        if graph not in self._graphs:
+            said = (self._qualifier(predicate, other, row) for predicate, other, row in self._survey.said.get(graph, ()))
+            self._graphs[graph] = ((GRAPH, Ref(graph)), *dict.fromkeys(said))
+        return self._graphs[graph]
+
     def _collapsed(self, subject: str, predicate: str, found: Collapsed, graph: str | None, row: int) -> Iterator[Item]:
         """The statement that an intermediate node is."""
         qualifiers = tuple(self._qualifier(by, other, row) for by, other in found.qualifiers)
-        place: tuple[tuple[str, Ref | Value], ...] = ((GRAPH, Ref(graph)),) if graph is not None else ()
-        yield from self._statement(subject, predicate, found.object, qualifiers + place, row)
+        yield from self._statement(subject, predicate, found.object, qualifiers + self._of_graph(graph), row)
 
     def _statement(
         self, subject: str, predicate: str, other: Object, qualifiers: tuple[tuple[str, Ref | Value], ...], row: int
@@ -640,6 +717,8 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
             pass
     own: dict[str, None] = {}
     half = False
+    for _, quad in quads(open_stream, path, reading, options, aloud=False) if survey.about_graphs else ():
+        survey.see_graph(quad)
     for row, quad in quads(open_stream, path, reading, options, aloud=False):
         survey.see(row, quad)
         if quad.predicate.value == LAYOUT:
@@ -698,6 +777,8 @@ def items_of(
     survey = Survey(reading, options)
     for axiom in axioms:
         survey.inference.see(*axiom)
+    for quad in found if survey.about_graphs else ():
+        survey.see_graph(quad)
     for quad in found:
         survey.see(0, quad)
     local = option_choice(options, "names", ("iri", "local")) == "local"
@@ -759,6 +840,8 @@ FORMAT: Final = Format(
         "(default: no; unnamed: also IRIs without a label)",
         "collapse_to": "predicates that lead from such a node to the object of its statement "
         "(default: rdf:value, else the only node)",
+        "statements": f"what else stands for statements, so that what is said about it are qualifiers: {GRAPHS!r} (named graphs), "
+        "paths over nodes as 'IRI / IRI' or '^IRI / IRI' (default: none)",
         "names": 'what nodes without a label are called: "iri" (default) or "local", the end of the IRI',
     },
     sniff=_sniff,

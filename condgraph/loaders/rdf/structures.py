@@ -1,5 +1,5 @@
-"""Nodes that only hold others together, and are read as statements with qualifiers: lists, and
-intermediate nodes where the option `collapse` asks for it.
+"""Nodes that only hold others together, and are read as statements with qualifiers: lists,
+nodes of declared paths, and intermediate nodes where the option `collapse` asks for it.
 """
 
 from __future__ import annotations
@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from condgraph.engine.errors import numbered
-from condgraph.engine.terms import LIST, POSITION
+from condgraph.engine.errors import OptionError, numbered
+from condgraph.engine.terms import LIST, POSITION, is_iri
 from condgraph.engine.values import Quantity
 from condgraph.loaders.rdf.terms import RDF, Object
 
@@ -125,6 +125,51 @@ class Lists:
         nodes = self._several[named]
         pairs: tuple[tuple[str, Ref | Value], ...] = ((POSITION, Quantity(position)),)
         return (*pairs, (LIST, Quantity(nodes[head]))) if len(nodes) > 1 else pairs
+
+
+# -- declared nodes ----------------------------------------------------------------------------------
+# What stands for statements because it is declared: named graphs (`GRAPH`), and nodes on a path of two
+# predicates from a subject to an object.
+#
+#     :ada :spouse :m . :m :partner :william ; :from "1835"^^xsd:gYear .
+#
+# With the path `:spouse / :partner` this is (ada, "spouse", william) with the qualifier "from" 1835. From
+# `:m :employee :ada ; :employer :acme` the path `^:employee / :employer` makes (ada, "employer", acme).
+
+
+#: Declares that what is said about a named graph is said about each of its statements.
+GRAPHS: Final = "graph"
+
+
+class Path(NamedTuple):
+    """A path over a node: `first` leads from the subject to the node (`inverse`: from the node to the
+    subject), `last` from the node to the object.
+    """
+
+    first: str
+    last: str
+    inverse: bool
+
+    @property
+    def predicate(self) -> str:
+        """The predicate of the statements."""
+        return self.last if self.inverse else self.first
+
+
+def path_of(text: str) -> Path:
+    """A path as `IRI / IRI`, the first with `^` where it leads to the subject. Raises `OptionError` for
+    another text.
+    """
+    first, slash, last = text.partition(" / ")
+    inverse = first.startswith("^")
+    first, last = first.removeprefix("^").strip(), last.strip()
+    if not slash or not is_iri(first) or not is_iri(last) or first == last:
+        raise OptionError(
+            f"statements= names {text!r}, which is neither {GRAPHS!r} nor a path over a node",
+            hint="a path is two IRIs, 'http://example.org/spouse / http://example.org/partner', or '^IRI / IRI' if the node "
+            "leads to both ends",
+        )
+    return Path(first, last, inverse)
 
 
 # -- intermediate nodes ------------------------------------------------------------------------------

@@ -240,6 +240,10 @@ class Reified:
     triples: list[Parts] = field(default_factory=list)
     parts: dict[int, Object] = field(default_factory=dict)
     broken: bool = False
+    #: Predicates of its triples that lead to the ends of its statements.
+    leading: frozenset[str] = frozenset()
+    #: The predicate that leads from a subject to it; "" where it leads to both ends.
+    reached_by: str = ""
     qualifiers: list[tuple[str, Ref | Value]] = field(default_factory=list)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from condgraph.engine import algebra as alg
@@ -25,18 +26,17 @@ from condgraph.engine.row_shapes import shapes_of
 from condgraph.engine.terms import is_iri
 from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Kind, Quantity, Time, civil, format_number
 from condgraph.loaders.rdf.inference import SAME
+from condgraph.loaders.rdf.structures import GRAPHS
 from condgraph.sparql.compile.conditions import NOTHING, TARGET
 from condgraph.sparql.dialect import STANDARD, Dialect
 from condgraph.sparql.layout import string
-from condgraph.sparql.native.mapping import LABEL, OWN, REIFIES, SINGLETON, SUBCLASS, TYPE, Mapping, Predicate
+from condgraph.sparql.native.mapping import LABEL, OWN, SINGLETON, SUBCLASS, TYPE, Mapping, Predicate, node_of
 
 #: The predicate of a row that says that a node is there; it is no triple of the endpoint.
 THERE: Final = "urn:condgraph:there"
 #: Triples of one program; more are an error.
 MOST: Final = 1_000_000
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
-#: A statement by a singleton property.
-_SINGLE: Final = f"?f <{SINGLETON}> %(p)s . %(s)s ?f %(o)s"
 #: A path from a node to each that is the same, itself included.
 _SAME: Final = f"(<{SAME}>|^<{SAME}>)*"
 #: The predicate of a unit.
@@ -54,7 +54,8 @@ _PARTS: Final = {
 
 class Fact(NamedTuple):
     """The terms of a statement: variables, or IRIs in brackets. `statement` is its node, `value` the predicate that leads
-    from there to the object, `stated` the ends of the triple that it is inferred from.
+    from there to the object, `stated` the ends of the triple that it is inferred from, `graph` the named graph that it is in,
+    where the named graphs stand for statements.
     """
 
     subject: str
@@ -63,6 +64,7 @@ class Fact(NamedTuple):
     statement: str = ""
     stated: tuple[str, str] | None = None
     value: str = ""
+    graph: str = ""
 
     @property
     def triple(self) -> tuple[str, str, str]:
@@ -86,8 +88,8 @@ class Part(NamedTuple):
 
 
 Fresh = Callable[[str], str]
-#: Subject, predicate and object of a triple: columns of a row, or IRIs.
-Recipe: TypeAlias = tuple[str, str, str]
+#: Subject, predicate and object of a triple: columns of a row, or IRIs; and the column of its graph, where there is one.
+Recipe: TypeAlias = tuple[str, ...]
 #: Languages in which a text is looked up.
 _WRITTEN: Final = 50
 #: Properties of a list in a query.
@@ -96,8 +98,16 @@ _LISTED: Final = 500
 _APART: Final[Recipe] = ("x", "y", "z")
 
 
-def _listed(iris: Iterable[str]) -> str:
-    return " ".join(f"<{iri}>" for iri in iris)
+def _listed(iris: Iterable[str], between: str = " ") -> str:
+    return between.join(f"<{iri}>" for iri in iris)
+
+
+def anywhere(patterns: str, *, apart: bool) -> str:
+    """Patterns of one graph, whichever it is, where named graphs are apart from the default graph."""
+    if not apart:
+        return patterns
+    graph = f"?g{blake2b(patterns.encode(), digest_size=6).hexdigest()}"
+    return f"{{ {patterns} }} UNION {{ GRAPH {graph} {{ {patterns} }} }}"
 
 
 @dataclass(frozen=True)
@@ -106,11 +116,12 @@ class Labels:
 
     predicates: tuple[str, ...]
     languages: tuple[str, ...]
+    apart: bool = False
 
     def of(self, node: str, predicate: str, text: str) -> str:
         """Patterns of the names of a node."""
         tags = ", ".join(string(tag) for tag in ("", *self.languages))
-        return f"{node} <{predicate}> {text} . FILTER(LCASE(LANG({text})) IN ({tags}))"
+        return f"{anywhere(f'{node} <{predicate}> {text} .', apart=self.apart)} FILTER(LCASE(LANG({text})) IN ({tags}))"
 
 
 # -- layouts -----------------------------------------------------------------------------------------
@@ -173,20 +184,18 @@ class Layout(Protocol):
 
 
 class Plain:
-    """A statement is one triple; what is said about it hangs on a node of `rdf:Statement`, where the
-    mapping says that there are such.
+    """A statement is one triple; what is said about it hangs on a node that stands for it, where the mapping says that there
+    are such.
     """
 
     def __init__(self, mapping: Mapping, labels: Labels) -> None:
         self._inference = mapping.inference
-        #: How statements are spoken about, by a node and the three terms.
-        self._spoken = [
-            *([f"?f <{RDF}subject> %(s)s ; <{RDF}predicate> %(p)s ; <{RDF}object> %(o)s"] if mapping.reified else []),
-            *([f"?f <{REIFIES}> <<( %(s)s %(p)s %(o)s )>>"] if mapping.reifiers else []),
-            *([_SINGLE] if mapping.singletons else []),
-        ]
-        self._singletons = mapping.singletons
-        self.recipes: tuple[Recipe, ...] = (("s", "p", "o"), ("f", "b", "c"), ("o", labels.predicates[0], "l"), _APART)
+        #: The nodes that stand for statements, by what they are called.
+        self._nodes = {called: node_of(called) for called in mapping.statements}
+        self._in_graphs = GRAPHS in self._nodes
+        self._anywhere = partial(anywhere, apart=mapping.apart)
+        statement = ("s", "p", "o", "g") if self._in_graphs else ("s", "p", "o")
+        self.recipes: tuple[Recipe, ...] = (statement, ("f", "b", "c"), ("o", labels.predicates[0], "l"), _APART)
 
     def statement(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> tuple[str, Fact]:
         """As of `Layout`."""
@@ -234,21 +243,41 @@ class Plain:
                 if predicates is None
                 else f" VALUES {p} {{ {_listed(predicates)} }}"
             )
-        plain = f"{subject} {p} {thing} .{values}{self._unspoken(subject, fresh)}"
-        parts = [plain]
-        for spoken in self._spoken:
-            parts.append(f"{spoken.replace('?f', fresh('f')) % {'s': subject, 'p': p, 'o': thing}} .{values}")
-        return " UNION ".join(f"{{ {part} }}" for part in parts) if len(parts) > 1 else plain, Fact(subject, p, thing)
+        beside = f"{self._unspoken(subject, fresh)}{self._unheld(p, predicates, thing, fresh)}"
+        parts = [f"{subject} {p} {thing} .{values}{beside}"]
+        graph = fresh("g") if self._in_graphs else ""
+        for called, node in self._nodes.items():
+            bound = values
+            if node.predicate and predicates is not None and node.predicate not in predicates:
+                continue
+            if node.predicate and p.startswith("?"):
+                bound = f" BIND(<{node.predicate}> AS {p})"
+            f = graph if called == GRAPHS else fresh("f")
+            patterns = node.patterns.replace("?f", f) % {"s": subject, "p": p, "o": thing}
+            parts.append(f"{patterns} .{bound}{beside if called == GRAPHS else ''}")
+        return _either(parts), Fact(subject, p, thing, graph=graph)
 
     def _unspoken(self, subject: str, fresh: Fresh) -> str:
         """That a node stands for no statement: what is said about such a one are qualifiers."""
-        terms = [{name: fresh("x") for name in "spo"} for _ in self._spoken]
-        spoken = zip(self._spoken, terms, strict=True)
-        return "".join(f" FILTER(NOT EXISTS {{ {text.replace('?f', subject) % three} }})" for text, three in spoken)
+        found = ""
+        for node in self._nodes.values():
+            three = {name: fresh("x") for name in "spo"}
+            found += f" FILTER(NOT EXISTS {{ {node.patterns.replace('?f', subject) % three} }})"
+        return found
+
+    def _unheld(self, p: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> str:
+        """That a triple leads to no node that stands for a statement."""
+        found = ""
+        for first, last in filter(None, (node.reached_by for node in self._nodes.values())):
+            if predicates is None or first in predicates:
+                other = f"{p} != <{first}> || " if p.startswith("?") else ""
+                found += f" FILTER({other}NOT EXISTS {{ {thing} <{last}> {fresh('x')} }})"
+        return found
 
     def _unshared(self, predicate: str, fresh: Fresh) -> str:
         """That a predicate is no singleton property."""
-        return f" FILTER(NOT EXISTS {{ {predicate} <{SINGLETON}> {fresh('x')} }})" if self._singletons else ""
+        shared = "rdf:singletonPropertyOf" not in self._nodes
+        return "" if shared else f" FILTER(NOT EXISTS {{ {predicate} <{SINGLETON}> {fresh('x')} }})"
 
     def qualified(self, fact: Fact, key: str, value: str) -> str:
         """As of `Layout`; the language and the datatype of a value are no triples."""
@@ -260,12 +289,22 @@ class Plain:
         # A predicate of which nothing but a label is stated is no entity.
         out += f" FILTER({fact.predicate} != <{LABEL}> || NOT EXISTS {{ {fresh('s')} {e} {fresh('o')} }})"
         # Nor has an inferred statement ends that no stated one has.
-        return [out, self._triple(fresh("s"), None, e, fresh, fresh("p"))[0]]
+        found = [out, self._triple(fresh("s"), None, e, fresh, fresh("p"))[0]]
+        for node in self._nodes.values():
+            # What is said about statements names entities as well.
+            f, b = fresh("f"), fresh("b")
+            terms = {name: fresh("x") for name in "spo"}
+            said = self._anywhere(f"{f} {b} {e} .")
+            own = f"{b} NOT IN ({_listed((*node.own, TYPE), ', ')}) || ({b} = <{TYPE}> && {e} != <{RDF}Statement>)"
+            found.append(f"{node.patterns.replace('?f', f) % terms} . {said} FILTER({own})")
+        if self._in_graphs:
+            found.append(f"GRAPH {e} {{ {fresh('s')} {fresh('p')} {fresh('o')} }}")
+        return found
 
     def branches(self, fact: Fact, labels: Labels) -> list[Branch]:
         """As of `Layout`."""
         subject, predicate, thing = fact.triple
-        row = {"s": subject, "p": predicate, "o": thing}
+        row = {"s": subject, "p": predicate, "o": thing, **({"g": fact.graph} if fact.graph else {})}
         # One predicate of names fits into the row of the statement; several would multiply its rows.
         single = labels.predicates[0] if len(labels.predicates) == 1 and not fact.stated else None
         name = f"OPTIONAL {{ {labels.of(fact.object, single, '?l')} }}" if single else ""
@@ -273,12 +312,16 @@ class Plain:
         for label in labels.predicates:
             nodes = (fact.subject,) if single else (fact.subject, fact.object)
             found += [Branch(labels.of(node, label, "?z"), {"x": node, "y": f"<{label}>", "z": "?z"}) for node in nodes]
-        for spoken in self._spoken:
-            terms = {"s": subject, "p": predicate, "o": thing}
-            about = f"{spoken % terms} . ?f ?b ?c ."
-            # Of a singleton property also the triple that has it.
-            alone = {"x": subject, "y": "?f", "z": thing} if spoken == _SINGLE else {}
-            found.append(Branch(about, {"f": "?f", "b": "?b", "c": "?c", **alone}))
+        terms = {"s": subject, "p": predicate, "o": thing}
+        for node in self._nodes.values():
+            about = f"{node.patterns % terms} . {self._anywhere('?f ?b ?c .')}"
+            if node.predicate and predicate.startswith("?"):
+                about = f"FILTER({predicate} = <{node.predicate}>) {about}"
+            elif node.predicate and predicate != f"<{node.predicate}>":
+                continue
+            # Also the triple that leads to the node, or has it.
+            beside = zip("xyz", (term % terms for term in node.beside), strict=True) if node.beside else ()
+            found.append(Branch(about, {"f": "?f", "b": "?b", "c": "?c", **dict(beside)}))
             for label in labels.predicates:
                 found.append(Branch(f"{about} {labels.of('?c', label, '?z')}", {"x": "?c", "y": f"<{label}>", "z": "?z"}))
         return [*found, *self.links(fact.subject), *self.links(fact.object)] if fact.stated else found
@@ -303,18 +346,18 @@ class Plain:
     def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
         """As of `Layout`."""
         stated = fresh("b") if self._inference.same else entity
-        pattern = f"{stated} <{TYPE}> {concept} .{self._unspoken(stated, fresh)}"
+        pattern = f"{self._anywhere(f'{stated} <{TYPE}> {concept} .')}{self._unspoken(stated, fresh)}"
         if stated == entity:
             return pattern, Fact(entity, f"<{TYPE}>", concept)
         return f"{pattern} {stated} {_SAME} {entity} .", Fact(entity, f"<{TYPE}>", concept, "", (stated, concept))
 
     def above(self, concept: str, other: str) -> str:
         """As of `Layout`."""
-        return f"{concept} <{SUBCLASS}>* {other} ."
+        return self._anywhere(f"{concept} <{SUBCLASS}>* {other} .")
 
     def subclass(self, concept: str, parent: str, fresh: Fresh) -> tuple[str, Fact]:
         """As of `Layout`."""
-        return f"{concept} <{SUBCLASS}> {parent} .", Fact(concept, f"<{SUBCLASS}>", parent)
+        return self._anywhere(f"{concept} <{SUBCLASS}> {parent} ."), Fact(concept, f"<{SUBCLASS}>", parent)
 
 
 class WikibaseShape:
@@ -460,7 +503,8 @@ class Fetcher:
         named = mapping.labels[:1] if mapping.shape == "wikibase" else mapping.labels
         #: Predicates of names that are in use.
         self.labels = [iri for iri in named if iri in known] or list(named[:1])
-        self._labels = Labels(tuple(self.labels), mapping.languages)
+        self._labels = Labels(tuple(self.labels), mapping.languages, mapping.apart)
+        self._anywhere = partial(anywhere, apart=mapping.apart)
         shape = WikibaseShape if mapping.shape == "wikibase" else Plain
         self.layout: Layout = shape(mapping, self._labels)
         self._variables = 0
@@ -503,14 +547,7 @@ class Fetcher:
         and names. None where an operator may read more.
         """
         order = postorder(plan)
-        if (
-            self.mapping.reified
-            or self.mapping.reifiers
-            or self.mapping.singletons
-            or self.mapping.times
-            or self.mapping.infer
-            or not all(map(_is_bare, order))
-        ):
+        if self.mapping.statements or self.mapping.times or self.mapping.infer or not all(map(_is_bare, order)):
             return None
         wanted = units(plan, beyond(order))
         if any(unit.named is not None for unit in wanted):
@@ -574,14 +611,14 @@ class Fetcher:
 
     # -- units --------------------------------------------------------------------------------------
 
-    def read(self, rows: Iterable[Any], variables: Iterable[str]) -> Iterator[tuple[Any, Any, Any]]:
-        """The triples in the rows of a result with some variables, each once, as terms of pyoxigraph. A node that is there
-        has the predicate `THERE`.
+    def read(self, rows: Iterable[Any], variables: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+        """The triples in the rows of a result with some variables, each once, as terms of pyoxigraph, the name of a named graph
+        last. A node that is there has the predicate `THERE`.
         """
         import pyoxigraph
 
         there = set(variables)
-        seen: set[tuple[Any, Any, Any]] = set()
+        seen: set[tuple[Any, ...]] = set()
         rows = list(rows)
         for variable in there:
             if variable[0] == "s" and variable[1:] and (forms := self.layout.forms(variable[1:])):
@@ -592,17 +629,21 @@ class Fetcher:
                         yield subject, claim, node
                         yield node, statement, row[f"o{variable[1:]}"]
         recipes = [
-            tuple(part if len(part) == 1 else pyoxigraph.NamedNode(part) for part in recipe)
+            tuple(part if len(part) == 1 else pyoxigraph.NamedNode(part) for part in recipe if len(part) > 1 or part in there)
             for recipe in self.layout.recipes
-            if all(part in there for part in recipe if len(part) == 1)
+            if all(part in there for part in recipe[:3] if len(part) == 1)
         ]
         for row in rows:
-            for subject, predicate, thing in recipes:
+            for subject, predicate, thing, *graph in recipes:
                 a, c = row[subject], row[thing]
                 b = row[predicate] if isinstance(predicate, str) else predicate
-                if a is not None and b is not None and c is not None and (a, b, c) not in seen:
-                    seen.add((a, b, c))
-                    yield a, b, c
+                if a is None or b is None or c is None:
+                    continue
+                g = row[graph[0]] if graph else None
+                triple = (a, b, c) if g is None else (a, b, c, g)
+                if triple not in seen:
+                    seen.add(triple)
+                    yield triple
 
     def _unit(self, unit: Unit) -> Iterable[Part]:
         node = unit.compiled
@@ -660,10 +701,16 @@ class Fetcher:
         everywhere; other stores join what is of its own only when all of it is there.
         """
         top = self.fresh("c")
-        patterns = [*self.entities(concepts, top), self.layout.above(first, top)]  # type: ignore[arg-type]
         if self._dialect.joins_paths:
-            return " ".join(patterns)
-        return f"{{ SELECT DISTINCT {first} WHERE {{ {' '.join(patterns)} }} }}"
+            return " ".join([*self.entities(concepts, top), self.layout.above(first, top)])  # type: ignore[arg-type]
+        path = self.layout.above(first, top)
+        if isinstance(concepts, alg.ByName):
+            # Where a path ends in one of several alternatives, Virtuoso does not follow it, or some of it.
+            ends = [f"{one} {path}" for one in self._labelled(concepts.names, top)]
+            ends += [self.layout.above(first, f"<{iri}>") for iri in self._iris_named(concepts.names)]
+        else:
+            ends = [" ".join([*self.entities(concepts, top), path])]  # type: ignore[arg-type]
+        return f"{{ SELECT DISTINCT {first} WHERE {{ {_either(ends)} }} }}"
 
     # -- entities ----------------------------------------------------------------------------------
 
@@ -674,10 +721,12 @@ class Fetcher:
         if isinstance(node, alg.ById):
             iris = [ident for ident in node.ids if is_iri(ident)]
             s, p, o, q = (self.fresh(name) for name in ("s", "p", "o", "p"))
-            there = f"FILTER(EXISTS {{ {e} {p} {o} }} || EXISTS {{ {s} {q} {e} }})"
+            there = " || ".join(f"EXISTS {{ {self._anywhere(one)} }}" for one in (f"{e} {p} {o} .", f"{s} {q} {e} ."))
+            there = f"FILTER({there})"
             return [f"VALUES {e} {{ {_listed(iris)} }} {there}" if iris else f"{e} {p} {o} . {NOTHING}"]
         if isinstance(node, alg.ByName):
-            return [self._by_name(node.names, e)]
+            known = tuple(dict.fromkeys(self._iris_named(node.names)))
+            return [_either([*self._labelled(node.names, e), *(self.entities(alg.ById(known), e) if known else ())])]
         if isinstance(node, alg.Members):
             first = self.fresh("c")
             return [self._below(node.concepts, first), self.layout.member(e, first, self.fresh)[0]]
@@ -731,20 +780,18 @@ class Fetcher:
             iris += [iri for name in names for space in self.mapping.namespaces if is_iri(iri := space + name)]
         return iris
 
-    def _by_name(self, names: Sequence[str], e: str) -> str:
+    def _labelled(self, names: Sequence[str], e: str) -> list[str]:
+        """Patterns of the nodes with some labels, of which one holds."""
         n = self.fresh("n")
         terms = [term for name in names for term in (string(name), *(f"{string(name)}@{tag}" for tag in self.mapping.languages))]
-        parts = [f"VALUES {n} {{ {' '.join(terms)} }} {e} <{label}> {n} ." for label in self.labels]
+        parts = [f"VALUES {n} {{ {' '.join(terms)} }} {self._anywhere(f'{e} <{label}> {n} .')}" for label in self.labels]
         if self.mapping.shape == "plain" and any(name in self._predicates for name in names):
             # A predicate of which nothing but a label is stated is no entity.
             s, p, p2, o, o2 = (self.fresh(name) for name in "sppoo")
             used = f"EXISTS {{ {self.fresh('s')} {e} {o2} }}"
             more = f"EXISTS {{ {e} {p} {o} . FILTER({p} != <{LABEL}>) }} || EXISTS {{ {s} {p2} {e} }}"
             parts = [f"{part} FILTER(!{used} || {more})" for part in parts]
-        iris = self._iris_named(names)
-        if iris:
-            parts += self.entities(alg.ById(tuple(dict.fromkeys(iris))), e)
-        return parts[0] if len(parts) == 1 else " UNION ".join(f"{{ {part} }}" for part in parts)
+        return parts
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -817,7 +864,7 @@ class Fetcher:
         """
         scan, mapping = _scanned(facts), self.mapping
         # Of these, some statements are written otherwise than with their predicate.
-        spread = mapping.reified or mapping.reifiers or mapping.singletons or mapping.infer
+        spread = mapping.statements or mapping.infer
         if scan is None or scan.predicates is None or scan.family == "relation" or spread:
             return None
         found = [self._predicates[name] for name in scan.predicates if name in self._predicates]
@@ -991,6 +1038,12 @@ def _select(patterns: Iterable[str], columns: dict[str, str]) -> Part:
 def _chosen(patterns: Iterable[str], v: str, e: str) -> str:
     """The bindings of a variable, by another name."""
     return f"{{ SELECT DISTINCT ({v} AS {e}) WHERE {{ {' '.join(filter(None, patterns))} FILTER(!isLiteral({v})) }} }}"
+
+
+def _either(patterns: Iterable[str]) -> str:
+    """One of some patterns."""
+    parts = list(patterns)
+    return parts[0] if len(parts) == 1 else " UNION ".join(f"{{ {part} }}" for part in parts)
 
 
 def _number(operator: str, number: Decimal, o: str) -> list[str]:

@@ -20,17 +20,18 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import DeadlineError, OptionError, ParseError, StoreError, StoreMissingError
 from condgraph.engine.iris import RDF, XSD
-from condgraph.engine.terms import INFERRED, is_iri, number_type
+from condgraph.engine.terms import GRAPH, INFERRED, is_iri, number_type
 from condgraph.engine.values import NO_UNIT, Kind, collapse
 from condgraph.loaders.rdf.inference import INVERSE, MOST_AXIOMS, SUBPROPERTY, Inference, rules_of
+from condgraph.loaders.rdf.structures import GRAPHS, VALUE
 from condgraph.sparql.client import LONGEST_PAUSE, MOST_TRIES, BusyEndpointError
 from condgraph.sparql.dialect import cut
-from condgraph.sparql.native.fetch import ONTOLOGY
+from condgraph.sparql.native.fetch import ONTOLOGY, anywhere
 from condgraph.sparql.native.mapping import (
     LABEL,
     NAMING,
+    NODES,
     OWN,
-    REIFIES,
     SINGLETON,
     SUBCLASS,
     TYPE,
@@ -38,6 +39,7 @@ from condgraph.sparql.native.mapping import (
     Mapping,
     Predicate,
     loads,
+    node_of,
     renamed,
     stated,
 )
@@ -56,6 +58,8 @@ FEW: Final = 2_000_000
 SAMPLE: Final = 200_000
 SHARE: Final = 1_000
 TOGETHER: Final = 100
+#: Named graphs, and triples of them, that are looked at.
+SOME: Final = 50
 #: Queries of such samples, and of the predicates of members of classes; members of each class.
 MOST_SAMPLES: Final = 12
 MOST_STRATA: Final = 5
@@ -93,6 +97,9 @@ class Look:
         self._endpoint, self._said = endpoint, said
         self._graphs: tuple[str, ...] = tuple(said.get("graphs", ()))
         self._language = said.get("languages", ["en"])[0].lower()
+        #: Nodes that stand for statements because the file says it; whether named graphs are read, and apart.
+        self._declared: tuple[str, ...] = tuple(said.get("statements", ()))
+        self._apart = False
         #: How many queries were asked, and how many of them gave nothing in time.
         self.queries = self._missed = 0
         self._notes: list[str] = []
@@ -144,7 +151,12 @@ class Look:
         if "shape" not in self._said:
             why = f"its statements have ranks, below {base}" if base else "no statement of Wikibase is there"
             self._notes.append(f"taken as {shape}: {why}")
+        if shape == "wikibase" and self._declared:
+            raise OptionError(
+                "statements in a mapping file is for the shape plain", hint="statements of Wikibase have nodes of their own"
+            )
         self._claims = shape == "wikibase"
+        self._apart = GRAPHS in self._declared and self._are_apart()
         rows, whole = self._counted()
         # That has a note of its own.
         self._missed = 0
@@ -155,10 +167,10 @@ class Look:
         naming = tuple(self._said.get("labels", NAMING))
         used = [iri for iri in naming if iri in counted or not whole][: 1 if shape == "wikibase" else None]
         languages = tuple(tag.lower() for tag in self._said.get("languages", ())) or self._languages(used[:1] or [LABEL])
+        known = (called for called, node in NODES.items() if node.own and node.own[0] in counted and shape == "plain")
         found = Mapping(
             shape=shape, languages=languages, labels=naming, names=self._said.get("names", "iri"), graphs=self._graphs,
-            base=base if shape == "wikibase" else "", reified=RDF + "subject" in counted and shape == "plain", whole=whole,
-            reifiers=REIFIES in counted and shape == "plain", singletons=SINGLETON in counted and shape == "plain",
+            base=base if shape == "wikibase" else "", whole=whole, statements=(*known, *self._declared), apart=self._apart,
             infer=tuple(self._said.get("infer", ())), axioms=self._axioms(),
             triples=sum(row["n"] for row in rows), rows=self._most_rows(sum(row["n"] for row in rows), whole), at=time.time(),
         )  # fmt: skip
@@ -167,6 +179,10 @@ class Look:
             found = replace(found, namespaces=self._namespaces())
         if self.cut:
             self._notes.append(f"what was not asked within {LONGEST:.0f} s was left out: some names, classes or units")
+        if shape == "plain":
+            missed = self._missed
+            self._propose([row["p"] for row in rows if row["t"] == "_"])
+            self._missed = missed
         if RDF + "first" in counted:
             self._notes.append("members of lists are not read: a list is its nodes")
         if self._missed:
@@ -174,6 +190,14 @@ class Look:
                 f"{self._missed} of {self.queries} queries about names and classes gave nothing in time: some are missing"
             )
         return replace(found, notes=tuple(self._notes))
+
+    def _in(self, patterns: str) -> str:
+        """Patterns of one graph, whichever it is."""
+        return anywhere(patterns, apart=self._apart)
+
+    @property
+    def _any(self) -> str:
+        return self._in("?s ?p ?o")
 
     # -- what there is -----------------------------------------------------------------------------
 
@@ -194,11 +218,11 @@ class Look:
         whether all triples were counted.
         """
         begun = time.monotonic()
-        totals = self._totals("{ ?s ?p ?o }", SCAN)
+        totals = self._totals(f"{{ {self._any} }}", SCAN)
         # The kinds take some times as long.
         quick = time.monotonic() - begun < SCAN / 5
         if totals is not None and sum(totals.values()) <= (FEW if quick else FEW // 20):
-            rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ ?s ?p ?o . {_SORT} }} GROUP BY ?p ?t", SCAN)
+            rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {self._any} {_SORT} }} GROUP BY ?p ?t", SCAN)
             if rows is not None:
                 return _counts(rows), True
         every = totals is not None
@@ -224,7 +248,7 @@ class Look:
         spaces than it is read with: so their texts are looked up. None where that takes too long.
         """
         missed = self._missed
-        rows = self._ask(f"SELECT DISTINCT ?p ?t WHERE {{ ?s ?p ?o . FILTER(isLiteral(?o)) {WRITTEN} }}", SCAN)
+        rows = self._ask(f"SELECT DISTINCT ?p ?t WHERE {{ {self._any} FILTER(isLiteral(?o)) {WRITTEN} }}", SCAN)
         self._missed = missed
         return written_as(rows or ())
 
@@ -236,17 +260,17 @@ class Look:
         """Predicates of a part of the triples, of some members of each class, and those that are declared."""
         # A busy endpoint may still run what was asked before: the sample becomes smaller.
         sizes = (SAMPLE, SAMPLE // 10)
-        samples = (self._totals(f"{{ {{ SELECT ?p WHERE {{ ?s ?p ?o }} LIMIT {size} }} }}", STEP) for size in sizes)
+        samples = (self._totals(f"{{ {{ SELECT ?p WHERE {{ {self._any} }} LIMIT {size} }} }}", STEP) for size in sizes)
         totals = next((found for found in samples if found is not None), None)
         if totals is None:
             raise StoreError(
                 f"{self._endpoint.query_url} gives no sample of its triples in time", hint="a mapping file may name graphs"
             )
-        declared = " ".join(f"<{iri}>" for iri in _DECLARED)
-        for row in self._ask(f"SELECT ?p WHERE {{ VALUES ?k {{ {declared} }} ?p <{TYPE}> ?k }} LIMIT {MOST_CLASSES}") or ():
+        declared = f"VALUES ?k {{ {' '.join(f'<{iri}>' for iri in _DECLARED)} }} {self._in(f'?p <{TYPE}> ?k .')}"
+        for row in self._ask(f"SELECT ?p WHERE {{ {declared} }} LIMIT {MOST_CLASSES}") or ():
             if getattr(row["p"], "value", ""):
                 totals.setdefault(row["p"].value, 1)
-        parts = [f"{{ SELECT ?s WHERE {{ ?s <{TYPE}> <{iri}> }} LIMIT {MEMBERS} }}" for iri in self._all_classes]
+        parts = [f"{{ SELECT ?s WHERE {{ {self._in(f'?s <{TYPE}> <{iri}> .')} }} LIMIT {MEMBERS} }}" for iri in self._all_classes]
         nodes = dict.fromkeys(
             row["s"].value
             for some in cut(parts[: 2 * _TOGETHER], _TOGETHER)
@@ -255,7 +279,7 @@ class Look:
         )
         for some in list(cut(nodes, 4 * _TOGETHER))[:MOST_STRATA]:
             given = " ".join(f"<{iri}>" for iri in some)
-            for iri, number in (self._totals(f"{{ VALUES ?s {{ {given} }} ?s ?p ?o }}", STEP) or {}).items():
+            for iri, number in (self._totals(f"{{ VALUES ?s {{ {given} }} {self._any} }}", STEP) or {}).items():
                 totals.setdefault(iri, number)
         return totals
 
@@ -264,7 +288,7 @@ class Look:
         found = []
         wanted = sorted((iri for iri in totals if is_iri(iri)), key=lambda iri: (-totals[iri], iri))
         for some in list(cut(wanted, TOGETHER))[:MOST_SAMPLES]:
-            parts = (f"{{ SELECT (<{iri}> AS ?p) ?o WHERE {{ ?s <{iri}> ?o }} LIMIT {SHARE} }}" for iri in some)
+            parts = (f"{{ SELECT (<{iri}> AS ?p) ?o WHERE {{ {self._in(f'?s <{iri}> ?o .')} }} LIMIT {SHARE} }}" for iri in some)
             asked = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {' UNION '.join(parts)} {_SORT} }} GROUP BY ?p ?t")
             rows = _counts(asked or [])
             sampled = Counter[str]()
@@ -277,7 +301,7 @@ class Look:
 
     def _most_rows(self, triples: int, whole: bool) -> int:
         """How many rows a result may have for certain: an endpoint may have a limit that it does not state."""
-        rows = self._ask(f"SELECT ?x WHERE {{ ?s ?p ?o BIND(1 AS ?x) }} LIMIT {ROWS}", needed=True)
+        rows = self._ask(f"SELECT ?x WHERE {{ {self._any} BIND(1 AS ?x) }} LIMIT {ROWS}", needed=True)
         there = len(rows or ())
         if rows is not None and whole and there < min(triples, ROWS):
             self._notes.append(f"the endpoint gives at most {there:,} rows without a word: longer results are errors")
@@ -285,7 +309,7 @@ class Look:
         return there
 
     def _languages(self, labels: list[str]) -> tuple[str, ...]:
-        some = f"SELECT ?l WHERE {{ ?s <{labels[0]}> ?l }} LIMIT 20000"
+        some = f"SELECT ?l WHERE {{ {self._in(f'?s <{labels[0]}> ?l .')} }} LIMIT 20000"
         text = f"SELECT ?t (COUNT(*) AS ?n) WHERE {{ {{ {some} }} BIND(LANG(?l) AS ?t) }} GROUP BY ?t"
         counts: Counter[str] = Counter()
         for row in self._ask(text, needed=True) or ():
@@ -310,7 +334,7 @@ class Look:
                 break
             given = " ".join(f"<{iri}>" for iri in some)
             # Of two lists that meet in a triple, stores may go through all triples.
-            parts = (f"{{ VALUES ?s {{ {given} }} ?s <{iri}> ?l . BIND(<{iri}> AS ?k) }}" for iri in ranks)
+            parts = (f"{{ VALUES ?s {{ {given} }} {self._in(f'?s <{iri}> ?l .')} BIND(<{iri}> AS ?k) }}" for iri in ranks)
             text = f"SELECT ?s ?k ?l WHERE {{ {' UNION '.join(parts)} }}"
             # Without the names of predicates, hardly a program can be asked.
             for row in self._ask(text, SCAN, needed=True) or ():
@@ -326,7 +350,7 @@ class Look:
         return {iri: name for iri, (_, name) in best.items()}
 
     def _namespaces(self) -> tuple[str, ...]:
-        rows = self._ask("SELECT DISTINCT ?s WHERE { ?s ?p ?o } LIMIT 20000") or ()
+        rows = self._ask(f"SELECT DISTINCT ?s WHERE {{ {self._any} }} LIMIT 20000") or ()
         counts = Counter(iri[: match.start()] for row in rows if (match := _LOCAL(iri := row["s"].value)) and "://" in iri)
         return tuple(space for space, _ in counts.most_common(50))
 
@@ -334,7 +358,7 @@ class Look:
 
     def _singletons(self, counted: dict[str, Counts]) -> set[str]:
         """The singleton properties. What their triples are counted as counts for the properties that they stand for."""
-        rows = self._ask(f"SELECT ?f ?p WHERE {{ ?f <{SINGLETON}> ?p }} LIMIT {SAMPLE + 1}", SCAN)
+        rows = self._ask(f"SELECT ?f ?p WHERE {{ {self._in(f'?f <{SINGLETON}> ?p .')} }} LIMIT {SAMPLE + 1}", SCAN)
         if rows is None or len(rows) > SAMPLE:
             raise OptionError(
                 f"{self._endpoint.query_url} has more singleton properties than a mapping can take", hint="load the data instead"
@@ -344,6 +368,69 @@ class Look:
                 counts = counted.setdefault(row["p"].value, {})
                 counts[key] = counts.get(key, 0) + count
         return {row["f"].value for row in rows}
+
+    def _are_apart(self) -> bool:
+        """Whether the default graph has no triples of named graphs. Raises `OptionError` where there are no named graphs."""
+        some = f"SELECT ?s ?p ?o WHERE {{ GRAPH ?g {{ ?s ?p ?o }} }} LIMIT {SOME}"
+        rows = self._ask(f"SELECT ?x WHERE {{ {{ {some} }} OPTIONAL {{ ?s ?p ?o BIND(1 AS ?x) }} }}", needed=True)
+        if not rows:
+            raise OptionError(f"{self._endpoint.query_url} shows no named graph", hint=f"leave {GRAPHS!r} out of statements")
+        apart = any(row["x"] is None for row in rows)
+        if apart:
+            self._notes.append(
+                "the default graph is apart from the named graphs: a chain of subclasses is followed within one graph"
+            )
+        return apart
+
+    def _ends_of(self, called: str, counted: dict[str, Counts]) -> None:
+        """Count the objects of the statements that nodes on a path stand for. Raises `OptionError` where there are none."""
+        node = node_of(called)
+        if not node.predicate:
+            return
+        patterns = node.patterns % {"s": "?s", "p": "?p", "o": "?o"}
+        where = f"BIND(<{node.predicate}> AS ?p) {patterns} . {_SORT}"
+        rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {where} }} GROUP BY ?p ?t")
+        if rows == []:
+            raise OptionError(f"statements in the mapping file names {called!r}, and no node is on this path")
+        # Of unknown kind: both.
+        either = {(Kind.ENTITY, NO_UNIT): 1, (Kind.TEXT, NO_UNIT): 1}
+        for key, count in _tally(_counts(rows or [])).get(node.predicate, either).items():
+            counts = counted.setdefault(node.predicate, {})
+            counts[key] = counts.get(key, 0) + count
+
+    def _propose(self, leading: list[str]) -> None:
+        """Note what may stand for statements and is not declared: named graphs, and blank nodes that predicates lead to."""
+        if GRAPHS not in self._declared and not self._graphs:
+            first = f"SELECT ?g WHERE {{ GRAPH ?g {{ ?s ?p ?o }} }} LIMIT {SHARE}"
+            some = f"SELECT ?g WHERE {{ {{ {first} }} }} GROUP BY ?g LIMIT {SOME}"
+            names = [row["g"].value for row in self._ask(some) or () if row["g"] is not None and is_iri(row["g"].value)]
+            given = " ".join(f"<{iri}>" for iri in names)
+            about = len(self._ask(f"SELECT DISTINCT ?g WHERE {{ VALUES ?g {{ {given} }} ?g ?p ?o }}") or ()) if names else 0
+            if about:
+                self._notes.append(
+                    f"triples speak of {about} of {len(names)} named graphs that were looked at: statements = [{GRAPHS!r}] "
+                    "reads that as said about their statements"
+                )
+        known = {first for called in self._declared if (node := node_of(called)).reached_by for first in node.reached_by[:1]}
+        wanted = [iri for iri in dict.fromkeys(leading) if is_iri(iri) and iri not in known and not iri.startswith(RDF)][:TOGETHER]
+        if not wanted:
+            return
+        parts = (f"{{ SELECT (<{iri}> AS ?p) ?f WHERE {{ ?s <{iri}> ?f FILTER(isBlank(?f)) }} LIMIT {SHARE} }}" for iri in wanted)
+        values = "BIND(isLiteral(?o) AS ?t)"
+        text = f"SELECT ?p ?q ?t (COUNT(*) AS ?n) WHERE {{ {' UNION '.join(parts)} ?f ?q ?o {values} }} GROUP BY ?p ?q ?t"
+        found: dict[str, dict[str, bool]] = {}
+        for row in self._ask(text) or ():
+            if row["q"].value != TYPE and row["t"] is not None:
+                ends = found.setdefault(row["p"].value, {})
+                ends[row["q"].value] = ends.get(row["q"].value, True) and row["t"].value == "true"
+        for first, ends in sorted(found.items()):
+            if len(ends) > 1 and not ends.keys() & {RDF + "first", RDF + "rest"}:
+                nodes = [iri for iri, literal in ends.items() if not literal]
+                last = [VALUE] if VALUE in ends else nodes if len(nodes) == 1 else sorted(nodes or ends)
+                paths = " or ".join(f'"{first} / {iri}"' for iri in last)
+                self._notes.append(
+                    f"blank nodes behind <{first}> hold several facts: statements = [{paths}] reads each as a statement"
+                )
 
     def _axioms(self) -> tuple[tuple[str, str, str], ...]:
         """The axioms of properties. Raises `OptionError` where there are too many, or the endpoint does not give them."""
@@ -370,10 +457,12 @@ class Look:
         return found
 
     def _plain(self, found: Mapping, counted: dict[str, Counts]) -> Mapping:
-        skipped = {TYPE, SUBCLASS} | ({RDF + part for part in ("subject", "predicate", "object")} if found.reified else set())
-        skipped |= {REIFIES} if found.reifiers else set()
-        if found.singletons:
-            skipped |= {SINGLETON, *self._singletons(counted)}
+        nodes = {called: node_of(called) for called in found.statements}
+        skipped = {TYPE, SUBCLASS, *(iri for node in nodes.values() for iri in node.own)}
+        if "rdf:singletonPropertyOf" in nodes:
+            skipped |= self._singletons(counted)
+        for called in self._declared:
+            self._ends_of(called, counted)
         counted = self._inferred(found.inference, counted) if found.infer else counted
         classes = self._all_classes
         iris = [iri for iri in sorted(counted, key=lambda iri: (-sum(counted[iri].values()), iri)) if iri not in skipped]
@@ -391,8 +480,10 @@ class Look:
         qualifiers = [Predicate(f"{OWN}{name}", name, 0, text) for name in ("language", "datatype")]
         if found.infer:
             qualifiers.append(Predicate(f"{OWN}{INFERRED}", INFERRED, 0, text))
-        if found.reified or found.reifiers or found.singletons:
+        if found.statements:
             qualifiers += predicates
+        if GRAPHS in found.statements:
+            qualifiers.append(Predicate(f"{OWN}{GRAPH}", GRAPH, 1))
         local = found.names == "local"
         concepts = {iri: (names.get(iri) or (_local(iri) if local else iri), count) for iri, count in classes.items()}
         return replace(found, predicates=tuple(predicates), qualifiers=tuple(qualifiers), concepts=concepts)
@@ -400,15 +491,20 @@ class Look:
     @cached_property
     def _all_classes(self) -> dict[str, int]:
         found: dict[str, int] = {}
-        text = f"SELECT ?c (COUNT(*) AS ?n) WHERE {{ ?s <{TYPE}> ?c }} GROUP BY ?c LIMIT {MOST_CLASSES + 1}"
+        # A type of a node that stands for a statement is said about that.
+        nodes = (node_of(called).patterns.replace("?f", "?s") % {"s": "?a", "p": "?b", "o": "?d"} for called in self._declared)
+        members = " ".join((self._in(f"?s <{TYPE}> ?c ."), *(f"FILTER(NOT EXISTS {{ {node} }})" for node in nodes)))
+        text = f"SELECT ?c (COUNT(*) AS ?n) WHERE {{ {members} }} GROUP BY ?c LIMIT {MOST_CLASSES + 1}"
         for row in self._ask(text, SCAN) or ():
             if row["c"] is not None:
                 found[row["c"].value] = int(row["n"].value)
-        for row in self._ask(f"SELECT ?c ?d WHERE {{ ?c <{SUBCLASS}> ?d }} LIMIT {2 * MOST_CLASSES}", SCAN) or ():
+        for row in self._ask(f"SELECT ?c ?d WHERE {{ {self._in(f'?c <{SUBCLASS}> ?d .')} }} LIMIT {2 * MOST_CLASSES}", SCAN) or ():
             found.setdefault(row["c"].value, 0)
             found.setdefault(row["d"].value, 0)
         kinds = " ".join(f"<{iri}>" for iri in (RDF.replace("1999/02/22-rdf-syntax-ns#", "2000/01/rdf-schema#Class"), _OWL_CLASS))
-        for row in self._ask(f"SELECT ?c WHERE {{ VALUES ?k {{ {kinds} }} ?c <{TYPE}> ?k }} LIMIT {MOST_CLASSES}") or ():
+        for row in (
+            self._ask(f"SELECT ?c WHERE {{ VALUES ?k {{ {kinds} }} {self._in(f'?c <{TYPE}> ?k .')} }} LIMIT {MOST_CLASSES}") or ()
+        ):
             found.setdefault(row["c"].value, 0)
         if len(found) > MOST_CLASSES:
             self._notes.append(f"there are more than {MOST_CLASSES:,} classes; which of the others is a concept is not known")

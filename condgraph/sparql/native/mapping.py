@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.iris import RDF, RDFS
@@ -17,6 +17,7 @@ from condgraph.engine.terms import Property, Terms, is_iri, is_tag
 from condgraph.engine.toml import read_file
 from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.loaders.rdf.inference import RULES, Inference, rules_of
+from condgraph.loaders.rdf.structures import GRAPHS, path_of
 
 #: How statements are written: as single triples, or as the statement nodes of Wikibase.
 Shape: TypeAlias = Literal["plain", "wikibase"]
@@ -38,6 +39,45 @@ OWN: Final = "urn:condgraph:"
 SUBCLASS: Final = RDFS + "subClassOf"
 REIFIES: Final = RDF + "reifies"
 SINGLETON: Final = RDF + "singletonPropertyOf"
+
+
+class Node(NamedTuple):
+    """How a node `?f` stands for statements: the patterns of their terms `s`, `p`, `o`, with `p` fixed where `predicate` is
+    given, and the triple of the patterns that is not of the node. `own` are its predicates, which programs do not see.
+    """
+
+    patterns: str
+    own: tuple[str, ...] = ()
+    predicate: str = ""
+    beside: tuple[str, str, str] | None = None
+    #: Predicates from a subject to the node, and from there to an object; such triples are no statements.
+    reached_by: tuple[str, str] | None = None
+
+
+_PARTS: Final = tuple(f"{RDF}{part}" for part in ("subject", "predicate", "object"))
+#: Nodes that stand for statements by what they are called in a mapping.
+NODES: Final = {
+    "rdf:Statement": Node(" ; ".join(("?f <%s> %%(s)s", "<%s> %%(p)s", "<%s> %%(o)s")) % _PARTS, _PARTS),
+    "rdf:reifies": Node(f"?f <{REIFIES}> <<( %(s)s %(p)s %(o)s )>>", (REIFIES,)),
+    "rdf:singletonPropertyOf": Node(f"?f <{SINGLETON}> %(p)s . %(s)s ?f %(o)s", (SINGLETON,), beside=("%(s)s", "?f", "%(o)s")),
+    GRAPHS: Node("GRAPH ?f { %(s)s %(p)s %(o)s }"),
+}
+
+
+def node_of(called: str) -> Node:
+    """How nodes stand for statements: one of `NODES`, or a path. Raises `OptionError` for another text."""
+    if called in NODES:
+        return NODES[called]
+    path = path_of(called)
+    if path.inverse:
+        # A literal is no subject.
+        return Node(f"?f <{path.first}> %(s)s ; <{path.last}> %(o)s . FILTER(!isLiteral(%(s)s))", (), path.predicate)
+    return Node(
+        *(f"%(s)s <{path.first}> ?f . ?f <{path.last}> %(o)s", (), path.predicate, ("%(s)s", f"<{path.first}>", "?f")),
+        reached_by=(path.first, path.last),
+    )
+
+
 #: Counts of values by kind and unit.
 Counts: TypeAlias = "dict[tuple[Kind, str], int]"
 
@@ -64,9 +104,9 @@ class Mapping:
     `languages` are those of names, best first; a name in another language is not seen. `base`
     begins the IRIs of a Wikibase (`base/prop/P31`, `base/entity/Q5`). `concepts` are classes by
     their IRI with their names and direct members; of a Wikibase, only the best known. `whole`:
-    the predicates were counted over all triples. `reified`: statements are spoken about by
-    `rdf:Statement`, `reifiers`: by `rdf:reifies` and triple terms of RDF 1.2, `singletons`: by
-    `rdf:singletonPropertyOf`. `infer`: the rules
+    the predicates were counted over all triples. `statements`: the nodes that stand for statements, by
+    the names of `NODES` or as paths. `apart`: named graphs are read for these, and the default graph does not have
+    their triples. `infer`: the rules
     of inference, `axioms`: those of properties. `rows`: a result of so many came whole.
     """
 
@@ -76,9 +116,8 @@ class Mapping:
     names: Literal["iri", "local"] = "iri"
     graphs: tuple[str, ...] = ()
     base: str = ""
-    reified: bool = False
-    reifiers: bool = False
-    singletons: bool = False
+    statements: tuple[str, ...] = ()
+    apart: bool = False
     infer: tuple[str, ...] = ()
     axioms: tuple[tuple[str, str, str], ...] = ()
     predicates: tuple[Predicate, ...] = ()
@@ -93,6 +132,11 @@ class Mapping:
     times: dict[str, str] = field(default_factory=dict)
     #: When the endpoint was looked at, in seconds since 1970.
     at: float = 0.0
+
+    @property
+    def declared(self) -> list[str]:
+        """The nodes that stand for statements because a mapping file says it."""
+        return [called for called in self.statements if called == GRAPHS or called not in NODES]
 
     @property
     def given_labels(self) -> tuple[str, ...] | None:
@@ -147,7 +191,7 @@ def loads(text: str) -> Mapping:
             )
             for one in said[key]
         )
-    for key in ("languages", "labels", "graphs", "namespaces", "notes", "infer"):
+    for key in ("languages", "labels", "graphs", "namespaces", "notes", "infer", "statements"):
         said[key] = tuple(said[key])
     said["axioms"] = tuple(tuple(axiom) for axiom in said["axioms"])
     said["concepts"] = {iri: (name, count) for iri, (name, count) in said["concepts"].items()}
@@ -156,7 +200,7 @@ def loads(text: str) -> Mapping:
 
 # -- the mapping file --------------------------------------------------------------------------------
 
-_KEYS: Final = ("shape", "languages", "labels", "names", "graphs", "hide", "infer", "predicate", "times")
+_KEYS: Final = ("shape", "languages", "labels", "names", "graphs", "hide", "infer", "statements", "predicate", "times")
 
 
 def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -170,6 +214,7 @@ def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
             "names": lambda one: one in ("iri", "local"),
             "languages": lambda one: _all(one, is_tag),
             "infer": lambda one: _all(one, RULES.__contains__),
+            "statements": lambda one: _all(one, lambda text: isinstance(text, str)),
             "times": lambda one: isinstance(one, dict) and _all(list(one.values()), _is_name),
             "predicate": lambda one: isinstance(one, dict) and all(map(is_iri, one)) and _all(list(one.values()), _is_name),
         }.get(key, lambda one: _all(one, is_iri))
@@ -180,10 +225,17 @@ def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
                 "names": '"iri" or "local"',
                 "languages": "a list of language tags",
                 "infer": f"a list of some of {', '.join(RULES)}",
+                "statements": f"a list of {GRAPHS!r} and paths over nodes, as 'IRI / IRI'",
                 "predicate": "a table of names by IRI",
                 "times": 'a table of intervals of qualifiers by the name of a predicate, as "[since, until)"',
             }.get(key, "a list of IRIs")
             raise OptionError(f"{key} in the mapping file {place} is {what}, not {value!r}")
+    for text in said.get("statements", ()):
+        if text != GRAPHS:
+            path_of(text)
+    for key in ("graphs", "infer"):
+        if GRAPHS in said.get("statements", ()) and said.get(key):
+            raise OptionError(f"statements in the mapping file {place} names {GRAPHS!r}, which goes without {key}")
     return said
 
 
@@ -229,6 +281,7 @@ def written(mapping: Mapping, place: str) -> str:
         f"names = {_text(mapping.names)}  # what nodes without a name are called: the IRI, or its end (local)",
         f"graphs = {_list(mapping.graphs)}  # named graphs to ask; none is the endpoint's default graph",
         "hide = []  # predicates that programs do not see",
+        f"statements = {_list(mapping.declared)}  # what stands for statements: 'graph', or paths 'IRI / IRI' over nodes",
         f"infer = {_list(mapping.infer)}  # axioms whose consequences are statements too: {', '.join(RULES)}",
         "",
         "# What programs call the predicates.",

@@ -23,7 +23,7 @@ from condgraph.engine.execute.run import count
 from condgraph.engine.execute.witness_plan import Unit
 from condgraph.engine.facts import Entity, Source
 from condgraph.engine.pieces import watched
-from condgraph.engine.schema import offered
+from condgraph.engine.schema import Kinds, offered
 from condgraph.engine.snapshot.readback import statements
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import plan_answer
@@ -102,6 +102,10 @@ class EndpointSchema(StoredSchema):
             self._names[name] = self._store.has(alg.ByName((name,)))
         return self._names[name]
 
+    def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
+        """The types and units of a qualifier's values; which predicates have it is not known."""
+        return super().qualifier_kinds(key) if predicate is None or predicate in self._of else {}
+
     def has_concept(self, name: str) -> bool:
         """Whether some class is called so; of a Wikibase the endpoint knows."""
         return super().has_concept(name) or (self.mapping.shape == "wikibase" and self.has_entity(name))
@@ -136,11 +140,12 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         "qualifiers": qualifiers,
         "concepts": sorted(concepts),
         "sources": [SOURCE],
-        "on": {key: {one.name: kinds for one in mapping.predicates} for key, kinds in qualifiers.items()},
+        # On every predicate (`qualifier_kinds`).
+        "on": {},
         "predicates": {one.name: [0] for one in sorted(mapping.predicates, key=lambda one: one.name)},
         "tables": [],
         "tabular": [],
-        "temporal": mapping.shape == "wikibase" or mapping.reified or mapping.reifiers or mapping.singletons or bool(mapping.times),
+        "temporal": mapping.shape == "wikibase" or bool(mapping.statements) or bool(mapping.times),
         "inexact": True,
         "raw": True,
         "sizes": {one.name: one.relations for one in mapping.predicates if one.relations},
@@ -354,18 +359,23 @@ class NativeRdfStore:
                 self._units[row["x"]] = [*self._units[row["x"]], (row["x"], label, row["z"])]
         return [triple for unit in units for triple in self._units[unit]]
 
-    def _graph_of(self, found: Iterable[tuple[Any, Any, Any]]) -> Snapshot:
+    def _graph_of(self, found: Iterable[tuple[Any, ...]]) -> Snapshot:
         import pyoxigraph
 
         triples: list[pyoxigraph.Quad] = []
         nodes: list[Any] = []
         classes: dict[str, None] = {}
         known = self.mapping.concepts
-        for a, b, c in found:
+        if not self.mapping.apart:
+            # The default graph has the triples of named graphs as well.
+            found = list(found)
+            named = {triple[:3] for triple in found if len(triple) > 3}
+            found = [triple for triple in found if len(triple) > 3 or triple not in named]
+        for a, b, c, *graph in found:
             if b.value == THERE:
                 nodes.append(a)
             else:
-                triples.append(pyoxigraph.Quad(a, b, c))
+                triples.append(pyoxigraph.Quad(a, b, c, *graph))
             for term in (a, c):
                 if isinstance(term, pyoxigraph.NamedNode) and term.value in known:
                     classes[term.value] = None
