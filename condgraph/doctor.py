@@ -25,6 +25,7 @@ PARTS: Final[Mapping[str, str]] = {
     "postgres": "PostgreSQL",
     "mysql": "MySQL and MariaDB",
     "excel": "Excel and OpenDocument workbooks",
+    "arrow": "Parquet and Arrow files, data frames, s3:// addresses, answers as Arrow, files for Neo4j's import tool",
     "pandas": "data frames of pandas",
     "polars": "data frames of polars",
     "networkx": "evidence as a graph of NetworkX",

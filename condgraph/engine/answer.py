@@ -27,12 +27,10 @@ from condgraph.engine.pieces import each_once, mapped, places_in_order, watched
 from condgraph.engine.records import Evidence
 from condgraph.engine.row_labels import BETWEEN
 from condgraph.engine.row_texts import cell_text, labels_here, names_in, row_texts
-from condgraph.engine.rows import Tabular, arrow_table
+from condgraph.engine.rows import Tabular, Typed, typed_columns
 from condgraph.engine.values import Kind, Quantity, Time, bound_text, text_of
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from condgraph.engine.check import Checked, Counting
     from condgraph.engine.drawing import Drawing
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -526,16 +524,13 @@ class Answer(AnswerValues):
         entities.extend([None] * (len(values) - len(entities)))
         return [_record(*record) for record in watched(zip(values, texts, entities, strict=False))]
 
-    @timed
-    def to_arrow(self) -> pyarrow.Table:
-        """The same as a pyarrow Table; every column is nullable, columns that nothing fills are
-        left out.
-        """
+    def _typed(self) -> Typed:
+        """The columns that something fills."""
         if isinstance(self.plan, Table | Solutions):
             grid = self._grid()
             columns = [column.take(np.arange(len(grid))[: self._limit]) for column in grid.columns[: grid.shown]]
-            return rows.arrow(self.columns, columns, self._row_texts)
-        return arrow_table(self.data(), _ARROW)
+            return rows.typed_rows(self.columns, columns, self._row_texts)
+        return typed_columns(self.data(), _ARROW)
 
 
 #: Types of Arrow of what `data` has, but for texts.

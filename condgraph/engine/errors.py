@@ -43,7 +43,7 @@ from heapq import heappop, heappush
 from itertools import takewhile
 from operator import itemgetter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 #: Characters that a message, a hint, and a name among the candidates may have: what is wrong may be
 #: a megabyte, its message is not.
@@ -375,6 +375,15 @@ class MissingExtraError(CondgraphError, ImportError):
         )
         self.package = package
         self.extra = extra
+
+
+def pyarrow_or_error() -> Any:
+    """The package pyarrow, which is an extra. Raises `MissingExtraError`."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingExtraError("pyarrow", "arrow") from None
+    return pyarrow
 
 
 def nearest(name: str, names: Iterable[str], *, most: int = 5) -> list[str]:

@@ -7,9 +7,11 @@ from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from condgraph.engine.algebra import Group, Node, Solutions, postorder
-from condgraph.engine.bounds import within
-from condgraph.engine.errors import CondgraphError, MissingExtraError, shortened
+from condgraph.engine.bounds import timed, within
+from condgraph.engine.errors import CondgraphError, MissingExtraError, pyarrow_or_error, shortened
 from condgraph.engine.execute.grid import BETWEEN, Column
 from condgraph.engine.facts import Entity, shown
 from condgraph.engine.lowered import Substitution
@@ -23,13 +25,18 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["BETWEEN", "arrow", "columns_of", "entities_of", "flat", "plain_number", "records"]
+__all__ = ["BETWEEN", "columns_of", "entities_of", "flat", "plain_number", "records"]
 
 
 # -- tables of other libraries ---------------------------------------------------------------------
-# Answers as tables of other libraries, all made from one pyarrow Table.
+# Answers as tables of other libraries, all made from the same typed columns.
 
 
+#: Columns by name: their values, None (or masked) where there is none, and their type as Arrow calls it, "list" for lists
+#: of texts.
+Typed = dict[str, tuple[Any, str]]
+#: Whole numbers up to it are floats with all their digits.
+_WHOLE: Final = 2**53
 #: Seconds that the warnings of an answer on a server may take where only its `repr` shows them.
 _REPR_SECONDS: Final = 5.0
 #: Warnings in a `repr`, and characters of each.
@@ -41,6 +48,8 @@ class Tabular:
     """What can be had as a table, and is shown with its warnings."""
 
     __slots__ = ()
+    #: Seconds that each call may take.
+    _timeout: float | None = None
 
     def _printed(self, texts: Iterable[str]) -> str:
         """Lines of text, and the warnings below them, a line each."""
@@ -61,34 +70,59 @@ class Tabular:
         more = len(warnings) - len(shown)
         return f"<{text}{''.join(shown)}{f'; {more} more warnings' if more > 1 else '; 1 more warning' if more else ''}>"
 
-    def to_arrow(self) -> pyarrow.Table:
-        """A pyarrow Table."""
+    def _typed(self) -> Typed:
+        """The columns that the tables of other libraries have."""
         raise NotImplementedError
 
+    @timed
+    def to_arrow(self) -> pyarrow.Table:
+        """A pyarrow Table. Every column is nullable."""
+        arrow = pyarrow_or_error()
+        columns = {}
+        for name, (values, kind) in self._typed().items():
+            typed = arrow.list_(arrow.string()) if kind == "list" else arrow.type_for_alias(kind)
+            columns[name] = arrow.chunked_array([arrow.array(some, typed) for some in pieces(values)], typed)
+        return arrow.table(columns)
+
+    @timed
     def to_pandas(self) -> pandas.DataFrame:
-        """The same as a pandas DataFrame."""
+        """The same as a pandas DataFrame, of the types that pandas gives a table of Arrow."""
         try:
-            import pandas  # noqa: F401
+            import pandas
         except ImportError:
             raise MissingExtraError("pandas", "pandas") from None
-        from pyarrow import compute, types
-
-        table = self.to_arrow()
-        whole = [column for column in table.columns if types.is_integer(column.type) and column.null_count]
+        columns = self._typed()
+        gaps = {
+            name: any(value is None for value in values) for name, (values, kind) in columns.items() if kind in ("int64", "bool")
+        }
         # Integers next to nulls would become floats, which do not have the digits of long ones.
-        long = any((compute.max(compute.abs(column)).as_py() or 0) > 2**53 for column in whole)
-        found: pandas.DataFrame = table.to_pandas(integer_object_nulls=long)
-        return found
+        long = any(abs(value or 0) > _WHOLE for name, gap in gaps.items() if gap for value in columns[name][0])
+        text = object if int(pandas.__version__.partition(".")[0]) < 3 else "str"
+        kinds = {"int64": object if long else "float64", "double": "float64", "bool": object, "list": object, "string": text}
+        series = {}
+        for name, (values, kind) in columns.items():
+            plain = {"int64": "int64", "bool": "bool"}.get(kind) if not gaps.get(name) else None
+            if kind == "list":
+                values = [None if value is None else np.array(value, dtype=object) for value in values]
+            elif isinstance(values, np.ma.MaskedArray):
+                values = values.filled(np.nan)
+            series[name] = pandas.Series(values, dtype=plain or kinds[kind])
+        return pandas.DataFrame(series)
 
+    @timed
     def to_polars(self) -> polars.DataFrame:
         """The same as a polars DataFrame."""
         try:
             import polars
         except ImportError:
             raise MissingExtraError("polars", "polars") from None
-        frame = polars.from_arrow(self.to_arrow())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
+        kinds = {"int64": polars.Int64, "double": polars.Float64, "bool": polars.Boolean, "string": polars.String}
+        series = []
+        for name, (values, kind) in self._typed().items():
+            masked = isinstance(values, np.ma.MaskedArray)
+            column = polars.Series(name, values.data if masked else values, kinds.get(kind, polars.List(polars.String)))
+            series.append(column.scatter(np.flatnonzero(values.mask), None) if masked else column)
+        return polars.DataFrame(series)
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """The same as a relation of DuckDB, in a connection (the default one of the module), to be
@@ -101,40 +135,31 @@ class Tabular:
         return duckdb.from_arrow(self.to_arrow(), connection=connection or duckdb.default_connection())
 
 
-def arrow_table(records: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]) -> pyarrow.Table:
-    """Records as a pyarrow Table: columns in the order in which they first come, of the types that
-    `kinds` names, else of texts; numbers as `plain_number` has them.
+def typed_columns(records: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]) -> Typed:
+    """Records as columns in the order in which they first come, of the types that `kinds` names, else of texts; numbers as
+    `plain_number` has them.
 
-    Every column is nullable; a record that has no such field gives a null. Without records it is
-    one empty column "text".
+    A record that has no such field gives None. Without records it is one empty column "text".
     """
-    import pyarrow
-
     names = list(dict.fromkeys(name for record in watched(records) for name in record)) or ["text"]
-    columns = {}
-    for name in names:
-        kind, as_kind = _arrow_kind([record.get(name) for record in watched(records)], kinds.get(name, "string"))
-        typed = pyarrow.type_for_alias(kind)
-        parts = [pyarrow.array([as_kind(record.get(name)) for record in some], typed) for some in pieces(records)]
-        columns[name] = parts[0] if len(parts) == 1 else pyarrow.chunked_array(parts)
-    return pyarrow.table(columns)
+    return {name: _typed([record.get(name) for record in watched(records)], kinds.get(name, "string")) for name in names}
 
 
 #: Integers below it have a nearest float.
 _GREATEST: Final = 2**1023
 
 
-def _arrow_kind(values: Sequence[Any], kind: str) -> tuple[str, Callable[[Any], Any]]:
-    """The type of a column, and what turns its values into it: numbers of which no float, or no integer of 64 bits, has all
-    digits, are another one.
+def _typed(values: list[Any], kind: str) -> tuple[list[Any], str]:
+    """The values of a column, and its type: numbers of which no float, or no integer of 64 bits, has all digits, are
+    another one.
     """
     if kind not in ("double", "int64") or not any(type(value) is int for value in values):
-        return kind, lambda value: value
+        return values, kind
     if all(value is None or (value == int(value) and -(2**63) <= value < 2**63) for value in values):
-        return "int64", lambda value: None if value is None else int(value)
+        return [None if value is None else int(value) for value in values], "int64"
     if all(value is None or _is_float(value) for value in values):
-        return "double", lambda value: None if value is None else float(value)
-    return "string", lambda value: None if value is None else format_number(value)
+        return [None if value is None else float(value) for value in values], "double"
+    return [None if value is None else format_number(value) for value in values], "string"
 
 
 # -- records ---------------------------------------------------------------------------------------
@@ -181,32 +206,26 @@ def records(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Seque
     return [{name: cells[at] for name, (cells, _) in parts.items()} for at in watched(range(len(values)))]
 
 
-def arrow(names: Sequence[str], columns: Sequence[Column], shown_as: Callable[[Sequence[str]], Mapping[str, str]]) -> pyarrow.Table:
-    """The same as a pyarrow Table: integers are int64, or texts where they are longer, other numbers double. `shown_as`
+def typed_rows(names: Sequence[str], columns: Sequence[Column], shown_as: Callable[[Sequence[str]], Mapping[str, str]]) -> Typed:
+    """The same as typed columns: integers are int64, or texts where they are longer, other numbers double. `shown_as`
     gives the texts of rows that have no key, by their names.
     """
-    import pyarrow
-
-    kinds = {"float": pyarrow.float64(), "list": pyarrow.list_(pyarrow.string()), "text": pyarrow.string()}
+    kinds = {"float": "double", "int": "int64", "list": "list", "text": "string"}
     numbers = [column.numbers() for column in columns]
     cells = [[] if known else column.cells() for column, known in zip(columns, numbers, strict=True)]
     texts = shown_as(names_in(cell.value for some in cells for cell in watched(some) if cell is not None))
-    found: dict[str, pyarrow.Array] = {}
+    found: Typed = {}
     for name, column, known, some in zip(names, columns, numbers, cells, strict=True):
         if known is None:
             values = [None if cell is None else cell.value for cell in watched(some)]
             said = ["" if cell is None else cell_text(*cell, texts) for cell in watched(some)]
             for part, (of, kind) in _part(name, names, values, said).items():
-                if kind == "int":
-                    alias, as_kind = _arrow_kind(of, "int64")
-                    found[part] = pyarrow.array(list(map(as_kind, of)), pyarrow.type_for_alias(alias))
-                else:
-                    found[part] = pyarrow.array(of, kinds[kind])
+                found[part] = _typed(of, "int64") if kind == "int" else (of, kinds[kind])
             continue
-        found[name] = pyarrow.array(known[0], mask=~column.there)
+        found[name] = np.ma.masked_array(known[0], np.asarray(~column.there)), "double"
         if known[1] != NO_UNIT:
-            found[_free(f"{name} unit", names)] = pyarrow.array([known[1] if one else None for one in column.there.tolist()])
-    return pyarrow.table(found)
+            found[_free(f"{name} unit", names)] = [known[1] if one else None for one in column.there.tolist()], "string"
+    return found
 
 
 def _parts(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Sequence[str]]) -> dict[str, tuple[list[Any], str]]:

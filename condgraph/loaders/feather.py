@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from condgraph.engine.errors import pyarrow_or_error
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.table.arrow import ROWS, arrow_errors, bounded, read_batches, regular_path
@@ -17,11 +18,11 @@ def read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     """A file of Arrow as facts, in pieces of `ROWS` rows. Raises `LoadError` for a damaged one: batches are checked before they are
     read, since they are memory as it was written.
     """
-    import pyarrow
-
     path = regular_path(source)
     size = path.stat().st_size
-    with arrow_errors(str(path)), pyarrow.OSFile(str(path)) as stream:
+    with arrow_errors(str(path)), pyarrow_or_error().OSFile(str(path)) as stream:
+        import pyarrow
+
         file = pyarrow.ipc.open_file(stream)
 
         def whole(at: int) -> Any:

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar, cast
 from urllib.parse import SplitResult, parse_qsl, unquote
 
 from condgraph.engine.bounds import check, current
-from condgraph.engine.errors import CondgraphError, LoadError, OptionError, nearest, shortened
+from condgraph.engine.errors import CondgraphError, LoadError, OptionError, nearest, pyarrow_or_error, shortened
 from condgraph.engine.wire import Wire
 from condgraph.loaders.addresses import (
     LOCAL,
@@ -65,7 +65,7 @@ def open_object(split: SplitResult, shown: str, patience: float, silence: float)
     """The object of an address as a stream, and its bytes; `patience` and `silence` are seconds to
     connect and to wait for bytes. Raises `LoadError`.
     """
-    import pyarrow
+    pyarrow = pyarrow_or_error()
     from pyarrow import fs
 
     given = dict(parse_qsl(split.query, keep_blank_values=True))

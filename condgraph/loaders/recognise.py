@@ -26,7 +26,7 @@ from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from condgraph.engine.errors import FormatError, LoadError, nearest, shortened
+from condgraph.engine.errors import FormatError, LoadError, nearest, pyarrow_or_error, shortened
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.origins import PARTS
 from condgraph.loaders import export, feather, kqapro, property_graph, spreadsheet
@@ -632,8 +632,7 @@ def _of_object(data: Any) -> str:
 
 def _frame(frame: Any, digest: blake2b) -> None:
     """The columns of a frame: their names, types and values."""
-    import pyarrow as pa
-
+    pa = pyarrow_or_error()
     if type(frame).__module__.partition(".")[0] == "pandas":
         digest.update(repr((list(frame.columns), frame.index.names)).encode("utf-8", "surrogatepass"))
         columns = [frame.iloc[:, at] for at in range(frame.shape[1])]

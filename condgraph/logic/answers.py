@@ -13,13 +13,11 @@ from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.facts import Entity
 from condgraph.engine.html import escaped
 from condgraph.engine.records import Evidence
-from condgraph.engine.rows import Tabular, arrow_table
+from condgraph.engine.rows import Tabular, Typed, typed_columns
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.logic.propagation import Derivation, Edge
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from condgraph.engine.answer import Answer
     from condgraph.engine.check import Checked
     from condgraph.links.rule_model import Rule
@@ -370,16 +368,13 @@ class LogicAnswers(Tabular):
             for one in self.answers
         ]
 
-    @timed
-    def to_arrow(self) -> pyarrow.Table:
-        """The answers as a pyarrow Table: `id`, `name`, `score`, `observed`, and the explanation as
-        text.
-        """
+    def _typed(self) -> Typed:
+        """`id`, `name`, `score`, `observed`, and the explanation as text."""
         records = [
             {"id": one.entity.id, "name": one.entity.name, "score": one.score, "observed": one.observed, "why": one.explain()}
             for one in self.answers
         ]
-        return arrow_table(records, {"score": "double", "observed": "bool"})
+        return typed_columns(records, {"score": "double", "observed": "bool"})
 
     def _repr_html_(self) -> str:
         """The answers, and the tree of the first with its assignment, for notebooks."""

@@ -18,7 +18,7 @@ from condgraph.engine.facts import Entity
 from condgraph.engine.lowered import Step, Substitution
 from condgraph.engine.pieces import each_once, watched
 from condgraph.engine.records import Evidence
-from condgraph.engine.rows import arrow_table
+from condgraph.engine.rows import Typed, typed_columns
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.names.forms import same_form
 from condgraph.patterns.distance.terms import TextTerms
@@ -32,8 +32,6 @@ from condgraph.vectors.encoders import LexicalEncoder
 from condgraph.vectors.nearest import UNIT
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from condgraph.engine.check import Checked, Counting
     from condgraph.vectors.encoders import Encoder
 
@@ -425,10 +423,8 @@ class Matches(Answer):
             records.append(record | {match.node.text: match.text for match in solution.nodes})
         return records
 
-    @timed
-    def to_arrow(self) -> pyarrow.Table:
-        """The same as a pyarrow Table; every column is nullable."""
-        return arrow_table(self.data(), {"distance": "double"})
+    def _typed(self) -> Typed:
+        return typed_columns(self.data(), {"distance": "double"})
 
 
 def _html_row(solution: Solution) -> tuple[str, str]:

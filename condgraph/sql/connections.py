@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from condgraph.engine.addresses import Address
 from condgraph.engine.bounds import LOOK, Budget, check, current
-from condgraph.engine.errors import MissingExtraError, OptionError, StoreBusyError, StoreError, StoreMissingError
+from condgraph.engine.errors import MissingExtraError, OptionError, StoreBusyError, StoreError, StoreMissingError, pyarrow_or_error
 from condgraph.engine.pieces import watched
 from condgraph.sql.tables import Row, Type
 from condgraph.sql.terms import table_of, type_of
@@ -370,8 +370,7 @@ class _DuckWriter:
 
     def insert(self, place: str, table: str, columns: Written) -> None:
         """Add rows by way of Arrow."""
-        import pyarrow as pa
-
+        pa = pyarrow_or_error()
         types = {"int": pa.int32(), "bigint": pa.int64(), "smallint": pa.int16(), "double": pa.float64(), "text": pa.large_string()}
         arrays = [pa.array(values if isinstance(values, list) else list(values), types[kind]) for _, kind, values in columns]
         self._connection.register("condgraph_rows", pa.table(arrays, names=[name for name, *_ in columns]))

@@ -35,7 +35,7 @@ from condgraph.cypher.layout.schema import (
 )
 from condgraph.cypher.load.batches import CELL
 from condgraph.cypher.load.write import Pairs, content_id
-from condgraph.engine.errors import OptionError
+from condgraph.engine.errors import OptionError, pyarrow_or_error
 from condgraph.engine.execute.spans import span_precision
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import statement_ids
@@ -600,8 +600,9 @@ class BulkWriter:
 
 def write_import(snapshot: Snapshot, graph: str, folder: Path) -> int:
     """Write the files and the command (`import.sh`, its arguments one a line in `import.args`); how
-    many statements there are.
+    many statements there are. Raises `MissingExtraError`.
     """
+    pyarrow_or_error()
     try:
         writer = BulkWriter(snapshot, graph, folder)
         for remark in writer.remarks:

@@ -530,8 +530,8 @@ _NESTED: Final = re.compile(r"[*+}|][^()]*\)[*+{]|\)\)+[*+{]|\\[1-9]|\(\?P=")
 
 
 def _matches(text: str, pattern: str) -> bool:
-    """Whether a text matches a regular expression as a whole, in time linear in the text: by RE2, which has no
-    back references and looks at nothing around, where trying could take long.
+    """Whether a text matches a regular expression as a whole, in time linear in the text: by the engine of
+    Oxigraph, which has no back references and looks at nothing around, where trying could take long.
     """
     if len(pattern) > _LONGEST_PATTERN:
         raise PlanError(f"a regular expression has at most {_LONGEST_PATTERN:,} characters, not {len(pattern):,}")
@@ -541,17 +541,17 @@ def _matches(text: str, pattern: str) -> bool:
         raise PlanError(f"{shortened(pattern, 60)!r} is no regular expression: {error}") from None
     if not _NESTED.search(pattern) and len(text) ** len(_REPEAT.findall(pattern)) <= _MOST_STEPS:
         return compiled.fullmatch(text) is not None
-    import pyarrow
-    import pyarrow.compute
+    import pyoxigraph
 
-    try:
-        found = pyarrow.compute.match_substring_regex(pyarrow.array([text], pyarrow.string()), f"^(?:{pattern})$")
-    except pyarrow.ArrowInvalid:
+    texts = pyoxigraph.Literal(text), pyoxigraph.Literal(f"^(?:{pattern})$")
+    rows: Any = pyoxigraph.Store().query("SELECT (REGEX({}, {}) AS ?matches) {{}}".format(*texts))
+    found = next(rows)[0]
+    if found is None:
         raise PlanError(
             f"the regular expression {shortened(pattern, 60)!r} may take exponential time",
             hint="write it without back references and look-arounds",
         ) from None
-    return bool(found[0].as_py())
+    return bool(found.value == "true")
 
 
 #: What `TextTest` tests.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from condgraph.engine.errors import FormatError, LoadError
+from condgraph.engine.errors import FormatError, LoadError, pyarrow_or_error
 from condgraph.engine.facts import Batch, Column, Item, Numbers, Texts, Times
 from condgraph.engine.reading.shapes import BASIC, INT, YEAR
 from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR, SECOND, SECOND_OF_DAY, basic_day
@@ -438,9 +438,8 @@ OpenBatches: TypeAlias = Callable[[Sequence[str] | None], Iterator[Any]]
 
 @contextmanager
 def arrow_errors(location: str) -> Iterator[None]:
-    """Turn what Arrow raises into a `LoadError`."""
-    import pyarrow as pa
-
+    """Turn what Arrow raises into a `LoadError`. Raises `MissingExtraError`."""
+    pa = pyarrow_or_error()
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -518,20 +517,21 @@ def _cells(
 
 def read_parquet(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     """A Parquet file as facts; it is read in pieces of `ROWS` rows. Raises `LoadError`."""
-    import pyarrow.parquet as pq
-
     path = path_of(source)
     if path.is_dir():
         yield from _read_pieces(path, reading, options)
         return
     regular_path(path)
     size = path.stat().st_size
-    with arrow_errors(str(path)), pq.ParquetFile(path, read_dictionary=repeated_texts(path)) as file:
+    with arrow_errors(str(path)):
+        import pyarrow.parquet as pq
 
-        def batches(names: Sequence[str] | None) -> Iterator[Any]:
-            return bounded(file.iter_batches(batch_size=ROWS, columns=None if names is None else list(names)), size, path)
+        with pq.ParquetFile(path, read_dictionary=repeated_texts(path)) as file:
 
-        yield from read_batches(file.schema_arrow, batches, file.metadata.num_rows, reading, options)
+            def batches(names: Sequence[str] | None) -> Iterator[Any]:
+                return bounded(file.iter_batches(batch_size=ROWS, columns=None if names is None else list(names)), size, path)
+
+            yield from read_batches(file.schema_arrow, batches, file.metadata.num_rows, reading, options)
 
 
 def regular_path(source: Any) -> Path:
@@ -629,10 +629,10 @@ _FRAMES: Final = frozenset(("DataFrame", "LazyFrame", "Table", "RecordBatch", "R
 
 def read_frame(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     """A table of pandas, polars or Arrow as facts. Raises `FormatError` for anything else."""
-    import pyarrow as pa
-
     location = reading.source.location
     with arrow_errors(location):
+        import pyarrow as pa
+
         if type(source).__module__.partition(".")[0] == "pandas":
             table = _from_pandas(source, reading)
         elif isinstance(source, pa.RecordBatch):

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from condgraph.engine import html
 from condgraph.engine.facts import Entity
 from condgraph.engine.iris import XSD
-from condgraph.engine.rows import Tabular
+from condgraph.engine.rows import Tabular, Typed
 from condgraph.engine.values import Precision, Time, text_of
-
-if TYPE_CHECKING:
-    import pyarrow
 
 
 class Iri(str):
@@ -67,21 +64,15 @@ class Table(Tabular):
             return [{"truth": self.truth}]
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
-    def to_arrow(self) -> pyarrow.Table:
-        """A pyarrow Table: columns of whole numbers, numbers or truth values are typed, every other
-        one is text.
-        """
-        import pyarrow
-
+    def _typed(self) -> Typed:
+        """Columns of whole numbers, numbers or truth values are typed, every other one is text."""
         records = self.data()
-        names = ("truth",) if self.truth is not None else self.columns
-        columns = {}
-        for name in names:
+        columns: Typed = {}
+        for name in ("truth",) if self.truth is not None else self.columns:
             cells = [record[name] for record in records]
             kind = _kind({type(cell) for cell in cells if cell is not None})
-            plain = cells if kind != "string" else [None if cell is None else shown(cell) for cell in cells]
-            columns[name] = pyarrow.array(plain, pyarrow.type_for_alias(kind))
-        return pyarrow.table(columns)
+            columns[name] = cells if kind != "string" else [None if cell is None else shown(cell) for cell in cells], kind
+        return columns
 
     def _repr_html_(self) -> str:
         """The first rows and warnings, for notebooks."""
