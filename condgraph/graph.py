@@ -548,7 +548,7 @@ class Graph:
         from condgraph.conflicts import preferring
 
         view = Graph.of(preferring(graph._storage, prefer), self.name)
-        view.timeout = self.timeout
+        view.timeout, view._storage.preferring = self.timeout, True
         return view
 
     def _ask(self, program: Any, options: QueryOptions) -> Answer:

@@ -49,8 +49,10 @@ from condgraph.snapshot_store import SnapshotStore
 from condgraph.vectors.carry import carry_over
 
 if TYPE_CHECKING:
+    from condgraph.engine.algebra import Node
     from condgraph.engine.store import Store
     from condgraph.overview.survey import Survey
+    from condgraph.questions.translations import Compilers
     from condgraph.sparql.embedded import EmbeddedStore
     from condgraph.sparql.text.table import Table
     from condgraph.vectors.encoders import Encoder
@@ -78,6 +80,8 @@ class Storage(ABC):
     timeout: float | None = None
     #: The folder of a graph that is in one.
     directory: Path | None = None
+    #: Whether this is what a preference leaves of another.
+    preferring = False
     #: The generation that is open in process; None before the first load, and on a server.
     snapshot: Snapshot | None = None
 
@@ -426,7 +430,12 @@ class LocalStorage(Storage):
             return local_store(self, engine)
         queried, state = self._queried, self._state
         if queried is None or queried[0] is not state:
-            queried = self._queried = state, local_store(self, None)
+            store = local_store(self, None)
+            queried = self._queried = state, store
+            snapshot = self.current
+            # No query of a whole graph leaves out what a preference decides against.
+            if isinstance(store, SnapshotStore) and store.snapshot is snapshot and not self.preferring:
+                snapshot.translate = Translations(self.graph)
         return queried[1]
 
     def known(self, changes: bool) -> Snapshot | None:
@@ -603,6 +612,25 @@ def merge(base: Snapshot | None, waiting: Edits) -> Snapshot:
         if quick is not None:
             return quick
         return Snapshot.of(*lay_out(waiting.builder(base)))
+
+
+class Translations:
+    """Plans of a graph of this name as the queries that ask the same of a server it is pushed to."""
+
+    def __init__(self, graph: str) -> None:
+        self._graph = graph
+        self._compilers: Compilers | None = None
+
+    def __call__(self, snapshot: Snapshot, plan: Node, language: str) -> str:
+        """A plan in "cypher", "sparql" or "sql". Raises `UnsupportedError`."""
+        from condgraph.questions.translations import Compilers
+
+        compilers = self._compilers = self._compilers or Compilers(snapshot, self._graph)
+        if language == "cypher":
+            from condgraph.cypher.answer import pasted
+
+            return pasted(*compilers.cypher(plan))
+        return compilers.sparql(plan) if language == "sparql" else compilers.sql(plan)
 
 
 def local_store(storage: Storage, engine: str | None) -> Store:

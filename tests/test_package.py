@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from importlib import metadata
+from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 from pkgutil import walk_packages
@@ -172,3 +173,16 @@ def test_the_readme_on_pypi_has_no_link_within_the_repository() -> None:
         name = path.removeprefix("blob/").removeprefix("main/").partition("#")[0]
         assert not own or (ROOT.parent / name).exists(), link
     assert "](https://raw.githubusercontent.com/condgraph/condgraph/main/docs/assets/evidence.svg)" in text
+
+
+def test_results_of_packages_that_ship_no_types_are_annotated() -> None:
+    """What ships types is checked in `tests/typing`."""
+    from condgraph.engine.evidence import EvidenceList
+
+    annotated = {
+        condgraph.Answer.to_pandas: "pandas.DataFrame",
+        condgraph.Answer.to_arrow: "pyarrow.Table",
+        EvidenceList.to_networkx: "networkx.MultiDiGraph",
+        EvidenceList.to_igraph: "igraph.Graph",
+    }
+    assert {call: signature(call).return_annotation for call in annotated} == annotated

@@ -11,9 +11,9 @@ import numpy as np
 
 from condgraph.engine import html, rows
 from condgraph.engine.algebra import Apply, Count, Entities, Facts, Names, Node, Scalar, Shown, Solutions, Table, postorder
-from condgraph.engine.bounds import kept, timed, within
+from condgraph.engine.bounds import cached, kept, timed, within
 from condgraph.engine.describe import describe, tree
-from condgraph.engine.errors import PlanError, numbered, shortened
+from condgraph.engine.errors import PlanError, UnsupportedError, numbered, shortened
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.bags import Bag, order_key
 from condgraph.engine.execute.evidence import Demand, row_asked, trace_back
@@ -103,9 +103,30 @@ class AnswerValues(Tabular):
         self._steps, self._warnings, self._limit = steps, warnings, limit
         self._found: tuple[list[Any], list[str]] | None = None
         self._texts: list[str] | None = None
-        #: The compiled queries of other targets; None for an answer computed in process.
-        self.cypher: str | None = None
-        self.sparql: str | None = None
+
+    @cached
+    def cypher(self) -> str | None:
+        """The query of the answer on Neo4j, with its parameters as Neo4j Browser takes them. In process it is what asks the
+        same once the graph is pushed there under its name, and `UnsupportedError` says why there is none. None for an
+        answer of another kind of server.
+        """
+        return self._query("cypher")
+
+    @cached
+    def sparql(self) -> str | None:
+        """The same for RDF stores."""
+        return self._query("sparql")
+
+    @cached
+    def sql(self) -> str | None:
+        """The same for SQL databases, as DuckDB takes it. It needs the extra `sql`."""
+        return self._query("sql")
+
+    def _query(self, language: str) -> str | None:
+        snapshot = self.run.snapshot
+        if snapshot.translate is None:
+            raise UnsupportedError(_NAMED[language], ["an answer from a part of a graph, such as what a preference leaves of it"])
+        return snapshot.translate(snapshot, self.plan, language)
 
     def keep_to(self, timeout: float | None) -> Self:
         """Itself, each later look at which has that timeout (seconds)."""
@@ -533,6 +554,8 @@ class Answer(AnswerValues):
         return typed_columns(self.data(), _ARROW)
 
 
+#: What errors call the languages of servers.
+_NAMED: Final = {"cypher": "Cypher", "sparql": "SPARQL", "sql": "SQL"}
 #: Types of Arrow of what `data` has, but for texts.
 _ARROW: Final = {"number": "double", "count": "int64", "truth": "bool", "longitude": "double", "latitude": "double"}
 

@@ -29,7 +29,6 @@ class QuickAnswer(Answer):
 
     _program: Any = ""
     _limit = None
-    cypher = sparql = None
 
     def __init__(
         self, found: Any, snapshot: Snapshot, whole: Callable[[], Answer], language: str, *, counted: bool = False

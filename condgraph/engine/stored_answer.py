@@ -73,6 +73,9 @@ class StoredAnswer(ExplainedAnswer):
         )  # fmt: skip
         self._store, self._notes = store, lowered.notes
 
+    def _query(self, language: str) -> None:
+        """None: a store has the query that it was asked alone."""
+
     @kept
     def _witness(self) -> Run:
         """The plan run in process on the statements it rests on."""

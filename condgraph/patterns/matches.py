@@ -423,6 +423,9 @@ class Matches(Answer):
             records.append(record | {match.node.text: match.text for match in solution.nodes})
         return records
 
+    def _query(self, language: str) -> None:
+        """None: a pattern becomes several queries, if any."""
+
     def _typed(self) -> Typed:
         return typed_columns(self.data(), {"distance": "double"})
 

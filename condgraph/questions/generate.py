@@ -7,12 +7,13 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from condgraph.engine.errors import CondgraphError, InterruptedQueryError, OptionError, nearest
+from condgraph.engine.errors import CondgraphError, InterruptedQueryError, OptionError, UnsupportedError, nearest
 from condgraph.engine.operands import year_of
 from condgraph.engine.values import Precision, Quantity, Time, text_of
 from condgraph.languages import registry
@@ -794,8 +795,12 @@ class Questions(Iterator[Question]):
             return question
         program: Any = question.program or question.llm_query
         plan = self._compilers.plan(program, question.language)
-        cypher, parameters = self._compilers.cypher(plan)
-        return replace(question, sparql=self._compilers.sparql(plan), cypher=cypher, parameters=parameters)
+        with suppress(UnsupportedError):
+            question = replace(question, sparql=self._compilers.sparql(plan))
+        with suppress(UnsupportedError):
+            cypher, parameters = self._compilers.cypher(plan)
+            question = replace(question, cypher=cypher, parameters=parameters)
+        return question
 
     def _concepts(self, name: str) -> list[str]:
         return [concept for number in self._snapshot.named(name)[:1].tolist() for concept in self._facts.concepts(number)]

@@ -1,11 +1,11 @@
-"""The same question in other languages: SPARQL, Cypher and LLM queries."""
+"""The same question in other languages: Cypher, SPARQL, SQL and LLM queries."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from condgraph.engine.errors import CondgraphError, InterruptedQueryError, UnsupportedError
+from condgraph.engine.errors import CondgraphError, InterruptedQueryError, MissingExtraError
 from condgraph.engine.values import text_of
 from condgraph.languages import registry
 from condgraph.questions.description import Ask, Cell, Description, Related, Restriction
@@ -41,20 +41,24 @@ class Compilers:
         """The plan of a program; `options` are those of its language."""
         return registry.lower(self._snapshot.schema, program, language, options or {}).plan
 
-    def sparql(self, plan: Node) -> str | None:
-        """The SPARQL of a plan; None where there is none."""
-        try:
-            return self._to_sparql(plan, self._target).text
-        except UnsupportedError:
-            return None
+    def sparql(self, plan: Node) -> str:
+        """The SPARQL of a plan. Raises `UnsupportedError`."""
+        return self._to_sparql(plan, self._target).text
 
-    def cypher(self, plan: Node) -> tuple[str | None, dict[str, Any] | None]:
-        """The Cypher of a plan and its parameters; None where there is none."""
-        try:
-            result = self._to_cypher(plan, self._graph, self._stored)
-        except UnsupportedError:
-            return None, None
+    def cypher(self, plan: Node) -> tuple[str, dict[str, Any]]:
+        """The Cypher of a plan and its parameters. Raises `UnsupportedError`."""
+        result = self._to_cypher(plan, self._graph, self._stored)
         return result.text, result.parameters
+
+    def sql(self, plan: Node) -> str:
+        """The SQL of a plan, as DuckDB takes it. Raises `UnsupportedError`, and `MissingExtraError` without sqlglot."""
+        try:
+            from condgraph.sql.connections import text
+            from condgraph.sql.plan import OwnPlans, compile_plan
+            from condgraph.sql.store import PREFIX
+        except ModuleNotFoundError:
+            raise MissingExtraError("sqlglot", "sql") from None
+        return text(compile_plan(plan, OwnPlans(f"{PREFIX}{self._graph}", self._stored)).query, "duckdb", pretty=True)
 
 
 # -- LLM queries -----------------------------------------------------------------------------------

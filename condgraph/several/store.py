@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine import algebra as alg
@@ -70,8 +71,7 @@ class SeveralAnswer(StoredAnswer):
             self.run = given
         else:
             answer = given.answer
-            self.cypher, self.sparql = answer.cypher, answer.sparql
-            self.sql: str | None = getattr(answer, "sql", None)
+            self._query = partial(getattr, answer)  # type: ignore[method-assign]
 
     def _work_out(self) -> tuple[list[Any], list[str]]:
         if self._given is None:

@@ -52,6 +52,15 @@ class Writer(Protocol):
         ...
 
 
+def text(query: exp.Expr | str, dialect: str, *, pretty: bool = False) -> str:
+    """A query in a dialect; a text is one already."""
+    if isinstance(query, str):
+        if not pretty:
+            return query
+        query = sqlglot.parse_one(query, dialect=dialect)
+    return query.sql(dialect=dialect, identify=True, pretty=pretty, comments=False, copy=False)
+
+
 class Engine(ABC):
     """A database. `place` names it without a password."""
 
@@ -65,11 +74,7 @@ class Engine(ABC):
 
     def text(self, query: exp.Expr | str, *, pretty: bool = False) -> str:
         """A query in the dialect of the engine; a text is one already."""
-        if isinstance(query, str):
-            if not pretty:
-                return query
-            query = sqlglot.parse_one(query, dialect=self.dialect)
-        return query.sql(dialect=self.dialect, identify=True, pretty=pretty, comments=False, copy=False)
+        return text(query, self.dialect, pretty=pretty)
 
     @abstractmethod
     def read(self, query: exp.Expr | str) -> list[Row]:

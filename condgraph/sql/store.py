@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 #: The schema of a graph in its database begins with this word.
-_PREFIX: Final = "condgraph "
+PREFIX: Final = "condgraph "
 #: Bytes of a name that PostgreSQL keeps.
 _LONGEST: Final = 63
 #: Seconds for which the state of a graph that others may load is trusted.
@@ -241,9 +241,9 @@ class SqlStore:
             raise OptionError("the name of a graph is empty")
         check_text(graph)
         self.engine, self.name, self.read_only, self.timeout = engine, graph, read_only, timeout
-        self.place, self._in = engine.place, f"{_PREFIX}{graph}"
+        self.place, self._in = engine.place, f"{PREFIX}{graph}"
         if len(self._in.encode()) > _LONGEST:
-            most = _LONGEST - len(_PREFIX)
+            most = _LONGEST - len(PREFIX)
             raise OptionError(f"the name of a graph has at most {most} bytes in a SQL database, not {len(graph.encode())}")
         self._state: _State | None = None
         #: What the last load has to say of single changes.

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.engine.addresses import NEO4J_SCHEMES, SQL_SCHEMES
 from condgraph.engine.answer import Answer
 from condgraph.engine.delimited import csv_line
-from condgraph.engine.errors import CondgraphError, InterruptedQueryError
+from condgraph.engine.errors import CondgraphError, InterruptedQueryError, UnsupportedError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.facts import Entity
 from condgraph.engine.forms import FormedText
 from condgraph.engine.records import Evidence
+from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.values import UNKNOWN, Quantity, Time, bound_text, text_of
 from condgraph.patterns.matches import Matches
 
@@ -145,7 +146,7 @@ def answered(answer: Answer, *, most: int, facts: int, compiled: dict[str, Any] 
         columns, rows = ["answer"], [[record_cells(record)] for record in records[:most]]
     if len(records) > most:
         warnings.append(f"{len(records) - most} more values are not shown (limit {most})")
-    queries = {"cypher": answer.cypher, "sparql": answer.sparql}
+    queries = {"cypher": answer.cypher, "sparql": answer.sparql} if isinstance(answer, StoredAnswer | Matches) else {}
     return {
         "language": answer.language,
         "program": answer.program,
@@ -238,9 +239,10 @@ def compiled(graph: Graph, program: Any, language: str, options: dict[str, Any] 
     try:
         compilers = Compilers(graph.current, graph.name)
         plan = compilers.plan(program, language, options)
-        text, parameters = compilers.cypher(plan)
-        queries["cypher"] = None if text is None else pasted(text, parameters or {})
-        queries["sparql"] = compilers.sparql(plan)
+        with suppress(UnsupportedError):
+            queries["cypher"] = pasted(*compilers.cypher(plan))
+        with suppress(UnsupportedError):
+            queries["sparql"] = compilers.sparql(plan)
     except InterruptedQueryError:
         raise
     except CondgraphError:

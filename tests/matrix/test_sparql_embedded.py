@@ -62,7 +62,7 @@ def test_equal_traces_and_evidence(small: Graph, text: str) -> None:
     assert sizes[0] == sizes[1]
     assert list(map(str, there.evidence)) == list(map(str, here.evidence))
     assert there.warnings == here.warnings
-    assert there.sparql is not None
+    assert there.sparql == here.sparql
     assert there.sparql in there.explain()
 
 

@@ -140,11 +140,21 @@ def test_chains_follow_what_is_around(pair: tuple[Graph, SqlGraph]) -> None:
 def test_an_answer_has_its_sql(tmp_path: Path) -> None:
     graph = condgraph.open(f"duckdb:///{tmp_path}/a.duckdb")
     graph.push(world())
-    answer = graph.kopl(PROGRAMS[0])
+    texts = {graph.query(program).sql for program in PROGRAMS}
     graph.close()
-    # Another client runs the text.
+    # The graph in process has the same, and another client runs it.
+    assert texts == {world().query(program).sql for program in PROGRAMS}
     with duckdb.connect(str(tmp_path / "a.duckdb"), read_only=True) as connection:
-        assert connection.execute(answer.sql).fetchall()
+        assert all(connection.execute(text).description for text in texts)
+    answer = world().query(PROGRAMS[0])
+    assert world().match([("Ann", "knows", "UNKNOWN person 1")]).sql is None
+    assert answer.cypher
+    one = condgraph.open("memory:")
+    one.load([("a", "born", "1984")], name="first")
+    one.load([("a", "born", "1985")], name="second")
+    part = one.kopl("Find(a) Relate(born, forward) QueryName()", prefer={"born": ["first"]})
+    with pytest.raises(UnsupportedError, match=r"SPARQL does not support: .* a preference leaves"):
+        part.sparql  # noqa: B018
 
 
 # -- what is stored ----------------------------------------------------------------------------------

@@ -6,8 +6,17 @@ from __future__ import annotations
 
 from typing import assert_type
 
+import duckdb
+import polars
+
 import condgraph
 from condgraph import Answer, AsyncGraph, Graph, LoadReport, Matches
+
+
+def tables(answer: Answer) -> None:
+    assert_type(answer.to_polars(), polars.DataFrame)
+    assert_type(answer.to_duckdb(), duckdb.DuckDBPyRelation)
+    assert_type((answer.cypher, answer.sparql, answer.sql), tuple[str | None, str | None, str | None])
 
 
 def loading(graph: Graph) -> None:

@@ -8,7 +8,7 @@ Everything is a number: entities 0..E-1 in the order of answers (name, then id),
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from condgraph.engine.snapshot.pool import Pool
 from condgraph.engine.values import NO_UNIT, Kind, Value
 
 if TYPE_CHECKING:
+    from condgraph.engine.algebra import Node
     from condgraph.engine.schema import Schema
     from condgraph.engine.snapshot.build import Builder
 
@@ -49,6 +50,9 @@ _MOST_ENDS: Final = 64_000_000
 
 class Snapshot:
     """One generation of a graph, read-only. Opening maps it; nothing is read until it is asked for."""
+
+    #: Gives the query of a plan in a server's language; None where the snapshot is a part of a graph.
+    translate: Callable[[Snapshot, Node, str], str] | None = None
 
     def __init__(self, arrays: ArrayFile, about: dict[str, Any] | None = None, texts: Pool | None = None) -> None:
         self.arrays = arrays
