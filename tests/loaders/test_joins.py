@@ -677,3 +677,17 @@ def test_tables_that_only_count_alike_are_not_joined(kind: str, tmp_path: Path) 
     for source in (files, sorted(files.iterdir())):
         report = condgraph.open("memory:").load(source)
         assert report.joins == ()
+
+
+def test_a_key_with_missing_cells_is_named_with_its_join(tmp_path: Path) -> None:
+    """As people export timetables: a byte order mark, semicolons, headers twice, a stop without a number."""
+    stops = '\ufeffstop_id;stop_name;zone;zone\r\n001;Central;A;1\r\n002;Zoo;A;\r\n;No number;B;2\r\n004;"Old; Town";B;2\r\n'
+    calls = "\ufefftrip;stop_id;minutes\r\nT1;001;12,5\r\nT1;002;3,25\r\n;002;\r\nT3;099;4,5\r\n"
+    place = folder_of(tmp_path / "tram", {"places.csv": stops, "calls.csv": calls})
+    join = {"calls.stop_id": "places.stop_id"}
+    said = [one.message for one in condgraph.open("memory:").load(place).problems]
+    assert f"places.stop_id would be a key that this refers to, but for 1 missing cell: join={join!r} makes it a reference" in said
+    graph = condgraph.open("memory:")
+    graph.load(place, join=join, decimal=",", name_columns={"places": "stop_name"})
+    assert graph.query("Find(Zoo) Relate(stop_id, backward) Count()").texts == ["2"]
+    assert names(graph, "Find(No number) QueryAttr(zone (2))") == ["2"]

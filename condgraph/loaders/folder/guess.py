@@ -207,6 +207,8 @@ class _First:
         called = [_called_key(tab, at) for at in range(len(tab.names))]
         unique = [rows > 0 and there[at] == rows == len(cells) for at, cells in enumerate(self.cells)]
         self.keys = [at for at in range(len(called)) if unique[at] and (at == 0 or called[at])]
+        #: Columns that would be keys but for so many cells that are missing.
+        self.nearly = {at: rows - there[at] for at, of in enumerate(self.cells) if called[at] and rows > there[at] == len(of) > 1}
 
     def may_refer(self, at: int, other: _First, key: int) -> bool:
         """Whether a column may be of keys of a table, as far as first rows say."""
@@ -219,15 +221,19 @@ class _First:
         return mine <= keys or (called and len(mine & keys) >= CONTAINED * len(mine))
 
 
-def worth_a_look(tabs: Mapping[str, Tab], *, alone: bool = False) -> dict[str, set[Key]]:
+#: The table, the column by its number, and what to say or ask of it.
+Question: TypeAlias = tuple[str, int, str]
+
+
+def worth_a_look(tabs: Mapping[str, Tab], asked: list[Question] | None = None) -> dict[str, set[Key]]:
     """The columns that may be keys, and those that may refer to them, as far as the first rows of all
-    tables say: those whose cells are looked at. None of too many tables. `alone` says that the other
-    rows may not be wanted.
+    tables say: those whose cells are looked at. None of too many tables. `asked` says that the other
+    rows may not be wanted, and takes what there is to say of columns that would refer to a key if no cell of it were missing.
     """
     result: dict[str, set[Key]] = {name: set() for name in tabs}
     if len(tabs) > MOST_TABLES:
         return result
-    firsts = [_First(tab, alone=alone) for tab in tabs.values()]
+    firsts = [_First(tab, alone=asked is not None) for tab in tabs.values()]
     for mine in firsts:
         for at, cells in enumerate(mine.cells):
             check()
@@ -236,6 +242,13 @@ def worth_a_look(tabs: Mapping[str, Tab], *, alone: bool = False) -> dict[str, s
                     if mine.may_refer(at, other, key):
                         result[mine.tab.name].add((at,))
                         result[other.tab.name].add((key,))
+                for key, missing in other.nearly.items() if asked is not None and other is not mine else ():
+                    path, to = _path(mine.tab, (at,)), _path(other.tab, (key,))
+                    same = plain(mine.tab.names[at]) == plain(other.tab.names[key]) and at not in mine.nearly
+                    if asked is not None and same and len(cells & other.cells[key]) >= CONTAINED * len(cells):
+                        gaps = numbered(missing, "missing cell", "missing cells")
+                        said = f"{to} would be a key that this refers to, but for {gaps}"
+                        asked.append((mine.tab.name, at, f"{said}: join={{{path!r}: {to!r}}} makes it a reference"))
     for first in firsts:
         if result[first.tab.name]:
             # The first of them is the key.
@@ -277,11 +290,11 @@ def join_text(tab: Tab, tabs: Mapping[str, Tab], one: Reference) -> str:
     return f"{_path(tab, one.columns)} = {_path(tabs[target], key)}: {_contained(tab, tabs, one)}"
 
 
-def questions(tabs: Mapping[str, Tab], perhaps: Sequence[tuple[str, int, str, Key]]) -> list[tuple[str, int, str]]:
+def questions(tabs: Mapping[str, Tab], perhaps: Sequence[tuple[str, int, str, Key]]) -> list[Question]:
     """What to ask of columns that only may be references: the table, the column, and the words. There
     are few of them: the last says how many more columns there are.
     """
-    result: list[tuple[str, int, str]] = []
+    result: list[Question] = []
     for table, at, target, key in perhaps[:_MOST_ASKED]:
         tab, other = tabs[table], tabs[target]
         path, to = f"{table}.{tab.names[at]}", f"{target}.{other.names[key[0]]}"
@@ -297,13 +310,14 @@ def questions(tabs: Mapping[str, Tab], perhaps: Sequence[tuple[str, int, str, Ke
     return result
 
 
-def linked(tabs: Mapping[str, Tab], options: Options) -> tuple[set[str], list[tuple[str, int, str]]]:
+def linked(tabs: Mapping[str, Tab], options: Options) -> tuple[set[str], list[Question]]:
     """The tables of which one refers to another for certain, both, and what to ask of others
     (`questions`); reads those that may.
     """
     for tab in tabs.values():
         tab.begin(options, Declared())
-    wanted = worth_a_look(tabs, alone=True)
+    asked: list[Question] = []
+    wanted = worth_a_look(tabs, asked)
     some = {name: tab for name, tab in tabs.items() if wanted[name]}
     for tab in some.values():
         _look(tab, wanted[tab.name])
@@ -311,7 +325,7 @@ def linked(tabs: Mapping[str, Tab], options: Options) -> tuple[set[str], list[tu
     find_keys(columns, Declared())
     perhaps = join_by_cells(some, Declared())[1]
     references = [(name, target) for name, of in columns.items() for item in of.foreign for target, _ in item.targets]
-    return {name for pair in references for name in pair}, questions(tabs, perhaps)
+    return {name for pair in references for name in pair}, asked + questions(tabs, perhaps)
 
 
 def _contained(tab: Tab, tabs: Mapping[str, Tab], one: Reference) -> str:
