@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from inspect import cleandoc
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, Unpack
 
 from condgraph.agents.guide import DATA, Examples, examples, hint_for_tools
 from condgraph.engine.algebra import ByName, around
@@ -216,6 +216,16 @@ AT_START: Final = 5.0
 MOST_CHARACTERS: Final = 100_000
 
 
+class View(TypedDict, total=False):
+    """The options of `Graph.query` that say of which times, versions and sources an answer is."""
+
+    at: str | None
+    between: Sequence[str] | None
+    certain: bool
+    as_of: str | None
+    prefer: Prefer | None
+
+
 class Toolbox:
     """The tools over one graph. Use it from any thread.
 
@@ -315,14 +325,10 @@ class Toolbox:
         language: str | None = None,
         table: str | None = None,
         parameters: Mapping[str, Any] | None = None,
-        at: str | None = None,
-        between: Sequence[str] | None = None,
-        certain: bool = False,
-        as_of: str | None = None,
-        prefer: Prefer | None = None,
         limit: int = 50,
         facts: int = 5,
         cancelled: Event | None = None,
+        **view: Unpack[View],
     ) -> Answered:
         """The answer to a program, with the first statements it rests on; with a clause (`table`) a
         table of the rows that the program gives.
@@ -330,7 +336,6 @@ class Toolbox:
         checked(limit, "limit")
         checked(facts, "facts", least=0)
         with within(self.timeout, cancelled):
-            view: dict[str, Any] = {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": prefer}
             return answered(self.asked(program, language, parameters, limit, table, **view), limit, facts)
 
     def evidence(
@@ -340,20 +345,15 @@ class Toolbox:
         language: str | None = None,
         table: str | None = None,
         parameters: Mapping[str, Any] | None = None,
-        at: str | None = None,
-        between: Sequence[str] | None = None,
-        certain: bool = False,
-        as_of: str | None = None,
-        prefer: Prefer | None = None,
         limit: int = 50,
         offset: int = 0,
         cancelled: Event | None = None,
+        **view: Unpack[View],
     ) -> Evidenced:
         """The statements that the answer to a program rests on, each with its sources and rows."""
         checked(limit, "limit")
         checked(offset, "offset", 1 << 31, least=0)
         with within(self.timeout, cancelled):
-            view: dict[str, Any] = {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": prefer}
             answer = self.asked(program, language, parameters, MOST, table, **view)
             evidence = answer.evidence
             searched = [str(item) for item in getattr(evidence, "searched", ())]
@@ -368,9 +368,9 @@ class Toolbox:
         parameters: Mapping[str, Any] | None,
         limit: int,
         table: str | None = None,
-        **view: Any,
+        **view: Unpack[View],
     ) -> Answer:
-        """The answer itself; `view` are `at`, `between`, `certain`, `as_of` and `prefer` of `Graph.query`."""
+        """The answer itself."""
         short(program, "program")
         short(table or "", "table")
         options = QueryOptions(
@@ -399,8 +399,8 @@ class Toolbox:
                 )
             raise ParseError(error.message, hint=hint) from None
 
-    def match(self, pattern: str, *, k: int = 3, limit: int = 20, cancelled: Event | None = None, **view: Any) -> Matched:
-        """The subgraphs most similar to a pattern; names may be misspelled, directions guessed. `view` as for `asked`."""
+    def match(self, pattern: str, *, k: int = 3, limit: int = 20, cancelled: Event | None = None, **view: Unpack[View]) -> Matched:
+        """The subgraphs most similar to a pattern; names may be misspelled, directions guessed."""
         checked(limit, "limit")
         checked(k, "k")
         short(pattern, "pattern")
@@ -426,11 +426,14 @@ class Toolbox:
         return marked(self._current().ask(question, self.llm, timeout=self.timeout, cancelled=cancelled).data())
 
 
-def _preferences(prefer: Mapping[str, str] | None) -> Any:
-    """By predicate one of the words, or a source."""
+def _view(
+    at: str | None, between: Sequence[str] | None, certain: bool, as_of: str | None, prefer: Mapping[str, str] | None
+) -> View:
+    """These options as agents give them: a preference is a word or a source by predicate."""
     from condgraph.engine.conflicts import CRITERIA
 
-    return {name: text if text in CRITERIA else [text] for name, text in prefer.items()} if prefer else None
+    preferred: Any = {name: text if text in CRITERIA else [text] for name, text in prefer.items()} if prefer else None
+    return {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": preferred}
 
 
 def checked(number: int, what: str, most: int = MOST, *, least: int = 1) -> None:
@@ -536,7 +539,7 @@ def calls(tools: Toolbox) -> list[Call]:
         """Run a program on the graph, exactly. Gives typed answers, warnings, and the first of the
         statements that the answer rests on.
         """
-        view: dict[str, Any] = {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": _preferences(prefer)}
+        view = _view(at, between, certain, as_of, prefer)
         given: dict[str, Any] = {"language": language, "table": table, "parameters": parameters, "limit": limit}
         return result_of(lambda: tools.query(program, facts=facts, **given, **view))
 
@@ -553,7 +556,7 @@ def calls(tools: Toolbox) -> list[Call]:
         """Find the subgraphs most similar to a pattern, for questions whose names or directions you
         are not sure of. `distance` 0 is an exact match.
         """
-        view: dict[str, Any] = {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": _preferences(prefer)}
+        view = _view(at, between, certain, as_of, prefer)
         return result_of(lambda: tools.match(pattern, k=k, limit=limit, **view))
 
     def evidence(
@@ -570,7 +573,7 @@ def calls(tools: Toolbox) -> list[Call]:
         offset: Annotated[int, ABOUT["offset"]] = 0,
     ) -> dict[str, Any]:
         """The statements that the answer to a program rests on, each with its sources and rows, page by page."""
-        view: dict[str, Any] = {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": _preferences(prefer)}
+        view = _view(at, between, certain, as_of, prefer)
         given: dict[str, Any] = {"language": language, "table": table, "parameters": parameters, "limit": limit}
         return result_of(lambda: tools.evidence(program, offset=offset, **given, **view))
 
