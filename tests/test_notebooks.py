@@ -14,6 +14,7 @@ import pytest
 
 import condgraph
 from condgraph.engine.errors import CondgraphError
+from condgraph.progress import bar
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "docs" / "notebooks").glob("*.ipynb"))
 
@@ -25,20 +26,25 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, A
         pytest.importorskip("nbclient")
         pytest.importorskip("ipykernel")
     import nbformat
-    from jupyter_client.manager import AsyncKernelManager
-    from nbclient import NotebookClient
 
-    environment = {name: value for name, value in os.environ.items() if name != "CONDGRAPH_LLM"}
     books = {}
     for path in NOTEBOOKS:
         shown, book = (nbformat.read(path, as_version=4) for _ in range(2))
         nbformat.validate(book)
-        folder = str(tmp_path_factory.mktemp(path.stem))
-        # Sockets of the file system: no port that another process could take first.
-        kernel = AsyncKernelManager(transport="ipc", ip=f"{folder}/kernel", connection_file=f"{folder}/kernel.json")
-        NotebookClient(book, km=kernel, timeout=300, resources={"metadata": {"path": folder}}).execute(env=environment)
+        execute(book, str(tmp_path_factory.mktemp(path.stem)))
         books[path.stem] = shown, book
     return books
+
+
+def execute(book: Any, folder: str) -> None:
+    """Execute a notebook in a folder."""
+    from jupyter_client.manager import AsyncKernelManager
+    from nbclient import NotebookClient
+
+    environment = {name: value for name, value in os.environ.items() if name != "CONDGRAPH_LLM"}
+    # Sockets of the file system: no port that another process could take first.
+    kernel = AsyncKernelManager(transport="ipc", ip=f"{folder}/kernel", connection_file=f"{folder}/kernel.json")
+    NotebookClient(book, km=kernel, timeout=300, resources={"metadata": {"path": folder}}).execute(env=environment)
 
 
 def texts(book: Any) -> list[list[str]]:
@@ -89,6 +95,51 @@ def test_the_pictures_of_a_notebook_show_names(name: str, executed: dict[str, tu
         assert all("".join(text.itertext()).strip() for text in root.iter(f"{tag}text"))
 
 
+PROGRESS = r"""
+import condgraph
+from condgraph.progress import bar
+
+with open("<steps>.tsv", "w") as file:
+    file.writelines(f"s{number}\tnext\ts{number + 1}\n" for number in range(20_000))
+graph = condgraph.open("memory:")
+with bar() as progress:
+    graph.load("<steps>.tsv", progress=progress)
+"""
+
+
+def test_a_notebook_shows_progress_and_errors_in_a_line(tmp_path: Path) -> None:
+    from nbformat.v4 import new_code_cell, new_notebook
+
+    wrong = new_code_cell('graph.kopl("Find(s1) Relate(nextt, forward) QueryName()")', metadata={"tags": ["raises-exception"]})
+    book = new_notebook(cells=[new_code_cell(PROGRESS), wrong])
+    execute(book, str(tmp_path))
+    (shown,), (error,) = (cell.outputs for cell in book.cells)
+    assert re.fullmatch(r"<progress .*></progress> &lt;steps&gt;\.tsv: [\d,]+ records, \d+ s", shown.data["text/html"])
+    assert [line for line in error.traceback if line][1:] == [
+        "UnknownNameError: unknown relation 'nextt' (at character 17); nearest: 'next'"
+    ]
+
+
+def test_nobody_is_shown_progress_who_sees_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with bar() as progress:
+        assert progress is None
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_on_a_terminal_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    for calls in ([("a\nb.csv", 1_000, 0.5)], [(5, 10)], [(3, 0.25, None)]):
+        with bar() as progress:
+            assert progress is not None
+            for call in calls:
+                progress(*call)
+        shown = capsys.readouterr().err
+        assert shown.count("\n") == 0
+        assert shown.endswith("\r\x1b[K")
+        assert any(text in shown for text in ("[##########          ] a�b.csv: 1,000 records", "5 of 10", "epoch 3: loss 0.2500"))
+
+
 def test_an_error_is_shown_without_the_frames_of_the_package() -> None:
     graph = condgraph.open("memory:")
     graph.load([{"name": "Bern", "people": 134_591}], name="towns", key="name")
@@ -99,3 +150,9 @@ def test_an_error_is_shown_without_the_frames_of_the_package() -> None:
     assert lines[0].endswith(': graph.kopl("Find(Bern) QueryAttr(peple)")')
     assert lines[1:] == ["", "UnknownNameError: unknown attribute 'peple' (at character 22); nearest: 'people'"]
     assert CondgraphError("never raised", hint="a hint")._render_traceback_() == ["CondgraphError: never raised; a hint"]
+    kinds: list[type[CondgraphError]] = [CondgraphError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    # Also of those that are built-in errors too, whose class might come first.
+    assert len(kinds) > 30
+    assert {kind._render_traceback_ for kind in kinds} == {CondgraphError._render_traceback_}

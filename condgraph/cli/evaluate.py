@@ -12,7 +12,8 @@ import typer
 
 from condgraph.cli.arguments import LoginOptions, StoreOption, file_of, grouped, opened
 from condgraph.cli.exits import EXIT_CODES, guard
-from condgraph.cli.render import counting_progress, printable, write_table
+from condgraph.cli.render import printable, write_table
+from condgraph.progress import bar
 
 if TYPE_CHECKING:
     from condgraph.evaluate import Row
@@ -87,7 +88,7 @@ def evaluate_ask(
         if demos is not None:
             at.demos.load(demos)
         done = 0
-        with counting_progress("questions", quiet=False) as advance:
+        with bar() as advance:
 
             def count_row(row: Row) -> None:
                 nonlocal done

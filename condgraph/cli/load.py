@@ -20,8 +20,9 @@ from condgraph.cli.arguments import (
     opened,
 )
 from condgraph.cli.exits import Exit, complain, guard
-from condgraph.cli.render import counting_progress, loading_progress, printable
+from condgraph.cli.render import printable
 from condgraph.engine.errors import LoadError, StoreBusyError
+from condgraph.progress import bar
 
 # -- load and index ----------------------------------------------------------------------------------
 
@@ -93,7 +94,7 @@ def load(
     """Load sources into a store, as one new generation: all of it, or nothing."""
     options = loader_options(option or [])
     with guard(), opened(store, login, read_only=False, labels=labels) as at:
-        with loading_progress(quiet=quiet) as progress:
+        with bar(quiet=quiet) as progress:
             report = at.load(
                 sources if len(sources) > 1 else sources[0],
                 format=form,
@@ -144,7 +145,7 @@ def index(
     with (
         guard(),
         opened(store, login, read_only=False) as at,
-        counting_progress("texts", quiet=quiet) as progress,
+        bar(quiet=quiet) as progress,
     ):
         report = at.index(encoder, faiss=faiss, progress=progress)
         typer.echo(str(report))

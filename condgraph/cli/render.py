@@ -1,4 +1,4 @@
-"""What commands write: answers, evidence and traces as a table, JSON, CSV or Arrow, and progress bars.
+"""What commands write: answers, evidence and traces as a table, JSON, CSV or Arrow.
 
 A table is one line an answer, with the ids of entities where their names repeat. In the table and in
 JSON the evidence and the trace are part of the result; with CSV and Arrow, which programs read, they
@@ -10,13 +10,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -28,7 +26,6 @@ from condgraph.engine.facts import Entity
 from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.lowered import Step
 from condgraph.engine.values import UNKNOWN, Quantity, Time
-from condgraph.loaders.base import Progress
 
 if TYPE_CHECKING:
     import pyarrow
@@ -233,60 +230,3 @@ def write_stream(table: pyarrow.Table) -> None:
     with pa.ipc.new_stream(sys.stdout.buffer, table.schema) as stream:
         stream.write_table(table)
     sys.stdout.buffer.flush()
-
-
-# -- progress bars -----------------------------------------------------------------------------------
-# A progress bar on standard error while something takes long; nothing where standard error is not
-# a terminal.
-
-
-@contextmanager
-def loading_progress(*, quiet: bool) -> Iterator[Progress | None]:
-    """The progress callback of a load, or None."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
-    from rich.table import Column
-
-    columns = (
-        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[records]:,} records", table_column=Column(no_wrap=True, min_width=16)),
-        TimeElapsedColumn(),
-    )
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def advance(location: str, records: int, fraction: float | None) -> None:
-            if location not in tasks:
-                tasks[location] = bars.add_task(escape(PurePath(location).name or "source"), total=None, records=0)
-            if fraction is None:
-                bars.update(tasks[location], records=records)
-            else:
-                bars.update(tasks[location], total=1.0, completed=fraction, records=records)
-
-        yield advance
-
-
-@contextmanager
-def counting_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """The callback that is called with how many are done, of how many; or None."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(what, total=None)
-
-        def advance(done: int, total: int) -> None:
-            bars.update(task, completed=done, total=total)
-
-        yield advance
