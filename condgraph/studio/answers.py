@@ -229,20 +229,18 @@ def compiled(graph: Graph, program: Any, language: str, options: dict[str, Any] 
         with suppress(CondgraphError):
             queries[own] = graph.explain(program, language=language, **options)
         return queries
-    from condgraph.cypher.answer import pasted
-    from condgraph.questions.translations import Compilers
-    from condgraph.storage import preferred
+    from condgraph.languages.registry import lower
+    from condgraph.snapshot_store import SnapshotStore
 
-    if preferred(graph.current) is not graph.current:
-        # No query of a whole graph leaves out what a preference decides against.
+    store = graph._store_of(None)
+    if not isinstance(store, SnapshotStore) or store.snapshot.translate is None:
         return queries
+    snapshot, translate = store.snapshot, store.snapshot.translate
     try:
-        compilers = Compilers(graph.current, graph.name)
-        plan = compilers.plan(program, language, options)
-        with suppress(UnsupportedError):
-            queries["cypher"] = pasted(*compilers.cypher(plan))
-        with suppress(UnsupportedError):
-            queries["sparql"] = compilers.sparql(plan)
+        plan = lower(snapshot.schema, program, language, options).plan
+        for name in queries:
+            with suppress(UnsupportedError):
+                queries[name] = translate(snapshot, plan, name)
     except InterruptedQueryError:
         raise
     except CondgraphError:
