@@ -84,16 +84,21 @@ class Query:
 
 
 def query_of(
-    request: Request, graph: str, schema: StoredSchema, named: Callable[[], LinkingSchema], layout: Layout = CONDGRAPH
+    request: Request,
+    graph: str,
+    schema: StoredSchema,
+    named: Callable[[], LinkingSchema],
+    layout_of: Callable[[Node], Layout] = lambda _: CONDGRAPH,
 ) -> Query:
     """A program as its query. KoPL learns from the query which names of entities there are. Other
     languages look names up before, in the schema that `named` gives; so does a program with a
-    mistake, so that the first of its errors is reported.
+    mistake, so that the first of its errors is reported. `layout_of` gives the layout for a plan.
     """
 
     def prepared(known: StoredSchema, *, looks_up: bool) -> Query:
         lowered = request.lowered(known)
         every, some = names_of(lowered, schema) if looks_up else ([], [])
+        layout = layout_of(lowered.plan)
         compiled = compile_plan(lowered.plan, graph, schema, some, layout=layout)
         if remarks := layout.remarks(lowered.plan):
             lowered = replace(lowered, warnings=[*lowered.warnings, *remarks])
@@ -196,13 +201,13 @@ class CypherStore(ABC):
         """How the graph is laid out now."""
         return self._layout
 
+    def _layout_of(self, plan: Node) -> Layout:
+        """The layout for the query of an answer."""
+        return self.layout
+
     def _layout_for(self, plans: Sequence[Node]) -> Layout:
         """The layout for follow-up queries of an answer: about steps, or what the answer rests on."""
         return self.layout
-
-    def _fetched(self, compiled: Compiled) -> list[dict[str, Any]]:
-        """The rows of what an answer rests on."""
-        return self.run(compiled)
 
     # -- what there is -----------------------------------------------------------------------------
 
@@ -260,7 +265,7 @@ class CypherStore(ABC):
 
     def _query(self, request: Request) -> Query:
         """A program as its query."""
-        return query_of(request, self.name, self.schema, lambda: self.naming_schema, self.layout)
+        return query_of(request, self.name, self.schema, lambda: self.naming_schema, self._layout_of)
 
     def run(self, compiled: Compiled) -> list[dict[str, Any]]:
         """The rows of a compiled query."""
@@ -281,7 +286,7 @@ class CypherStore(ABC):
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""
         layout = self._layout_for([plan])
-        rows = self._fetched(compile_witness(plan, self.name, self.schema, layout=layout))
+        rows = self.run(compile_witness(plan, self.name, self.schema, layout=layout))
         return run_witness(plan, rows, self.known_sources, layout)
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:

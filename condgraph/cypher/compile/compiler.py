@@ -542,11 +542,13 @@ class Compiler:
         self._let_names.append(name)
         return name
 
-    def whole(self, branches: list[list[str]], names: Sequence[str]) -> str:
-        """The text of a query: lists first, then its branches, which return columns of these names."""
+    def whole(self, branches: list[list[str]], names: Sequence[str], ending: str | None = None) -> str:
+        """The text of a query: lists first, then its branches, which return columns of these names; `ending` are clauses that go
+        on from these.
+        """
         body = "\nUNION ALL\n".join("\n".join(clauses) for clauses in branches)
-        if self.lets:
-            body = "\n".join([*self.lets, self.call(body), "RETURN " + ", ".join(names)])
+        if self.lets or ending is not None:
+            body = "\n".join([*self.lets, self.call(body), ending or "RETURN " + ", ".join(names)])
         return self.layout.written(body)
 
     def set_of(self, node: alg.Entities) -> str:

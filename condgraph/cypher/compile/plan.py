@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from condgraph.cypher.compile.compiler import Compiler, arrange
+from condgraph.cypher.compile.compiler import Compiler, FactRows, arrange
 from condgraph.cypher.compile.conditions import condition
+from condgraph.cypher.compile.solutions import entities_of, facts_of
 from condgraph.cypher.compile.solutions import returned as rows_returned
 from condgraph.cypher.compile.values import MIDDLE, PlanCompiler, middle, scalar, shown_text
 from condgraph.cypher.layout.base import FIELDS, TARGET, Direct, Layout, Listed, value_of
@@ -561,25 +562,66 @@ def compile_witness(
     wanted = units(plan, lowered(plan))
     compiler = PlanCompiler(graph, schema, [unit.compiled for unit in wanted], layout)
     concepts = {id(node.concepts) for node in postorder(plan) if isinstance(node, alg.Members)}
+    binding = _binding_concepts(plan) if layout.labelled else set()
     branches: list[list[str]] = []
+    matched: dict[int, tuple[alg.FactsOf, list[str]]] = {}
     for number, unit in enumerate(wanted):
+        if isinstance(unit.compiled, alg.FactsOf):
+            # The statements of the matches of one pattern come together.
+            matched.setdefault(id(unit.compiled.of), (unit.compiled, []))[1].append(unit.compiled.variable)
+            continue
         if isinstance(unit.compiled, alg.Facts):
             facts = compiler.facts(unit.compiled)
-            row = layout.statement(compiler, facts.fact, facts.subject, facts.thing, facts.family)
-            branches.append([*facts.render(), f"RETURN {number} AS unit, {row} AS row"])
+            branches.append([*facts.render(), f"RETURN {number} AS unit, {_record(compiler, facts)} AS row"])
             continue
         if isinstance(unit.compiled, alg.ByName) and id(unit.compiled) in concepts:
             # Beside the entities of that name: the operator may find these for others that take it.
             described = layout.concepts_named(compiler, unit.compiled.names)
             branches.extend([f"RETURN {number} AS unit, {{e: {concept}}} AS row"] for concept in described)
-        rows = compiler.entities(unit.compiled)
-        branches.append([*rows.clauses, f"RETURN {number} AS unit, {{e: {layout.described(rows.variable)}}} AS row"])
+        # Those of ids are terms of rows, too, and paths of no steps lead from all entities.
+        binds = id(unit.compiled) in binding or (binding and isinstance(unit.compiled, alg.ById | alg.AllEntities))
+        if binds and (labels := layout.labels_in(unit.compiled)):  # type: ignore[arg-type]
+            terms = compiler.parameter(layout.concept_terms(labels))
+            branches.append([f"UNWIND {terms} AS concept RETURN {number} AS unit, {{e: concept}} AS row"])
+        if isinstance(unit.compiled, alg.EntitiesOf):
+            rows = entities_of(compiler, unit.compiled, concepts=True)
+            described_as = layout.described_term(rows.variable)
+        else:
+            rows = compiler.entities(unit.compiled)
+            described_as = layout.described(rows.variable)
+        branches.append([*rows.clauses, f"RETURN {number} AS unit, {{e: {described_as}}} AS row"])
         if unit.concepts is not None:
             branches.extend(_memberships(compiler, unit))
+    for node, variables in matched.values():
+        facts = facts_of(compiler, node, variables)
+        branches.append([*facts.render(), f"RETURN -1 AS unit, {_record(compiler, facts)} AS row"])
     branches = branches or [["UNWIND [] AS unit RETURN unit, null AS row"]]
     columns = "unit", "row"
     looked_up = look_up(compiler, branches, columns, names)
-    return Compiled(compiler.whole(branches, columns), compiler.parameters, "witness", looked_up=looked_up, layout=layout)
+    ending = None
+    if layout.labelled and any(isinstance(unit.compiled, alg.Facts) for unit in wanted):
+        f, s, o = (compiler.name(prefix) for prefix in "fso")
+        row = layout.statement(compiler, f, s, o, "any")
+        bound = f"WITH unit, row, row.f AS {f}, row.s AS {s}, row.o AS {o}"
+        ending = f"{bound}\nRETURN unit, CASE WHEN {f} IS NULL THEN row ELSE {row} END AS row"
+    text = compiler.whole(branches, columns, ending)
+    return Compiled(text, compiler.parameters, "witness", looked_up=looked_up, layout=layout)
+
+
+def _record(compiler: Compiler, facts: FactRows) -> str:
+    """A statement with all that is kept of it; where that is long to say, what the end of the query says it by."""
+    parts = facts.fact, facts.subject, facts.thing
+    if compiler.layout.labelled:
+        return f"{{{', '.join(f'{name}: {part}' for name, part in zip('fso', parts, strict=True))}}}"
+    return compiler.layout.statement(compiler, *parts, facts.family)
+
+
+def _binding_concepts(plan: Node) -> set[int]:
+    """The operators (by identity) of rows, and the sets whose concepts they bind."""
+    nodes = postorder(plan)
+    places = [part.concept for node in nodes if isinstance(node, alg.Pattern) for part in node.memberships]
+    places += [node.entities for node in nodes if isinstance(node, alg.EntityRows)]
+    return {id(place) for place in [*places, *(node for node in nodes if isinstance(node, alg.Solutions))]}
 
 
 def _memberships(compiler: Compiler, unit: Unit) -> list[list[str]]:
@@ -592,7 +634,7 @@ def _memberships(compiler: Compiler, unit: Unit) -> list[list[str]]:
         result = compiler.layout.memberships_in(compiler, unit.concepts.names, members)
         if result is not None:
             return result
-    concepts = compiler.set_of(unit.concepts)
+    concepts = "" if compiler.layout.labelled else compiler.set_of(unit.concepts)
     members = compiler.set_of(unit.compiled)  # type: ignore[arg-type]
     return compiler.layout.memberships(compiler, concepts, members)
 
@@ -689,9 +731,6 @@ def check(plan: Node, layout: Layout) -> None:
     missing = sorted({type(node).__name__ for node in nodes if type(node) not in SUPPORT})
     if not missing and not layout.complete:
         missing = sorted({result for node in nodes if (result := layout.missing(node)) is not None})
-    if not missing and not layout.complete and any(isinstance(node, alg.Solutions) for node in nodes):
-        missing = ["rows that bind several variables, over an existing database"]
-        raise UnsupportedError(TARGET, missing, hint="graph.cypher asks the database in its own Cypher")
     if missing:
         raise UnsupportedError(TARGET, missing)
 

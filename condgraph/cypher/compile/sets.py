@@ -327,12 +327,12 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
     clauses = [*([] if of is None else of.clauses), *match.before]
     result = FactRows(clauses, match.pattern, match.conditions, f, subject, thing, family, node.reach, match.cell)
     if match.branches is not None:
-        result.joined = _branches(compiler, match)
+        result.joined = branches(compiler, match)
     result.whole, result.hint, result.after, result.within, result.rows = match.whole, match.hint, match.after, inner, rows
     return result
 
 
-def _branches(compiler: Compiler, match: Match) -> Callable[[Collection[str] | None, list[str]], str]:
+def branches(compiler: Compiler, match: Match) -> Callable[[Collection[str] | None, list[str]], str]:
     """The branches of a match as one clause, under conditions that hold in each."""
     kept = ", ".join(match.kept)
 

@@ -7,33 +7,39 @@ start at nodes that are bound. Where it may not, it becomes a subquery of its ow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from condgraph.cypher.compile.compiler import Compiler, FactRows, Rows, asks_which
 from condgraph.cypher.compile.conditions import condition, span_condition
-from condgraph.cypher.compile.sets import family_of, membership, testable
-from condgraph.cypher.layout.base import Bound, Wanted
+from condgraph.cypher.compile.sets import branches, family_of, membership, testable
+from condgraph.cypher.layout.base import TARGET, Match, Wanted
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra.tables import SolutionTable, by_type
+from condgraph.engine.errors import UnsupportedError
+from condgraph.engine.facts import EntityKind
 from condgraph.engine.row_shapes import Sort, either
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
     """What a variable of a plan is in the query: the variable of a node, a relationship or a plain value, which is null only if it
-    is not `certain`.
+    is not `certain`. `labels` are those of the concepts that it may be, where these have no nodes.
     """
 
     text: str
     sort: Sort
     certain: bool = True
+    labels: tuple[str, ...] = ()
 
 
 Scope = Mapping[str, Term]
-#: A condition that is false; the planner of 5.26 fails on a literal one.
-_NEVER: Final = "$graph IS NULL"
+
+
+def _never(compiler: Compiler) -> str:
+    """A condition that is false; the planner of 5.26 fails on a literal one."""
+    return compiler.parameter(False)
 
 
 @dataclass(slots=True)
@@ -72,7 +78,9 @@ def _goes_on(node: alg.Solutions, scope: Scope) -> bool:
 
 def identity(compiler: Compiler, term: Term) -> str:
     """What equal terms have in common, and no others; null where a term is not bound."""
-    if term.sort in ("entity", "statement", "name", "truth", "count"):
+    if term.sort == "statement":
+        return compiler.layout.same_statement(term.text)
+    if term.sort in ("entity", "name", "truth", "count"):
         return term.text
     v = term.text
     kind = f"{v}.kind"
@@ -84,7 +92,7 @@ def identity(compiler: Compiler, term: Term) -> str:
     if term.sort == "value":
         return value if term.certain else f"CASE WHEN {v} IS NOT NULL THEN {value} END"
     entity = compiler.layout.is_entity_term(v)
-    return f"CASE WHEN {v} IS NULL THEN null WHEN {entity} THEN ['entity', {compiler.layout.id(v)}] ELSE {value} END"
+    return f"CASE WHEN {v} IS NULL THEN null WHEN {entity} THEN ['entity', {compiler.layout.term_id(v)}] ELSE {value} END"
 
 
 def _is_node(term: Term) -> bool:
@@ -95,7 +103,7 @@ def _is_node(term: Term) -> bool:
 def same(compiler: Compiler, one: Term, other: Term) -> str:
     """A condition: two terms that are bound are equal."""
     if one.sort == other.sort and not _is_node(one):
-        return f"{one.text} = {other.text}"
+        return f"{identity(compiler, one)} = {identity(compiler, other)}"
     if {one.sort, other.sort} == {"entity", "any"}:
         return f"{one.text} = {other.text}"
     return f"{identity(compiler, one)} = {identity(compiler, other)}"
@@ -197,16 +205,19 @@ class _Patterns:
             term = self.terms.get(place.name)
             if term is None:
                 return compiler.name(prefix), False
-            if term.sort == "any":
+            value = term.sort == "value" and not self._layout.complete
+            if term.sort == "any" or value:
                 # What is no entity starts no match.
                 e = compiler.name(prefix)
-                self.clauses.append(f"WITH *, CASE WHEN {self._layout.is_entity_term(term.text)} THEN {term.text} END AS {e}")
+                node = "null" if value else f"CASE WHEN {self._layout.is_node_term(term.text)} THEN {term.text} END"
+                self.clauses.append(f"WITH *, {node} AS {e}")
                 self.terms[place.name] = Term(e, "entity")
                 return e, True
             return term.text, True
         e = compiler.name(prefix)
         if isinstance(place, alg.Entities):
-            if not testable(place):
+            looked_up = isinstance(place, alg.ByName | alg.ById) and not self._layout.looks_up
+            if looked_up or not testable(place):
                 self.clauses.append(f"UNWIND {compiler.set_of(place)} AS {e}")
                 return e, True
             conditions.append(membership(compiler, place, e))
@@ -242,7 +253,7 @@ class _Patterns:
                 ends[among.anchor] = among.of
             among = None
         if predicates == ():
-            conditions.append(_NEVER)
+            conditions.append(_never(compiler))
             predicates = None
         subject, subject_bound = self._place(part.subject, conditions, among=ends.get("subject"))
         loop = isinstance(part.object, alg.Variable) and part.object == part.subject
@@ -259,15 +270,14 @@ class _Patterns:
             if "object" in ends and family == "relation" and not testable(ends["object"]) and not subject_bound:
                 self.clauses.append(f"UNWIND {compiler.set_of(ends.pop('object'))} AS {thing}")
                 object_bound = True
-            if isinstance(part.object, alg.Entities):
-                conditions.append(membership(compiler, part.object, thing))
-                if family == "any":
-                    conditions.append(layout.is_entity(thing))
-                elif family == "attribute":
-                    conditions.append(_NEVER)
-        if "object" in ends:
-            conditions.append(membership(compiler, ends["object"], thing))
-            conditions.append(layout.is_entity(thing))
+            sets = [part.object] if isinstance(part.object, alg.Entities) else []
+            sets += [ends["object"]] if "object" in ends else []
+            if sets and family == "attribute":
+                conditions.append(_never(compiler))
+            elif sets:
+                inside = " AND ".join(membership(compiler, entities, thing) for entities in sets)
+                # A value may be no node, of which a test could be asked.
+                conditions.append(inside if family == "relation" else f"CASE WHEN {layout.is_entity(thing)} THEN {inside} END")
         if predicates is None:
             conditions.append(layout.is_statement(f))
         outward = subject_bound or not object_bound
@@ -280,26 +290,23 @@ class _Patterns:
             # A predicate may have values as well.
             tests.append(layout.is_entity(thing))
         if part.condition is not None:
-            tests.append(self._tested(part.condition, thing, family))
+            tested = condition(compiler, part.condition, match.cell, None if family == "attribute" else thing)
+            tests.append(f"({tested})")
+        # What is asked of the statement, which clauses after the match may bind.
+        later = list[str]()
         if during is not None:
             low, high = compiler.parameter(during.interval.start), compiler.parameter(during.interval.end)
-            tests.append(span_condition(compiler, during.relation, layout.validity(f), low, high))
+            later.append(span_condition(compiler, during.relation, layout.validity(f), low, high))
         if among is not None:
             facts = compiler.facts(among)
-            tests.append(f"{f} IN {compiler.let(facts.render(), f'collect({facts.fact})')}")
+            later.append(f"{f} IN {compiler.let(facts.render(), f'collect({facts.fact})')}")
         if self._node.different:
-            tests += [f"{f} <> {before}" for before in self._facts]
+            later += [f"{f} <> {before}" for before in self._facts]
         for qualifier in part.qualifiers:
             if not qualifier.variables:
-                tests.append(self._has_qualifier(qualifier, f, thing, family))
-        pattern = match.pattern
-        assert pattern is not None
-        if part.undirected:
-            first, _, last = pattern.rpartition("]->(")
-            pattern = f"{first}]-({last}"
+                later.append(self._has_qualifier(qualifier, f, thing, family))
         tests += [] if bound else match.whole
-        where = f" WHERE {' AND '.join(dict.fromkeys(tests))}" if tests else ""
-        self.clauses += [*match.before, f"MATCH {pattern}{where}", *match.after]
+        self.clauses += self._matched(match, tests, later, undirected=part.undirected)
         self._facts.append(f)
         self._bind(part.subject, Term(subject, "entity"))
         sort: Sort = "any" if family == "any" else "entity" if family == "relation" else "value"
@@ -309,19 +316,36 @@ class _Patterns:
             self._bind(part.object, Term(thing, sort))
         if isinstance(part.predicate, alg.Variable):
             self._computed(part.predicate, layout.predicate(f), "name")
-        self._bind(part.statement, Term(f, "statement"))
+        kept = f if part.statement is None else layout.kept(f, thing, family)
+        if kept != f and part.statement is not None:
+            self._computed(part.statement, kept, "statement")
+        else:
+            self._bind(part.statement, Term(f, "statement"))
         for qualifier in part.qualifiers:
             if qualifier.variables:
                 self._qualifier(qualifier, f, thing, family)
+
+    def _matched(self, match: Match, tests: list[str], later: list[str], *, undirected: bool) -> list[str]:
+        """The clauses of a match under tests, some of which ask what is bound last."""
+        pattern, clauses = match.pattern, list(match.before)
+        if pattern is not None and not match.after:
+            tests, later = [*tests, *later], []
+        where = " AND ".join(dict.fromkeys(tests))
+        if match.branches is not None:
+            clauses.append(branches(self._compiler, match)(None, tests))
+        elif pattern is None:
+            clauses += [f"WITH * WHERE {where}"] if where else []
+        else:
+            if undirected:
+                first, _, last = pattern.rpartition("]->(")
+                pattern = f"{first}]-({last}"
+            clauses.append(f"MATCH {pattern}{f' WHERE {where}' if where else ''}")
+        return [*clauses, *match.after, *([f"WITH * WHERE {' AND '.join(later)}"] if later else [])]
 
     def _computed(self, place: alg.Variable, expression: str, sort: Sort) -> None:
         name = self._compiler.name("t")
         self.clauses.append(f"WITH *, {expression} AS {name}")
         self._bind(place, Term(name, sort))
-
-    def _tested(self, test: alg.Condition, thing: str, family: alg.Family) -> str:
-        cell = self._layout.object(thing, family)
-        return f"({condition(self._compiler, test, cell, None if family == 'attribute' else thing)})"
 
     # -- qualifiers --------------------------------------------------------------------------------
 
@@ -369,14 +393,17 @@ class _Patterns:
         compiler, outer, conditions = self._compiler, self.clauses, list[str]()
         known = set(self.terms)
         self.clauses = []
-        e, _ = self._place(part.member, conditions)
-        c = e if part.concept is not None and part.concept == part.member else self._place(part.concept, conditions, "c")[0]
-        pattern, inside = self._layout.membership_pattern(e, c, direct=part.direct)
-        tests = dict.fromkeys([*inside, *conditions])
-        self.clauses.append(f"MATCH {pattern} WHERE {' AND '.join(tests)}")
         before = {term.text for term in self.terms.values()}
-        self._bind(part.member, Term(e, "entity"))
-        self._bind(part.concept, Term(c, "entity"))
+        e, bound = self._place(part.member, conditions)
+        if self._layout.labelled:
+            self._labelled(part, e, conditions, bound=bound)
+        else:
+            c = e if part.concept is not None and part.concept == part.member else self._place(part.concept, conditions, "c")[0]
+            pattern, inside = self._layout.membership_pattern(e, c, direct=part.direct)
+            tests = dict.fromkeys([*inside, *conditions])
+            self.clauses.append(f"MATCH {pattern} WHERE {' AND '.join(tests)}")
+            self._bind(part.member, Term(e, "entity"))
+            self._bind(part.concept, Term(c, "entity"))
         inner, self.clauses = self.clauses, outer
         if isinstance(part.member, alg.Variable) and isinstance(part.concept, alg.Variable):
             self.clauses += inner
@@ -387,6 +414,29 @@ class _Patterns:
         if not fresh:
             ending = f"WITH 1 AS one LIMIT 1 RETURN one AS {compiler.name('x')}"
         self.clauses += ["CALL (*) {", *inner, ending, "}"]
+
+    def _labelled(self, part: alg.MembershipPattern, e: str, conditions: list[str], *, bound: bool) -> None:
+        """Memberships in concepts that are labels."""
+        layout, concept, known = self._layout, part.concept, None
+        labels = layout.labels_in(
+            alg.AllEntities(tuple(EntityKind)) if concept is None or isinstance(concept, alg.Variable) else concept
+        )
+        if isinstance(concept, alg.Variable):
+            known = self.terms.get(concept.name)
+            if concept == part.member or (known is not None and known.sort == "entity"):
+                labels, known = [], None
+            elif known is not None:
+                labels = list(known.labels or labels)
+                conditions.append(layout.in_label(e, known.text))
+        inside = " AND ".join([layout.in_labels(e, labels), *conditions])
+        self.clauses.append(f"WITH * WHERE {inside}" if bound else f"MATCH ({e}) WHERE {inside}")
+        self._bind(part.member, Term(e, "entity"))
+        if isinstance(concept, alg.Variable) and known is None and concept != part.member:
+            by_label = {term["label"]: term for term in layout.concept_terms(labels)}
+            c, x = self._compiler.name("c"), self._compiler.name("x")
+            self.clauses.append(f"UNWIND labels({e}) AS {x} WITH *, {self._compiler.parameter(by_label)}[{x}] AS {c}")
+            self.clauses.append(f"WITH * WHERE {c} IS NOT NULL")
+            self._bind(concept, Term(c, "any", labels=tuple(labels)))
 
 
 def _family(compiler: Compiler, part: alg.StatementPattern) -> alg.Family:
@@ -413,12 +463,14 @@ def _path(compiler: Compiler, node: alg.Path, scope: Scope) -> Bindings:
             known = terms.get(place.name)
             if known is not None:
                 if known.sort == "any":
-                    before.clauses.append(f"WITH *, CASE WHEN {layout.is_entity_term(known.text)} THEN {known.text} END AS {e}")
+                    _check_start(node, compiler.layout.labelled)
+                    before.clauses.append(f"WITH *, CASE WHEN {layout.is_node_term(known.text)} THEN {known.text} END AS {e}")
                     names.add(e)
                 else:
                     e = known.text
             terms[place.name] = Term(e, "entity")
         elif isinstance(place, alg.Entities):
+            _check_start(node, bool(layout.labels_in(place)))
             tests.append(membership(compiler, place, e))
         ends.append(e)
     a, b = ends
@@ -432,16 +484,29 @@ def _path(compiler: Compiler, node: alg.Path, scope: Scope) -> Bindings:
     return Bindings([*before.clauses, f"CALL (*) {{\n{matched}\n{ending}\n}}"], terms)
 
 
+def _check_start(node: alg.Path, concepts: bool) -> None:
+    """Refuse paths from concepts without nodes that lead to these themselves; no other path starts at one."""
+    if concepts and node.least == 0:
+        raise UnsupportedError(TARGET, ["paths of no steps from labels, which have no nodes"], hint="begin with one step (+)")
+
+
 def _entity_rows(compiler: Compiler, node: alg.EntityRows, scope: Scope) -> Bindings:
-    known = scope.get(node.variable)
+    known, layout = scope.get(node.variable), compiler.layout
+    labels = layout.labels_in(node.entities)
     if known is not None:
-        tests = [compiler.layout.is_entity_term(known.text)] if known.sort == "any" else []
-        tests.append(membership(compiler, node.entities, known.text))
-        return Bindings([f"WITH * WHERE {' AND '.join(tests)}"], {node.variable: Term(known.text, "entity")})
+        test, sort = membership(compiler, node.entities, known.text), known.sort
+        if sort == "any":
+            ids = compiler.parameter([term["id"] for term in layout.concept_terms(labels)]) if labels else ""
+            concept = f"{layout.is_entity_term(known.text)} AND {known.text}.id IN {ids}" if labels else "false"
+            test = f"CASE WHEN {layout.is_node_term(known.text)} THEN {test} ELSE {concept} END"
+        kept = Term(known.text, sort if labels else "entity", labels=tuple(labels))
+        return Bindings([f"WITH * WHERE {test}"], {node.variable: kept})
     of = compiler.entities(node.entities)
-    return Bindings(
-        [compiler.call("\n".join([*of.clauses, f"RETURN {of.variable}"]))], {node.variable: Term(of.variable, "entity")}
-    )
+    texts = ["\n".join([*of.clauses, f"RETURN {of.variable}"])]
+    if labels:
+        texts.append(f"UNWIND {compiler.parameter(layout.concept_terms(labels))} AS {of.variable} RETURN {of.variable}")
+    term = Term(of.variable, "any" if labels else "entity", labels=tuple(labels))
+    return Bindings([compiler.call("\nUNION ALL\n".join(texts))], {node.variable: term})
 
 
 def _literal(compiler: Compiler, node: alg.Rows, scope: Scope) -> Bindings:
@@ -544,7 +609,9 @@ def _union(compiler: Compiler, node: alg.UnionAll, scope: Scope) -> Bindings:
 def _where(compiler: Compiler, node: alg.WhereRows, scope: Scope) -> Bindings:
     of = rows(compiler, node.of, scope)
     term = of.terms[node.variable]
-    test = condition(compiler, node.condition, Bound(term.text), None if term.sort == "value" else term.text)
+    families: dict[Sort, alg.Family] = {"entity": "relation", "value": "attribute"}
+    cell = compiler.layout.object(term.text, families.get(term.sort, "any"))
+    test = condition(compiler, node.condition, cell, None if term.sort == "value" else term.text)
     kept = Term(term.text, term.sort)
     there = "" if term.certain else f"{term.text} IS NOT NULL AND "
     return Bindings([*of.clauses, f"WITH * WHERE {there}({test})"], {**of.terms, node.variable: kept})
@@ -633,29 +700,36 @@ def _never_null(compiler: Compiler, term: Term) -> str:
 # -- Other sorts -------------------------------------------------------------------------------------
 
 
-def entities_of(compiler: Compiler, node: alg.EntitiesOf) -> Rows:
-    """The distinct entities that a variable is bound to."""
+def entities_of(compiler: Compiler, node: alg.EntitiesOf, *, concepts: bool = False) -> Rows:
+    """The distinct entities that a variable is bound to; also `concepts` that have no nodes, which else are refused."""
     of = rows(compiler, node.of, {})
     e, term = compiler.name("e"), of.terms.get(node.variable)
     if term is None or term.sort not in ("entity", "any"):
         return Rows([f"UNWIND [] AS {e} WITH {e}"], e)
+    if term.sort == "any" and term.labels and not concepts:
+        raise UnsupportedError(TARGET, ["sets of the concepts that rows bind"], hint="labels have no nodes: ask for the rows")
     test = f" AND {compiler.layout.is_entity_term(e)}" if term.sort == "any" else ""
     clauses = [*of.clauses, f"WITH DISTINCT {term.text} AS {e} WHERE {e} IS NOT NULL{test}"]
     return Rows(clauses, e)
 
 
-def facts_of(compiler: Compiler, node: alg.FactsOf) -> FactRows:
-    """The distinct statements that a variable is bound to."""
+def facts_of(compiler: Compiler, node: alg.FactsOf, variables: Sequence[str] = ()) -> FactRows:
+    """The distinct statements that a variable is bound to; with `variables`, that any of these is."""
     of = rows(compiler, node.of, {})
     f, s, o = (compiler.name(prefix) for prefix in "fso")
-    term = of.terms.get(node.variable)
-    if term is None or term.sort != "statement":
+    terms = [of.terms.get(name) for name in variables or (node.variable,)]
+    texts = [term.text for term in terms if term is not None and term.sort == "statement"]
+    if not texts:
         clauses = [f"UNWIND [] AS {f} WITH {f}, null AS {s}, null AS {o}"]
     else:
         subject, thing = compiler.layout.ends(f)
         clauses = [
             *of.clauses,
-            f"WITH DISTINCT {term.text} AS {f}",
+            *(
+                [f"WITH DISTINCT {texts[0]} AS {f}"]
+                if len(texts) == 1
+                else [f"UNWIND [{', '.join(texts)}] AS {f} WITH DISTINCT {f}"]
+            ),
             f"WITH {f}, {subject} AS {s}, {thing} AS {o} WHERE {f} IS NOT NULL",
         ]
     return FactRows(clauses, None, [], f, s, o, "any", node.reach, compiler.layout.object(o, "any"))
@@ -714,10 +788,9 @@ def listed(compiler: Compiler, term: Term) -> str:
     value = f"{v} {{.kind, .text, .number, .exact, .unit, .start, .end, .precision}}"
     if term.sort == "value":
         return value
-    entity = layout.described(v)
     if term.sort == "entity":
-        return entity
-    return f"CASE WHEN {v} IS NULL THEN null WHEN {layout.is_entity_term(v)} THEN {entity} ELSE {value} END"
+        return layout.described(v)
+    return f"CASE WHEN {v} IS NULL THEN null WHEN {layout.is_entity_term(v)} THEN {layout.described_term(v)} ELSE {value} END"
 
 
 def returned(compiler: Compiler, node: alg.Solutions) -> list[str]:

@@ -350,6 +350,10 @@ class Layout(ABC):
     floats: ClassVar[bool] = False
     #: Whether statements that are equal in all but their ids are several.
     parallel: ClassVar[bool] = False
+    #: Whether concepts are labels, and have no nodes.
+    labelled: ClassVar[bool] = False
+    #: Whether an index finds entities by a test of names or ids.
+    looks_up: ClassVar[bool] = True
 
     def _lacks(self, what: str) -> NoReturn:
         raise UnsupportedError(TARGET, [what])
@@ -459,6 +463,18 @@ class Layout(ABC):
         """The same of what may be a value that a program gave, which is a map."""
         return self.is_entity(o)
 
+    def is_node_term(self, o: str) -> str:
+        """The same of what has a node, from which a pattern can start."""
+        return self.is_entity_term(o)
+
+    def term_id(self, o: str) -> str:
+        """What identifies an entity that a row binds."""
+        return self.id(o)
+
+    def described_term(self, o: str) -> str:
+        """An entity that a row binds, as `described`."""
+        return self.described(o)
+
     @abstractmethod
     def id(self, e: str) -> str:
         """The id of an entity."""
@@ -513,6 +529,22 @@ class Layout(ABC):
         """The pattern of members and their concepts, each pair once, and its conditions; `direct`: as they are stated."""
         self._lacks("members and their concepts")
 
+    def labels_in(self, entities: alg.Entities) -> list[str]:
+        """The labels of the concepts in a set, where concepts are labels and have no nodes."""
+        return []
+
+    def concept_terms(self, labels: Collection[str]) -> list[dict[str, Any]]:
+        """The concepts of labels, as rows bind them."""
+        self._lacks("concepts without nodes")
+
+    def in_labels(self, e: str, labels: Sequence[str]) -> str:
+        """A condition: an entity has one of some labels."""
+        self._lacks("concepts without nodes")
+
+    def in_label(self, e: str, c: str) -> str:
+        """A condition: an entity has the label of a concept that a row binds."""
+        self._lacks("concepts without nodes")
+
     # -- tables ------------------------------------------------------------------------------------
 
     def rows(self, e: str, source: str) -> tuple[str, str]:
@@ -541,6 +573,8 @@ class Layout(ABC):
         """
         if isinstance(node, alg.Scan | alg.AllEntities) and node.source is not None:
             return "sources of statements"
+        if isinstance(node, alg.Solutions):
+            return "rows that bind several variables"
         if isinstance(node, alg.Members) and not isinstance(node.concepts, alg.ByName):
             return "members of concepts that are worked out"
         if isinstance(node, alg.During) and node.relation in ("may", "must"):
@@ -562,8 +596,16 @@ class Layout(ABC):
     def relations(self, writing: Writing, wanted: Wanted) -> Match:
         """The statements whose objects are entities; in the family "any" those of values as well."""
 
+    def kept(self, f: str, o: str, family: Family) -> str:
+        """A statement of rendered clauses as a row binds it; `ends` and all else can be asked of it."""
+        return f
+
+    def same_statement(self, f: str) -> str:
+        """What identifies a statement that a row binds."""
+        return f
+
     def ends(self, f: str) -> tuple[str, str]:
-        """The subject and the object of a statement."""
+        """The subject and the object of a statement that a row binds."""
         self._lacks("the ends of statements")
 
     def reach(

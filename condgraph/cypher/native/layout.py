@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from copy import copy
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from condgraph.cypher.dialect import translated
 from condgraph.cypher.layout.base import Bound, Cell, Direct, Layout, Match, Wanted, Writing
@@ -23,7 +23,10 @@ from condgraph.cypher.servers import NEO4J, Engine
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Family, Node, postorder
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.values import Number, Quantity, as_float
+from condgraph.engine.values import Number, Quantity, Value, as_float, tie_break
+
+#: A type that no relationship has, in patterns of predicates that are no relations.
+NO_TYPE: Final = "no relation of the database"
 
 
 class NativeLayout(Layout):
@@ -35,6 +38,8 @@ class NativeLayout(Layout):
 
     trusted: ClassVar[bool] = False
     parallel: ClassVar[bool] = True
+    labelled: ClassVar[bool] = True
+    looks_up: ClassVar[bool] = False
 
     def __init__(self, mapping: Mapping, engine: Engine = NEO4J) -> None:
         self.mapping, self.engine = mapping, engine
@@ -68,7 +73,8 @@ class NativeLayout(Layout):
         nodes.
         """
         nodes = postorder(plan)
-        taken = [part for node in nodes for part in node.inputs() if not isinstance(node, alg.Members)]
+        # Rows bind concepts as well.
+        taken = [part for node in nodes for part in node.inputs() if not isinstance(node, alg.Members | alg.Solutions)]
         named = {name for node in (plan, *taken) if isinstance(node, alg.ByName) for name in node.names}
         unsure = sorted(keys_of(plan, self.mapping) & self.mapping.unsure) if self.mapping.unsure else []
         return [
@@ -105,6 +111,15 @@ class NativeLayout(Layout):
         if isinstance(value.number, int) and abs(value.number) < 2**63:
             return value.number, True
         return as_float(value)[0], True
+
+    def given(self, value: Value) -> dict[str, Any]:
+        """Numbers as `number` has them; what no number of the server is equals none."""
+        result = super().given(value)
+        if isinstance(value, Quantity):
+            result["number"] = self.number(value)[0]
+            if not isinstance(result["number"], int) and (order := tie_break(value.number)) != "1":
+                result["order"] = order
+        return result
 
     def ranks(self, cell: Cell) -> str:
         """Worked out of the text where values are ranked."""
@@ -150,6 +165,19 @@ class NativeLayout(Layout):
     def is_entity(self, o: str) -> str:
         return f"{o} IS :: NODE NOT NULL"
 
+    def is_entity_term(self, o: str) -> str:
+        """A node, or the map of a concept, whose kind is a number."""
+        return f"({self.is_entity(o)} OR {o}.kind IS :: INTEGER NOT NULL)"
+
+    def is_node_term(self, o: str) -> str:
+        return self.is_entity(o)
+
+    def term_id(self, o: str) -> str:
+        return f"CASE WHEN {self.is_entity(o)} THEN elementId({_untyped(o)}) ELSE {o}.id END"
+
+    def described_term(self, o: str) -> str:
+        return f"CASE WHEN {self.is_entity(o)} THEN {self.described(o)} ELSE {o} END"
+
     def id(self, e: str) -> str:
         """Label and unique key, or the server's id."""
         return self.identity.id(e)
@@ -177,7 +205,7 @@ class NativeLayout(Layout):
         nodes are described by a query of their own (`NativeNames.described`).
         """
         if self.found is not None:
-            return f"elementId({e})"
+            return f"CASE WHEN {e} IS NOT NULL THEN {{node: elementId({e})}} END"
         about = f"{{id: {self.id(e)}, name: {self.name(e)}, kind: {self.kind(e)}, source: null, row: null}}"
         return f"CASE WHEN {e} IS NOT NULL THEN {about} END"
 
@@ -197,6 +225,46 @@ class NativeLayout(Layout):
         labels = self.labels_of(names)
         return within_labels(e, labels) if labels else "false", []
 
+    def labels_in(self, entities: alg.Entities) -> list[str]:
+        """Of a set that is a matter of names, ids and kinds; others have no concepts. Raises `UnsupportedError` where only the
+        database can tell.
+        """
+        if isinstance(entities, alg.ByName):
+            return self.labels_of(dict.fromkeys(entities.names))
+        if isinstance(entities, alg.ById):
+            return [label for label in self._concepts if concept_id(label) in entities.ids]
+        if isinstance(entities, alg.AllEntities):
+            return list(self._concepts) if EntityKind.CONCEPT in entities.kinds and entities.source is None else []
+        if isinstance(entities, alg.Union | alg.Intersect):
+            several = list(map(self.labels_in, entities.parts))
+            chosen = set(several[0]).union if isinstance(entities, alg.Union) else set(several[0]).intersection
+            return sorted(chosen(*several[1:]))
+        if isinstance(entities, alg.Minus):
+            return sorted(set(self.labels_in(entities.left)).difference(self.labels_in(entities.right)))
+        if isinstance(entities, alg.SameName | alg.Referents | alg.SubjectsOf | alg.EntitiesOf):
+            self._lacks("concepts among entities that are worked out")
+        return []
+
+    @property
+    def _concepts(self) -> dict[str, str]:
+        """The names of concepts by their labels."""
+        return {label: name for name, labels in self.labels.items() for label in labels}
+
+    def concept_terms(self, labels: Collection[str]) -> list[dict[str, Any]]:
+        """As `described`, with the fields of a cell that tests ask."""
+        names, kind = self._concepts, int(EntityKind.CONCEPT)
+        return [
+            {"id": concept_id(label), "name": names[label], "kind": kind, "source": None, "row": None, "label": label}
+            | {"key": names[label], "text": names[label]}
+            for label in labels
+        ]
+
+    def in_labels(self, e: str, labels: Sequence[str]) -> str:
+        return within_labels(e, labels)
+
+    def in_label(self, e: str, c: str) -> str:
+        return f"CASE WHEN {self.is_entity(c)} THEN false ELSE coalesce({c}.label IN labels({e}), false) END"
+
     # -- statements --------------------------------------------------------------------------------
 
     def attributes(self, writing: Writing, wanted: Wanted) -> Match:
@@ -208,11 +276,8 @@ class NativeLayout(Layout):
         if wanted.family == "any":
             return self._any(writing, wanted)
         f, anchor, other = wanted.fact, wanted.anchor, wanted.other
-        types = self.types_of(wanted.predicates)
+        types = self.types_of(wanted.predicates) or [NO_TYPE]
         thing = self.object(other if wanted.outward else anchor, "relation")
-        if not types:
-            before = [f"UNWIND [] AS {f} WITH *, null AS {other}{'' if wanted.bound else f', null AS {anchor}'}"]
-            return Match(None, wanted.conditions, thing, before=before)
         first, second = (anchor, other) if wanted.outward else (other, anchor)
         inside = [] if wanted.bound else [foreign(anchor)]
         return Match(f"({first})-[{f}:{'|'.join(map(quote, types))}]->({second})", [*inside, *wanted.conditions], thing)
@@ -232,6 +297,28 @@ class NativeLayout(Layout):
         names = self.types if predicates is None else predicates
         return list(dict.fromkeys(found for name in names for found in self.types.get(name, ())))
 
+    def kept(self, f: str, o: str, family: Family) -> str:
+        """That of a property is followed by its value."""
+        return f if family == "relation" else f"CASE WHEN {_is_relation(f)} THEN {f} ELSE {_untyped(f)} + [{o}] END"
+
+    def same_statement(self, f: str) -> str:
+        return f"CASE WHEN {_is_relation(f)} THEN {f} ELSE {_untyped(f)}[..3] END"
+
+    def ends(self, f: str) -> tuple[str, str]:
+        some = _untyped(f)
+        return (
+            f"CASE WHEN {_is_relation(f)} THEN startNode({some}) ELSE {some}[0] END",
+            f"CASE WHEN {_is_relation(f)} THEN endNode({some}) ELSE {some}[3] END",
+        )
+
+    def reach(
+        self, a: str, b: str, predicates: Sequence[str], direction: str, least: int, most: int | None
+    ) -> tuple[str, list[str]]:
+        """Relationships of some types."""
+        left, right = {"forward": ("-", "->"), "backward": ("<-", "-"), "either": ("-", "-")}[direction]
+        types = "|".join(map(quote, self.types_of(predicates) or [NO_TYPE]))
+        return f"({a}){left}[:{types}*{least}..{'' if most is None else most}]{right}({b})", [foreign(a), foreign(b)]
+
     def is_statement(self, f: str) -> str:
         """Types that are no relations are not looked for."""
         return "true"
@@ -247,7 +334,7 @@ class NativeLayout(Layout):
     def type(self, f: str) -> str:
         """What the type of a relationship is called, or the predicate of a value."""
         some = _untyped(f)
-        return f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {self.qualifying.predicate(some)} ELSE {some}[1] END"
+        return f"CASE WHEN {_is_relation(f)} THEN {self.qualifying.predicate(some)} ELSE {some}[1] END"
 
     def predicate(self, f: str) -> str:
         return self.type(f)
@@ -313,7 +400,7 @@ class NativeLayout(Layout):
         else:
             ident = f"elementId({s}) + ' ' + {_untyped(f)}[1] + ' ' + {o}.kind + ' ' + coalesce({o}.text, '')"
             if family == "any":
-                ident = f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN elementId({f}) ELSE {ident} END"
+                ident = f"CASE WHEN {_is_relation(f)} THEN elementId({_untyped(f)}) ELSE {ident} END"
             else:
                 value, thing = o, "null"
         return (
@@ -340,14 +427,19 @@ class NativeLayout(Layout):
                 )
         return result
 
-    def memberships_of(self, writing: Writing, members: str, most: int) -> list[list[str]]:
+    def memberships(self, writing: Writing, concepts: str, members: str) -> list[list[str]]:
+        """Of each member its labels, whichever concepts are meant."""
+        return self.memberships_of(writing, members, None)
+
+    def memberships_of(self, writing: Writing, members: str, most: int | None) -> list[list[str]]:
         """The labels of nodes; no node is a concept."""
         e, label, about = writing.name("e"), writing.name("l"), writing.name("c")
         known = writing.parameter({item: [concept_id(item), name] for name, labels in self.labels.items() for item in labels})
         concept = f"{{id: {about}[0], name: {about}[1], kind: {int(EntityKind.CONCEPT)}, source: null, row: null}}"
         link = f"{{m: {{a: {self.described(e)}, b: {concept}, sources: ['{SOURCE}'], rows: [0]}}}}"
         clauses = [f"UNWIND {members} AS {e} UNWIND labels({e}) AS {label}", f"WITH {e}, {known}[{label}] AS {about}"]
-        return [[*clauses, f"WITH * WHERE {about} IS NOT NULL", f"RETURN -1 AS unit, {link} AS row LIMIT {int(most)}"]]
+        limit = "" if most is None else f" LIMIT {int(most)}"
+        return [[*clauses, f"WITH * WHERE {about} IS NOT NULL", f"RETURN -1 AS unit, {link} AS row{limit}"]]
 
     # -- names -------------------------------------------------------------------------------------
 
@@ -365,6 +457,11 @@ class NativeLayout(Layout):
         types = "|".join(map(quote, self.types_of(predicates)))
         scope = "" if source is None else f" AND {self.in_source(source, 'f', None)}"
         return f"MATCH (s)-[f:{types}]->(o) WHERE {foreign('s')}{scope} "
+
+
+def _is_relation(f: str) -> str:
+    """A condition: a statement is a relationship."""
+    return f"{f} IS :: RELATIONSHIP NOT NULL"
 
 
 def _untyped(value: str) -> str:

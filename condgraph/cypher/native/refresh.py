@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import fields, is_dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -32,6 +32,7 @@ from condgraph.cypher.native.properties import named
 from condgraph.cypher.native.values import BYTES, INTEGERS, NUMBER, any_spaced, format_of, type_of
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.bounds import check, left, wait_for, within
 from condgraph.engine.errors import DeadlineError, OptionError
 from condgraph.engine.facts import END_TIME, START_TIME
@@ -79,17 +80,37 @@ def keys_of(plan: Node, mapping: Mapping) -> frozenset[str]:
         for qualifier in of.qualifiers:
             called.setdefault(named(of, qualifier), []).append(qualifier.key)
     result = set[str]()
-    for operator in postorder(plan):
-        values = [getattr(operator, field.name) for field in fields(operator) if field.init]  # type: ignore[arg-type]
-        if isinstance(operator, alg.Scan) and operator.predicates is None and operator.family != "relation":
+    for part in (part for operator in postorder(plan) for part in _parts(operator)):
+        if _names_none(part):
             result.update(mapping.unseen, *(called.values() if mapping.beyond <= _ALL_COUNTED else ()))
-        if isinstance(operator, alg.During | alg.DuringAny | alg.WhereValidity | alg.Validity):
-            values.append((START_TIME, END_TIME))
-        for item in values:
-            for name in item if isinstance(item, tuple) else (item,):
-                if isinstance(name, str):
-                    result.update(called.get(name, ()))
+        timed = isinstance(part, alg.StatementPattern) and part.during is not None
+        if timed or isinstance(part, alg.During | alg.DuringAny | alg.WhereValidity | alg.Validity):
+            result.update(called.get(START_TIME, ()), called.get(END_TIME, ()))
+        if isinstance(part, str):
+            result.update(called.get(part, ()))
     return frozenset(result)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """What an operator is made of, without the operators that it takes: patterns, expressions, names."""
+    yield value
+    inner = value if isinstance(value, tuple | list) else ()
+    if is_dataclass(value) and not isinstance(value, type):
+        inner = [getattr(value, field.name) for field in fields(value) if field.init]
+    for item in inner:
+        if not isinstance(item, Node):
+            yield from _parts(item)
+
+
+def _names_none(part: Any) -> bool:
+    """Whether properties of any key may be looked at."""
+    if isinstance(part, alg.StatementPattern):
+        return part.family != "relation" and not isinstance(part.predicate, tuple)
+    if isinstance(part, alg.Scan):
+        return part.predicates is None and part.family != "relation"
+    if isinstance(part, alg.QualifierPattern):
+        return not isinstance(part.key, str)
+    return isinstance(part, ex.Index) or (isinstance(part, ex.Call) and part.name in ("keys", "properties"))
 
 
 def present(connection: Connection, mapping: Mapping, keys: Sequence[str]) -> list[str]:

@@ -168,21 +168,20 @@ class NativeNames:
         """Rows of what an answer rests on, with what there is to say of each node in the place of the
         server's id; raises `StoreError` where a node went meanwhile.
         """
-        places = [
-            (part, key)
-            for record in rows
-            for part in (record["row"], record["row"].get("m"))
-            if part is not None
-            for key in ("e", "s", "o", "a", "b")
-            if isinstance(part.get(key), str)
-        ]
-        ids = list(dict.fromkeys(part[key] for part, key in places))
+        places: list[tuple[Any, Any]] = []
+        for record in rows:
+            listed = record.get("row")
+            parts = [listed, listed.get("m")] if isinstance(listed, dict) else record.get("rows", ())
+            for part in parts:
+                cells = () if part is None else part.items() if isinstance(part, dict) else enumerate(part)
+                places += [(part, at) for at, cell in cells if isinstance(cell, dict) and "node" in cell]
+        ids = list(dict.fromkeys(part[key]["node"] for part, key in places))
         text = f"UNWIND $ids AS i MATCH (e) WHERE elementId(e) = i RETURN i, {self._layout.described('e')} AS about"
         about = {row["i"]: row["about"] for row in self._rows(text, ids=ids)} if ids else {}
         for part, key in places:
-            if part[key] not in about:
+            if part[key]["node"] not in about:
                 raise StoreError("the database changed while it was read", hint="ask again")
-            part[key] = about[part[key]]
+            part[key] = about[part[key]["node"]]
         return rows
 
     def all_names(self, around: Sequence[str]) -> list[str]:
@@ -400,14 +399,18 @@ class NativeStore(CypherStore):
         result = self.names().found(names) if names else {}
         return layout if result is None else layout.with_found(result)
 
-    def _fetched(self, compiled: Compiled) -> list[dict[str, Any]]:
-        """Nodes are described by one more query, which is the same for all programs, too."""
-        rows = self.run(compiled)
-        return self.names().described(rows)
+    def _layout_of(self, plan: Node) -> NativeLayout:
+        """Queries of rows are long: names are looked up before them, and nodes described after, as for follow-up queries."""
+        rows = any(isinstance(node, alg.Solutions) for node in postorder(plan))
+        return self._layout_for([plan]) if rows else self.layout  # type: ignore[return-value]
 
     def run(self, compiled: Compiled) -> list[dict[str, Any]]:
-        """The rows of a compiled query, which are maps, lists and plain values."""
-        return self.connection.rows(compiled.text, compiled.parameters)
+        """The rows of a compiled query, which are maps, lists and plain values. Of names that were looked up, nodes are described
+        by one more query, which is the same for all programs, too.
+        """
+        rows = self.connection.rows(compiled.text, compiled.parameters)
+        looked_up = isinstance(compiled.layout, NativeLayout) and compiled.layout.found is not None
+        return self.names().described(rows) if looked_up and compiled.shape in ("rows", "witness") else rows
 
     def steady(self, ask: Callable[[], T]) -> T:
         """What `ask` gives: each query is of one state of the database."""

@@ -1,0 +1,93 @@
+"""Rows that bind several variables, over databases that condgraph did not write: the answers are those of the same database in
+process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import neo4j
+import pytest
+
+from condgraph.cypher.connection import Connection
+from condgraph.engine import algebra as alg
+from condgraph.engine.errors import CondgraphError
+from condgraph.engine.lowered import Lowered
+from condgraph.engine.store import Request
+from condgraph.graph import Graph
+from condgraph.languages.registry import request
+from condgraph.remote_native import NativeGraph
+from tests.support.lanes import by_lane
+from tests.support.native_databases import database, reading_data
+from tests.support.native_rows import words_of
+from tests.support.random_cypher import Maker as CypherMaker
+from tests.support.random_cypher import ugly
+from tests.support.row_plans import Maker
+
+pytestmark = pytest.mark.xdist_group("neo4j native")
+#: In process relationships that are equal to another one are one statement.
+_ONCE = (
+    "MATCH (a)-[r]->(b) WITH a, b, type(r) AS t, properties(r) AS p, collect(r) AS rs WHERE size(rs) > 1 "
+    "UNWIND rs[1..] AS r DELETE r"
+)
+
+
+@dataclass
+class Both:
+    """A database, and the same in process."""
+
+    there: NativeGraph
+    here: Graph
+    driver: neo4j.Driver
+
+
+@pytest.fixture(scope="module", params=[*reading_data("movies", "northwind"), "social", "ledger", "awkward"])
+def both(request: pytest.FixtureRequest, emptied_neo4j_uri: str) -> Iterator[Both]:
+    with database(emptied_neo4j_uri, request.param) as driver, NativeGraph(Connection(emptied_neo4j_uri)) as graph:
+        driver.execute_query(_ONCE)
+        yield Both(graph, graph.snapshot(), driver)
+
+
+def outcome(store: Any, plan: alg.Solutions) -> tuple[Any, ...]:
+    """What a store answers, with its evidence; or the error."""
+    made = Lowered(plan, [("", plan)])
+    try:
+        answer = store.answer(Request("", "cypher", {}, None, lambda *_: made))
+        rows = [tuple(map(repr, row)) for row in answer.values]
+        return answer.columns, rows, answer.cells, list(map(repr, answer.entities)), sorted(map(str, answer.evidence))
+    except CondgraphError as error:
+        return type(error).__name__, str(error)
+
+
+def test_random_plans(both: Both) -> None:
+    local, there = both.here._store_of(None), both.there.store
+    for seed in range(by_lane(3, 40, 400)):
+        maker = Maker(seed, words_of(local.snapshot, seed))
+        plan = maker.rows(1) if seed % 4 else maker.plan()
+        assert outcome(there, plan) == outcome(local, plan), (seed, plan)
+
+
+def asked(store: Any, text: str, parameters: dict[str, Any]) -> tuple[Any, ...]:
+    """What a store answers to a query in Cypher; or the error."""
+    try:
+        answer = store.answer(request(text, "cypher", None, {"parameters": parameters, "on_unknown": "empty"}))
+        return answer.columns, list(map(repr, answer.values)), answer.cells, sorted(map(str, answer.evidence))
+    except CondgraphError as error:
+        return type(error).__name__, str(error)
+
+
+def test_cypher_texts(emptied_neo4j_uri: str) -> None:
+    graph, sizes = ugly(), list[int]()
+    with database(emptied_neo4j_uri) as driver:
+        with driver.session() as session:
+            graph.write(session)
+        with NativeGraph(Connection(emptied_neo4j_uri)) as there:
+            local = there.snapshot()._store_of(None)
+            for seed in range(by_lane(5, 60, 1_000)):
+                query = CypherMaker(graph, seed).query()
+                wanted = asked(local, query.text, query.parameters)
+                assert asked(there.store, query.text, query.parameters) == wanted, (seed, query.text, query.parameters)
+                sizes.append(len(wanted[1]) if len(wanted) > 2 else 0)
+    assert sum(size > 0 for size in sizes) > 0.4 * len(sizes)
