@@ -367,7 +367,7 @@ def _live(at: Graph, base: str | None, queries: QueryOptions, *, required: bool)
     `OptionError` if one of them was given `--live` (`required`).
     """
     from condgraph.endpoint.backend import LiveBackend
-    from condgraph.live.answer import Live
+    from condgraph.endpoint.live import Live
     from condgraph.remote_native import NativeGraph
 
     if not isinstance(at, NativeGraph):

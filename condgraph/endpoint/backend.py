@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from condgraph.endpoint.protocol import ProtocolError
-from condgraph.engine.errors import CondgraphError, DeadlineError, ParseError, UnsupportedError
+from condgraph.engine.errors import CondgraphError, DeadlineError, ParseError, PlanError, UnsupportedError
 from condgraph.engine.iris import PRED, PREFIXES
 from condgraph.engine.workers import Once
 from condgraph.sparql.embedded import BUILDERS
@@ -28,8 +28,8 @@ from condgraph.sparql.text.scan import aside, survey, underscored
 from condgraph.sparql.workers.pool import AsyncResults, File, Query, UnopenedError, WorkerPool
 
 if TYPE_CHECKING:
+    from condgraph.endpoint.live import Live, Solutions
     from condgraph.graph import Graph
-    from condgraph.live.answer import Live, Solutions
     from condgraph.reports import Status
     from condgraph.sparql.embedded import EmbeddedStore
 
@@ -294,8 +294,8 @@ class Replica:
 
 
 # -- live --------------------------------------------------------------------------------------------
-# A Neo4j database that condgraph did not write, without a copy: each query is one query of Cypher there
-# (`condgraph.live`), or is refused with the reason. The workers that answer queries of other graphs
+# A Neo4j database that condgraph did not write, without a copy: each query has a plan, which runs there
+# (`endpoint.live`), or is refused with the reason. The workers that answer queries of other graphs
 # write the results, as the rows of a VALUES: so formats, limits and deadlines are theirs, and so is the
 # decision what is SPARQL, before the database is queried.
 
@@ -326,7 +326,7 @@ class LiveBackend:
         """Query the database; raises what is wrong with a query, and status 501 for one that is not
         answered live.
         """
-        from condgraph.live.compiled import MOST
+        from condgraph.endpoint.live import MOST
 
         until = time.monotonic() + timeout
         if query.graph is not None or query.dataset:
@@ -347,7 +347,7 @@ class LiveBackend:
             return await self._pool.query_async(written, timeout=max(0.001, until - time.monotonic()))
         try:
             results = await asyncio.to_thread(self._live.ask, query.text, most=most, timeout=max(0.001, until - time.monotonic()))
-        except UnsupportedError as error:
+        except (UnsupportedError, PlanError) as error:
             raise ProtocolError(501, str(error)) from None
         if query.limit is None and not isinstance(results, bool) and results.more:
             raise ProtocolError(501, f"more than {MOST:,} rows are not given live; LIMIT says how many are wanted")
@@ -366,7 +366,7 @@ class LiveBackend:
 def as_query(results: Solutions | bool) -> str:
     """A query over no data that has these results.
 
-    >>> from condgraph.live.answer import Solutions
+    >>> from condgraph.endpoint.live import Solutions
     >>> as_query(True)
     'ASK { FILTER(true) }'
     >>> as_query(Solutions(("name",), (('"Nepal"',), (None,))))
@@ -381,11 +381,11 @@ def as_query(results: Solutions | bool) -> str:
 
 def _examples(live: Live) -> tuple[tuple[str, str], ...]:
     """Queries that the page offers."""
-    vocabulary, names = live.vocabulary, live.names
+    mapping, names = live.store.mapping, live.names
     queries = [("the concepts, with how many members each has",
               "SELECT ?concept (COUNT(?x) AS ?members) {\n  ?x <pred:instance_of>/<pred:name> ?concept\n}\n"
               "GROUP BY ?concept ORDER BY DESC(?members)")]  # fmt: skip
-    largest = sorted(vocabulary.mapping.relationships, key=lambda item: -item.count)[:2]
+    largest = sorted(mapping.relationships, key=lambda item: -item.count)[:2]
     for kind in largest:
         text = f"SELECT ?a ?b {{\n  ?x {names.predicate(kind.predicate)} ?y ; <pred:name> ?a .\n  ?y <pred:name> ?b\n}} LIMIT 20"
         queries.append((f"what {kind.predicate} leads to", text))

@@ -14,14 +14,14 @@ import pytest
 
 import condgraph
 from condgraph import Graph
+from condgraph.endpoint.live import Solutions, solutions_of
 from condgraph.engine.errors import CondgraphError, OptionError, ParseError, UnknownNameError, UnsupportedError
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.languages.sparql.parse import parse
-from condgraph.live.answer import Solutions
 from condgraph.sparql.layout import GraphIris
 from tests.support.lanes import by_lane
-from tests.support.sparql_queries import Maker, compare, solutions_of
+from tests.support.sparql_queries import Maker, compare
 from tests.support.world import world
 
 
