@@ -274,6 +274,32 @@ def test_equal_texts_are_looked_up_where_they_are_written_as_they_are_read(serve
         assert graph.kopl("FindAll() FilterStr(word, one) QueryName()").texts == ["a", "b"]
 
 
+def test_of_several_labels_one_is_the_name_whatever_their_order(serve: Any, tmp_path: Path) -> None:
+    lines = [
+        ':a rdfs:label "Zoe"@de, "Anna"@fr ; :friend :b .',
+        ':b rdfs:label "Robert", "Bob" ; :friend :c .',
+        ':c rdfs:label "Colour"@en-GB ; :friend :a .',
+    ]
+    head = "@prefix : <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n"
+    head += ':friend rdfs:label "friend of"@en .'
+    for at, order in enumerate((lines, [line.replace('"Robert", "Bob"', '"Bob", "Robert"') for line in reversed(lines)])):
+        text = head + "\n".join(order)
+        here = loaded(text, tmp_path / f"{at}.ttl")
+        _, place = serve(text)
+        with condgraph.open(place, layout="native") as there:
+            for program in (
+                "Find(Colour) Relate(friend of, forward) QueryName()",
+                "Find(Zoe) Relate(friend of, forward) QueryName()",
+                "Find(Bob) Relate(friend of, forward) QueryName()",
+            ):
+                assert outcome(there, program) == outcome(here, program), program
+            assert there.kopl("FindAll() QueryName()").texts == here.kopl("FindAll() QueryName()").texts == ["Bob", "Colour", "Zoe"]
+        # A class without an IRI has no name, and takes none from the others.
+        _, place = serve(f"{text} :K rdfs:subClassOf [ a rdfs:Class ] .")
+        with condgraph.open(place, layout="native") as there:
+            assert there.kopl("Find(Zoe) Relate(friend of, forward) QueryName()").texts == ["Bob"]
+
+
 def test_what_is_there_decides_what_is_opened(serve: Any) -> None:
     kind, place = serve(FILMS)
     with condgraph.open(place) as graph:

@@ -210,8 +210,10 @@ class Survey:
         else:
             order = 1 if language.partition("-")[0] == self._language.partition("-")[0] else 3
         best = self.labels.get(subject)
-        if best is None or (rank, order) < best.rank:
-            self.labels[subject] = Label((rank, order), literal.value, predicate, literal.language)
+        # Of several that are as good, one that does not depend on their order: a store has none.
+        key = rank, order, language or "", literal.value
+        if best is None or key < best.rank:
+            self.labels[subject] = Label(key, literal.value, predicate, literal.language)
 
     def _see_reified(self, node: str, predicate: str, term: Any, other: Object | None, row: int, graph: str | None) -> None:
         about = self.reified.setdefault(node, Reified(row, graph))

@@ -199,7 +199,7 @@ class Object:
 class Label:
     """The best label of a node so far; lower ranks are better."""
 
-    rank: tuple[int, int]
+    rank: tuple[int, int, str, str]
     text: str
     predicate: str
     language: str | None

@@ -783,7 +783,9 @@ class Fetcher:
     def _labelled(self, names: Sequence[str], e: str) -> list[str]:
         """Patterns of the nodes with some labels, of which one holds."""
         n = self.fresh("n")
-        terms = [term for name in names for term in (string(name), *(f"{string(name)}@{tag}" for tag in self.mapping.languages))]
+        # Stores that keep tags as they are written have most regions and scripts in capitals.
+        tags = dict.fromkeys(form for tag in self.mapping.languages for form in (tag, _with_capitals(tag)))
+        terms = [term for name in names for term in (string(name), *(f"{string(name)}@{tag}" for tag in tags))]
         parts = [f"VALUES {n} {{ {' '.join(terms)} }} {self._anywhere(f'{e} <{label}> {n} .')}" for label in self.labels]
         if self.mapping.shape == "plain" and any(name in self._predicates for name in names):
             # A predicate of which nothing but a label is stated is no entity.
@@ -1038,6 +1040,12 @@ def _select(patterns: Iterable[str], columns: dict[str, str]) -> Part:
 def _chosen(patterns: Iterable[str], v: str, e: str) -> str:
     """The bindings of a variable, by another name."""
     return f"{{ SELECT DISTINCT ({v} AS {e}) WHERE {{ {' '.join(filter(None, patterns))} FILTER(!isLiteral({v})) }} }}"
+
+
+def _with_capitals(tag: str) -> str:
+    """A language tag as it is mostly written: `en-GB`, `zh-Hant`."""
+    language, *rest = tag.split("-")
+    return "-".join([language, *(part.upper() if len(part) == 2 else part.title() if len(part) == 4 else part for part in rest)])
 
 
 def _either(patterns: Iterable[str]) -> str:

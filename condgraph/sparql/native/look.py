@@ -328,7 +328,8 @@ class Look:
         ranks = {iri: rank for rank, iri in enumerate(labels)}
         order = {tag: rank for rank, tag in enumerate((languages[0], *languages[1:]))}
         best: dict[str, tuple[tuple[int, int], str]] = {}
-        for some in cut(iris, _TOGETHER):
+        # A class may be a blank node.
+        for some in cut(filter(is_iri, iris), _TOGETHER):
             if self.queries >= MOST_QUERIES - 8:
                 self._notes.append("some predicates and classes are called by their IRIs: there are too many")
                 break
@@ -506,6 +507,7 @@ class Look:
             self._ask(f"SELECT ?c WHERE {{ VALUES ?k {{ {kinds} }} {self._in(f'?c <{TYPE}> ?k .')} }} LIMIT {MOST_CLASSES}") or ()
         ):
             found.setdefault(row["c"].value, 0)
+        found = {iri: count for iri, count in found.items() if is_iri(iri)}
         if len(found) > MOST_CLASSES:
             self._notes.append(f"there are more than {MOST_CLASSES:,} classes; which of the others is a concept is not known")
         return found
