@@ -22,7 +22,7 @@ from condgraph.engine.execute.grid import Grid, grid_size
 from condgraph.engine.execute.run import Run, count
 from condgraph.engine.facts import Entity
 from condgraph.engine.forms import FORMS, FormedText
-from condgraph.engine.lowered import Step, Substitution
+from condgraph.engine.lowered import Step, Substitution, owners
 from condgraph.engine.pieces import each_once, mapped, places_in_order, watched
 from condgraph.engine.records import Evidence
 from condgraph.engine.row_labels import BETWEEN
@@ -380,6 +380,21 @@ class Answer(AnswerValues):
             demand = Demand(rows=run.rows(self.plan).in_fixed_order().take(np.array([row])))
             return EvidenceList(trace_back(run, self.plan, demand=demand), self.plan, self._counted)
         return EvidenceList(trace_back(run, self.plan, row_asked(run, self.plan, row)), self.plan, self._counted)
+
+    @kept
+    def evidence_by_step(self) -> list[list[int]]:
+        """For each step of `trace` the places in `evidence`, sorted, of the statements that it read."""
+        trail, step = self.evidence.trail, owners(self._steps)
+        found: list[set[int]] = [set() for _ in range(len(self._steps) or 1)]
+        known, after = len(trail.statements), len(trail.statements) + len(trail.memberships)
+        members, above = ({link: at for at, link in enumerate(links)} for links in (trail.memberships, trail.subclasses))
+        for node, (statements, memberships, subclasses) in watched(trail.read.items(), 16):
+            own = found[step.get(node, -1)]  # what a pass made of several steps is the last one's
+            for numbers in statements:
+                own.update(np.searchsorted(trail.statements, numbers).tolist())
+            own.update(known + members[link] for link in memberships)
+            own.update(after + above[link] for link in subclasses)
+        return [sorted(places) for places in found]
 
     def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         return [len(self.run.outcome(node)) for node in nodes]  # type: ignore[arg-type]

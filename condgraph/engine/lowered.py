@@ -78,3 +78,17 @@ class Lowered:
     warnings: list[str] = field(default_factory=list)
     notes: dict[int, str] = field(default_factory=dict)
     order: list[Node] | None = None
+
+
+def owners(steps: Sequence[tuple[str, Node]]) -> dict[int, int]:
+    """The place of the step that each operator is part of, by its identity: of the first that contains it."""
+    found: dict[int, int] = {}
+    for at, (_, root) in enumerate(steps):
+        # A step contains those before it.
+        waiting = [root]
+        while waiting:
+            part = waiting.pop()
+            if id(part) not in found:
+                found[id(part)] = at
+                waiting += part.inputs()
+    return found

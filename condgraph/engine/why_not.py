@@ -22,6 +22,7 @@ from condgraph.engine.clauses import clause, lost
 from condgraph.engine.describe import describe, describe_test
 from condgraph.engine.errors import DeadlineError, PlanError, UnknownNameError, UnsupportedError, nearest, on_one_line
 from condgraph.engine.kinds import GraphKnowledge, condition_of, kinds_tested
+from condgraph.engine.lowered import owners
 from condgraph.engine.passes import rebuild
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, parse_quantity, text_of
 
@@ -347,29 +348,12 @@ class Program:
 
 def step_of(node: Node, steps: Sequence[tuple[str, Node]]) -> str:
     """The step of the program that an operator is part of: the first that contains it."""
-    step = _step_with(node, steps)
-    if step is None:
-        # A pass made it out of several steps.
-        step = steps[-1][0] if steps else "the query" if isinstance(node, alg.Solutions) else type(node).__name__
+    at = owners(steps).get(id(node), -1)  # a pass made others out of several steps
+    step = steps[at][0] if steps else "the query" if isinstance(node, alg.Solutions) else type(node).__name__
     if step == "RETURN" and isinstance(node, alg.Pattern | alg.Path) and any(name == "MATCH" for name, _ in steps):
         # Several patterns of its clause, or more of the query, in one.
         return "MATCH"
     return step
-
-
-def _step_with(node: Node, steps: Sequence[tuple[str, Node]]) -> str | None:
-    seen = set[int]()
-    for name, root in steps:
-        # A step contains those before it.
-        stack: list[Node] = [root]
-        while stack:
-            part = stack.pop()
-            if part is node:
-                return name
-            if id(part) not in seen:
-                seen.add(id(part))
-                stack += part.inputs()
-    return None
 
 
 def operator_of(node: Node, plan: Node, step: str) -> str:

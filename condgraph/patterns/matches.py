@@ -274,6 +274,11 @@ class Matches(Answer):
                         found.setdefault(repr(statement), statement)
         return list(found.values())
 
+    @kept
+    def evidence_by_step(self) -> list[list[int]]:
+        """All of it: a pattern is one step."""
+        return [list(range(len(self.evidence)))]
+
     def evidence_of(self, row: int) -> EvidenceList:
         """Raises `PlanError`: a solution has its own statements, `solutions[row].edges`."""
         raise PlanError(

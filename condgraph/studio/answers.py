@@ -169,7 +169,9 @@ def _evidence(answer: Answer, most: int) -> dict[str, Any]:
             for named in evidence.entities[:most]
         ]
         searched = [str(search) for search in evidence.searched]
-    return {"facts": list(map(fact, islice(evidence, most))), "total": len(evidence), "named": named, "searched": searched}
+    facts = list(map(fact, islice(evidence, most)))
+    by_step = [[at for at in places if at < most] for places in answer.evidence_by_step]
+    return {"facts": facts, "total": len(evidence), "by_step": by_step, "named": named, "searched": searched}
 
 
 def tabled(table: Table, language: str, program: str) -> dict[str, Any]:
@@ -190,7 +192,7 @@ def _rows(
         "total": len(rows),
         "warnings": warned(warnings),
         "trace": [],
-        "evidence": {"facts": [], "total": 0, "named": [], "searched": []},
+        "evidence": {"facts": [], "total": 0, "by_step": [], "named": [], "searched": []},
         "compiled": {"cypher": program if language == "cypher" else None, "sparql": sparql},
     }
 

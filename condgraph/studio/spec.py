@@ -419,6 +419,7 @@ class Evidence(Reply):
 
     facts: list[Fact]
     total: Whole
+    by_step: list[list[Whole]]
     named: list[NamedEntity]
     searched: list[str]
 

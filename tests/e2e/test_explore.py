@@ -196,9 +196,23 @@ def test_much_evidence_is_a_few_boxes(browser: Any, served: str) -> None:
         boxes = page.locator(".picture .node text").all_text_contents()
         assert len(boxes) < 12
         assert {f"{STATIONS} × entities", f"{TRIPS} × trip", f"{TRIPS} × duration"} <= set(boxes)
+        # So is the list: by the step of the program, by predicate, by concept.
+        groups = page.locator(".panel details.group > summary")
+        assert groups.all_inner_texts() == [f"2 FilterConcept {TRIPS}", f"3 FilterNum {TRIPS}", f"4 Relate {TRIPS}"]
+        groups.nth(1).click()
+        assert page.locator(".panel table caption").inner_text() == f"{TRIPS} statements: 3 FilterNum"
         assert page.locator(".panel table tbody tr").count() == 100
+        assert set(page.locator(".panel table tbody td:nth-child(2)").all_inner_texts()) == {"duration"}
         picture(page, "much-evidence")
         axe(page, "much evidence")
+        page.select_option(".panel select >> nth=-1", "predicate")
+        assert sorted(groups.all_inner_texts()) == [f"duration {TRIPS}", f"from {TRIPS}", f"instance of {TRIPS}"]
+        page.select_option(".panel select >> nth=-1", "concept")
+        assert groups.all_inner_texts() == ["trip 1,500"]
+        page.select_option(".grouping", "steps")
+        boxes = page.locator(".picture .node text").all_text_contents()
+        assert {f"{TRIPS} × trip · 2 FilterConcept"[:25], f"{STATIONS} × entities · 4 Relate"} <= {one.rstrip("…") for one in boxes}
+        page.click("button:has-text('Undo')")
         # A box is opened, and closed again by undo.
         before = places(page)
         page.locator(".picture .node:has-text('75 ×')").dblclick()

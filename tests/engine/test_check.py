@@ -232,6 +232,9 @@ def test_the_steps_between_a_membership_and_its_concept() -> None:
         "moving image | subclass of | work  [films]",
     ]
     assert [fact.kind for fact in answer.evidence[1:]] == ["membership", "subclass", "subclass"]
+    assert [(step.function, places) for step, places in zip(answer.trace, answer.evidence_by_step, strict=True)] == [
+        ("Find", []), ("FilterConcept", [1, 2, 3]), ("Relate", [0]), ("QueryName", []),
+    ]  # fmt: skip
     found = answer.check()
     assert found
     assert found.monotone

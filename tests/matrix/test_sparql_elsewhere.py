@@ -78,7 +78,7 @@ def outcome(found: Any) -> tuple[Any, ...]:
     """What an answer is and rests on, or the error."""
     try:
         one = found()
-        return repr(one.values), one.texts, one.entities, list(map(repr, one.evidence))
+        return repr(one.values), one.texts, one.entities, list(map(repr, one.evidence)), one.evidence_by_step
     except CondgraphError as error:
         return type(error), str(error)
 

@@ -61,6 +61,8 @@ def test_equal_traces_and_evidence(small: Graph, text: str) -> None:
     sizes = [[(step.function, step.size) for step in one.trace if step.function in steps] for one in (here, there)]
     assert sizes[0] == sizes[1]
     assert list(map(str, there.evidence)) == list(map(str, here.evidence))
+    assert there.evidence_by_step == here.evidence_by_step
+    assert {place for places in here.evidence_by_step for place in places} == set(range(len(here.evidence)))
     assert there.warnings == here.warnings
     assert there.sparql == here.sparql
     assert there.sparql in there.explain()

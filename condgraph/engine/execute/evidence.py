@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -320,11 +320,13 @@ class Trail:
     identity.
 
     `statements` are sorted. `entities` are those that count by themselves, sorted: found by name,
-    as a row, as one of all.
+    as a row, as one of all. `read` is what each operator read of the statements, memberships and subclass
+    steps, by its identity.
     """
 
     run: Run
     demands: dict[int, Demand] = field(default_factory=dict)
+    read: dict[int, tuple[list[Numbers], Collection[tuple[int, int]], Collection[tuple[int, int]]]] = field(default_factory=dict)
     statements: Numbers = field(default_factory=lambda: EMPTY)
     memberships: Links = field(default_factory=list)
     subclasses: Links = field(default_factory=list)
@@ -363,10 +365,7 @@ def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked], wa
     snapshot, trail = run.snapshot, Trail(run)
     demands = trail.demands
     demands[id(plan)] = wanted_of
-    statements: list[Numbers] = []
     entities: list[Numbers] = []
-    memberships: set[tuple[int, int]] = set()
-    subclasses: set[tuple[int, int]] = set()
     within: list[tuple[alg.AllEntities, Numbers]] = []
     for node in reversed(run.order):
         check()
@@ -379,18 +378,15 @@ def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked], wa
             row_evidence = import_module("condgraph.engine.execute.row_evidence")
             led = row_evidence.row_evidence(run, node, demand)
             asked = led.asked
-            statements.extend(led.statements)
             entities.extend(led.entities)
-            memberships.update(led.memberships)
-            subclasses.update(led.subclasses)
+            trail.read[id(node)] = led.statements, led.memberships, led.subclasses
         elif node.facets.reads == "statements":
             # The best value of a key needs those that it is better than, whoever wants it.
-            statements.append(competitors(run, node) if isinstance(node, alg.ArgExtreme) else demand.statements)
+            trail.read[id(node)] = [competitors(run, node) if isinstance(node, alg.ArgExtreme) else demand.statements], (), ()
         elif node.facets.reads == "members":
             (concepts,) = node.inputs()
             held, members, steps = put_under(snapshot, run.results[id(concepts)], demand.entities)
-            memberships.update(members)
-            subclasses.update(steps)
+            trail.read[id(node)] = [], members, steps
             asked = [(concepts, Demand(held))]
         elif node.facets.reads == "entities":
             # They have to be there as such: no statement leads to them.
@@ -402,10 +398,13 @@ def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked], wa
         for child, wanted in inputs_asked(run, node, demand, named) if asked is None else asked:
             known = demands.get(id(child))
             demands[id(child)] = wanted if known is None else known.joined(wanted, snapshot)
-    trail.statements = union(statements, snapshot.statements)
+    trail.statements = union([part for found, _, _ in trail.read.values() for part in found], snapshot.statements)
     for each in within:
-        trail.statements = union([trail.statements, _of_source(run, trail.statements, *each)], snapshot.statements)
-    trail.memberships, trail.subclasses = sorted(memberships), sorted(subclasses)
+        more = _of_source(run, trail.statements, *each)
+        trail.read[id(each[0])] = [more], (), ()
+        trail.statements = union([trail.statements, more], snapshot.statements)
+    trail.memberships = sorted({link for _, found, _ in trail.read.values() for link in found})
+    trail.subclasses = sorted({link for _, _, found in trail.read.values() for link in found})
     trail.entities = union(entities, snapshot.entities)
     return trail
 

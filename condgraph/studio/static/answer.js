@@ -17,7 +17,7 @@ export function drawAnswer(place, answer, asked, change) {
   if (drawable(answer).length) tabs.push(["chart", "Chart", (panel) => drawChart(panel, answer)]);
   const places = placesIn(answer);
   if (places.length) tabs.push(["map", `Map (${number(places.length)})`, (panel) => drawMap(panel, places)]);
-  tabs.push(["evidence", `Evidence (${number(answer.evidence.total)})`, (panel) => drawEvidence(panel, answer.evidence)]);
+  tabs.push(["evidence", `Evidence (${number(answer.evidence.total)})`, (panel) => drawEvidence(panel, answer.evidence, answer.trace)]);
   if (["kopl", "llm_query"].includes(answer.language)) tabs.push(["tree", "Program", (panel) => drawTree(panel, answer, change)]);
   if (answer.trace.length) tabs.push(["steps", "Steps", (panel) => drawSteps(panel, answer.trace)]);
   if (answer.compiled.cypher || answer.compiled.sparql) tabs.push(["queries", "Cypher, SPARQL", (panel) => drawQueries(panel, answer.compiled)]);

@@ -15,23 +15,28 @@ const DRAWN = 3, BEGIN = 24, STEP = 60;
 const idOf = (cell, fact) => (cell?.type === "entity" ? `e:${cell.id}` : `v:${fact.subject.id}|${fact.predicate}|${cell?.text ?? ""}`);
 const arrow = (backward) => (backward ? "←" : "→");
 
-/** Nodes that are alike, by what joins them to others: `key: [ids]`. `by` is "connections", "kinds" or "nothing". */
+/** Nodes that are alike, by what joins them to others: `key: [ids]`. `by` is "connections", "kinds", "steps" or "nothing". */
 function classes(facts, nodes, by) {
   if (by === "nothing" || nodes.size <= CROWD) return new Map();
-  const signs = new Map([...nodes].map(([id, { kind }]) => [id, new Set([kind])])), concept = new Map(), degree = new Map();
+  const step = new Map(), signs = new Map([...nodes].map(([id, { kind }]) => [id, new Set([kind])])), concept = new Map(), degree = new Map();
   for (const { from, to, fact } of facts) {
     const member = fact.kind !== "statement" ? `: ${fact.object.text}` : "";
     signs.get(from).add(`${fact.predicate} →${member}`);
     signs.get(to).add(`→ ${fact.predicate}`);
     if (fact.kind === "membership") concept.set(from, fact.object.text);
-    for (const id of [from, to]) degree.set(id, (degree.get(id) ?? 0) + 1);
+    for (const id of [from, to]) {
+      degree.set(id, (degree.get(id) ?? 0) + 1);
+      // Of the steps that read a statement of it the first.
+      if (!(step.get(id)?.at <= fact.step?.at)) step.set(id, fact.step);
+    }
   }
   // Of the kinds of entities the graph itself says most: the concept, or the predicate of a value.
   const kindOf = (id) => concept.get(id) ?? (nodes.get(id).kind === "value" ? [...signs.get(id)][1]?.slice(2) : { row: "rows", entity: "entities", concept: "concepts" }[nodes.get(id).kind]);
-  const found = Map.groupBy(nodes.keys(), (id) => (by === "kinds" ? `${nodes.get(id).kind} ${kindOf(id)}` : [...signs.get(id)].sort().join("; ")));
+  const own = by === "steps" ? (id) => [step.get(id)?.name ?? ""] : (id) => [...signs.get(id)].slice(1), named = (id) => (by === "steps" ? `${kindOf(id)} · ${own(id)}` : kindOf(id));
+  const found = Map.groupBy(nodes.keys(), (id) => (by === "connections" ? [...signs.get(id)].sort().join("; ") : `${nodes.get(id).kind} ${named(id)}`));
   const alone = [...found.values()].filter((ids) => ids.length < LEAST).flat().sort((a, b) => degree.get(b) - degree.get(a)).slice(ALONE);
   const groups = [...found].filter(([, ids]) => ids.length >= LEAST), rest = Map.groupBy(alone, (id) => `others ${nodes.get(id).kind}`);
-  return new Map([...groups, ...rest].map(([key, ids]) => [`c:${key}`, { ids, name: kindOf(ids[0]) ?? "values", signs: [...signs.get(ids[0])].slice(1) }]));
+  return new Map([...groups, ...rest].map(([key, ids]) => [`c:${key}`, { ids, name: named(ids[0]) ?? "values", signs: own(ids[0]) }]));
 }
 
 /** The picture with what is chosen beside it, and its buttons. */
@@ -46,7 +51,7 @@ export class Explorer {
     const button = (text, onclick, more = {}) => el("button", { type: "button", onclick, ...more }, text);
     this.undoButton = button("Undo", () => this.undo(), { disabled: true });
     this.allButton = button("Show hidden", () => this.step(["s"]), { hidden: true });
-    this.grouping = el("label", { hidden: true }, "Group by ", el("select", { class: "grouping", onchange: (event) => this.step(["g", event.target.value]) }, [["connections", "connections"], ["kinds", "kinds"], ["nothing", "nothing"]].map(([value, text]) => el("option", { value }, text))));
+    this.grouping = el("label", { hidden: true }, "Group by ", el("select", { class: "grouping", onchange: (event) => this.step(["g", event.target.value]) }, ["connections", "kinds", "steps", "nothing"].map((value) => el("option", { value }, value))));
     this.said = el("span", { role: "status" });
     this.list = el("details", { class: "drawn", ontoggle: () => this.tellList() }, el("summary", {}, "What is drawn, as a list"));
     fill(place, el("div", { class: "bar" }, this.undoButton, this.allButton, this.grouping,
@@ -121,6 +126,7 @@ export class Explorer {
     // Of all statements: what is hidden makes no other groups.
     this.groups = this.center ? new Map() : classes([...this.facts.values()], this.nodes, this.by);
     this.grouping.hidden = Boolean(this.center) || nodes.size <= CROWD;
+    this.grouping.querySelector("[value=steps]").hidden = !facts.some(({ fact }) => fact.step);
     const group = new Map();
     for (const [key, { ids }] of this.groups) for (const id of ids) if (!this.opened.has(id)) group.set(id, key);
     for (const key of this.groups.keys()) if (this.hidden.has(key)) for (const [id, own] of group) if (own === key) used.delete(id);
