@@ -24,10 +24,12 @@ Points = NDArray[np.float64]
 Kind = Literal["entity", "concept", "value", "group", "answer"]
 
 #: Nodes of a drawing, statements that are looked at for it, and edges of one predicate at one node that are drawn
-#: one by one; more are a group.
+#: one by one (more are a group); predicates between two kinds, and in all, in the drawing of a schema.
 MOST_NODES: Final = 40
 MOST_STATEMENTS: Final = 500
 MOST_ALIKE: Final = 5
+MOST_BETWEEN: Final = 12
+MOST_ARROWS: Final = 200
 _LONGEST: Final = 30
 #: Sizes in pixels: of a letter, of a box beyond its text, and between boxes.
 _LETTER, _HEIGHT, _PADDING, _GAP, _LENGTH = 6.6, 24.0, 14.0, 22.0, 120.0
@@ -175,9 +177,15 @@ def of_statements(evidence: Sequence[Evidence], answers: Iterable[str] = (), tit
 
 
 def of_kinds(edges: Iterable[tuple[str, str, str, str]], title: str) -> Drawing:
-    """Kinds of things as nodes, by their names, and predicates (start, text, end, smaller text) between them."""
-    making = _Making()
+    """Kinds of things as nodes, by their names, and predicates (start, text, end, smaller text) between them: the first
+    `MOST_BETWEEN` of each two kinds, `MOST_ARROWS` in all.
+    """
+    making, between = _Making(), Counter[tuple[str, str]]()
     for start, text, end, below in edges:
+        between[start, end] += 1
+        if between[start, end] > MOST_BETWEEN or len(making.arrows) == MOST_ARROWS:
+            making.left_out += 1
+            continue
         making.arrow(making.box(start, start, "concept"), making.box(end, end, "concept"), text, below)
     more = f"and {making.left_out:,} more predicates" if making.left_out else ""
     return Drawing(title, tuple(making.boxes), tuple(making.arrows), more)

@@ -28,8 +28,8 @@ MOST_LISTED: Final = 2_000
 QUESTIONS, _TRIES, _SECONDS = 3, 4, 5.0
 #: Rows of a kind that a question or a facet may group on a server, where they are fetched.
 _MOST_FETCHED: Final = 20_000
-#: Columns of a page of rows, facets beside it, values of each.
-COLUMNS, FACETS, FACET_VALUES = 12, 6, 8
+#: Columns of a page of rows, facets beside it, values of each; characters of the name of a column that is shown unasked.
+COLUMNS, FACETS, FACET_VALUES, LONGEST_COLUMN = 12, 6, 8, 500
 #: Endings of names of columns whose numbers are identifiers.
 _IDENTIFIERS: Final = ("id", "key", "code", "no", "nr", "number", "year", "zip")
 
@@ -240,6 +240,7 @@ def browse(graph: Graph, arguments: Document) -> Document:
         one for one in schema.predicates if column_of(one.name) and any((kind.sort, kind.name) in kinds for kind in one.subjects)
     ]
     names = [one.name for one in predicates]
+    first = [name for name in names if len(name) <= LONGEST_COLUMN][:COLUMNS] or names[:1]
     where: dict[str, str] = arguments.get("where") or {}
     sort: str | None = arguments.get("sort")
     for asked in (*where, *([] if sort is None else [sort])):
@@ -249,8 +250,8 @@ def browse(graph: Graph, arguments: Document) -> Document:
     tests = [_test(column, text) for column, text in where.items()]
     if concept is None:
         # Rows of a table are those with one of its columns.
-        tests.append("(" + " or ".join(f"{column_of(one)} is known" for one in names[:COLUMNS]) + ")")
-    shown = list(dict.fromkeys([*names[:COLUMNS], *where, *([] if sort is None else [sort])]))
+        tests.append("(" + " or ".join(f"{column_of(one)} is known" for one in first) + ")")
+    shown = list(dict.fromkeys([*first, *where, *([] if sort is None else [sort])]))
     condition = f"where {' and '.join(tests)} " if tests else ""
     order = "" if sort is None else f" order by {column_of(sort)}{' desc' if arguments.get('descending') else ''}"
     begin, most = arguments["offset"], arguments["limit"]
@@ -303,7 +304,11 @@ def _test(column: str, text: str) -> str:
 
 def _faceted(predicates: Iterable[PredicateSchema], where: dict[str, str]) -> list[PredicateSchema]:
     """Columns whose values may repeat: relations and texts, those of the condition first."""
-    fit = [one for one in predicates if one.relations or (one.values and one.values[0].type == "text") or one.name in where]
+    fit = [
+        one for one in predicates
+        if one.name in where
+        or (len(one.name) <= LONGEST_COLUMN and (one.relations or (one.values and one.values[0].type == "text")))
+    ]  # fmt: skip
     return sorted(fit, key=lambda one: one.name not in where)[: max(FACETS, len(where))]
 
 

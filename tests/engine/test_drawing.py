@@ -11,7 +11,7 @@ import pytest
 
 import condgraph
 from condgraph import Entity, Graph, Ref, Statement
-from condgraph.engine.drawing import MOST_ALIKE, MOST_NODES, Drawing, of_statements
+from condgraph.engine.drawing import MOST_ALIKE, MOST_ARROWS, MOST_BETWEEN, MOST_NODES, Drawing, of_kinds, of_statements
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "</text><script>alert('x')</script>\x07 & \"quoted\""
@@ -95,6 +95,16 @@ def test_names_are_data_and_no_markup() -> None:
     assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {"svg", "title", "g", "rect", "text", "path", "polygon"}
     assert "href" not in drawing.svg
     assert len(drawing.svg) < 6_000
+
+
+def test_a_schema_of_many_predicates_is_a_few_arrows() -> None:
+    drawing = of_kinds([("a", f"p{at}", "b", "") for at in range(10_000)], "schema")
+    assert [arrow.text for arrow in drawing.arrows] == [f"p{at}" for at in range(MOST_BETWEEN)]
+    assert f"and {10_000 - MOST_BETWEEN:,} more predicates" in drawing.svg
+    kinds = [(f"k{at % 20}", f"p{at}", f"k{at % 39}", "") for at in range(780)]
+    drawing = of_kinds(kinds, "schema")
+    assert len(drawing.arrows) == MOST_ARROWS
+    assert f"and {len(kinds) - MOST_ARROWS:,} more predicates" in drawing.svg
 
 
 def test_nothing_is_an_empty_picture() -> None:

@@ -12,7 +12,7 @@ import pytest
 import condgraph
 from condgraph.endpoint.protocol import ProtocolError
 from condgraph.engine.errors import CondgraphError, UnknownNameError
-from condgraph.engine.facts import Entity, Ref, Statement
+from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.engine.values import Quantity
 from condgraph.graph import Graph
 from condgraph.samples import FOLDER
@@ -244,6 +244,15 @@ def test_rows_of_a_concept_have_the_columns_of_those_below(graph: Graph) -> None
     place = asked(graph, "browse", concept="place", limit=500)
     assert place["total"] == next(one.members for one in graph.schema().concepts if one.name == "place") == len(place["rows"])
     assert {"capital", "continent"} <= set(place["columns"])
+
+
+def test_columns_of_very_long_names_are_shown_when_they_are_asked_for() -> None:
+    """A table clause has room for so many characters."""
+    graph, long = condgraph.open(), "L" * 20_000
+    graph.add([Entity("c", "c", EntityKind.CONCEPT), Entity("a", "a"), Member("a", "c")])
+    graph.add([Statement("a", name, "x") for name in (long, "short")])
+    found = asked(graph, "browse", concept="c")
+    assert (found["columns"], found["more_columns"], found["total"]) == (["short"], [long], 1)
 
 
 @pytest.mark.parametrize(
