@@ -1,7 +1,7 @@
-"""Build the libraries of the studio's page into the package, from the npm registry: one script, and
-the licences of all that is in it.
+"""Build the libraries of the studio's page into the package, from the npm registry: a script for the
+editor, one for drawings, and the licences of all that is in them.
 
-    python tools/studio.py           writes condgraph/studio/static/vendor.js and vendor.LICENSES.txt
+    python tools/studio.py           writes vendor.js, vendor-drawing.js and vendor.LICENSES.txt into condgraph/studio/static
     python tools/studio.py --check   says whether what is there is what would be written
 
 needs `npm`. `tools/studio/package-lock.json` fixes every version and checksum, so that the same
@@ -23,7 +23,8 @@ from yasgui import licences
 
 SOURCE = Path(__file__).parent / "studio"
 STATIC = Path(__file__).parents[1] / "condgraph" / "studio" / "static"
-HEAD = "vendor.js is built from the packages below, by tools/studio.py.\n"
+SCRIPTS = ("vendor.js", "vendor-drawing.js")
+HEAD = f"{' and '.join(SCRIPTS)} are built from the packages below, by tools/studio.py.\n"
 
 
 def main() -> None:
@@ -45,20 +46,20 @@ def main() -> None:
 
 def build(root: Path) -> dict[str, bytes]:
     """The files, by name, built in an empty folder."""
-    for one in ("package.json", "package-lock.json", ".npmrc", "vendor.js"):
+    for one in ("package.json", "package-lock.json", ".npmrc", *SCRIPTS):
         shutil.copy(SOURCE / one, root / one)
     install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     subprocess.run(install, cwd=root, check=True)
     options = ("--bundle", "--minify", "--format=esm", "--target=es2022", "--charset=utf8", "--legal-comments=none")
-    bundle = [str(root / "node_modules" / ".bin" / "esbuild"), "vendor.js", *options, "--outfile=built.js"]
+    bundle = [str(root / "node_modules" / ".bin" / "esbuild"), *SCRIPTS, *options, "--outdir=built"]
     subprocess.run(bundle, cwd=root, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    script = (root / "built.js").read_bytes()
+    scripts = {name: (root / "built" / name).read_bytes() for name in SCRIPTS}
     # What builds it is no part of it.
     modules = root / "node_modules"
     for name in ("esbuild", "@esbuild"):
         shutil.rmtree(modules / name, ignore_errors=True)
     said = licences(modules).partition("\n")[2]
-    return {"vendor.js": script, "vendor.LICENSES.txt": (HEAD + said).encode()}
+    return {**scripts, "vendor.LICENSES.txt": (HEAD + said).encode()}
 
 
 if __name__ == "__main__":

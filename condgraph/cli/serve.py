@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from condgraph.endpoint.guard import Bounds, Guard
     from condgraph.graph import Graph
     from condgraph.sparql.embedded import EmbeddedStore
-    from condgraph.studio.api import Api
+    from condgraph.studio.api import Api, Tiles
 
 
 # -- serve options -----------------------------------------------------------------------------------
@@ -180,6 +180,20 @@ class StudioOptions:
         int, typer.Option("--drop-size", metavar="MIB", min=0, help="The most files of a scratch graph together.")
     ] = 64
 
+    tiles: Annotated[
+        str | None,
+        typer.Option("--tiles", metavar="URL", help="A server of map tiles (with {z}, {x}, {y}), which browsers then ask."),
+    ] = None
+    tiles_credit: Annotated[
+        str, typer.Option("--tiles-credit", metavar="TEXT", help="The source of the tiles, as maps name it; needed with --tiles.")
+    ] = ""
+
+    def map_tiles(self) -> Tiles | None:
+        """The tiles of maps; None without any. Raises `OptionError`."""
+        from condgraph.studio.api import Tiles
+
+        return None if self.tiles is None else Tiles(self.tiles, self.tiles_credit)
+
     def guard(self, host: str, base: str | None) -> Guard:
         """The guard of a server that listens at `host`; the host of a `base` is a name of the server."""
         from condgraph.endpoint.guard import Guard, Rates, Tokens, hosts_of, is_loopback, origins_of
@@ -228,6 +242,8 @@ class ReplicaOptions:
 
 #: Statements from which on it is said that the server takes a while to start.
 _MANY: Final = 200_000
+#: Characters of the name that a store is served by.
+_LONGEST_NAME: Final = 64
 #: Seconds between two checks for a newer generation.
 _INTERVAL: Final = 1.0
 #: Checks in which memory of a replaced generation is freed if it is still in use.
@@ -239,6 +255,12 @@ _OLD: Final = 60.0
 @grouped
 def serve(
     *,
+    further: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME=]STORE...", help="Further stores: the studio and its API have each by its name.", show_default=False
+        ),
+    ] = None,
     store: StoreOption,
     login: LoginOptions,
     host: Annotated[str, typer.Option("--host", metavar="HOST", help="Where to listen; 0.0.0.0 is everywhere.")] = "127.0.0.1",
@@ -271,10 +293,10 @@ def serve(
         local = "://" not in at.place
         if not local:
             at.status(timeout=queries.timeout)  # fails at once if the server cannot be reached
-        watch = studio.guard(host, base)
+        watch, tiles = studio.guard(host, base), studio.map_tiles()
         if watch.closed:
             complain(f"warning: {watch.closed}")
-        api = _api(at, store, login, queries, studio)
+        api = _api(at, store, login, queries, studio, further or ())
         log_to_stderr(requests=not quiet)
         copy = None if local or replica.live else _replica(at, base, replica)
         if local and (statements := at.status().statements) > _MANY:
@@ -297,7 +319,7 @@ def serve(
         api.workers.prepare()
         spoken = bolt.server(at, api, host, watch, queries, clients.body_size << 10)
         beside = None if spoken is None else Beside(spoken[1], spoken[0].factory, spoken[0].close)
-        own = api.routes(sparql=answers is not None)
+        own = api.routes(sparql=answers is not None, tiles=tiles)
         site = application(answers, limits, routes=own, closing=api.close, guard=watch, kinds={"/api/": ApiExchange})
         running = server(site, [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies, beside=beside)
         stop, watching = Event(), None
@@ -309,6 +331,7 @@ def serve(
                 following = partial(copy.follow, partial(_use, backend, api), complain, stop)
             watching = Thread(target=following, daemon=True)
             watching.start()
+        Thread(target=_renew, args=(api, stop), daemon=True).start()
         # The server handles these itself, and raises them again when it has ended.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
@@ -323,24 +346,60 @@ def serve(
             api.close()
 
 
-def _api(at: Graph, store: str, login: LoginOptions, queries: QueryOptions, studio: StudioOptions) -> Api:
-    """The API with its options."""
+def _api(at: Graph, store: str, login: LoginOptions, queries: QueryOptions, studio: StudioOptions, further: Sequence[str]) -> Api:
+    """The API with its options, over a graph and those of further stores."""
     from condgraph.studio.api import Api, ApiLimits
     from condgraph.studio.pools import Workers
 
-    place = store if "://" in at.place else os.path.abspath(store)
-    # Workers open the same with the same options.
-    options = how_to_open(store, login)
-    if mapping := options.get("mapping"):
-        options["mapping"] = os.path.abspath(mapping)
-    source = {"place": place, "graph": login.graph, "login": options, "llm": studio.llm}
+    def workers(at: Graph, store: str, login: LoginOptions) -> Workers:
+        # Workers open the same with the same options.
+        options = how_to_open(store, login)
+        if mapping := options.get("mapping"):
+            options["mapping"] = os.path.abspath(mapping)
+        place = store if "://" in at.place else os.path.abspath(store)
+        source = {"place": place, "graph": login.graph, "login": options, "llm": studio.llm}
+        return Workers(source, workers=queries.at_once, memory=queries.memory << 20)
+
+    own = workers(at, store, login)
+    graphs = {_named(store)[0]: own} if further else {}
+    for one in further:
+        name, place = _named(one)
+        if name in graphs:
+            raise OptionError(f"two stores are called {name!r}", hint=f"give one of them another name: NAME={place}")
+        with opened(place, LoginOptions()) as there:
+            there.status(timeout=queries.timeout)  # fails at once if it cannot be read
+            graphs[name] = workers(there, place, LoginOptions())
     limits = ApiLimits(
         queries.timeout, studio.ask_timeout, queries.limit or None, studio.drop_size << 20, streams=2 * queries.at_once
     )
-    workers = Workers(source, workers=queries.at_once, memory=queries.memory << 20)
     # Clients do not see the address of the model, or the path of its recording.
     model = "replay" if (studio.llm or "").startswith("replay:") else (studio.llm or "").partition("@")[0] or None
-    return Api(workers, limits, model)
+    return Api(own, limits, model, graphs)
+
+
+def _named(store: str) -> tuple[str, str]:
+    """The name that a store is served by, and the store: `NAME=STORE`, else the last part of its path or its host.
+
+    >>> _named("data/films"), _named("neo4j://localhost:7687"), _named("old=data/films")
+    (('films', 'data/films'), ('localhost', 'neo4j://localhost:7687'), ('old', 'data/films'))
+    """
+    name, mark, place = store.partition("=")
+    if mark and name and not set(name) & set("/:?"):
+        return name[:_LONGEST_NAME], place
+    parts = urlsplit(store) if "://" in store else None
+    path = (parts.path if parts else os.path.abspath(store)).rstrip("/").rsplit("/", 1)[-1]
+    return (path or (parts.hostname if parts else None) or "graph")[:_LONGEST_NAME], store
+
+
+def _renew(api: Api, stop: Event) -> None:
+    """Open further graphs in folders again when they were loaded again."""
+    folders = {Path(one.place): one for one in api.graphs.values() if one is not api.workers and "://" not in one.place}
+    seen = {folder: _version(graph_directory(folder, "default")) for folder in folders}
+    while folders and not stop.wait(_INTERVAL):
+        for folder, workers in folders.items():
+            if (now := _version(graph_directory(folder, "default"))) != seen[folder]:
+                seen[folder] = now
+                workers.renew()
 
 
 def _replica(at: Graph, base: str | None, options: ReplicaOptions) -> Replica | None:

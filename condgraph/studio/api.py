@@ -27,7 +27,7 @@ from typing import Any, Final
 from condgraph.endpoint.exchange import HOLD, READING, BrokenOffError, Exchange, Handler, Headers, Streams
 from condgraph.endpoint.guard import client_of
 from condgraph.endpoint.protocol import ProtocolError
-from condgraph.engine.errors import CondgraphError, MissingExtraError
+from condgraph.engine.errors import CondgraphError, MissingExtraError, OptionError, nearest
 from condgraph.studio.pools import Call, Reply, Workers
 from condgraph.studio.spec import OPERATIONS, Drop, Operation, document, from_address, read_fields
 from condgraph.studio.worker import error_document, status_of
@@ -81,17 +81,19 @@ class ApiExchange(Exchange):
 
 
 class Api:
-    """The operations, answered by workers."""
+    """The operations, answered by workers: those of the graph that is served, or of one of several by name (`graphs`, all
+    of them)."""
 
-    def __init__(self, workers: Workers, limits: ApiLimits, model: str | None) -> None:
-        self.workers, self.limits, self.model = workers, limits, model
+    def __init__(self, workers: Workers, limits: ApiLimits, model: str | None, graphs: Mapping[str, Workers] | None = None) -> None:
+        self.workers, self.limits, self.model, self.graphs = workers, limits, model, dict(graphs or {})
         self.scratch = ScratchGraphs()
         self._streams = Streams(limits.streams)
         self._drops: Counter[str] = Counter()
 
     def close(self) -> None:
         """End all processes, and remove scratch graphs."""
-        self.workers.close()
+        for workers in {self.workers, *self.graphs.values()}:
+            workers.close()
         self.scratch.close()
 
     async def bolt(self, arguments: dict[str, Any], timeout: float) -> tuple[int, bytes]:
@@ -104,9 +106,9 @@ class Api:
         finally:
             reply.close()
 
-    def routes(self, *, sparql: bool) -> list[Any]:
-        """The routes of the studio; `sparql` is whether the server has a SPARQL endpoint. Raises
-        `MissingExtraError`.
+    def routes(self, *, sparql: bool, tiles: Tiles | None = None) -> list[Any]:
+        """The routes of the studio; `sparql` is whether the server has a SPARQL endpoint, `tiles` where its maps
+        have their pictures from. Raises `MissingExtraError`.
         """
         try:
             from starlette.routing import Mount, Route
@@ -115,7 +117,7 @@ class Api:
             raise MissingExtraError("starlette", "serve") from None
 
         async def page(exchange: ApiExchange) -> None:
-            await exchange.reply(200, *render(exchange.root, sparql=sparql))
+            await exchange.reply(200, *render(exchange.root, sparql=sparql, tiles=tiles))
 
         async def to_page(exchange: ApiExchange) -> None:
             await exchange.reply(307, b"", {"Location": f"{exchange.root}studio/"})
@@ -161,16 +163,25 @@ class Api:
         most = self.limits.ask_timeout if operation.name == "ask" else self.limits.timeout
         timeout = min(arguments.pop("timeout", most), most)
         graph = arguments.pop("graph", None)
-        place = None if graph is None else self.scratch.find(graph).place
+        workers = self.workers if graph is None else self.graphs.get(graph)
+        try:
+            place = None if workers is not None else self.scratch.find(graph).place
+        except ProtocolError as problem:
+            if not self.graphs:
+                raise
+            known = ", ".join(nearest(graph, self.graphs) or self.graphs)
+            raise ProtocolError(404, f"{problem.message}; the graphs that are served are {known}") from None
         if self.limits.rows is not None and "limit" in arguments:
             arguments["limit"] = min(arguments["limit"], self.limits.rows)
         if operation.name == "ask" and self.model is None:
             raise ProtocolError(404, "no language model is configured: condgraph serve --llm openai:MODEL")
-        await exchange.while_connected(self._answer(exchange, operation, Call(operation.name, arguments, timeout, place)))
+        await exchange.while_connected(
+            self._answer(exchange, operation, Call(operation.name, arguments, timeout, place), workers or self.workers)
+        )
 
-    async def _answer(self, exchange: ApiExchange, operation: Operation, call: Call) -> None:
+    async def _answer(self, exchange: ApiExchange, operation: Operation, call: Call, workers: Workers) -> None:
         try:
-            reply = await self.workers.call(call)
+            reply = await workers.call(call)
         except CondgraphError as error:
             await exchange.send_error(error)
             return
@@ -178,7 +189,7 @@ class Api:
             if operation.name == "about" and reply.status == 200:
                 about, limits = json.loads(await reply.body()), asdict(self.limits)
                 del limits["streams"]
-                await exchange.send_json(200, about | {"model": self.model, "limits": limits})
+                await exchange.send_json(200, about | {"model": self.model, "graphs": list(self.graphs), "limits": limits})
             else:
                 await self._send(exchange, reply, call.timeout, stream=operation.stream)
         except CondgraphError as error:
@@ -408,8 +419,8 @@ class ScratchGraphs:
 STATIC: Final = Path(__file__).with_name("static")
 #: Under this policy the page runs only its own code and connects to this server only.
 _POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data: blob:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data: blob:{tiles}; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
 #: The editor makes its styles when it starts; the nonce allows them.
 _PAGE: Final = """<!DOCTYPE html>
@@ -424,7 +435,10 @@ _PAGE: Final = """<!DOCTYPE html>
 {modules}
 <script type="module" src="{root}studio/static/main.js"></script>
 </head>
-<body data-root="{root}" data-nonce="{nonce}" data-sparql="{sparql}">
+<body data-root="{root}" data-nonce="{nonce}" data-sparql="{sparql}"{tiles}>
+<script type="module" src="{root}studio/static/api.js" async></script>
+<header><span class="brand">condgraph</span></header>
+<main><p>Reading…</p></main>
 <noscript>The studio needs JavaScript; the API at {root}api/v1/ does not.</noscript>
 </body>
 </html>
@@ -432,23 +446,54 @@ _PAGE: Final = """<!DOCTYPE html>
 
 
 @cache
-def _modules() -> tuple[str, ...]:
-    return tuple(sorted(path.name for path in STATIC.glob("*.js")))
+def _modules(first: str) -> tuple[str, ...]:
+    """A module and those that it needs at once; it reads others later (`import()`)."""
+    found = [first]
+    for name in found:
+        imports = re.findall(r'^(?:import|\}) .*?from "\./(.+?)";$', (STATIC / name).read_text(encoding="utf-8"), re.M)
+        found += [one for one in dict.fromkeys(imports) if one not in found]
+    return tuple(found)
 
 
-def render(root: str, *, sparql: bool) -> tuple[bytes, dict[str, str]]:
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Pictures of the earth from another server, for maps: their address, which has `{z}`, `{x}` and `{y}`, and whom
+    the map names as their source. Raises `OptionError` for another address.
+    """
+
+    address: str
+    credit: str
+
+    def __post_init__(self) -> None:
+        fields = sorted(re.findall(r"\{.*?\}", self.address))
+        if fields != ["{x}", "{y}", "{z}"] or not self.origin:
+            raise OptionError(f"{self.address!r} is no address of tiles", hint="such as https://tiles.example/{z}/{x}/{y}.png")
+        if not self.credit.strip():
+            raise OptionError("a map with tiles names their source", hint="--tiles-credit '© whoever makes them'")
+
+    @property
+    def origin(self) -> str:
+        """The server, as a policy names it; empty where there is none."""
+        found = re.match(r"https?://[\w.-]+(?::\d{1,5})?(?=/)", self.address, re.ASCII)
+        return found[0] if found else ""
+
+
+def render(root: str, *, sparql: bool, tiles: Tiles | None = None) -> tuple[bytes, dict[str, str]]:
     """The page and its headers; `root` is the path of the application, `sparql` whether the server has a
-    SPARQL endpoint.
+    SPARQL endpoint, `tiles` where maps have their pictures from.
     """
     nonce = secrets.token_urlsafe(16)
-    # The browser fetches all modules at once, before it has read which of them need which.
-    modules = "\n".join(f'<link rel="modulepreload" href="{escape(root)}studio/static/{name}">' for name in _modules())
-    text = _PAGE.format(root=escape(root), nonce=nonce, sparql="yes" if sparql else "", modules=modules)
+    # The browser fetches these at once, before it has read which of them need which; those of the editor run last.
+    kinds = (('rel="modulepreload"', _modules("main.js")), ('rel="preload" as="script" crossorigin', ("editor.js", "vendor.js")))
+    modules = "\n".join(f'<link {kind} href="{escape(root)}studio/static/{name}">' for kind, names in kinds for name in names)
+    shown = "" if tiles is None else f' data-tiles="{escape(tiles.address)}" data-credit="{escape(tiles.credit)}"'
+    text = _PAGE.format(root=escape(root), nonce=nonce, sparql="yes" if sparql else "", modules=modules, tiles=shown)
     return text.encode(), {
         "Content-Type": "text/html; charset=utf-8",
         "Cache-Control": "no-store",
-        "Content-Security-Policy": _POLICY.format(nonce=nonce),
-        "Referrer-Policy": "no-referrer",
+        "Content-Security-Policy": _POLICY.format(nonce=nonce, tiles="" if tiles is None else f" {tiles.origin}"),
+        # Servers of tiles refuse pages that do not say where they are.
+        "Referrer-Policy": "no-referrer" if tiles is None else "strict-origin",
         "Cross-Origin-Opener-Policy": "same-origin",
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     }

@@ -100,6 +100,11 @@ class Workers:
         self._options: dict[str, Any] = {"workers": workers, "quantum": _QUANTUM, "memory": memory}
         self._pools: dict[bool, WorkerPool] = {}
 
+    @property
+    def place(self) -> str:
+        """The folder or the address of the graph."""
+        return str(self._source["place"])
+
     def renew(self) -> None:
         """Open the served graph again: it was loaded again."""
         for network, pool in list(self._pools.items()):

@@ -80,7 +80,9 @@ def _few_values(value: Any) -> Any:
 class Call(Request):
     """The fields of every operation."""
 
-    graph: str | None = Field(None, max_length=64, description="The scratch graph; by default the graph that is served.")
+    graph: str | None = Field(
+        None, max_length=64, description="One of several graphs by its name, or a scratch graph; by default the first."
+    )
     timeout: float | None = Field(
         None, ge=0.001, le=86_400, description="Seconds; the server's own deadline is the default and the most."
     )
@@ -517,7 +519,7 @@ class Limits(Reply):
 
 
 class About(Reply):
-    """What is served."""
+    """What is served; `graphs` are the names of several, the first of which has no name in requests."""
 
     version: str
     graph: str
@@ -526,6 +528,7 @@ class About(Reply):
     sources: list[Source]
     languages: list[str]
     model: str | None
+    graphs: list[str]
     functions: Functions
     limits: Limits
 

@@ -22,10 +22,11 @@ def visited(
     *,
     silent: tuple[str, ...] = ("error",),
     known: tuple[str, ...] = (),
+    also: tuple[str, ...] = (),
     **options: Any,
 ) -> Iterator[Any]:
     """The page at a path of a server, once `ready` (a selector) is there. Afterwards: it asked nobody
-    else, and the console has nothing of the kinds `silent`, but for messages with one of `known`
+    else (but `also`), and the console has nothing of the kinds `silent`, but for messages with one of `known`
     and for statuses, which a browser tells by itself.
     """
     context = browser.new_context(**({"viewport": {"width": 1200, "height": 760}} | options))
@@ -42,7 +43,7 @@ def visited(
         yield page
     finally:
         context.close()
-    assert not [one for one in asked if not one.startswith((url, "data:", "blob:"))]
+    assert not [one for one in asked if not one.startswith((url, *also, "data:", "blob:"))]
     assert not [one for one in said if one.startswith(silent) and not any(text in one for text in ("status of", *known))], said
 
 

@@ -117,7 +117,7 @@ class Picture {
 
 class ChartPicture extends Picture {
   kind = "chart";
-  library = "vendor.js";
+  library = "vendor-drawing.js";
   label = "Chart";
   icon = "▥";
   canHandleResults() {

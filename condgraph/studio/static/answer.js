@@ -5,7 +5,7 @@ import { drawable, drawChart } from "./charts.js";
 import { count, el, fill, number, save, tabbed, visible, whole } from "./dom.js";
 import { drawEvidence } from "./evidence.js";
 import { shown } from "./facts.js";
-import { state } from "./state.js";
+import { NAMES, state } from "./state.js";
 import { drawMap, placesIn } from "./map.js";
 import { drawTree } from "./tree.js";
 
@@ -30,10 +30,6 @@ export function drawAnswer(place, answer, asked, change) {
   made.element);
   made.show(last);
 }
-
-export const NAMES = {
-  auto: "Recognise", kopl: "KoPL", llm_query: "LLM query", pattern: "Pattern", logic: "Logical query", sparql: "SPARQL", cypher: "Cypher", words: "In words",
-};
 
 function drawTable(place, answer, asked) {
   const exporting = ["csv", "json", "arrow"].map((form) => el("button", { type: "button", "data-export": form, onclick: () => leave(form, answer, asked, said) }, form.toUpperCase()));

@@ -52,7 +52,14 @@ function address(fields) {
   return found.size ? `?${found}` : "";
 }
 
-export const get = async (name, fields = {}, signal) => (await send(name + address(fields), { signal })).json();
+/** What the page asks first: sent while the rest of it is read. Without a token that is needed it is asked again. */
+const early = new Map(["about", "start"].map((name) => [name, send(name, {}, false).catch(() => null)]));
+
+export async function get(name, fields = {}, signal) {
+  const path = name + address(fields), sent = await early.get(path);
+  early.delete(path);
+  return (sent ?? await send(path, { signal })).json();
+}
 
 const body = (fields, signal) => ({
   method: "POST", signal, headers: { "Content-Type": "application/json" },

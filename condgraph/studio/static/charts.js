@@ -1,6 +1,6 @@
 // Charts of what is a number or a time: of the answer's own columns, and of its evidence.
 
-import { Chart } from "./vendor.js";
+import { Chart } from "./vendor-drawing.js";
 import { called, colour, count, cut, el, fill, number, onColours } from "./dom.js";
 
 /** Bars, and points of a line, that are drawn at once. */

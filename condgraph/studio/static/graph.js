@@ -1,7 +1,7 @@
 // A picture of nodes and edges (SVG): boxes with their text inside, which mouse, finger and keyboard reach. What is drawn keeps its place
 // when more is drawn. SPARQL's page draws with it, too: its colours are those of a style sheet, or else those here.
 
-import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "./vendor.js";
+import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "./vendor-drawing.js";
 import { colour, cut, el, onColours, svg } from "./dom.js";
 
 const COLOURS = {
@@ -161,12 +161,13 @@ export class GraphPicture {
     names.append(...labels.map(({ x, y, text }) => svg("text", { x, y: y + 4, "text-anchor": "middle", "font-size": 11, "unicode-bidi": "isolate", fill: colours.muted, stroke: colours.back, "stroke-width": 4, "paint-order": "stroke" }, text)));
   }
 
-  choose(id, focus = false) {
+  /** `still`: it is under the pointer, where it stays. */
+  choose(id, focus = false, still = false) {
     this.chosen = id;
     this.draw();
     const group = this.drawn.get(id);
     if (focus && group) group.focus({ preventScroll: true });
-    if (group) this.within(this.boxes.get(id));
+    if (group && !still) this.within(this.boxes.get(id));
     if (id !== null) this.onChoose(id);
   }
 
@@ -244,7 +245,7 @@ export class GraphPicture {
       held = null;
       if (!was || was.id === null) return;
       if (was.moved) this.onMoved(was.id, was.box);
-      else this.choose(was.id, true);
+      else this.choose(was.id, true, true);
     });
     drawing.addEventListener("pointercancel", () => {
       held = null;

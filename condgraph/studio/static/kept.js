@@ -1,8 +1,7 @@
 // Work that is kept, in this browser alone: what was asked, by name, with stars and notes; and files of it.
 
-import { NAMES } from "./answer.js";
 import { count, cut, el, fill, save } from "./dom.js";
-import { link, state } from "./state.js";
+import { link, NAMES, state } from "./state.js";
 
 const KEY = "condgraph.history";
 /** Questions without a star, a name or a note that are kept, and rows and columns of each answer. */

@@ -2,7 +2,7 @@
 
 import { drop, get } from "./api.js";
 import { count, cut, el, fill, listed, number, visible, whole } from "./dom.js";
-import { link, state } from "./state.js";
+import { isScratch, link, state } from "./state.js";
 
 const kinds = (found) => found.map((one, i) => [i ? ", " : "", listed([one.name || one.sort]), ` (${number(one.statements)})`]);
 const values = (found) => found.map((one, i) => [i ? "; " : "", one.type, one.unit !== "1" ? [" in ", listed([one.unit])] : "", ` (${number(one.count)})${one.first ? `, ${one.first} to ${one.last}` : ""}`]);
@@ -44,7 +44,7 @@ export const columnsOf = (text) => [...text.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^
 export function filesDialog(files, loaded) {
   const key = el("input", { id: "key", type: "text" }), refs = el("input", { id: "refs", type: "text" }), said = el("div", { "aria-live": "polite" });
   const list = el("ul", {}, [...files].map((one) => el("li", {}, `${one.name}, ${number(one.size)} bytes`)));
-  const add = el("input", { type: "checkbox", id: "add", checked: Boolean(state.graph), disabled: !state.graph });
+  const add = el("input", { type: "checkbox", id: "add", checked: isScratch(), disabled: !isScratch() });
   const load = el("button", { type: "submit" }, "Load");
   const dialog = el("dialog", { "aria-labelledby": "files-title" }, el("h2", { id: "files-title" }, "Load files into a scratch graph"), list,
     el("form", { onsubmit: async (event) => {

@@ -1,17 +1,13 @@
 // The page: where one is, the editor, what is asked and what comes of it.
 
 import { ask, forget, get, onRefused, post, Refused, setToken } from "./api.js";
-import { drawAnswer, NAMES } from "./answer.js";
 import { column, FOREIGN } from "./completion.js";
 import { announce, count, cut, el, fill, whole } from "./dom.js";
-import { browsePage } from "./browse.js";
-import { makeEditor } from "./editor.js";
-import { entityPage } from "./entity.js";
-import { historyPage, keeping, remember } from "./kept.js";
-import { filesDialog, schemaPage } from "./looking.js";
-import { apiPage } from "./reference.js";
 import { contents } from "./start.js";
-import { link, place, state } from "./state.js";
+import { isScratch, link, NAMES, place, state } from "./state.js";
+
+/** A part of the page that is read when it is first needed: the first page is there sooner without it. */
+const part = (name) => import(`./${name}.js`);
 
 const EXAMPLES = {
   auto: "FindAll() FilterConcept(…) QueryName()   or any other language",
@@ -51,8 +47,15 @@ const asking = el("div", { class: "asking" }, el("h1", { class: "unseen" }, "Ask
   el("div", { class: "bar" }, el("label", { for: "language" }, "Language"), languages, el("label", { for: "limit" }, "At most"), limit, runButton, stopButton,
     el("button", { type: "button", onclick: share }, "Copy a link"), fullEditor, el("small", { id: "keys" }, "Ctrl-Enter runs; Ctrl-Space completes; Tab leaves the editor")),
   holder, clausePart, messages, result, graphContents.home));
-const editor = makeEditor(holder, () => run(), "Program or question");
-const clause = makeEditor(clauseHolder, () => run(), "Table clause", column);
+let editor = null, clause = null;
+/** The editors, whose library is the largest part of the page: what is in the graph is drawn before them, if it comes soon. */
+async function edited(drawn) {
+  if (editor) return;
+  await Promise.race([drawn, new Promise((done) => setTimeout(done, 150))]);
+  const { makeEditor } = await part("editor");
+  editor ??= makeEditor(holder, () => run(), "Program or question");
+  clause ??= makeEditor(clauseHolder, () => run(), "Table clause", column);
+}
 /** The questions in words so far, which the next may refer to, and how many are sent with it. */
 let talk = { graph: "", turns: [] };
 const MOST_TURNS = 6;
@@ -84,8 +87,8 @@ async function run({ words = {}, quiet = false } = {}) {
     else {
       const answer = await post("query", { ...asked, program: text, language: chosen(text) }, own.signal);
       if (own !== running) return;
-      tell(answer, asked);
-      keep({ text, table: asked.table, language: languages.value, graph: asked.graph }, answer);
+      await tell(answer, asked);
+      if (own === running) await keep({ text, table: asked.table, language: languages.value, graph: asked.graph }, answer);
     }
   } catch (error) {
     if (own === running) refused(error);
@@ -98,7 +101,9 @@ async function run({ words = {}, quiet = false } = {}) {
   }
 }
 
-function tell(answer, asked) {
+async function tell(answer, asked) {
+  const own = running, { drawAnswer } = await part("answer");
+  if (own !== running) return;
   warn(answer.warnings);
   drawAnswer(result, answer, asked, (text) => {
     if (languages.value === "words") speak(answer.language);
@@ -109,7 +114,8 @@ function tell(answer, asked) {
 }
 
 /** Keep what was asked; a name and a note may stand beside its answer. */
-function keep(asked, answer) {
+async function keep(asked, answer) {
+  const { keeping, remember } = await part("kept");
   remember(asked, answer);
   result.append(keeping(asked) ?? "");
 }
@@ -191,8 +197,8 @@ async function inWords(text, asked, words, signal) {
       outcome.attempts.map((one) => el("div", { class: "attempt" }, el("pre", { tabindex: "0", "aria-label": "Program" }, one.program || "(no program)"), one.error ? el("p", { class: "error" }, one.error) : null,
         one.program ? el("button", { type: "button", onclick: () => use(one) }, "Open in the editor") : null))), place);
   messages.append(...outcome.warnings.map((one) => el("p", { class: "warning" }, one.text)));
-  if (outcome.answer) drawAnswer(place, outcome.answer, asked, (changed) => use({ program: changed, language: outcome.answer.language }));
-  keep({ text, table: "", language: "words", graph: asked.graph }, outcome.answer);
+  if (outcome.answer) (await part("answer")).drawAnswer(place, outcome.answer, asked, (changed) => use({ program: changed, language: outcome.answer.language }));
+  await keep({ text, table: "", language: "words", graph: asked.graph }, outcome.answer);
   announce(outcome.text || outcome.status);
 }
 
@@ -217,6 +223,9 @@ function speak(language) {
   clause.speak("table", "group by country show count()   (a table of the rows; may stay empty)");
 }
 
+/** The pages beside the editor: where each is, and what draws it. */
+const PAGES = { entity: ["entity", "entityPage"], browse: ["browse", "browsePage"], schema: ["looking", "schemaPage"], history: ["kept", "historyPage"], api: ["reference", "apiPage"] };
+
 async function go() {
   const { page, fields } = place();
   const graph = fields.get("g") ?? "";
@@ -226,13 +235,13 @@ async function go() {
     else one.removeAttribute("aria-current");
     one.href = link(one.dataset.page);
   }
-  const pages = { entity: entityPage, browse: browsePage, schema: schemaPage, history: historyPage, api: apiPage };
   document.title = `${{ entity: "Entity", browse: "Rows", schema: "Schema", history: "History", api: "API", sparql: "SPARQL", start: state.about.graph }[page] ?? "Ask"} · condgraph studio`;
-  if (pages[page]) {
+  if (PAGES[page]) {
     const where = el("div", { class: "page" });
     fill(main, where);
     try {
-      await pages[page](where, fields);
+      const [name, draw] = PAGES[page];
+      await (await part(name))[draw](where, fields);
     } catch (error) {
       fill(where, el("h1", {}, error.status === 404 || error.code === "unknown-name" ? "Not found" : "This cannot be shown"), el("p", { class: "error" }, whole(error.message)), error.candidates?.length ? el("p", {}, "Nearest: ", error.candidates.map((name, i) => [i ? ", " : "", el("a", { href: link("entity", { name }), class: "entity" }, cut(name, 100))])) : null);
     }
@@ -264,7 +273,7 @@ const sparqlTab = el("a", { href: "#/sparql", "data-page": "sparql" }, "SPARQL")
 // -- which graph --------------------------------------------------------------------------------------------------------
 
 const graphs = el("select", { id: "graph", onchange: () => {
-  location.hash = link("ask").replace(/[?&]g=[^&]*/, "") + (graphs.value ? `?g=${graphs.value}` : "");
+  location.hash = link("ask").replace(/[?&]g=[^&]*/, "") + (graphs.value ? `?g=${encodeURIComponent(graphs.value)}` : "");
 } });
 const remove = el("button", { type: "button", hidden: true, onclick: async () => {
   const graph = state.graph;
@@ -279,7 +288,7 @@ async function turn(graph) {
   try {
     state.about = graph ? await get("about", { graph }) : state.served ?? await get("about");
     state.graph = graph;
-    if (graph && !state.scratch.some((one) => one.graph === graph)) state.scratch.push({ graph, name: "scratch" });
+    if (graph && !isScratch() && !state.about.graphs.includes(graph)) state.scratch.push({ graph, name: "scratch" });
   } catch (error) {
     if (!graph) throw error;
     fill(messages, el("p", { class: "error" }, error.message));
@@ -289,15 +298,16 @@ async function turn(graph) {
   }
   state.served ??= graph ? null : state.about;
   const names = ["auto", ...state.about.languages, ...(state.about.model ? ["words"] : [])];
-  const kept = languages.value;
+  const kept = languages.value, drawn = graphContents.read(contents);
   fill(languages, names.map((name) => el("option", { value: name }, NAMES[name])));
-  speak(names.includes(kept) ? kept : "auto");
-  fill(graphs, el("option", { value: "" }, state.served ? `${state.served.graph} (${state.served.store})` : "the graph that is served"),
+  const [first, ...others] = state.about.graphs;
+  fill(graphs, el("option", { value: "" }, state.served ? `${first ?? state.served.graph} (${state.served.store})` : first ?? "the graph that is served"), others.map((name) => el("option", { value: name }, name)),
     state.scratch.map((one) => el("option", { value: one.graph }, `scratch: ${cut(one.name, 40)}`)));
   graphs.value = state.graph;
   sparqlTab.hidden = !state.about.languages.includes("sparql");
-  graphContents.read(contents);
-  remove.hidden = !state.graph;
+  remove.hidden = !isScratch();
+  await edited(drawn);
+  speak(names.includes(kept) ? kept : "auto");
   return undefined;
 }
 
@@ -309,8 +319,9 @@ function loaded(graph, name) {
   else location.hash = `#/schema?g=${graph}`;
 }
 
+const load = async (files) => (await part("looking")).filesDialog(files, loaded);
 const picker = el("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files to load", onchange: () => {
-  if (picker.files.length) filesDialog([...picker.files], loaded);
+  if (picker.files.length) load([...picker.files]);
   picker.value = "";
 } });
 
@@ -318,7 +329,7 @@ for (const kind of ["dragover", "drop"]) {
   addEventListener(kind, (event) => {
     if (!event.dataTransfer?.types.includes("Files")) return;
     event.preventDefault();
-    if (kind === "drop" && event.dataTransfer.files.length && !document.querySelector("dialog")) filesDialog([...event.dataTransfer.files], loaded);
+    if (kind === "drop" && event.dataTransfer.files.length && !document.querySelector("dialog")) load([...event.dataTransfer.files]);
   });
 }
 
@@ -347,7 +358,7 @@ const theme = el("select", { id: "theme", onchange: () => {
 theme.value = ["light", "dark"].includes(localStorage.getItem("condgraph.theme")) ? localStorage.getItem("condgraph.theme") : "auto";
 document.documentElement.dataset.theme = theme.value;
 
-document.body.append(
+document.body.replaceChildren(
   el("a", { href: "#main", class: "skip", onclick: (event) => (event.preventDefault(), main.focus()) }, "To the content"),
   el("header", {}, el("a", { href: "#/start", class: "brand", "data-page": "start" }, "condgraph"),
     el("nav", { "aria-label": "Pages" }, [["ask", "Ask"], ["schema", "Schema"], ["history", "History"], ["api", "API"]].map(([page, text]) => el("a", { href: `#/${page}`, "data-page": page }, text)),
@@ -368,3 +379,4 @@ try {
   if (!(error instanceof Refused)) throw error;
 }
 document.body.dataset.ready = "yes";
+setTimeout(() => part("answer").catch(() => null), 300); // so that the first answer does not wait for it
