@@ -17,7 +17,7 @@ import pytest
 
 from condgraph.cypher.connection import Connection
 from condgraph.endpoint.live import Live
-from condgraph.engine.errors import UnsupportedError
+from condgraph.engine.errors import UnknownNameError, UnsupportedError
 from condgraph.remote_native import NativeGraph
 from tests.support.lanes import by_lane
 from tests.support.native_databases import content, database, reading_data
@@ -68,18 +68,19 @@ def test_what_people_ask(beside: Beside) -> None:
 
 def test_random_queries(beside: Beside) -> None:
     maker, found, rows = Maker.of_mapping(beside.graph.mapping, beside.rdf, random.Random(18)), Counter[str](), 0
-    wanted = by_lane(15, 25, 1_250)
+    wanted = by_lane(6, 25, 1_250)
     while found["answered"] < wanted:
         text = maker.query()
         try:
             rows += beside.check(text) > 0
             found["answered"] += 1
-        except UnsupportedError as error:
-            found[error.missing[0]] += 1
+        except (UnsupportedError, UnknownNameError) as error:
+            # Lists of many numbers are hidden.
+            found[error.message] += 1
     # Many are answered, also where half of the properties are lists or of several types; and many of
     # the answers are something.
-    assert found["answered"] > 0.35 * sum(found.values()), found
-    assert rows > 0.35 * found["answered"], found
+    assert found["answered"] > 0.5 * sum(found.values()), found
+    assert rows > 0.2 * found["answered"], found
 
 
 def test_properties_that_relationships_have_too(beside: Beside) -> None:
