@@ -1,5 +1,5 @@
-"""What single changes cost: one change, the first query after it, and queries with and without changes that
-wait to be merged.
+"""What single changes cost: one change, opening and the first query after it, a change and a query in turn, and queries
+with and without changes that wait to be merged.
 
     python benchmarks/edits.py 100000 1000000
     python benchmarks/edits.py --at bolt://127.0.0.1:7687 100000
@@ -15,12 +15,14 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 import condgraph
 from condgraph.engine.facts import Batch, Ids, Numbers
+from condgraph.storage import MOST_WAITING
 
 QUERIES = (
     "Find(e{0}) QueryAttr(size)",
@@ -45,13 +47,13 @@ def load(graph: condgraph.Graph, statements: int) -> int:
     return count
 
 
-def milliseconds(call: object, times: int) -> float:
+def milliseconds(call: object, times: int, clock: Callable[[], float] = time.perf_counter) -> float:
     """The median of some calls."""
     taken = []
     for _ in range(times):
-        begin = time.perf_counter()
+        begin = clock()
         call()  # type: ignore[operator]
-        taken.append((time.perf_counter() - begin) * 1000)
+        taken.append((clock() - begin) * 1000)
     return statistics.median(taken)
 
 
@@ -70,16 +72,29 @@ def measure(statements: int) -> None:
         queries(reader)
         numbers = iter(range(10**6))
         one = milliseconds(lambda: writer.add(f"e{dice.randrange(count)}", "size", 2000 + next(numbers)), 30)
+        used = milliseconds(lambda: writer.add(f"e{dice.randrange(count)}", "size", 2000 + next(numbers)), 30, time.process_time)
+        begin = time.process_time()
         changed = condgraph.open(folder, read_only=True)
-        begin, used = time.perf_counter(), time.process_time()
         _ = changed.kopl(QUERIES[0].format(1)).texts
-        first, used = (time.perf_counter() - begin) * 1000, (time.process_time() - used) * 1000
+        first = (time.process_time() - begin) * 1000
+
+        def in_turn(text: str) -> None:
+            writer.add(f"e{dice.randrange(count)}", "size", 2000 + next(numbers))
+            _ = writer.kopl(text.format(dice.randrange(1, count))).texts
+
+        turns = [milliseconds(lambda text=text: in_turn(text), 5, time.process_time) for text in QUERIES]
         queries(changed)
         # In turns, as the machine may be busy.
         pairs = [(queries(reader), queries(changed)) for _ in range(5)]
         plain, beside = ([statistics.median(row[i] for row in side) for i in range(3)] for side in zip(*pairs, strict=True))
         texts = [f"{before:.2f} → {after:.2f}" for before, after in zip(plain, beside, strict=True)]
-        print(f"| {statements:,} | {one:.1f} | {first:.0f} ({used:.0f}) | " + " | ".join(texts) + " |", flush=True)
+        print(f"| {statements:,} | {one:.1f} ({used:.1f}) | {first:.0f} | " + " | ".join(texts) + " |", flush=True)
+        waiting = len(writer.edits())
+        writer.retract((f"e{0}", "weight", next(iter(writer.kopl("Find(e0) QueryAttr(weight)").texts))))
+        many = [milliseconds(lambda: in_turn(QUERIES[0]), 1, time.process_time) for _ in range(MOST_WAITING - waiting - 2)]
+        texts = [f"{turn:.0f}" for turn in (*turns, statistics.median(many[-20:]))]
+        merging = milliseconds(lambda: in_turn(QUERIES[0]), 1, time.process_time)
+        print(f"| {statements:,} | " + " | ".join(texts) + f" | {merging:,.0f} |", flush=True)
     finally:
         shutil.rmtree(folder)
 

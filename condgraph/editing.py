@@ -14,8 +14,9 @@ from decimal import Decimal
 from typing import Any, Final
 
 from condgraph.edits import EDITS, SOURCE, Edit, Edits, Kind, Known, Part, key_of, normal, shown, stored, type_of
+from condgraph.engine.bounds import check_wait
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, LoadError, OptionError, SourceError, UnknownNameError, nearest
-from condgraph.engine.facts import Entity, Member, Ref, Statement, Subclass
+from condgraph.engine.facts import END_TIME, START_TIME, Entity, Member, Ref, Statement, Subclass
 from condgraph.engine.records import Evidence
 from condgraph.engine.values import Kind as ValueKind
 from condgraph.engine.values import Quantity, Time, Unknown, Value, collapse, parse_quantity
@@ -48,7 +49,7 @@ def add(storage: Storage, subject: Any, predicate: Any, thing: Any, qualifiers: 
                     hint=f"graph.correct(Entity({part.id!r}, {renamed!r}), name=...) renames it",
                 )
         else:
-            part = reading.statement(subject, predicate, thing, qualifiers)
+            part = _holding(reading.statement(subject, predicate, thing, qualifiers))
         if reading.states(part):
             raise SourceError(f"the graph states this already: {shown(part)}")
         return [*reading.declared, part], []
@@ -101,6 +102,8 @@ def correct(storage: Storage, statement: Any, changes: dict[str, Any], by: str |
             changes.get("subject", Ref(old.subject)), changes.get("predicate", old.predicate), changes.get("object", old.object),
             changes.get("qualifiers", old.qualifiers),
         )  # fmt: skip
+        if "qualifiers" in changes:
+            _holding(new)
         if key_of(new) == key_of(old):
             raise SourceError(f"the statement is as it is to be already: {shown(old)}")
         if reading.states(new):
@@ -110,8 +113,19 @@ def correct(storage: Storage, statement: Any, changes: dict[str, Any], by: str |
     return _changed(storage, "correct", parts, by, note, new_type, wait)
 
 
+def _holding(statement: Statement) -> Statement:
+    """The same; raises `LiteralError` for one that ends before it starts, and so holds at no time."""
+    starts, ends = (
+        [value for key, value in statement.qualifiers if key == name and isinstance(value, Time)] for name in (START_TIME, END_TIME)
+    )
+    if starts and ends and min(one.start for one in starts) >= max(one.end for one in ends):
+        raise LiteralError(f"the statement would hold at no time: it ends in {max(ends)}, before it starts in {min(starts)}")
+    return statement
+
+
 def _changed(storage: Storage, kind: Kind, parts: Any, by: str | None, note: str, new_type: bool, wait: float) -> EditReport:
     storage.check_writable()
+    check_wait(wait)
     begin = time.perf_counter()
     who = by if by is not None else _user()
     given: tuple[Any, ...] = (who, note)

@@ -9,6 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -41,6 +42,7 @@ from condgraph.engine.snapshot.directory import (
 )
 from condgraph.engine.snapshot.edit_log import append_record, log_size, read_log
 from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.merged import whole
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import Once
 from condgraph.loaders.base import Progress
@@ -69,6 +71,8 @@ Read: TypeAlias = Callable[[Builder], None]
 Make: TypeAlias = Callable[[Known, int], Edit]
 #: Changes that wait to be merged with the columns, after which a writer merges them.
 MOST_WAITING: Final = 1_000
+#: Queries after a change that are answered before columns are merged as a whole.
+QUERIES_OF_A_PART: Final = 16
 #: What a load does to the sources that are there.
 Planned: TypeAlias = Callable[[tuple[Source, ...]], Change]
 
@@ -238,9 +242,9 @@ class LocalStorage(Storage):
         #: Where the changes end in the log, and how many there were.
         self._end, self._count = 0, 0
         #: The last state that was merged, and what it gave.
-        self._merged: tuple[tuple[Snapshot | None, Edits], Snapshot] | None = None
-        #: The last state that was queried, and its store.
-        self._queried: tuple[tuple[Snapshot | None, Edits], Store] | None = None
+        self._merged: _Merged | None = None
+        #: The last snapshot that was queried, and its store.
+        self._queried: tuple[Snapshot, Store] | None = None
         #: Of a graph in memory, all changes.
         self._all: list[Edit] = []
         self._torn = 0
@@ -258,17 +262,23 @@ class LocalStorage(Storage):
     @property
     def snapshot(self) -> Snapshot | None:
         """The open generation with the changes since then."""
+        merged = self._merge()
+        return None if merged is None else merged.whole
+
+    def _merge(self) -> _Merged | None:
+        """The open generation with the changes since then, in both forms."""
         state = self._state
         base, waiting = state
-        if not waiting.count:
-            return base
         merged = self._merged
-        if merged is None or merged[0] is not state:
+        if merged is None or merged.state is not state:
+            if base is None and not waiting.count:
+                return None
             with self._merging:
                 merged = self._merged
-                if merged is None or merged[0] is not state:
-                    merged = self._merged = state, merge(base, waiting)
-        return merged[1]
+                if merged is None or merged.state is not state:
+                    partly = merge(base, waiting) if waiting.count or base is None else base
+                    merged = self._merged = _Merged(state, partly)
+        return merged
 
     @snapshot.setter
     def snapshot(self, snapshot: Snapshot | None) -> None:
@@ -326,7 +336,7 @@ class LocalStorage(Storage):
     @property
     def settings(self) -> Mapping[str, Any]:
         """Those of the open generation."""
-        return self._settings if self.snapshot is None else self.snapshot.about.get("settings", {})
+        return self._settings if self._base is None else self._base.about.get("settings", {})
 
     def configure(self, wait: float = 0.0, **changes: Any) -> None:
         """Change settings, which are stored with the graph; before the first load, with that."""
@@ -428,13 +438,14 @@ class LocalStorage(Storage):
         """The snapshot in process, or its embedded RDF store."""
         if engine is not None:
             return local_store(self, engine)
-        queried, state = self._queried, self._state
-        if queried is None or queried[0] is not state:
-            store = local_store(self, None)
-            queried = self._queried = state, store
-            snapshot = self.current
+        merged = self._merge()
+        snapshot = self.current if merged is None else merged.for_a_query()
+        queried = self._queried
+        if queried is None or queried[0] is not snapshot:
+            store = SnapshotStore(preferred(snapshot))
+            queried = self._queried = snapshot, store
             # No query of a whole graph leaves out what a preference decides against.
-            if isinstance(store, SnapshotStore) and store.snapshot is snapshot and not self.preferring:
+            if store.snapshot is snapshot and not self.preferring:
                 snapshot.translate = Translations(self.graph)
         return queried[1]
 
@@ -601,6 +612,25 @@ class LocalStorage(Storage):
             else:
                 self._catch_up()
             yield
+
+
+class _Merged:
+    """A generation with changes: as a snapshot of which little is made for the first queries, and as a `whole`, which takes
+    time once.
+    """
+
+    def __init__(self, state: tuple[Snapshot | None, Edits], partly: Snapshot) -> None:
+        self.state, self._partly, self._queries = state, partly, 0
+
+    @cached_property
+    def whole(self) -> Snapshot:
+        """The snapshot with each column whole."""
+        return whole(self._partly)
+
+    def for_a_query(self) -> Snapshot:
+        """The snapshot that one more query is to ask."""
+        self._queries += 1
+        return self.whole if self._queries > QUERIES_OF_A_PART else self._partly
 
 
 def merge(base: Snapshot | None, waiting: Edits) -> Snapshot:

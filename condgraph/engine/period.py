@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -15,6 +16,7 @@ from condgraph.engine.values import OPEN_END, OPEN_START, Precision, Time
 TimeLike: TypeAlias = str | int | date | Time
 #: The characters of the longest text that is read as a time.
 _LONGEST: Final = 100
+_ISO_MONTH: Final = re.compile(r"\d{4}-\d{2}", re.ASCII)
 _WRITTEN: Final = "a time is a year ('1984', '44 BC'), a month ('1984-05'), a day ('1984-05-03') or '1984-05-03T12:00:00'"
 
 
@@ -82,8 +84,11 @@ def time_of(value: object, option: str) -> Time:
         raise OptionError(f"{option}={_short(value)} is not a time", hint=_WRITTEN)
     try:
         return Time.parse(value)
-    except ValueError:
-        pass
+    except ValueError as error:
+        # Cells of tables may mean 1984 to 1985 by this; of somebody who asks it is a mistake as likely.
+        if _ISO_MONTH.fullmatch(value.strip()):
+            years = f"between=({value.strip()[:4]!r}, ...)"
+            raise OptionError(f"{option}={value!r} is not a time: {error}", hint=f"{years} is several years; {_WRITTEN}") from None
     times = {item.value for item in read_time(value.strip()) if isinstance(item.value, Time)}
     if not times:
         raise OptionError(f"{option}={value!r} is not a time", hint=_WRITTEN)

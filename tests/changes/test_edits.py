@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from bisect import bisect_left
 
 import numpy as np
 import pytest
@@ -31,8 +32,10 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.snapshot.directory import graph_directory, writing
 from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.partly import Partly
 from condgraph.engine.snapshot.readback import items, statements
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.storage import QUERIES_OF_A_PART
 from tests.support import commands
 
 BERN = Statement("Bern", "population", Quantity(134000))
@@ -104,6 +107,11 @@ def test_wrong_changes_are_typed_errors(graph):
         graph.add("Bern", "population", Quantity(float("nan")))
     with pytest.raises(OptionError):
         graph.add("Bern", "population")
+    with pytest.raises(LiteralError, match="ends in 1980, before it starts in 1990"):
+        graph.add("Bern", "population", 5, {"start time": Time.year(1990), "end time": Time.year(1980)})
+    for wait in (-1, float("nan"), "soon", True):
+        with pytest.raises(OptionError, match="wait is in seconds"):
+            graph.add("Bern", "population", 5, wait=wait)
     assert population(graph) == ["134000"]
     assert graph.edits() == []
     report = graph.add("Bern", "populaton", 5)
@@ -258,6 +266,48 @@ def test_merging_changes_gives_the_graph_that_is_built(seed):
                 assert len(merged.arrays.get(name)) == len(built.arrays.get(name)), name
         for name in EXACT:
             assert merged.arrays.get(name).tolist() == built.arrays.get(name).tolist(), name
+        for name, maker in merged.arrays._makers.items():
+            if maker.some is not None:
+                column = merged.arrays.get(name)
+                places = np.array(dice.sample(range(maker.length), maker.length // 2), np.int64)
+                assert maker.length == len(column), name
+                assert maker.some(places).tolist() == column[places].tolist(), name
+
+
+def test_a_column_of_which_a_part_is_made_is_that_column():
+    column = np.arange(1000, dtype=np.int32) * 3
+    made = []
+    partly = Partly(column.take, lambda: made.append(True) or column, len(column))
+    for few in (lambda one: one[7], lambda one: one[-2], lambda one: one[10:20], lambda one: one[3:9:2], lambda one: one[1:][5:9],
+                lambda one: one.take(np.array([4, 2])), lambda one: one[[4, -1]], lambda one: one.view(np.float32)[3:4],
+                lambda one: one.dtype, len, lambda one: one.nbytes):  # fmt: skip
+        assert np.array_equal(few(partly), few(column))
+    assert type(partly.data[7]) is int
+    assert bisect_left(partly.data, 9, 0, 8) == 3
+    assert not made
+    for much in (lambda one: one + 1, lambda one: 2 * one[1:], lambda one: one[one > 30], lambda one: np.isin(one, [6]), list,
+                 lambda one: one.searchsorted(30), lambda one: one[::-1], lambda one: np.concatenate([one[2:], one]),
+                 lambda one: one.take(np.arange(500)), lambda one: one[np.zeros(1000, bool)],
+                 lambda one: one.data.tolist()):  # fmt: skip
+        assert np.array_equal(much(partly), much(column))
+    with pytest.raises(IndexError):
+        partly[1000]
+
+
+def test_a_query_after_a_change_makes_no_column(tmp_path):
+    """Queries after a change cost little, and many of them as little as without one."""
+    graph = condgraph.open(tmp_path)
+    count = 20_000
+    graph.add([Statement(f"e{n}", "next", Ref(f"e{n * 7 % count}")) for n in range(count)])
+    plain = [graph.kopl(f"Find(e{n}) Relate(next, forward) QueryName()").texts for n in range(40)]
+    graph.add("e0", "next", "e5")
+    graph.retract(("e3", "next", "e21"))
+    plain[0], plain[3] = ["e0", "e5"], []
+    for n in range(40):
+        assert sorted(graph.kopl(f"Find(e{n}) Relate(next, forward) QueryName()").texts) == plain[n]
+        # A query looks at the snapshot more than once while its names are new.
+        if n < QUERIES_OF_A_PART // 2 or n >= QUERIES_OF_A_PART:
+            assert ("out.items" in graph._storage._merged._partly.arrays._arrays) == (n >= QUERIES_OF_A_PART), n
 
 
 def test_readers_in_other_threads_see_the_last_change(tmp_path):

@@ -20,7 +20,7 @@ from condgraph.engine.facts import Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.studio import calls
 from condgraph.studio.spec import Match, Query, read_fields
-from tests.support.contradictions import by_hand, listed, random_statements
+from tests.support.contradictions import by_hand, listed, random_statements, with_planted
 from tests.support.lanes import by_lane
 from tests.support.stores import empty_graph, marked
 
@@ -48,6 +48,18 @@ def test_random_statements_against_all_pairs(seed: int) -> None:
     assert len(expected) > 50
     assert listed(graph, "p") == expected
     assert listed(graph, "p", certain=True) == {one for one in expected if one[1]}
+
+
+def test_planted_conflicts_are_found_and_no_others() -> None:
+    count = by_lane(100, 1000, 1000)
+    statements, planted = with_planted(count, seed=4)
+    graph = condgraph.Graph()
+    graph.add(statements)
+    expected = by_hand(graph, {"p"})
+    assert {pair for pair, certain in expected if certain} == planted
+    assert len(planted) == count
+    assert listed(graph, "p") == expected
+    assert listed(graph, "p", certain=True) == {(pair, True) for pair in planted}
 
 
 def test_pages_make_up_the_whole(graph: condgraph.Graph) -> None:

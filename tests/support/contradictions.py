@@ -150,3 +150,56 @@ def random_statements(count: int, seed: int) -> list[Statement]:
         return list(zip(names, bounds, strict=False))
 
     return [Statement(f"s{chosen.randrange(count // 8)}", "p", chosen.choice(values), tuple(qualifiers())) for _ in range(count)]
+
+
+def with_planted(count: int, seed: int) -> tuple[list[Statement], set[Any]]:
+    """Statements of ten times as many subjects as conflicts are planted, and the pairs of these; all else follows each other,
+    says the same in other words, or may or may not be a conflict.
+    """
+    chosen = random.Random(seed)
+    statements, planted = [], set()
+    same = [
+        (Quantity(1000, "metre"), Quantity(1, "kilometre")), (Time.year(-43), Time.month(-43, 3)), (Ref("A"), "A"), (UNKNOWN, "B"),
+        (Time.year(1984), Time.day(1984, 5, 3)),
+    ]  # fmt: skip
+    different: list[tuple[Any, Any]] = [
+        (Quantity(1001, "metre"), Quantity(1, "kilometre")), (Time.year(-43), Time.year(-44)), (Ref("A"), Ref("B")), ("A", "B"),
+        (Time.month(1984, 4), Time.day(1984, 5, 3)),
+    ]  # fmt: skip
+    unclear = [(Quantity(1), Quantity(1, "metre")), (Quantity(3), "text")]
+
+    def span(first: Any, last: Any) -> list[tuple[str, Any]]:
+        return [(key, time) for key, time in (("start time", first), ("end time", last)) if time is not None]
+
+    def year(one: int) -> Time:
+        return chosen.choice([Time.year(one), Time.month(one, 6), Time.day(one, 6, 3)])
+
+    def apart() -> tuple[Any, Any]:
+        at = chosen.randrange(-60, 2020)
+        return span(year(at), year(at + 2)), span(year(chosen.choice([at + 2, at + 3])), chosen.choice([None, year(at + 9)]))
+
+    def over() -> tuple[Any, Any]:
+        at = chosen.randrange(-60, 2020)
+        return chosen.choice(
+            [([], []), (span(year(at), year(at + 9)), span(year(at + 2), year(at + 12))), (span(year(at), year(at + 9)),) * 2,
+             (span(year(at), year(at + 9)), [("point in time", year(at + 4))])]
+        )  # fmt: skip
+
+    def perhaps() -> tuple[Any, Any]:
+        at = chosen.randrange(-60, 2020)
+        return chosen.choice([([], span(year(at), None)), (span(None, year(at + 1)), span(None, year(at)))])
+
+    for number in range(10 * count):
+        if number < count:
+            values, times = chosen.choice(different), over()
+        else:
+            values, times = chosen.choice(
+                [(chosen.choice(same), over()), (chosen.choice(different), apart()), (chosen.choice(unclear), over()),
+                 (chosen.choice(different), perhaps())]
+            )  # fmt: skip
+        pair = [Statement(f"s{number}", "p", value, tuple(time)) for value, time in zip(values, times, strict=True)]
+        statements += chosen.sample(pair, 2)
+        if number < count:
+            planted.add(frozenset(map(key_of, pair)))
+    chosen.shuffle(statements)
+    return statements, planted

@@ -11,7 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from functools import cache, partial
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,19 @@ from condgraph.engine.pieces import in_order
 from condgraph.engine.snapshot import declared as declarations
 from condgraph.engine.snapshot.cells import PARTS
 from condgraph.engine.snapshot.container import MemoryArrays
+from condgraph.engine.snapshot.partly import Partly
 from condgraph.engine.snapshot.pool import Pool
 from condgraph.engine.snapshot.snapshot import Numbers, Snapshot, ranges
 from condgraph.engine.values import Kind
 
 I32 = np.int32
 _NO: Final = np.empty(0, np.int64)
+#: The bits of a number within its block, the mark of blocks that are not shifted by one number, and numbers taken at once.
+_BITS: Final = 8
+_MIXED: Final = np.iinfo(I32).min
+_SOME: Final = 1 << 16
+#: Columns of fewer rows are made as a whole.
+_FEW: Final = 1 << 14
 Array = NDArray[Any]
 
 
@@ -40,7 +48,8 @@ class Space:
     """
 
     def __init__(self, size: int, dropped: Iterable[int] = (), at: Iterable[int] = ()) -> None:
-        self._dropped, self._at = np.array(sorted(dropped), np.int64), np.array(list(at), np.int64)
+        self._without, self.before = sorted(dropped), list(at)
+        self._dropped, self._at = np.array(self._without, np.int64), np.array(self.before, np.int64)
         self.size = size - len(self._dropped) + len(self._at)
         self._places = self._at - self._dropped.searchsorted(self._at)
         #: The new numbers of the further ones.
@@ -56,29 +65,52 @@ class Space:
         if self.same:
             return numbers
         numbers = np.asarray(numbers)
-        steps: list[tuple[Any, Any, int]] = [(np.subtract, np.greater, one) for one in self._dropped.tolist()]
-        steps += [(np.add, np.greater_equal, one) for one in self._at.tolist()]
-        # A few steps are quicker one by one than by a search for each number. The first makes the copy.
-        if len(steps) <= 8:
-            result = None
-            for change, beyond, one in steps:
-                result = change(numbers if result is None else result, beyond(numbers, one), out=result, dtype=numbers.dtype)
-            return result
-        result = numbers - self._dropped.searchsorted(numbers).astype(numbers.dtype)
-        result += self._at.searchsorted(numbers, "right").astype(numbers.dtype)
+        changes = np.append(self._at, self._dropped + 1)
+        if len(numbers) >> _BITS <= len(changes):
+            return numbers + self._shifts(numbers).astype(numbers.dtype)
+        # Most blocks of numbers are shifted by one number: a short table has these. -1 is its last row.
+        blocks = (int(numbers.max()) >> _BITS) + 1
+        table = np.append(self._shifts(np.arange(blocks) << _BITS), 0).astype(numbers.dtype)
+        table[(changes >> _BITS).clip(0, blocks - 1)] = _MIXED
+        result = np.empty_like(numbers)
+        for low in range(0, len(numbers), _SOME):
+            some = numbers[low : low + _SOME]
+            shifts = table.take(some >> _BITS)
+            mixed = np.flatnonzero(shifts == _MIXED)
+            if len(mixed):
+                shifts[mixed] = self._shifts(some[mixed])
+            np.add(some, shifts, out=result[low : low + _SOME])
         return result
+
+    def _shifts(self, numbers: Array) -> Array:
+        return self._at.searchsorted(numbers, "right") - self._dropped.searchsorted(numbers)
 
     def one(self, number: int) -> int:
         """The new number of one."""
-        return int(number - self._dropped.searchsorted(number) + self._at.searchsorted(number, "right")) if number >= 0 else -1
+        return number - bisect_left(self._without, number) + bisect_right(self.before, number) if number >= 0 else -1
 
     def order(self, number: int) -> tuple[int, int]:
         """What sorts as the numbers of the first snapshot do, and as `_order` of new ones: dropped numbers
         come between their neighbours.
         """
-        at = int(self._dropped.searchsorted(number))
-        dropped = at < len(self._dropped) and int(self._dropped[at]) == number
+        at = bisect_left(self._without, number)
+        dropped = at < len(self._without) and self._without[at] == number
         return 2 * self.one(number) + (not dropped), number if dropped else 0
+
+    def old(self, numbers: Array) -> Array:
+        """The numbers in the first snapshot of those that come first among the new numbers from some on."""
+        numbers = numbers - self.further.searchsorted(numbers)
+        return numbers + (self._dropped - np.arange(len(self._dropped))).searchsorted(numbers, "right")
+
+    def rows(self, first: Rows, second: Any, places: Array) -> Array:
+        """Some rows of `column`."""
+        if not len(self.further):
+            return first(self.old(places))
+        at = self.further.searchsorted(places)
+        mine = self.further.take(at, mode="clip") == places
+        result = first(self.old(places))
+        result[mine] = np.asarray(second, result.dtype)[at[mine]]
+        return result
 
     def column(self, first: Array, second: Any) -> Array:
         """A column of the first snapshot with the rows of the second; values have their new numbers."""
@@ -138,10 +170,22 @@ class MergedPool(Pool):
         return build_pool([self[number] for number in range(len(self))])[0]
 
 
+#: Some rows of a column, or all.
+Rows: TypeAlias = Callable[[Array | None], Array]
+
+
+class Maker(NamedTuple):
+    """How a column is made: as a whole, and perhaps some of its rows, of which it has `length`."""
+
+    whole: Callable[[], Array]
+    some: Callable[[Array], Array] | None = None
+    length: int = 0
+
+
 class MergedArrays(MemoryArrays):
     """Columns that are made when they are first asked for."""
 
-    def __init__(self, makers: dict[str, Callable[[], Array]], pool: MergedPool, size: int) -> None:
+    def __init__(self, makers: dict[str, Maker], pool: MergedPool, size: int) -> None:
         super().__init__({})
         self._makers, self.pool, self._size = makers, pool, size
 
@@ -154,7 +198,7 @@ class MergedArrays(MemoryArrays):
                     self._arrays[part] = column
                 return self._arrays[name]
             maker = self._makers.get(name)
-            result = np.empty(0, I32) if maker is None else np.ascontiguousarray(maker())
+            result = np.empty(0, I32) if maker is None else np.ascontiguousarray(maker.whole())
             self._arrays[name] = result
         return result
 
@@ -169,14 +213,41 @@ class MergedArrays(MemoryArrays):
         return self._size
 
 
+class PartlyMerged(MergedArrays):
+    """The same columns, of which only those rows are made that are asked for, as long as these are few."""
+
+    def __init__(self, arrays: MergedArrays) -> None:
+        super().__init__(arrays._makers, arrays.pool, arrays.size)
+        # What one of both makes, both have.
+        self.merged, self._arrays = arrays, arrays._arrays
+
+    def get(self, name: str) -> Any:
+        """The column, or what stands for it."""
+        maker = self._makers.get(name)
+        if maker is None or maker.some is None or name in self._arrays or maker.length < _FEW:
+            return super().get(name)
+        return Partly(maker.some, lambda: self.merged.get(name), maker.length)
+
+    def view(self, name: str) -> Any:
+        """The same, as a memoryview."""
+        return self.get(name).data
+
+
 def merged(first: Snapshot, removed: Numbers, second: Snapshot | None) -> Snapshot:
     """A snapshot without the `removed` statements (sorted), and with what a second one holds: statements
     that the first does not have, and entities, all of one source. The second calls entities of the first
     as that does, so that both have one order.
 
-    Raises `CannotMergeError` for anything else.
+    Little of it is made while little of it is asked for: `whole` is quicker for many queries. Raises `CannotMergeError` for
+    anything else.
     """
     return _Merge(first, removed, second).result()
+
+
+def whole(snapshot: Snapshot) -> Snapshot:
+    """The same snapshot, with each column made as a whole when it is first asked for."""
+    arrays = snapshot.arrays
+    return Snapshot(arrays.merged, snapshot.about, snapshot.texts) if isinstance(arrays, PartlyMerged) else snapshot
 
 
 class _Merge:
@@ -414,106 +485,100 @@ class _Merge:
     def result(self) -> Snapshot:
         """The snapshot."""
         get, of = self.get, self.of
-        makers: dict[str, Callable[[], Array]] = {}
+        makers: dict[str, Maker] = {}
 
-        def put(name: str, space: Space, first: Callable[[], Array], second: Any) -> None:
-            makers[name] = lambda: space.column(first(), second)
+        def put(
+            name: str, space: Space, second: Any, new: Callable[[Array], Array] | None = None, first: Rows | None = None
+        ) -> None:
+            """A column with the rows of the second snapshot; those of the first are given their `new` numbers, or are others."""
+
+            def own(places: Array | None) -> Array:
+                column = get(name) if places is None else get(name).take(places, mode="clip")
+                return column if new is None else np.asarray(new(column))
+
+            rows = own if first is None else first
+            some = (lambda places: space.rows(rows, second, places)) if self.b.arrays.length(name) else None
+            makers[name] = Maker(lambda: space.column(rows(None), second), some, space.size)
 
         ent, text = self.ent, self.text
         fresh = np.array(self.fresh, np.int64)
-        put("ent.id", ent, lambda: text.new(get("ent.id")), self.text_d[of("ent.id")[fresh]] if self.d else _NO)
-        put("ent.name", ent, lambda: text.new(get("ent.name")), self.text_d[of("ent.name")[fresh]] if self.d else _NO)
-        put("ent.kind", ent, lambda: get("ent.kind"), of("ent.kind")[fresh] if self.d else _NO)
-        put("ent.by_id", self.by_id, lambda: ent.new(get("ent.by_id")), self.by_id_d)
+        put("ent.id", ent, self.text_d[of("ent.id")[fresh]] if self.d else _NO, text.new)
+        put("ent.name", ent, self.text_d[of("ent.name")[fresh]] if self.d else _NO, text.new)
+        put("ent.kind", ent, of("ent.kind")[fresh] if self.d else _NO)
+        put("ent.by_id", self.by_id, self.by_id_d, ent.new)
         for name, value in (("ent.source", -1), ("ent.row", 0)):
-            if len(get(name)):
-                put(name, ent, lambda name=name: get(name), np.full(len(fresh), value))  # type: ignore[misc]
-        makers["row.key"] = lambda: get("row.key")
-        makers["row.entity"] = lambda: ent.new(get("row.entity"))
-        put("pred.text", self.pred, lambda: text.new(get("pred.text")), self._fresh_predicates())
+            if self.b.arrays.length(name):
+                put(name, ent, np.full(len(fresh), value))
+        put("row.key", Space(self.b.arrays.length("row.key")), _NO)
+        put("row.entity", Space(self.b.arrays.length("row.entity")), _NO, ent.new)
+        put("pred.text", self.pred, self._fresh_predicates(), text.new)
 
-        put("rel.s", self.rel, lambda: ent.new(get("rel.s")), self.ent_d[self.d_s[: self.d_r]])
-        put("rel.o", self.rel, lambda: ent.new(get("rel.o")), self.ent_d[of("rel.o")])
-        put("att.s", self.att, lambda: ent.new(get("att.s")), self.ent_d[self.d_s[self.d_r :]])
-        makers["att.raw"] = self._raws
+        put("rel.s", self.rel, self.ent_d[self.d_s[: self.d_r]], ent.new)
+        put("rel.o", self.rel, self.ent_d[of("rel.o")], ent.new)
+        put("att.s", self.att, self.ent_d[self.d_s[self.d_r :]], ent.new)
+        raws = of("att.raw")
+        if self.b.arrays.length("att.raw") or (raws >= 0).any():
+            more = self.text_d[raws] if len(raws) else np.full(len(self.at) - self.d_r, -1)
+            none = np.full(self.b.statements - self.b.relations, -1, I32)
+            put("att.raw", self.att, more, text.new, None if self.b.arrays.length("att.raw") else lambda _: none)
         for family, space, cells in (("att", self.att, self.att_d), ("q", self.q, self.q_d)):
             for part in ("kind", "a", "b", "precision"):
-                put(f"{family}.{part}", space, lambda name=f"{family}.{part}": get(name), cells[part])  # type: ignore[misc]
-            for part in ("ref", "unit"):
-                makers[f"{family}.{part}"] = lambda family=family, part=part, space=space, cells=cells: space.column(  # type: ignore[misc]
-                    self._references(family, part), cells[part]
-                )
-        removed = np.zeros(self.b.statements, bool)
-        removed[self.removed] = True
+                put(f"{family}.{part}", space, cells[part])
+            put(f"{family}.unit", space, cells["unit"], text.new)
+            put(f"{family}.ref", space, cells["ref"], first=partial(self._references, family))
         source, sources = self._sources(makers)
-        put("st.src", self.stmt, lambda: self.b.source, np.full(len(self.at), source))
-        put("st.row", self.stmt, lambda: self.b.row, of("st.row"))
-        kept = ~removed[get("prov.stmt")]
-        for part in ("src", "row", "raw"):
-            makers[f"prov.{part}"] = lambda part=part: self._places(part, kept)  # type: ignore[misc]
-        makers["prov.stmt"] = lambda: self.stmt.new(get("prov.stmt")[kept])
+        put("st.src", self.stmt, np.full(len(self.at), source))
+        put("st.row", self.stmt, of("st.row"))
+        places = get("prov.stmt")
+        gone = np.concatenate([_NO, ranges(places.searchsorted(self.removed), places.searchsorted(self.removed, "right"))])
+        prov = Space(len(places), gone.tolist())
+        put("prov.stmt", prov, _NO, self.stmt.new)
+        put("prov.src", prov, _NO)
+        put("prov.row", prov, _NO)
+        if self.b.arrays.length("prov.raw"):
+            put("prov.raw", prov, _NO, text.new)
 
-        put("q.owner", self.q, lambda: self.stmt.new(get("q.owner")), self.stmt.further[of("q.owner")])
-        put("q.key", self.q, lambda: self.pred.new(get("q.key")), self.qkey_d)
-        put("qkey.items", self.qkey, lambda: self.q.new(get("qkey.items")), self.qkey_items_d)
-        makers["q.offsets"] = self._qualifier_offsets
+        put("q.owner", self.q, self.stmt.further[of("q.owner")], self.stmt.new)
+        put("q.key", self.q, self.qkey_d, self.pred.new)
+        put("qkey.items", self.qkey, self.qkey_items_d, self.q.new)
         self._offsets(makers)
-        self._adjacent(makers)
+        self._adjacent(put)
         self._groups(makers)
         # The validity of statements.
-        val = get("val.stmt")
-        stays = np.flatnonzero(removed[val])
-        mine = of("val.stmt").tolist()
+        val, mine = get("val.stmt"), of("val.stmt").tolist()
+        at = val.searchsorted(self.removed)
+        stays = at[val.take(at, mode="clip") == self.removed] if len(val) else at[:0]
         space = Space(len(val), stays.tolist(), [int(val.searchsorted(self.at[i])) for i in mine])
-        put("val.stmt", space, lambda: self.stmt.new(get("val.stmt")), self.stmt.further[mine] if mine else _NO)
+        put("val.stmt", space, self.stmt.further[mine] if mine else _NO, self.stmt.new)
         for part in ("val.start", "val.end"):
-            put(part, space, lambda part=part: get(part), of(part))  # type: ignore[misc]
+            put(part, space, of(part))
 
-        for prefix, ends in (("mem", "ec"), ("sub", "cp")):
-            for end in ends:
-                makers[f"{prefix}.{end}"] = lambda name=f"{prefix}.{end}": ent.new(get(name))  # type: ignore[misc]
-            for part in ("src", "row"):
-                makers[f"{prefix}.{part}"] = lambda name=f"{prefix}.{part}": get(name)  # type: ignore[misc]
-        for name in ("con.entity", "con.items"):
-            makers[name] = lambda name=name: ent.new(get(name))  # type: ignore[misc]
-        makers["con.offsets"] = lambda: get("con.offsets")
-        makers["dec.known"] = lambda: get("dec.known")
+        for name in ("mem.e", "mem.c", "sub.c", "sub.p", "con.entity", "con.items"):
+            put(name, Space(self.b.arrays.length(name)), _NO, ent.new)
+        for name in ("mem.src", "mem.row", "sub.src", "sub.row", "con.offsets", "dec.known"):
+            put(name, Space(self.b.arrays.length(name)), _NO)
         self._declarations(makers, source)
-        self._schema(makers, source, sources, kept)
-        arrays = MergedArrays(makers, self.pool, self.b.arrays.size)
-        about = {**self.b.about, "counts": self._counts(sources)}
-        return Snapshot(arrays, about, texts=self.pool)
+        self._schema(makers, source, sources, gone)
+        arrays = PartlyMerged(MergedArrays(makers, self.pool, self.b.arrays.size))
+        return Snapshot(arrays, {**self.b.about, "counts": self._counts(sources)}, texts=self.pool)
 
     def _fresh_predicates(self) -> Array:
         names = [] if self.d is None else [self.d.predicate_name(i) for i, n in enumerate(self.pred_known) if n < 0]
         return np.array([self.pool.find(name) for name in names], np.int64)
 
-    def _references(self, family: str, part: str) -> Array:
-        column = self.get(f"{family}.{part}")
-        if part == "unit":
-            return np.asarray(self.text.new(column))
-        entity = self.get(f"{family}.kind") == Kind.ENTITY
+    def _references(self, family: str, places: Array | None) -> Array:
+        """The texts and entities that cells name, by their new numbers."""
+        column, kinds = (
+            one if places is None else one.take(places, mode="clip")
+            for one in (self.get(f"{family}.ref"), self.get(f"{family}.kind"))
+        )
+        entity = kinds == Kind.ENTITY
         if not entity.any():
             return np.asarray(self.text.new(column))
         result: Array = np.where(entity, self.ent.new(column), self.text.new(column)).astype(I32)
         return result
 
-    def _raws(self) -> Array:
-        first, second = self.get("att.raw"), self.of("att.raw")
-        if not len(first) and not (second >= 0).any():
-            return first
-        count = self.b.statements - self.b.relations
-        first = self.text.new(first) if len(first) else np.full(count, -1, I32)
-        more = self.text_d[second] if len(second) else np.full(len(self.at) - self.d_r, -1)
-        return self.att.column(first, more)
-
-    def _places(self, part: str, kept: Array) -> Array:
-        column = self.get(f"prov.{part}")
-        if part == "raw":
-            return np.asarray(self.text.new(column[kept])) if len(column) else column
-        return column[kept]
-
-    def _sources(self, makers: dict[str, Callable[[], Array]]) -> tuple[int, int]:
+    def _sources(self, makers: dict[str, Maker]) -> tuple[int, int]:
         """The number of the source of what is added, and how many sources there are."""
         names = self.get("src.name")
         number = -1 if self.d is None else self.pool.find(self.d.source_of(0).name) if len(self.of("src.name")) else -1
@@ -521,9 +586,8 @@ class _Merge:
         new = number >= 0 and not len(at)
         for part in ("name", "location", "format", "content", "terms"):
             more = self.text_d[self.of(f"src.{part}")] if new else _NO
-            makers[f"src.{part}"] = lambda part=part, more=more: np.concatenate(  # type: ignore[misc]
-                [self.text.new(self.get(f"src.{part}")), more]
-            ).astype(I32)
+            column = np.concatenate([self.text.new(self.get(f"src.{part}")), more]).astype(I32)
+            makers[f"src.{part}"] = Maker(lambda column=column: column)  # type: ignore[misc]
         return (len(names) if new else int(at[0]) if len(at) else -1), len(names) + new
 
     def _counted(self, first: Array, gone: Array, more: Array, space: Space) -> Array:
@@ -537,32 +601,39 @@ class _Merge:
         np.cumsum(counts, out=result[1:])
         return result
 
-    def _offsets(self, makers: dict[str, Callable[[], Array]]) -> None:
+    def _offsets(self, makers: dict[str, Maker]) -> None:
+        """Where the rows of each number begin in columns that are sorted by these."""
         get, split, many = self.get, len(self.gone_r), self.d_r
-        pred, ent = self.pred, self.ent
-        p, gone_p = (self.pred_d[self.d_p] if len(self.d_p) else _NO), self.gone_p
-        s = self.ent_d[self.d_s] if len(self.d_s) else _NO
-        o = self.ent_d[self.of("rel.o")] if many else _NO
-        makers["rel.offsets"] = lambda: self._counted(get("rel.offsets"), gone_p[:split], p[:many], pred)
-        makers["att.offsets"] = lambda: self._counted(get("att.offsets"), gone_p[split:], p[many:], pred)
-        keys = get("q.key")[self.gone_q]
-        makers["qkey.offsets"] = lambda: self._counted(get("qkey.offsets"), keys, self.qkey_d, pred)
-        makers["out.offsets"] = lambda: self._counted(get("out.offsets"), self.gone_s, s, ent)
-        makers["in.offsets"] = lambda: self._counted(get("in.offsets"), self.gone_o, o, ent)
+        p, s, o = (
+            new[numbers] if len(numbers) else _NO
+            for new, numbers in ((self.pred_d, self.d_p), (self.ent_d, self.d_s), (self.ent_d, self.of("rel.o")))
+        )
+        keys, owners, mine = get("q.key")[self.gone_q], get("q.owner")[self.gone_q], self.stmt.further[self.of("q.owner")]
+        for name, gone, more, space in (
+            ("rel", self.gone_p[:split], p[:many], self.pred),
+            ("att", self.gone_p[split:], p[many:], self.pred),
+            ("qkey", keys, self.qkey_d, self.pred),
+            ("out", self.gone_s, s, self.ent),
+            ("in", self.gone_o, o, self.ent),
+            ("q", owners, mine, self.stmt),
+        ):
+            if name != "q" or self.q.size:
+                self._counted(makers, f"{name}.offsets", np.sort(gone), np.sort(more), space)
 
-    def _qualifier_offsets(self) -> Array:
-        first = self.get("q.offsets")
-        if not self.q.size:
-            return first[:0]
-        if not len(first):
-            first = np.zeros(self.b.statements + 1, I32)
-        # The counts of removed statements go with their rows.
-        counts = self.stmt.column(np.diff(first), np.bincount(self.of("q.owner"), minlength=len(self.at)))
-        result = np.zeros(len(counts) + 1, I32)
-        np.cumsum(counts, out=result[1:])
-        return result
+    def _counted(self, makers: dict[str, Maker], name: str, gone: Array, more: Array, space: Space) -> None:
+        """Offsets of a merged column: rows of some numbers of the first snapshot are `gone`, and there are `more` of new ones."""
 
-    def _adjacent(self, makers: dict[str, Callable[[], Array]]) -> None:
+        def some(places: Array | None) -> Array:
+            places = np.arange(space.size + 1) if places is None else places
+            at = space.old(places)
+            # A graph without any qualifiers has no offsets of these.
+            first = self.get(name).take(at) if self.b.arrays.length(name) else np.zeros(len(at), I32)
+            result: Array = (first - gone.searchsorted(at) + more.searchsorted(places)).astype(first.dtype)
+            return result
+
+        makers[name] = Maker(lambda: some(None), some, space.size + 1)
+
+    def _adjacent(self, put: Callable[..., None]) -> None:
         """Statements by subject, relations by object."""
         b = self.b
         for name, gone, owners, mine, ends in (
@@ -574,7 +645,7 @@ class _Merge:
                 bisect_left(items, one, offsets[e], offsets[e + 1]) for one, e in zip(gone.tolist(), owners.tolist(), strict=True)
             ]
             fresh = []
-            inserted = iter(self.ent._at.tolist())
+            inserted = iter(self.ent.before)
             before = {i: next(inserted) for i in self.fresh}
             for i in mine:
                 end = int(ends[i])
@@ -586,12 +657,9 @@ class _Merge:
                 fresh.append((place, int(self.ent_d[end]), int(self.stmt.further[i])))
             fresh.sort()
             space = Space(len(items), drop, [place for place, _, _ in fresh])
-            more = [number for _, _, number in fresh]
-            makers[f"{name}.items"] = lambda name=name, space=space, more=more: space.column(  # type: ignore[misc]
-                self.stmt.new(self.get(f"{name}.items")), more
-            )
+            put(f"{name}.items", space, [number for _, _, number in fresh], self.stmt.new)
 
-    def _groups(self, makers: dict[str, Callable[[], Array]]) -> None:
+    def _groups(self, makers: dict[str, Maker]) -> None:
         """Runs of one predicate (or key), type and unit."""
         get, split, many = self.get, len(self.gone_r), self.d_r
         p = self.pred_d[self.d_p[many:]] if len(self.d_p) else _NO
@@ -610,10 +678,10 @@ class _Merge:
             np.cumsum([counts[row] for row in rows], out=starts[1:])
             for i, part in enumerate((mark, "kind", "unit")):
                 column = np.array([row[i] for row in rows], get(f"{prefix}.{part}").dtype)
-                makers[f"{prefix}.{part}"] = lambda column=column: column  # type: ignore[misc]
-            makers[f"{prefix}.start"] = lambda starts=starts: starts  # type: ignore[misc]
+                makers[f"{prefix}.{part}"] = Maker(lambda column=column: column)  # type: ignore[misc]
+            makers[f"{prefix}.start"] = Maker(lambda starts=starts: starts)  # type: ignore[misc]
 
-    def _declarations(self, makers: dict[str, Callable[[], Array]], source: int) -> None:
+    def _declarations(self, makers: dict[str, Maker], source: int) -> None:
         """Who declares what: what the second snapshot declares, and what the first source does of
         entities that are in use only now.
         """
@@ -624,22 +692,27 @@ class _Merge:
             said = said.take(said.src >= 0)
             for e, name, kind, row in zip(said.e.tolist(), said.name.tolist(), said.kind.tolist(), said.row.tolist(), strict=True):
                 rows.append((int(self.ent_d[e]), source, int(self.text_d[name]) if name >= 0 else -1, kind, row))
-            stored = set(get("dec.e").tolist()) if self.known else set()
             ids, names = self.b.arrays.view("ent.id"), self.b.arrays.view("ent.name")
-            plain = [n for n in self.known if n >= 0 and n not in stored and ids[n] == names[n]]
-            plain = [n for n in plain if int(self.b.entity_kind[n]) == EntityKind.ENTITY]
+            plain = [n for n in self.known if n >= 0 and ids[n] == names[n]]
+            stored = get("dec.e")[np.isin(get("dec.e"), plain)].tolist() if plain else ()
+            plain = [n for n in plain if n not in stored and int(self.b.entity_kind[n]) == EntityKind.ENTITY]
             rows += [(self.ent.one(n), 0, -1, int(EntityKind.ENTITY), -1) for n in self._never_used(plain)]
-        table = np.array(rows, np.int64).reshape(-1, 5)
-        first = [self.ent.new(get("dec.e")), get("dec.src"), self.text.new(get("dec.name")), get("dec.kind"), get("dec.row")]
-        columns = [np.concatenate([one, table[:, i]]).astype(I32) for i, one in enumerate(first)]
-        gone = np.isin(get("dec.e"), self.dropped) if self.dropped else np.zeros(len(get("dec.e")), bool)
-        stays = np.concatenate([~gone, np.ones(len(table), bool)])
-        columns = [column[stays] for column in columns]
-        order = in_order(columns[:2]) if len(columns[0]) else _NO
-        for part, column in zip(declarations.PARTS, columns, strict=True):
-            makers[f"dec.{part}"] = lambda column=column: column[order]  # type: ignore[misc]
 
-    def _schema(self, makers: dict[str, Callable[[], Array]], source: int, sources: int, kept: Array) -> None:
+        @cache
+        def columns() -> list[Array]:
+            table = np.array(rows, np.int64).reshape(-1, 5)
+            first = [self.ent.new(get("dec.e")), get("dec.src"), self.text.new(get("dec.name")), get("dec.kind"), get("dec.row")]
+            columns = [np.concatenate([one, table[:, i]]).astype(I32) for i, one in enumerate(first)]
+            gone = np.isin(get("dec.e"), self.dropped) if self.dropped else np.zeros(len(get("dec.e")), bool)
+            stays = np.concatenate([~gone, np.ones(len(table), bool)])
+            columns = [column[stays] for column in columns]
+            order = in_order(columns[:2]) if len(columns[0]) else _NO
+            return [column[order] for column in columns]
+
+        for i, part in enumerate(declarations.PARTS):
+            makers[f"dec.{part}"] = Maker(lambda i=i: columns()[i])  # type: ignore[misc]
+
+    def _schema(self, makers: dict[str, Maker], source: int, sources: int, places: Array) -> None:
         get, of = self.get, self.of
         parts = ("pred", "key", "kind", "unit")
         firsts = [get(f"sch.q.{part}").tolist() for part in parts]
@@ -655,25 +728,24 @@ class _Merge:
         rows = sorted(key for key, count in counts.items() if count)
         for i, part in enumerate(parts):
             column = np.array([row[i] for row in rows], I32)
-            makers[f"sch.q.{part}"] = lambda column=column: column  # type: ignore[misc]
-        makers["sch.q.count"] = lambda: np.array([counts[row] for row in rows], np.int64)
+            makers[f"sch.q.{part}"] = Maker(lambda column=column: column)  # type: ignore[misc]
+        makers["sch.q.count"] = Maker(lambda: np.array([counts[row] for row in rows], np.int64))
 
         firsts = [get("sch.s.pred").tolist(), get("sch.s.src").tolist()]
         before = Counter(dict(zip(zip(*firsts, strict=True), get("sch.s.count").tolist(), strict=True)))
         before.subtract(zip(self.gone_p.tolist(), self.b.source[self.removed].tolist(), strict=True))
-        more = ~kept
-        at = self.removed.searchsorted(get("prov.stmt")[more])
-        before.subtract(zip(self.gone_p[at].tolist(), get("prov.src")[more].tolist(), strict=True))
+        at = self.removed.searchsorted(get("prov.stmt")[places])
+        before.subtract(zip(self.gone_p[at].tolist(), get("prov.src")[places].tolist(), strict=True))
         pairs = _renumbered(before, (self.pred.one, int))
         pairs.update((one, source) for one in p.tolist())
         twos = sorted(key for key, count in pairs.items() if count)
         for i, part in enumerate(("pred", "src")):
             column = np.array([row[i] for row in twos], I32)
-            makers[f"sch.s.{part}"] = lambda column=column: column  # type: ignore[misc]
-        makers["sch.s.count"] = lambda: np.array([pairs[row] for row in twos], np.int64)
+            makers[f"sch.s.{part}"] = Maker(lambda column=column: column)  # type: ignore[misc]
+        makers["sch.s.count"] = Maker(lambda: np.array([pairs[row] for row in twos], np.int64))
         if sources > 1:
-            makers["bysrc.items"] = lambda: self._by_source(source, sources)[0]
-            makers["bysrc.offsets"] = lambda: self._by_source(source, sources)[1]
+            makers["bysrc.items"] = Maker(lambda: self._by_source(source, sources)[0])
+            makers["bysrc.offsets"] = Maker(lambda: self._by_source(source, sources)[1])
 
     def _by_source(self, source: int, sources: int) -> tuple[Array, Array]:
         """The statements of each source."""
