@@ -89,10 +89,10 @@ def measure(statements: int) -> None:
         plain, beside = ([statistics.median(row[i] for row in side) for i in range(3)] for side in zip(*pairs, strict=True))
         texts = [f"{before:.2f} → {after:.2f}" for before, after in zip(plain, beside, strict=True)]
         print(f"| {statements:,} | {one:.1f} ({used:.1f}) | {first:.0f} | " + " | ".join(texts) + " |", flush=True)
-        waiting = len(writer.edits())
-        writer.retract((f"e{0}", "weight", next(iter(writer.kopl("Find(e0) QueryAttr(weight)").texts))))
-        many = [milliseconds(lambda: in_turn(QUERIES[0]), 1, time.process_time) for _ in range(MOST_WAITING - waiting - 2)]
-        texts = [f"{turn:.0f}" for turn in (*turns, statistics.median(many[-20:]))]
+        for _ in range(MOST_WAITING - len(writer.edits()) - 4):
+            writer.add(f"e{dice.randrange(count)}", "size", 2000 + next(numbers))
+        many = milliseconds(lambda: in_turn(QUERIES[0]), 3, time.process_time)
+        texts = [f"{turn:.0f}" for turn in (*turns, many)]
         merging = milliseconds(lambda: in_turn(QUERIES[0]), 1, time.process_time)
         print(f"| {statements:,} | " + " | ".join(texts) + f" | {merging:,.0f} |", flush=True)
     finally:

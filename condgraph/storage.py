@@ -265,6 +265,10 @@ class LocalStorage(Storage):
         merged = self._merge()
         return None if merged is None else merged.whole
 
+    @snapshot.setter
+    def snapshot(self, snapshot: Snapshot | None) -> None:
+        self._state, self._merged, self._queried = (snapshot, Edits()), None, None
+
     def _merge(self) -> _Merged | None:
         """The open generation with the changes since then, in both forms."""
         state = self._state
@@ -279,10 +283,6 @@ class LocalStorage(Storage):
                     partly = merge(base, waiting) if waiting.count or base is None else base
                     merged = self._merged = _Merged(state, partly)
         return merged
-
-    @snapshot.setter
-    def snapshot(self, snapshot: Snapshot | None) -> None:
-        self._state, self._merged, self._queried = (snapshot, Edits()), None, None
 
     @property
     def _base(self) -> Snapshot | None:

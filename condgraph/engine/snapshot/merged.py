@@ -590,17 +590,6 @@ class _Merge:
             makers[f"src.{part}"] = Maker(lambda column=column: column)  # type: ignore[misc]
         return (len(names) if new else int(at[0]) if len(at) else -1), len(names) + new
 
-    def _counted(self, first: Array, gone: Array, more: Array, space: Space) -> Array:
-        """Offsets of a merged column: how many rows each number of a space has, one after the other."""
-        counts = np.diff(first).astype(np.int64)
-        np.subtract.at(counts, gone, 1)
-        counts = space.column(counts, np.zeros(len(space.further), np.int64))
-        counts = counts.copy() if counts.base is not None or not counts.flags.writeable else counts
-        np.add.at(counts, more, 1)
-        result = np.zeros(len(counts) + 1, first.dtype)
-        np.cumsum(counts, out=result[1:])
-        return result
-
     def _offsets(self, makers: dict[str, Maker]) -> None:
         """Where the rows of each number begin in columns that are sorted by these."""
         get, split, many = self.get, len(self.gone_r), self.d_r

@@ -48,7 +48,7 @@ class Partly(NDArrayOperatorsMixin):
         """The numbers at some places."""
         places = np.asarray(places)
         if options or places.ndim != 1 or _PART * len(places) > self._length:
-            return self._whole().take(places, **options)
+            return np.asarray(self._whole().take(places, **options))
         return self._some(np.where(places < 0, places + self._length, places))
 
     def __getitem__(self, at: Any) -> Any:
