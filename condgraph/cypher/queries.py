@@ -271,12 +271,17 @@ class CypherStore(ABC):
         """The rows of a compiled query."""
         return self.connection.read(compiled.text, compiled.parameters)
 
-    def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
+    def sizes(self, nodes: Sequence[Node], most: int = 3) -> list[Size | None]:
         """How many results each operator gives, and the first of them: one query for all. None for
         those it does not give.
         """
-        compiled = compile_sizes(list(nodes), self.name, self.schema, layout=self._layout_for(nodes))
-        sizes = {row["step"]: (row["size"], tuple(row["sample"])) for row in self.run(compiled)}
+        compiled = compile_sizes(list(nodes), self.name, self.schema, layout=self._layout_for(nodes), most=most)
+        sizes: dict[int, Size] = {}
+        for row in self.run(compiled):
+            step, size, sample = row["step"], row["size"], row["sample"]
+            # All names are put in the order of answers; some are as the server gives them.
+            is_whole = len(sample) == size and isinstance(nodes[step], Entities)
+            sizes[step] = size, tuple(sorted(sample) if is_whole else sample)
         return [sizes.get(step) for step in range(len(nodes))]
 
     def statements_of(self, plan: Node) -> Compiled:

@@ -43,6 +43,7 @@ from condgraph.engine.schema import AROUND, MOST_COMPARED, Kinds
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.store import held, holding
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, Value
 from condgraph.overview.survey import Survey, stored_survey
@@ -264,6 +265,8 @@ class Neo4jStore(CypherStore):
         for longer before it writes, so that no reader who looked before it meets half of it.
         """
         at = time.monotonic()
+        if self._current is not None and held(self) is not None:
+            return self._current
         # Single changes do not wait for readers, as loads do.
         if self._current is None or self._current.get("edited") or at - self._looked > LEASE:
             about = self._about()
@@ -296,9 +299,12 @@ class Neo4jStore(CypherStore):
         """What `ask` gives, of one state of the graph: asked once more where a load began and ended
         meanwhile.
         """
+        if held(self) is not None:
+            return ask()
         for _ in range(2):
             before = self._known()["content"]
-            result = ask()
+            with holding(self):
+                result = ask()
             # What came just in time, or as the best so far, is not lost for this look.
             with allowed(_LAST):
                 if self._known()["content"] == before:

@@ -503,7 +503,18 @@ class Answer(AnswerValues):
             return why_missing(self.plan, self._steps, expected, self._lookup(), seconds)
         return self._why_empty(seconds)
 
+    #: The explanation of the empty answer, once one was not cut by a deadline: a warning has it, and who prints it may go on.
+    _explained: WhyNot | None = None
+
     def _why_empty(self, seconds: float | None = None) -> WhyNot:
+        if self._explained is None:
+            found = self._search_why(seconds)
+            if not found.complete:
+                return found
+            self._explained = found
+        return self._explained
+
+    def _search_why(self, seconds: float | None) -> WhyNot:
         from condgraph.engine.why_not import WhyNot, operator_of, why_empty
 
         found = why_empty(self.plan, self._steps, self._lookup(), seconds)

@@ -60,13 +60,17 @@ _NAMES: dict[type[Any], tuple[str, ...]] = {}
 def rebuild(node: Any, done: dict[int, Node]) -> Any:
     """The same record (an operator or a test) with its inputs replaced."""
     values = [getattr(node, name) for name in names(node)]
-    fresh = [done.get(id(value), value) if isinstance(value, Node) else _replaced(value, done) for value in values]
+    fresh = [value if type(value) in _PLAIN else _replaced(value, done) for value in values]
     return node if all(map(is_, fresh, values)) else type(node)(*fresh)
 
 
+#: Types of values that hold no operators. To ask for them first is quicker than to ask whether a value is an operator.
+_PLAIN: Final = frozenset((str, int, bool, type(None)))
+
+
 def _replaced(value: Any, done: dict[int, Node]) -> Any:
-    if isinstance(value, Node):
-        return done.get(id(value), value)
+    if (known := done.get(id(value))) is not None or isinstance(value, Node):
+        return value if known is None else known
     if isinstance(value, Condition | Parameter):
         return rebuild(value, done) if value.inputs() else value
     if isinstance(value, tuple) and value and isinstance(value[0], Node | Condition | Parameter):

@@ -7,9 +7,12 @@ language, runs the plan, and gives the answer; what bounds the call is ambient (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, Union
 
 from condgraph.engine.lowered import Lowered
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from condgraph.engine.schema import Schema
     from condgraph.engine.stored_schema import StoredSchema
 
+T = TypeVar("T")
 #: How many results an operator gives, and the names of the first of them.
 Size: TypeAlias = tuple[int, tuple[str, ...]]
 #: What lowering knows of a graph: the schema of a snapshot, or the one that a store keeps.
@@ -92,14 +96,40 @@ class QueryStore(Protocol):
         """The plan run in process, on the statements and sets of the store that it rests on."""
         ...
 
-    def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
-        """The size of each operator, for the trace; None of those that only the client works out."""
+    def sizes(self, nodes: Sequence[Node], most: int = 3) -> list[Size | None]:
+        """The size of each operator, and the names of its first entities, at most so many; None of those that only the client
+        works out.
+        """
+        ...
+
+    def steady(self, ask: Callable[[], T]) -> T:
+        """What `ask` gives, of one state of the graph. Calls within a call are looked after by the outer one."""
         ...
 
     @property
     def naming_schema(self) -> KnownSchema:
         """The schema that looks up names as well."""
         ...
+
+
+#: The stores that are within `steady`, by identity, with what is in doubt there.
+_HELD: ContextVar[Mapping[int, list[str]]] = ContextVar("condgraph_held", default=MappingProxyType({}))
+
+
+def held(store: object) -> list[str] | None:
+    """A list for what is to be looked at once the outer call of `steady` ends; None outside of one."""
+    return _HELD.get().get(id(store))
+
+
+@contextmanager
+def holding(store: object) -> Iterator[list[str]]:
+    """What is asked of a store within is of one state, which the caller makes sure of."""
+    doubts: list[str] = []
+    token = _HELD.set({**_HELD.get(), id(store): doubts})
+    try:
+        yield doubts
+    finally:
+        _HELD.reset(token)
 
 
 def plan_answer(store: Store | QueryStore, plan: Node, limit: int | None = None) -> Answer:

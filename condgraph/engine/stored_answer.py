@@ -5,14 +5,16 @@ it is first looked at, and worked out in process by the engine's own code.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.algebra import ById, ByName, Facts, Names, Objects, Scan, around
+from condgraph.engine.algebra import ById, ByName, Entities, Facts, Names, Objects, Scan, around
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, kept, within
 from condgraph.engine.check import known_ids
-from condgraph.engine.errors import DeadlineError
+from condgraph.engine.errors import DeadlineError, PlanError
 from condgraph.engine.evidence import EvidenceList
+from condgraph.engine.execute import Run
 from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.pieces import each_once
 from condgraph.engine.row_texts import labels_of_table, labels_plan
@@ -20,15 +22,17 @@ from condgraph.engine.store import plan_answer
 from condgraph.engine.why_not import MOST_ENTITIES, folded
 
 if TYPE_CHECKING:
-    from condgraph.engine.algebra import Entities, Node, Values
-    from condgraph.engine.execute import Run
+    from condgraph.engine.algebra import Node, Values
     from condgraph.engine.execute.grid import Grid
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import KnownSchema, QueryStore, Request
-    from condgraph.engine.why_not import Lookup, Program
+    from condgraph.engine.why_not import Lookup, Program, WhyNot
 
 #: Seconds in which an empty answer finds out what emptied it, and no more than a quarter of its own timeout.
 MOST_EXPLAINING: Final = 30.0
+#: Names of results that are asked for with their number, and statements around entities that are.
+_MOST_NAMED: Final = 100
+_MOST_AROUND: Final = 1_000
 #: Names in a large graph on a server for which others like them are looked up.
 _MOST_FOLDED: Final = 3
 
@@ -53,6 +57,13 @@ class ExplainedAnswer(Answer):
     @property
     def _explaining(self) -> float:
         return _explaining(self._timeout)
+
+    def why_not(self, expected: Any = None, *, timeout: float | None = None) -> WhyNot:
+        """As of answers in process; of one state of the graph."""
+        return self._store.steady(lambda: super(ExplainedAnswer, self).why_not(expected, timeout=timeout))
+
+    def _search_why(self, seconds: float | None) -> WhyNot:
+        return self._store.steady(lambda: super(ExplainedAnswer, self)._search_why(seconds))
 
     def _lookup(self) -> Lookup:
         return _StoreLookup(self._store)
@@ -154,19 +165,26 @@ def _contradictions(answer: Answer, store: QueryStore, declared: Sequence[str]) 
     return result
 
 
+def _not_known(node: Node) -> list[str]:
+    raise PlanError(f"{type(node).__name__} is worked out by the client")
+
+
 class _StoreLookup:
-    """What an explanation asks of a store: one query for the sizes of any number of operators, and one for each list of
-    values.
+    """What an explanation asks of a store: one query for the sizes of any number of operators, which gives the names of the
+    results of small ones, too; one for what is around some entities; and one for each list of values.
     """
 
     batch = 12
 
     def __init__(self, store: QueryStore) -> None:
         self._store = store
-        # Names by what they have in common (`folded`), and the names of entities that were asked for.
-        self._alike: dict[str, list[str]] | None = None
+        # Operators are known by identity, so that they must stay alive.
+        self._asked: list[Node] = []
+        # All names of the results of operators that have few.
         self._names: dict[int, list[str]] = {}
-        self._asked: list[Entities] = []
+        # Names by what they have in common (`folded`), and whether several entities have a name.
+        self._alike: dict[str, list[str]] | None = None
+        self._several: dict[str, bool] = {}
 
     @property
     def schema(self) -> KnownSchema:
@@ -174,9 +192,20 @@ class _StoreLookup:
 
     def counts(self, nodes: Sequence[Node]) -> list[int]:
         # Of statements the number of their objects, which may be values.
-        nodes = [Objects(node) if isinstance(node, Facts) else node for node in nodes]
-        found = self._store.sizes(nodes)
-        return [self._worked_out(node) if size is None else size[0] for node, size in zip(nodes, found, strict=True)]
+        found = self._store.sizes([Objects(node) if isinstance(node, Facts) else node for node in nodes], _MOST_NAMED)
+        self._asked += nodes
+        for node, size in zip(nodes, found, strict=True):
+            if size is not None and isinstance(node, Entities) and len(size[1]) == size[0]:
+                self._names[id(node)] = list(size[1])
+        sizes = [None if size is None else size[0] for size in found]
+        inner = {at: node.facts if isinstance(node, Objects) else node for at, node in enumerate(nodes) if sizes[at] is None}
+        facts = {at: node for at, node in inner.items() if isinstance(node, Facts)}
+        if facts:
+            # Values that a store does not count are as many as their statements.
+            with suppress(PlanError):
+                for at, number in zip(facts, self._store.counted([*facts.values()], _not_known), strict=True):
+                    sizes[at] = number
+        return [self._worked_out(node) if number is None else number for node, number in zip(nodes, sizes, strict=True)]
 
     def changed(self, program: Program, changes: Sequence[tuple[Node, Node]]) -> list[int]:
         return self.counts([program.changed(*one) for one in changes])
@@ -189,13 +218,28 @@ class _StoreLookup:
         return list(plan_answer(self._store, node, most).values)
 
     def texts(self, node: Node, most: int) -> list[str]:
-        return list(plan_answer(self._store, node, most).plain_texts)
+        known = self._names.get(id(node.entities if isinstance(node, Names) else node))
+        return list(plan_answer(self._store, node, most).plain_texts) if known is None else each_once(known[:most])
 
     def near(self, name: str) -> list[str]:
         return self.schema.nearest_entities(name)
 
     def predicates(self, of: Entities, most: int) -> dict[str, list[str]]:
+        near = self._around(of)
+        if near is not None:
+            return near.predicates(of, most)
         return {way: self.texts(node, most) for way, node in around(of).items()}
+
+    def _around(self, of: Entities) -> Lookup | None:
+        """The statements around entities that the program names, by one query; None where they may be many."""
+        from condgraph.engine.why_lookup import local_lookup
+
+        ask = getattr(self._store, "around", None)
+        if ask is None or not isinstance(of, ById | ByName):
+            return None
+        ids, names = (of.ids, ()) if isinstance(of, ById) else ((), of.names)
+        snapshot = ask(ids, names, _MOST_AROUND, values=True)
+        return None if snapshot.statements >= _MOST_AROUND else local_lookup(Run(snapshot), lambda *_: [])
 
     def behind(self, plan: Node, facts: Facts) -> Facts | None:
         return None
@@ -204,19 +248,21 @@ class _StoreLookup:
         names = self._names.get(id(of))
         if names is None:
             names = self._names[id(of)] = self.texts(Names(of), MOST_ENTITIES)
-            # Operators are known by identity, so that they must stay alive.
             self._asked.append(of)
-        if not names:
-            return []
-        # How many entities have each name: one query.
+        names = each_once(names)
         some = names[: self.batch]
-        counts = self.counts([ByName((name,)) for name in some])
-        same = dict.fromkeys(name for name, count in zip(some, counts, strict=True) if count > 1)
-        own = set(names)
-        if self._alike is None:
+        if any(name not in self._several for name in some):
+            # How many entities have each name, and each of what else the program led to: one query.
+            others = [name for several in self._names.values() if len(several) < self.batch for name in several]
+            unknown = [name for name in dict.fromkeys([*some, *others]) if name not in self._several][: 2 * self.batch]
+            counts = self._store.sizes([ByName((name,)) for name in unknown])
+            self._several.update((name, size is not None and size[0] > 1) for name, size in zip(unknown, counts, strict=True))
+        same = dict.fromkeys(name for name in some if self._several[name])
+        if names and self._alike is None:
             self._alike = {}
             for one in self.schema.every_name():
                 self._alike.setdefault(folded(one), []).append(one)
+        own = set(names)
         for name in names if self._alike else names[:_MOST_FOLDED]:
             form = folded(name)
             near = self._alike.get(form, ()) if self._alike else self._near(name)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from condgraph.engine.algebra import Entities, Facts, Names, Node, Values, postorder
+from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.evidence import inputs_asked, whole
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.sets import EMPTY, Numbers
@@ -38,9 +39,8 @@ class _LocalLookup:
 
     def __init__(self, run: Run, texts_of: TextsOf) -> None:
         self._texts_of, self.schema = texts_of, run.snapshot.schema
-        self._run = Run(run.snapshot)
         # Terms that rows give are known by their numbers in the scope.
-        self._run.scope = run.scope
+        self._run = Run(run.snapshot, run.scope)
         self._run.results = dict(run.results)
         # The operators that these are the results of.
         self._answered = run
@@ -89,6 +89,8 @@ class _LocalLookup:
         if isinstance(node, Entities | Names):
             snapshot = self._run.snapshot
             return each_once(snapshot.texts.take(snapshot.entity_name[found[:most]]))
+        if isinstance(found, Bag) and len(found) and found.in_order():
+            return each_once(found.take(np.arange(min(most, len(found)))).values_and_texts()[1])
         return self._texts_of(self._run, node, most)
 
     def near(self, name: str) -> list[str]:
@@ -155,6 +157,9 @@ class _LocalLookup:
     def _alike_of(self, of: Entities) -> list[str]:
         snapshot, names = self._run.snapshot, self._folded
         entities = self._entities(of)
+        # Most often one entity, or none: of these an array costs more than it saves.
+        if not len(entities) or (len(entities) == 1 and names.form[entities[0]] < 0):
+            return []
         forms = names.form.take(entities)
         shared = (forms >= 0).nonzero()[0][:MOST_ENTITIES]
         if not len(shared):

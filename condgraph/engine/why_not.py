@@ -267,10 +267,8 @@ class Program:
 
     def __init__(self, root: Node, lookup: Lookup) -> None:
         self.root, self.lookup = root, lookup
-        #: Its operators, inputs first, and the inputs of each.
+        #: Its operators, inputs first.
         self.order = postorder(root)
-        self._inputs = {id(node): node.inputs() for node in self.order}
-        self._place = {id(node): at for at, node in enumerate(self.order)}
         self._sizes = dict[int, int | None]()
         if lookup.batch > 1:
             sized = [node for node in self.order if not isinstance(node, alg.Scalar)]
@@ -281,11 +279,10 @@ class Program:
 
     def size(self, node: Node) -> int | None:
         """How many results one of its operators gives; None of one that gives a single value."""
-        size = self._sizes.get(id(node))
-        if size is None and not isinstance(node, alg.Scalar):
-            (size,) = self.lookup.counts([node])
-            self._sizes[id(node)] = size
-        return size
+        known = self._sizes
+        if id(node) not in known:
+            known[id(node)] = None if isinstance(node, alg.Scalar) else self.lookup.counts([node])[0]
+        return known[id(node)]
 
     def failing(self) -> Node:
         """The first operator that gave nothing although everything that it needs gave something."""
@@ -303,8 +300,8 @@ class Program:
         found = self._above.get(id(node))
         if found is None:
             found, inside = [], {id(node)}
-            for one in self.order[self._place[id(node)] + 1 :]:
-                for child in self._inputs[id(one)]:
+            for one in self.order:
+                for child in one.inputs():
                     if id(child) in inside:
                         inside.add(id(one))
                         found.append(one)
@@ -318,7 +315,7 @@ class Program:
         if found is None:
             found, seen = [node], {id(node)}
             for one in found:
-                for child in self._inputs[id(one)]:
+                for child in one.inputs():
                     if id(child) not in seen:
                         seen.add(id(child))
                         found.append(child)
@@ -331,7 +328,7 @@ class Program:
         """
         if isinstance(node, alg.Group):
             return (node.of,)
-        return (node.left,) if isinstance(node, alg.Minus) else self._inputs[id(node)]
+        return (node.left,) if isinstance(node, alg.Minus) else node.inputs()
 
     def changed(self, node: Node, fresh: Node) -> Node:
         """The plan with one operator replaced by one that was made for this; the same plan each time. What is not above the
@@ -448,12 +445,18 @@ def instead(scan: Scan, lookup: Lookup) -> str:
     named = scan.of.names if isinstance(scan.of, alg.ByName) else lookup.texts(alg.Names(scan.of), 3)
     # The same predicate another way round, then names like it, then others.
     told: list[str] = []
-    every = sorted({name for several in found.values() for name in several})
-    missing = [name for name in scan.predicates[:3] if name not in every]
-    like = [name for asked_for in missing for name in nearest(asked_for, every, most=_MOST_PREDICATES)]
-    for name in dict.fromkeys([*(one for one in scan.predicates if one in every), *like, *every]):
-        if len(told) < _MOST_PREDICATES:
-            told += [f"{name!r} {_WAYS[one]}" for one, several in found.items() if name in several]
+    ways: dict[str, list[str]] = {}
+    for way, several in found.items():
+        for name in several:
+            ways.setdefault(name, []).append(way)
+    every = sorted(ways)
+    like = [
+        name for missing in scan.predicates[:3] if missing not in ways for name in nearest(missing, every, most=_MOST_PREDICATES)
+    ]
+    for name in dict.fromkeys([*(one for one in scan.predicates if one in ways), *like, *every]):
+        if len(told) >= _MOST_PREDICATES:
+            break
+        told += [f"{name!r} {_WAYS[way]}" for way in ways[name]]
     more = sum(map(len, found.values())) - len(told[:_MOST_PREDICATES])
     has = "have" if len(named[:3]) > 1 else "has"
     asked = " or ".join(repr(name) for name in scan.predicates[:3])
@@ -608,7 +611,9 @@ def _met_nowhere(failed: Any, lookup: Lookup) -> bool:
     scan: Any = failed
     while isinstance(scan, Facts) and not isinstance(scan, Scan):
         scan = carried(scan)[0]
-    return lookup.counts([replace(failed, facts=Scan(None, scan.predicates, family=scan.family))]) == [0]
+    every = Scan(None, scan.predicates, family=scan.family)
+    # The condition was asked of these, and none met it.
+    return failed.facts == every or lookup.counts([replace(failed, facts=every)]) == [0]
 
 
 def _fails(node: Node, program: Program) -> bool:

@@ -28,6 +28,7 @@ from condgraph.engine.owner import Owner
 from condgraph.engine.pieces import watched
 from condgraph.engine.schema import AROUND, MOST_COMPARED, beginnings, ids_of_key, offered
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.store import held, holding
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.workers import shared
 from condgraph.overview.survey import Survey, stored_survey
@@ -137,6 +138,10 @@ class LinkedStore(RdfStore):
     def ask(self, text: str) -> bool:
         """The answer of an ASK over the graph."""
         return self._graph.ask(text)
+
+    def steady(self, ask: Callable[[], T]) -> T:
+        """What `ask` gives, of one state of the graph."""
+        return self._graph.steady(ask)
 
     @cached
     def target(self) -> Target:
@@ -318,8 +323,11 @@ class SparqlStore(RdfStore):
         return text.replace("{ ", "{ " + mark, 1)
 
     def _check_load(self) -> None:
-        """After an empty answer, raise if the graph was loaded anew (`_guarded`)."""
-        if self.about()["load"] != [self._load]:
+        """After an empty answer, raise if the graph was loaded anew (`_guarded`); within `steady` once, at its end."""
+        doubts = held(self)
+        if doubts is not None:
+            doubts.append(self._load)
+        elif self.about()["load"] != [self._load]:
             self._schema = None
             raise _LoadedAnewError(f"graph {self.name!r} was loaded anew")
 
@@ -327,10 +335,23 @@ class SparqlStore(RdfStore):
         """The result of `ask` from one state of the graph; it is called again if the graph was loaded anew
         meanwhile.
         """
+        if held(self) is not None:
+            return ask()
+
+        def asked() -> T:
+            doubts: list[str] = []
+            try:
+                with holding(self) as doubts:
+                    return ask()
+            finally:
+                # What is empty or makes no sense may be so as the graph was loaded anew.
+                if doubts:
+                    self._check_load()
+
         for _ in range(2):
             with suppress(_LoadedAnewError):
-                return ask()
-        return ask()
+                return asked()
+        return asked()
 
     def named(self, names: Iterable[str]) -> set[str]:
         """The names that an entity or concept has."""

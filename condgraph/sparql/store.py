@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote
 
 from condgraph.engine import algebra as alg
@@ -455,6 +455,9 @@ _KIND_OF_CLASS = {f"{PRED}{name}": kind for kind, name in ENTITY_CLASSES.items()
 # -- stores ------------------------------------------------------------------------------------------
 
 
+T = TypeVar("T")
+
+
 class RdfStore(ABC):
     """A graph in an RDF store that answers programs (`engine.store`)."""
 
@@ -540,11 +543,15 @@ class RdfStore(ABC):
         """
         return counted(self.target, self.select, nodes, known)
 
-    def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
+    def steady(self, ask: Callable[[], T]) -> T:
+        """What `ask` gives, of one state of the graph."""
+        return ask()
+
+    def sizes(self, nodes: Sequence[Node], most: int = 3) -> list[Size | None]:
         """How many results each operator gives, and the names of the first: one query for all operators
         that become patterns.
         """
-        text = compile_sizes(list(nodes), self.target)
+        text = compile_sizes(list(nodes), self.target, most)
         sizes: dict[int, int] = {}
         names: dict[int, list[str]] = {}
         for row in self.select(text) if text else ():

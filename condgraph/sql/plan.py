@@ -165,8 +165,8 @@ class Plans(Protocol):
         """How many statements, or entities, each operator gives: rows of a number and a size."""
         ...
 
-    def sizes(self, parts: Numbered) -> Text:
-        """How many entities each operator gives, and the names of the first three: rows of a number and a size, or a name."""
+    def sizes(self, parts: Numbered, most: int) -> Text:
+        """How many entities each operator gives, and the names of the first: rows of a number and a size, or a name."""
         ...
 
     def tallies(self, parts: Numbered) -> Text:
@@ -369,8 +369,8 @@ class OwnPlans:
             branches.append(select(literal(number), exp.Count(this=exp.Star())).from_(compiler.bound(part), copy=False))
         return compiler.whole(together(branches))
 
-    def sizes(self, parts: Numbered) -> Query:
-        """How many entities each operator gives, and the names of the first three."""
+    def sizes(self, parts: Numbered, most: int) -> Query:
+        """How many entities each operator gives, and the names of the first."""
         compiler, branches = self._compiler(), list[Query]()
         for number, node in parts:
             assert isinstance(node, alg.Entities)
@@ -381,7 +381,7 @@ class OwnPlans:
                 .from_(compiler.stored("entity"), copy=False)
                 .where(within(column("e"), compiler.set_of(node)), copy=False)
                 .order_by(column("name"), column("id"), copy=False)
-                .limit(3, copy=False)
+                .limit(most, copy=False)
             )
             few = exp.Subquery(this=first, alias=exp.TableAlias(this=name("few")))
             branches.append(select(literal(number), cast(NULL.copy(), "bigint"), column("name")).from_(few, copy=False))

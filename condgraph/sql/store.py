@@ -38,6 +38,7 @@ from condgraph.engine.lowered import Step
 from condgraph.engine.passes import mark, rewrite
 from condgraph.engine.row_shapes import row_tests
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.store import held, holding
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, text_of
@@ -291,7 +292,7 @@ class SqlStore:
 
     def _current(self) -> _State:
         state, now = self._state, time.monotonic()
-        if state is not None and (now - state.looked < _LEASE or self._unchanged(state.unchanged)):
+        if state is not None and (held(self) is not None or now - state.looked < _LEASE or self._unchanged(state.unchanged)):
             return state
         unchanged, content = self.engine.unchanged(), self.content()
         if state is None or state.content != content:
@@ -310,11 +311,14 @@ class SqlStore:
 
     def steady(self, ask: Callable[[], T]) -> T:
         """What `ask` gives, of one state of the graph: asked once more where somebody loaded meanwhile."""
+        if held(self) is not None:
+            return ask()
         for _ in range(2):
             before = self._current()
             unchanged = before.unchanged
             try:
-                result = ask()
+                with holding(self):
+                    result = ask()
             except StoreError:
                 # Queries of two states do not fit together, and tables that are written anew are missing for a moment.
                 if self._unchanged(unchanged) or self.content() == before.content:
@@ -443,7 +447,7 @@ class SqlStore:
         sizes: dict[int, int] = dict(self.engine.read(self.plans.counts(list(enumerate(counted(nodes, known))))))
         return [sizes.get(step, 0) for step in range(len(nodes))]
 
-    def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
+    def sizes(self, nodes: Sequence[Node], most: int = 3) -> list[Size | None]:
         """How many entities each operator gives, and the names of the first: one query; None of those that the client works out."""
         sets: list[tuple[int, Node]] = []
         for step, node in enumerate(nodes):
@@ -452,7 +456,7 @@ class SqlStore:
                 sets.append((step, own))
         sizes: dict[int, int] = {}
         names: dict[int, list[str]] = {}
-        for step, size, name in self.engine.read(self.plans.sizes(sets)) if sets else []:
+        for step, size, name in self.engine.read(self.plans.sizes(sets, most)) if sets else []:
             if size is None:
                 names.setdefault(step, []).append(name)
             else:

@@ -1097,8 +1097,8 @@ class TheirPlans:
 
         return self._filled(("counts", tuple(number for number, _ in parts)), [node for _, node in parts], build)
 
-    def sizes(self, parts: Numbered) -> str:
-        """How many entities each operator gives, and the names of the first three."""
+    def sizes(self, parts: Numbered, most: int) -> str:
+        """How many entities each operator gives, and the names of the first."""
 
         def build(to: TheirCompiler) -> Query:
             branches: list[Query] = []
@@ -1107,11 +1107,11 @@ class TheirPlans:
                 branches.append(select(literal(number), cast(size, "bigint"), cast(NULL.copy(), "text")))
                 order = [self._tables.cells.by_bytes(column(part)) for part in ("name", "id")]
                 first = select(column("name")).from_(_subquery(to.of_entities(node)), copy=False)
-                few = _subquery(first.order_by(*order, copy=False).limit(3, copy=False))
+                few = _subquery(first.order_by(*order, copy=False).limit(most, copy=False))
                 branches.append(select(literal(number), cast(NULL.copy(), "bigint"), column("name")).from_(few, copy=False))
             return together(branches)
 
-        return self._filled(("sizes", tuple(number for number, _ in parts)), [node for _, node in parts], build)
+        return self._filled(("sizes", most, tuple(number for number, _ in parts)), [node for _, node in parts], build)
 
     def tallies(self, parts: Numbered) -> str:
         """How many values of each type each bag has."""

@@ -14,7 +14,7 @@ from condgraph.graph import Graph
 from condgraph.loaders.base import Reading
 from condgraph.loaders.recognise import recognise
 from tests.engine.test_why_not import CASES, MISSING, graph
-from tests.support.broken_programs import cut_entities, programs
+from tests.support.broken_programs import cut_entities, empty_programs, judged
 from tests.support.stores import empty_graph, marked
 
 __all__ = ["graph"]
@@ -82,21 +82,20 @@ def test_a_deadline_says_how_far_it_came(stored: Any, expected: Any) -> None:
 @pytest.mark.slow
 def test_causes_and_repairs_are_named(oracle: Path, opener: Any) -> None:
     (found,) = recognise(oracle / "kb_small.json")
-    whole, servers = condgraph.open(), []
     every = list(found.format.read(found.data, Reading(found.source), {}))
-    whole.add(every)
     records = [json.loads(line)["program"] for line in (oracle / "programs_small.jsonl").read_text().splitlines()]
+    graphs, servers = [], []
     for name, items in (("whole", every), ("cut", cut_entities(every))):
-        local = condgraph.open()
-        local.add(items)
+        graphs.append(condgraph.open())
+        graphs[-1].add(items)
         servers.append(opener(f"why not, {name}"))
         servers[-1].store.delete()
-        servers[-1].push(local)
-    judged = programs(records, 200, 5, whole, *servers)
+        servers[-1].push(graphs[-1])
+    result = judged(empty_programs(records, 200, 5, *graphs), graphs[0], *servers)
     for server in servers:
         server.store.delete()
         server.close()
-    total = judged.tried.total()
-    assert judged.causes.total() >= 0.99 * total, "\n".join([str(judged), *judged.wrong])
-    assert judged.repairs.total() >= 0.95 * total, "\n".join([str(judged), *judged.wrong])
-    print(judged)
+    total = result.tried.total()
+    assert result.causes.total() >= 0.99 * total, "\n".join([str(result), *result.wrong])
+    assert result.repairs.total() >= 0.95 * total, "\n".join([str(result), *result.wrong])
+    print(result)

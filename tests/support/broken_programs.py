@@ -142,41 +142,49 @@ class Judged:
     tried: Counter[str] = field(default_factory=Counter)
     causes: Counter[str] = field(default_factory=Counter)
     repairs: Counter[str] = field(default_factory=Counter)
-    ratios: list[float] = field(default_factory=list)
+    #: Of each program how long its answer took, and then to print and explain it (seconds), and how many queries that sent.
+    times: list[tuple[float, float, int]] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     #: What measures time: on servers all that passes, in process that of the processor.
     clock: Callable[[], float] = perf_counter
+    #: How many queries were sent until now.
+    sent: Callable[[], int] = int
 
-    def judge(self, case: Broken, graph: Graph, whole: Graph) -> bool:
-        """Explain a broken program, where its answer is empty; whether it is."""
+    def ask(self, case: Broken, graph: Graph) -> Answer:
+        """The empty answer of a broken program, printed and explained."""
         began = self.clock()
         answer = graph.query(case.program, on_unknown="empty")
-        if answer.values and answer.values not in ([0], [False]):
-            return False
-        own = self.clock() - began
+        assert not answer.values or answer.values in ([0], [False])
+        own, sent = self.clock() - began, self.sent()
         began = self.clock()
+        assert str(answer)
+        # Of a count of nothing, and a "no", the print says less.
+        answer.why_not()
+        self.times.append((own, self.clock() - began, self.sent() - sent))
+        return answer
+
+    def judge(self, case: Broken, answer: Answer, whole: Graph) -> None:
+        """Whether the explanation names what broke the program."""
         why = answer.why_not()
-        if why.node is None:
-            # A "no" that rests on values that there are.
-            return False
-        self.ratios.append((self.clock() - began) / own)
         self.tried[case.rule] += 1
         if case.rule == "join":
             case = replace(case, step=_first_empty(answer, whole.kopl(case.whole)))
         repair = any(is_repair(case, change, optimise(result_of(whole.kopl(case.whole).plan))[0]) for change in why.changes)
-        cause = repair or is_cause(case, answer, why.node)
+        cause = repair or (why.node is not None and is_cause(case, answer, why.node))
         self.causes[case.rule] += cause
         self.repairs[case.rule] += repair
         if not repair or not cause:
             self.wrong.append(f"{case.rule} {'' if cause else 'CAUSE '}step {case.step}: {calls(case.program)}\n    {why}")
-        return True
 
     def __str__(self) -> str:
         total = self.tried.total()
         counts = [(rule, self.tried[rule], self.causes[rule], self.repairs[rule]) for rule in self.tried]
         counts.append(("all", total, self.causes.total(), self.repairs.total()))
         lines = [f"{rule}: {n} empty, cause {causes / n:.1%}, repair {repairs / n:.1%}" for rule, n, causes, repairs in counts]
-        return "\n".join([*lines, f"median time {sorted(self.ratios)[total // 2]:.2f} of the program's own"])
+        columns = [*zip(*self.times, strict=True), [late / own for own, late, _ in self.times]]
+        own, late, queries, ratio = (sorted(column)[total // 2] for column in columns)
+        times = f"median time {ratio:.2f} of the program's own ({late * 1000:.3g} and {own * 1000:.3g} ms), {queries} queries"
+        return "\n".join([*lines, times])
 
 
 def calls(program: Steps) -> str:
@@ -205,22 +213,33 @@ def is_repair(case: Broken, change: Change, whole: Node) -> bool:
     return optimise(change.plan)[0] == whole or repr(change.plan) == repr(whole)
 
 
-def programs(records: list[Steps], n: int, seed: int, whole: Graph, graph: Graph, cut: Graph) -> Judged:
-    """`n` programs whose answers are empty once they are broken, the rules in turn, as `graph` explains them, and `cut`
-    those of joins. `whole` is the graph in process.
-    """
-    random, judged = Random(seed), Judged(clock=process_time if graph is whole else perf_counter)
+def empty_programs(records: list[Steps], n: int, seed: int, whole: Graph, cut: Graph) -> list[Broken]:
+    """`n` programs whose answers are empty once they are broken, the rules in turn; `cut` is the graph of those of joins."""
+    random, result = Random(seed), list[Broken]()
     concepts = list(whole.current.schema.concepts)
     at = 0
-    while judged.tried.total() < n:
-        rule = RULES[judged.tried.total() % len(RULES)]
+    while len(result) < n:
+        rule = RULES[len(result) % len(RULES)]
         program = records[at % len(records)]
         at += 1
         case = broken(program, rule, random, concepts)
         if case is not None and whole.kopl(program).values not in ([], [0], [False]):
-            judged.judge(case, cut if rule == "join" else graph, whole)
+            answer = (cut if rule == "join" else whole).query(case.program, on_unknown="empty")
+            # A "no" may rest on values that there are.
+            if answer.values in ([], [0], [False]) and answer.why_not().node is not None:
+                result.append(case)
         assert at < 60 * n, f"the rule {rule} breaks too few programs"
-    return judged
+    return result
+
+
+def judged(cases: list[Broken], whole: Graph, graph: Graph, cut: Graph, sent: Callable[[], int] = int) -> Judged:
+    """How well `graph` explains broken programs, and `cut` those of joins. `whole` is the graph in process."""
+    result = Judged(clock=process_time if graph is whole else perf_counter, sent=sent)
+    # One after the other, so that nothing else is timed.
+    answers = [result.ask(case, cut if case.rule == "join" else graph) for case in cases]
+    for case, answer in zip(cases, answers, strict=True):
+        result.judge(case, answer, whole)
+    return result
 
 
 # -- expected results ------------------------------------------------------------------------------

@@ -880,9 +880,9 @@ def _result(
     return [[*values.clauses, f"RETURN collect([{listed}]) AS rows, count(*) < 0 AS held"], shown], ("rows", "held"), "values"
 
 
-def compile_sizes(nodes: list[Node], graph: str, schema: StoredSchema, *, layout: Layout = CONDGRAPH) -> Compiled:
+def compile_sizes(nodes: list[Node], graph: str, schema: StoredSchema, *, layout: Layout = CONDGRAPH, most: int = 3) -> Compiled:
     """One query for how many results each operator gives (`step`, `size`), with the names or texts
-    of the first (`sample`).
+    of some (`sample`).
     """
     beyond = set().union(*(lowered(node, ends=False) for node in nodes)) if nodes else set()
     # Rows are shown in an order that servers do not have.
@@ -895,7 +895,7 @@ def compile_sizes(nodes: list[Node], graph: str, schema: StoredSchema, *, layout
         if isinstance(node, alg.Entities):
             rows = compiler.entities(node)
             clauses = rows.clauses
-            shown, size = f"collect({layout.name(rows.variable)})[0..3]", f"count({rows.variable})"
+            shown, size = f"collect({layout.name(rows.variable)})[0..{most}]", f"count({rows.variable})"
         elif isinstance(node, alg.Scalar):
             clauses, expression = scalar(compiler, node)
             clauses = [*clauses, f"WITH {expression} AS found"]
@@ -905,8 +905,9 @@ def compile_sizes(nodes: list[Node], graph: str, schema: StoredSchema, *, layout
         else:
             bag = compiler.values(node)
             clauses, size = bag.clauses, "count(*)"
-            shown = f"collect({shown_text(bag.cell)})[0..3]"
-        branches.append([*clauses, f"RETURN {i} AS step, {size} AS size, {shown} AS sample"])
+            shown = f"collect({shown_text(bag.cell)})[0..{most}]"
+        # Of no rows a count is 0, but where it stands next to a number it is a group that is not there.
+        branches.append([*clauses, f"WITH {size} AS size, {shown} AS sample RETURN {i} AS step, size, sample"])
     names = ("step", "size", "sample")
     empty = [["UNWIND [] AS step RETURN step, 0 AS size, [] AS sample"]]
     return Compiled(compiler.whole(branches or empty, names), compiler.parameters, "values", layout=layout)

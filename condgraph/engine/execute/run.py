@@ -43,10 +43,10 @@ class Run:
     #: What runs each operator; `operators` fills it, which needs all that they are made of.
     operators: ClassVar[dict[type[Node | Condition], Callable[[Run, Any], Outcome]]] = {}
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, scope: Scope | None = None) -> None:
         self.snapshot = snapshot
         #: What results refer to; they know nothing of the execution that holds them.
-        self.scope = Scope(snapshot)
+        self.scope = Scope(snapshot) if scope is None else scope
         # An `Outcome` each; `entities`, `facts` and `values` say which.
         self.results: dict[int, Any] = {}
         self.order: list[Node] = []
@@ -101,12 +101,13 @@ class Run:
         What is run warns as in `execute`.
         """
         results, strict = self.results, set[int]()
-        parts = self.missing(node)
-        for part in parts:
-            if self.step(part):
-                strict = strict or _strict(parts)
-                if id(part) in strict:
-                    return 0
+        if id(node) not in results:
+            parts = self.missing(node)
+            for part in parts:
+                if self.step(part):
+                    strict = strict or _strict(parts)
+                    if id(part) in strict:
+                        return 0
         return len(results[id(node)])
 
     def missing(self, node: Node) -> Sequence[Node]:

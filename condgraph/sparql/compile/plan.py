@@ -587,7 +587,7 @@ def compile_kinds(compiled: Compiled) -> str:
     return f"SELECT ?e ?name ?kind ?row WHERE {{ {{ {text} }} ?e {TYPE} ?kind . OPTIONAL {{ ?e <pred:row> ?row }} }}"
 
 
-def compile_sizes(nodes: list[Node], target: Target) -> str:
+def compile_sizes(nodes: list[Node], target: Target, most: int = 3) -> str:
     """One query for how many results each operator gives (?step, ?size), and rows (?step, ?name)
     with the first of them.
 
@@ -605,6 +605,6 @@ def compile_sizes(nodes: list[Node], target: Target) -> str:
             compiler.settled(of, e, out)
             parts.append(f"{{ SELECT ({step} AS ?step) (COUNT(DISTINCT {e}) AS ?size) WHERE {{ {out.text()} }} }}")
             out.append(f"{e} <pred:name> {name} .")
-            first = f"SELECT DISTINCT {e} {name} WHERE {{ {out.text()} }} ORDER BY {name} {e} LIMIT 3"
+            first = f"SELECT DISTINCT {e} {name} WHERE {{ {out.text()} }} ORDER BY {name} {e} LIMIT {most}"
             parts.append(f"{{ SELECT ({step} AS ?step) ({name} AS ?name) WHERE {{ {first} }} }}")
     return f"SELECT ?step ?size ?name WHERE {{ {' UNION '.join(parts)} }}" if parts else ""

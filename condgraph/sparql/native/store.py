@@ -450,7 +450,11 @@ class NativeRdfStore:
         run.execute(plan)
         return run
 
-    def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
+    def steady(self, ask: Any) -> Any:
+        """What `ask` gives: nobody says when others change their triples."""
+        return ask()
+
+    def sizes(self, nodes: Sequence[Node], most: int = 3) -> list[Size | None]:
         """The size of each operator."""
         return [(size, ()) for size in self.counted(nodes, lambda _: [])]
 

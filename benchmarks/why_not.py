@@ -1,0 +1,91 @@
+"""What it costs to print an empty answer with its explanation: programs of the oracle that rules broke, in process or on a
+server, and whether the cause and the repair are named.
+
+    CONDGRAPH_DATA=/data python -m benchmarks.why_not --programs 1000
+    CONDGRAPH_DATA=/data python -m benchmarks.why_not --programs 200 --at bolt://127.0.0.1:7687
+    CONDGRAPH_DATA=/data python -m benchmarks.why_not --programs 200 --at sparql+http://127.0.0.1:7878/query
+
+The programs are chosen first; then each is asked once, its answer looked at (its own time) and printed. The server gets two
+graphs, which are deleted at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import condgraph
+from condgraph.loaders.base import Reading
+from condgraph.loaders.recognise import recognise
+from tests.support.broken_programs import RULES, cut_entities, empty_programs, judged
+
+NAMES = ("why_not_whole", "why_not_cut")
+
+
+def counted(graphs: list[Any]) -> list[str]:
+    """A list to which each query that graphs on a server send from now on is added."""
+    sent: list[str] = []
+
+    def noting(call: Any) -> Any:
+        def noted(text: str, *more: Any, **options: Any) -> Any:
+            sent.append(text)
+            return call(text, *more, **options)
+
+        return noted
+
+    for graph in graphs:
+        client = getattr(graph.store, "connection", None) or graph.store.endpoint
+        for name in ("read", "ask", "query"):
+            if hasattr(client, name):
+                setattr(client, name, noting(getattr(client, name)))
+    return sent
+
+
+def graphs(oracle: Path) -> list[Any]:
+    """The oracle's small graph, and the one whose joins are cut, in process."""
+    (found,) = recognise(oracle / "kb_small.json")
+    items = list(found.format.read(found.data, Reading(found.source), {}))
+    result = [condgraph.open(), condgraph.open()]
+    for graph, some in zip(result, (items, cut_entities(items)), strict=True):
+        graph.add(some)
+    return result
+
+
+def main() -> None:
+    """Run it."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--programs", type=int, default=1_000)
+    options.add_argument("--at", help="the address of a server; without it in process")
+    options.add_argument("--update", help="the address for updates of an RDF store, where it is another one")
+    options.add_argument("--seed", type=int, default=5)
+    given = options.parse_args()
+    oracle = Path(os.environ["CONDGRAPH_DATA"]) / "oracle"
+    records = [json.loads(line)["program"] for line in (oracle / "programs_small.jsonl").read_text().splitlines()]
+    here = graphs(oracle)
+    there: list[Any] = here
+    if given.at:
+        more = {"update": given.update} if given.update else {}
+        there = [condgraph.open(given.at, graph=name, **more) for name in NAMES]
+        for graph, local in zip(there, here, strict=True):
+            graph.push(local)
+    sent = counted(there) if given.at else []
+    cases = empty_programs(records, given.programs, given.seed, *here)
+    # The first explanation looks up names for all that follow.
+    judged(cases[: len(RULES)], here[0], *there)
+    result = judged(cases, here[0], *there, sent=lambda: len(sent))
+    print("\n".join([*result.wrong, str(result)]))
+    for rule in RULES:
+        times = sorted(late / own for case, (own, late, _) in zip(cases, result.times, strict=True) if case.rule == rule)
+        queries = sorted(number for case, (*_, number) in zip(cases, result.times, strict=True) if case.rule == rule)
+        print(f"{rule}: {times[len(times) // 2]:.2f} times, three of four below {times[len(times) * 3 // 4]:.2f}; queries", end=" ")
+        print(f"{queries[len(queries) // 2]}, at most {queries[-1]}")
+    if given.at:
+        for graph in there:
+            graph.store.delete()
+
+
+if __name__ == "__main__":
+    main()
