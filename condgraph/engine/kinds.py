@@ -23,6 +23,9 @@ class GraphKnowledge(Protocol):
     def has_relation(self, name: str) -> bool:
         """Some statement with this predicate has an entity as object."""
 
+    def has_text(self, text: str) -> bool:
+        """Something in the graph is exactly this text."""
+
     def has_attribute(self, name: str) -> bool:
         """Some statement with this predicate has a value as object."""
 

@@ -8,6 +8,7 @@ from the last operator down to the one that lost it. All of it is made of plans,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,6 +22,7 @@ from condgraph.engine.bounds import check, within
 from condgraph.engine.clauses import clause, lost
 from condgraph.engine.describe import describe, describe_test
 from condgraph.engine.errors import DeadlineError, PlanError, UnknownNameError, UnsupportedError, nearest, on_one_line
+from condgraph.engine.facts import Entity
 from condgraph.engine.kinds import GraphKnowledge, condition_of, kinds_tested
 from condgraph.engine.lowered import owners
 from condgraph.engine.passes import rebuild
@@ -595,7 +597,7 @@ def _phases(failed: Node, program: Program) -> Iterator[Iterator[Candidate]]:
     yield names()
     if not _met_nowhere(failed, lookup):
         # Where a program goes on from what a relation led to, the relation may have led the wrong way.
-        turned = [one for node in below if isinstance(node, Scan) for one in _turned(node)]
+        turned = [one for node in below if isinstance(node, Scan | alg.Pattern) for one in _turned(node)]
         yield chain(turned, _joins(failed, program))
         yield _joined_everywhere(program)
     yield conditions()
@@ -628,6 +630,10 @@ def _other_names(node: alg.ByName, failed: Node, program: Program) -> Iterator[C
     near += [one for one in lookup.near(name)[:MOST_CHANGES] if one not in near]
     for other in near:
         yield "name", f"with {other!r} in place of {name!r}", node, alg.ByName((other,))
+    if lookup.schema.has_text(name):
+        # Rows are often looked for by another column than the one that names them.
+        cells = alg.Objects(Scan(None, None, "subject", "subject", "attribute"))
+        yield "join", f"with what has {name!r} as an attribute", node, alg.SubjectsOf(alg.FilterValues(cells, Compare("=", name)))
 
 
 def _misspelled(scan: Scan, program: Program) -> Iterator[Candidate]:
@@ -668,8 +674,15 @@ def _read_anew(condition: Condition, kinds: Any) -> Condition | None:
 _AS: Final = {"relation": "a relation", "attribute": "an attribute"}
 
 
-def _turned(scan: Scan) -> Iterator[Candidate]:
+def _turned(scan: Scan | alg.Pattern) -> Iterator[Candidate]:
     """A relation that is followed the other way."""
+    if isinstance(scan, alg.Pattern):
+        for at, part in enumerate(scan.statements):
+            if not part.undirected and part.condition is None and part.subject is not None:
+                turned = replace(part, subject=part.object, object=part.subject)
+                parts = (*scan.statements[:at], turned, *scan.statements[at + 1 :])
+                yield "direction", f"with {clause(alg.Pattern((turned,)), '')}", scan, replace(scan, statements=parts)
+        return
     if scan.of is None or scan.anchor == scan.reach or not scan.predicates:
         return
     fresh = Scan(scan.of, scan.predicates, scan.reach, scan.anchor, scan.family, scan.source)
@@ -736,7 +749,11 @@ def _bounds(node: Any, program: Program) -> Iterator[Candidate]:
     for one in comparisons(condition):
         if isinstance(one.value, str):
             if one.operator == "=":
-                for like in _near_texts(one.value, lookup.texts(alg.Distinct(of), _MOST_TEXTS)):
+                # Not their texts: a cell of a table is shown as it stood, with the spaces around it.
+                there = [
+                    value.name if isinstance(value, Entity) else value for value in lookup.values(alg.Distinct(of), _MOST_TEXTS)
+                ]
+                for like in _near_texts(one.value, [value for value in there if isinstance(value, str)]):
                     fresh = replace(node, condition=Compare("=", like))
                     yield "name", f"with {words(fresh)}", node, fresh
             continue
@@ -750,16 +767,16 @@ def _bounds(node: Any, program: Program) -> Iterator[Candidate]:
                 if best and (one.operator != "=" or _is_beyond(best[0], one.value, limit)):
                     nearest_values = [(of, direction, satisfied, limit, best[0])]
                     break
-            there: Values = alg.FilterValues(of, Compare(limit, one.value))
-            best = lookup.values(alg.Extreme(there, direction), 1)
-            nearest_values += [(there, direction, satisfied, limit, value) for value in best if isinstance(value, Quantity | Time)]
+            beyond: Values = alg.FilterValues(of, Compare(limit, one.value))
+            best = lookup.values(alg.Extreme(beyond, direction), 1)
+            nearest_values += [(beyond, direction, satisfied, limit, value) for value in best if isinstance(value, Quantity | Time)]
         if not nearest_values and isinstance(one.value, Time):
             # Times that overlap the one of the condition are on neither side of it.
             for limit, direction, satisfied in _NEAREST.get(one.operator, ()):
                 best = lookup.values(alg.Extreme(of, direction), 1)
                 nearest_values += [(of, direction, satisfied, limit, value) for value in best if isinstance(value, Time)]
-        for there, direction, satisfied, limit, value in nearest_values:
-            fresh = _nearest_bound(node, program, there, direction, satisfied, value, Compare(limit, one.value))
+        for among, direction, satisfied, limit, value in nearest_values:
+            fresh = _nearest_bound(node, program, among, direction, satisfied, value, Compare(limit, one.value))
             if fresh is not None:
                 yield "bound", f"with {words(fresh)}", node, fresh
 
@@ -775,7 +792,9 @@ def _is_beyond(value: Any, limit: Any, operator: alg.Operator) -> bool:
 def _near_texts(text: str, texts: list[str]) -> list[str]:
     """Texts that are like one: those of its length first, which a slip of the hand leaves as it is."""
     close = [one for one in texts if abs(len(one) - len(text)) <= 2]
-    return (close and nearest(text, close, most=2)) or nearest(text, texts[:_MOST_COMPARED], most=2)
+    like = (close and nearest(text, close, most=2)) or nearest(text, texts[:_MOST_COMPARED], most=2)
+    wanted = text.casefold()
+    return like or [one for one in texts if len(wanted) > 1 and wanted in one.casefold()][:2]
 
 
 def _nearest_bound(
@@ -932,12 +951,16 @@ def _joined_everywhere(program: Program) -> Iterator[Candidate]:
 
 
 def folded(name: str) -> str:
-    """A name without what tells two spellings of it apart: case, marks between words, and what is before a slash.
+    """A name without what tells two spellings of it apart: case, marks between words and before a number, and what is before
+    a slash.
 
-    >>> folded("stations/Old_Town"), folded("old town")
-    ('old town', 'old town')
+    >>> folded("stations/Old_Town"), folded("old town"), folded("S-12"), folded("s12")
+    ('old town', 'old town', 's12', 's12')
     """
-    return " ".join(name.rpartition("/")[2].casefold().replace("_", " ").replace("-", " ").split())
+    return _BEFORE_NUMBER.sub("", " ".join(name.rpartition("/")[2].casefold().replace("_", " ").replace("-", " ").split()))
+
+
+_BEFORE_NUMBER: Final = re.compile(r"(?<=[^\W\d_]) (?=\d)")
 
 
 def _other_predicates(scan: Scan, lookup: Lookup) -> Iterator[Candidate]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partialmethod
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -30,7 +31,8 @@ def graph() -> Graph:
             # One station under two ids and names.
             Entity("S09", "Gare du Nord"), Entity("stations/S09", "stations/gare-du-nord"), Entity("S10", "Lyon"),
             Statement("k", "station", Ref("S09")), Statement("stations/S09", "platforms", Quantity(36)),
-            Statement("d", "sister city", "Kathmandu"),
+            Statement("d", "sister city", "Kathmandu"), Entity("s-11", "S-11"),
+            Entity("T11", "s11"), Statement("T11", "operator", "NR Nepal Railways"),
         ]
     )  # fmt: skip
     return graph
@@ -64,6 +66,12 @@ CASES = [
      "without the members of 'country': 1 result (Kathmandu)"),
     ("Find(Kathmandu) Relate(station, forward) QueryAttr(platforms)", "QueryAttr", "'Gare du Nord' has no 'platforms'", "join",
      "with 'stations/gare-du-nord' as well before 'platforms' as an attribute: 1 result (36)"),
+    ("Find(S-11) QueryAttr(operator)", "QueryAttr", "'S-11' has no 'operator'", "join",
+     "with 's11' as well before 'operator' as an attribute: 1 result (NR Nepal Railways)"),
+    ("Find(NR Nepal Railways) QueryName()", "Find", "nothing is called 'NR Nepal Railways'", "join",
+     "with what has 'NR Nepal Railways' as an attribute: 1 result (s11)"),
+    ("FindAll() FilterStr(operator, railways) QueryName()", "FilterStr", "none of 1 has 'operator' = 'railways'", "name",
+     "with 'operator' = 'NR Nepal Railways': 1 result (s11)"),
     ("FindAll() FilterConcept(country) Relate(capital, forward) QFilterYear(since, 1931, <) QueryName()", "QFilterYear",
      "none of 2 has the qualifier 'since' < 1931", "bound", "with the qualifier 'since' <= 1931: 1 result (New Delhi)"),
 ]  # fmt: skip
@@ -82,6 +90,27 @@ def test_the_cause_and_the_change(graph: Graph, program: str, step: str, reason:
     assert change in warning
     assert change in str(answer)
     assert [one["text"] for one in why.data()["changes"]] == [one.text for one in why.changes]
+
+
+def test_a_pattern_that_leads_the_wrong_way(graph: Graph) -> None:
+    why = graph.query("MATCH (c:city)-[:capital]->(n) RETURN n.name").why_not()
+    assert why.changes[0].kind == "direction"
+    assert why.changes[0].text == "with the pattern (n)-[:capital]->(c)"
+    assert why.changes[0].size == 2
+
+
+def test_a_cell_with_spaces_around_it(tmp_path: Path) -> None:
+    path = tmp_path / "stations.csv"
+    path.write_text("id,name\n1, Köln Hbf \n2,Basel SBB\n", encoding="utf-8")
+    with condgraph.open() as graph:
+        graph.load(path, key="id")
+        why = graph.kopl("FindAll() FilterStr(name, Koeln Hbf) QueryName()").why_not()
+        assert str(why.changes[0]) == "with 'name' = 'Köln Hbf': 1 result (1)"
+
+
+def test_an_explanation_is_made_once(graph: Graph) -> None:
+    answer = graph.kopl("FindAll() FilterNum(height, 9000 m, >) QueryName()")
+    assert answer.why_not() is answer.why_not()
 
 
 def test_a_change_gives_what_it_says(graph: Graph) -> None:
@@ -172,6 +201,7 @@ def test_a_deadline_says_how_far_it_came(graph: Graph) -> None:
 def test_names_that_fold_to_one() -> None:
     assert folded("stations/Old_Town ") == folded("old  town") == "old town"
     assert folded("Old Town") != folded("Oldtown")
+    assert folded("S 11") == folded("s-11") == folded("S11") != folded("S1 1")
 
 
 @pytest.mark.parametrize("operator", [">", ">=", "<", "<=", "="])
