@@ -8,7 +8,7 @@ start at nodes that are bound. Where it may not, it becomes a subquery of its ow
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from condgraph.cypher.compile.compiler import Compiler, FactRows, Rows, asks_which
@@ -138,7 +138,7 @@ def _compared(compiler: Compiler, left: Scope, right: Bindings) -> Bindings:
         else:
             fresh = compiler.name("m")
             merged.append(f"coalesce({term.text}, {other.text}) AS {fresh}")
-            terms[name] = Term(fresh, either(term.sort, other.sort), False)
+            terms[name] = Term(fresh, either(term.sort, other.sort), False, (*term.labels, *other.labels))
     if tests:
         clauses.append(f"WITH * WHERE {' AND '.join(tests)}")
     if merged:
@@ -552,11 +552,11 @@ def _left_join(compiler: Compiler, node: alg.LeftJoin, scope: Scope) -> Bindings
     for name, term in fresh.items():
         own = left.terms.get(name)
         if own is None:
-            terms[name] = Term(term.text, term.sort, False)
+            terms[name] = replace(term, certain=False)
         elif not own.certain:
             m = compiler.name("m")
             merged.append(f"coalesce({own.text}, {term.text}) AS {m}")
-            terms[name] = Term(m, either(own.sort, term.sort), False)
+            terms[name] = Term(m, either(own.sort, term.sort), False, (*own.labels, *term.labels))
     if merged:
         clauses.append(f"WITH *, {', '.join(merged)}")
     return Bindings(clauses, terms)
@@ -592,7 +592,9 @@ def _union(compiler: Compiler, node: alg.UnionAll, scope: Scope) -> Bindings:
         sort = bound[0].sort
         for term in bound[1:]:
             sort = either(sort, term.sort)
-        terms[name] = Term(compiler.name("u"), sort, len(bound) == len(parts) and all(term.certain for term in bound))
+        certain = len(bound) == len(parts) and all(term.certain for term in bound)
+        labels = dict.fromkeys(label for term in bound for label in term.labels)
+        terms[name] = Term(compiler.name("u"), sort, certain, tuple(labels))
     texts = []
     for part in parts:
         cells = [f"{part.terms[name].text if name in part.terms else 'null'} AS {term.text}" for name, term in terms.items()]
@@ -609,10 +611,13 @@ def _union(compiler: Compiler, node: alg.UnionAll, scope: Scope) -> Bindings:
 def _where(compiler: Compiler, node: alg.WhereRows, scope: Scope) -> Bindings:
     of = rows(compiler, node.of, scope)
     term = of.terms[node.variable]
+    if term.labels and asks_which(node.condition):
+        missing = ["tests of which concepts a row binds, where these are labels"]
+        raise UnsupportedError(TARGET, missing, hint="compare their names, or ask graph.snapshot()")
     families: dict[Sort, alg.Family] = {"entity": "relation", "value": "attribute"}
     cell = compiler.layout.object(term.text, families.get(term.sort, "any"))
     test = condition(compiler, node.condition, cell, None if term.sort == "value" else term.text)
-    kept = Term(term.text, term.sort)
+    kept = replace(term, certain=True)
     there = "" if term.certain else f"{term.text} IS NOT NULL AND "
     return Bindings([*of.clauses, f"WITH * WHERE {there}({test})"], {**of.terms, node.variable: kept})
 
@@ -620,7 +625,7 @@ def _where(compiler: Compiler, node: alg.WhereRows, scope: Scope) -> Bindings:
 def _bound_rows(compiler: Compiler, node: alg.BoundRows, scope: Scope) -> Bindings:
     of = rows(compiler, node.of, scope)
     tests = [f"{of.terms[name].text} IS NOT NULL" for name in node.names if not of.terms[name].certain]
-    terms = {name: Term(term.text, term.sort, term.certain or name in node.names) for name, term in of.terms.items()}
+    terms = {name: replace(term, certain=term.certain or name in node.names) for name, term in of.terms.items()}
     return Bindings([*of.clauses, *([f"WITH * WHERE {' AND '.join(tests)}"] if tests else [])], terms)
 
 
@@ -657,7 +662,7 @@ def _distinct(compiler: Compiler, node: alg.DistinctRows, scope: Scope) -> Bindi
     of = rows(compiler, node.of, scope)
     terms = {name: term for name, term in of.terms.items() if name in node.variables}
     bound, names = _packed(compiler, terms.values())
-    renamed = {name: Term(names[term.text], term.sort, term.certain) for name, term in terms.items()}
+    renamed = {name: replace(term, text=names[term.text]) for name, term in terms.items()}
     if not bound:
         inner = [*of.clauses, "WITH 1 AS one LIMIT 1"]
         returned = f"RETURN one AS {compiler.name('x')}"
@@ -674,7 +679,7 @@ def _distinct(compiler: Compiler, node: alg.DistinctRows, scope: Scope) -> Bindi
 def _group(compiler: Compiler, node: alg.GroupRows, scope: Scope) -> Bindings:
     of = rows(compiler, node.of, {})
     bound, names = _packed(compiler, [of.terms[name] for name in node.keys])
-    terms = {name: Term(names[of.terms[name].text], of.terms[name].sort, of.terms[name].certain) for name in node.keys}
+    terms = {name: replace(of.terms[name], text=names[of.terms[name].text]) for name in node.keys}
     for aggregate in node.aggregates:
         n = compiler.name("n")
         if aggregate.of is None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, monotone, postorder, whole_inputs
+from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.bags import Bag
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Kind
@@ -186,7 +187,7 @@ def _texts(run: Run, bag: Bag) -> tuple[str, ...]:
 
 def countable(node: Node, beyond: Callable[[Node], bool], known: Callable[[alg.Entities], Sequence[str]]) -> Node:
     """An operator as a store can count it: what is `beyond` the store is named by its ids, which
-    are `known`.
+    are `known`. Raises `PlanError` for statements that only the client can tell apart.
     """
     if not beyond(node):
         return node
@@ -194,5 +195,6 @@ def countable(node: Node, beyond: Callable[[Node], bool], known: Callable[[alg.E
         return replace(node, of=alg.ById(tuple(known(node.of))))
     if isinstance(node, alg.Members):
         return alg.Members(alg.ById(tuple(known(node.concepts))))
-    assert isinstance(node, alg.Entities)
+    if not isinstance(node, alg.Entities):
+        raise PlanError(f"{type(node).__name__} is worked out by the client")
     return alg.ById(tuple(known(node)))
