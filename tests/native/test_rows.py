@@ -69,10 +69,10 @@ def test_random_plans(both: Both) -> None:
         assert outcome(there, plan) == outcome(local, plan), (seed, plan)
 
 
-def asked(store: Any, text: str, parameters: dict[str, Any]) -> tuple[Any, ...]:
-    """What a store answers to a query in Cypher; or the error."""
+def asked(store: Any, text: str, language: str = "cypher", **options: Any) -> tuple[Any, ...]:
+    """What a store answers to a query; or the error."""
     try:
-        answer = store.answer(request(text, "cypher", None, {"parameters": parameters, "on_unknown": "empty"}))
+        answer = store.answer(request(text, language, None, options))
         return answer.columns, list(map(repr, answer.values)), answer.cells, sorted(map(str, answer.evidence))
     except CondgraphError as error:
         return type(error).__name__, str(error)
@@ -87,7 +87,26 @@ def test_cypher_texts(emptied_neo4j_uri: str) -> None:
             local = there.snapshot()._store_of(None)
             for seed in range(by_lane(4, 60, 1_000)):
                 query = CypherMaker(graph, seed).query()
-                wanted = asked(local, query.text, query.parameters)
-                assert asked(there.store, query.text, query.parameters) == wanted, (seed, query.text, query.parameters)
+                options = {"parameters": query.parameters, "on_unknown": "empty"}
+                wanted = asked(local, query.text, **options)
+                assert asked(there.store, query.text, **options) == wanted, (seed, query.text, query.parameters)
                 sizes.append(len(wanted[1]) if len(wanted) > 2 else 0)
     assert sum(size > 0 for size in sizes) > 0.2 * len(sizes)
+
+
+#: Queries whose variables may be concepts, which are labels there and have no nodes.
+CONCEPTS = (
+    "SELECT DISTINCT ?c { ?x <pred:instance_of> ?c }",
+    "SELECT ?c (COUNT(?x) AS ?n) { ?x <pred:instance_of> ?c } GROUP BY ?c",
+    "SELECT DISTINCT ?n { { ?x <pred:instance_of> ?c } UNION { ?x <pred:name> ?m . ?x <pred:instance_of> ?c } ?c <pred:name> ?n }",
+    "SELECT DISTINCT ?c ?d { ?x <pred:instance_of> ?c OPTIONAL { ?x <pred:instance_of> ?d FILTER(?c != ?d) } }",
+)
+
+
+@pytest.mark.parametrize("text", CONCEPTS)
+def test_concepts_that_rows_bind(both: Both, text: str) -> None:
+    local, there = (
+        asked(store, text, "sparql", base="http://condgraph.example/") for store in (both.here._store_of(None), both.there.store)
+    )
+    assert len(local) > 2
+    assert there == local or there[0] == "UnsupportedError"
