@@ -134,7 +134,11 @@ def test_a_node_that_goes_meanwhile_is_an_error(pair: tuple[Graph, NativeGraph],
     _, there = pair
     store = there.store
     plan = store._query(Request(_PROGRAMS[0], "kopl", {}, None, lower)).lowered.plan
-    run = store.run
-    monkeypatch.setattr(store, "run", lambda compiled: [*run(compiled), {"unit": 9, "row": {"e": "4:gone:1"}}])
+    rows = store.connection.rows
+
+    def with_another(text: str, parameters: Any) -> list[Any]:
+        return [*rows(text, parameters), *([{"unit": 9, "row": {"e": {"node": "4:gone:1"}}}] if " AS unit" in text else [])]
+
+    monkeypatch.setattr(store.connection, "rows", with_another)
     with pytest.raises(StoreError, match="changed while it was read"):
         store.witness(plan)

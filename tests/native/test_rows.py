@@ -17,13 +17,11 @@ from condgraph.engine.errors import CondgraphError
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import Request
 from condgraph.graph import Graph
-from condgraph.languages.registry import request
 from condgraph.remote_native import NativeGraph
+from tests.matrix.test_cypher_language import outcome as asked
 from tests.support.lanes import by_lane
 from tests.support.native_databases import database, reading_data
 from tests.support.native_rows import words_of
-from tests.support.random_cypher import Maker as CypherMaker
-from tests.support.random_cypher import ugly
 from tests.support.row_plans import Maker
 
 pytestmark = pytest.mark.xdist_group("neo4j native")
@@ -69,31 +67,6 @@ def test_random_plans(both: Both) -> None:
         assert outcome(there, plan) == outcome(local, plan), (seed, plan)
 
 
-def asked(store: Any, text: str, language: str = "cypher", **options: Any) -> tuple[Any, ...]:
-    """What a store answers to a query; or the error."""
-    try:
-        answer = store.answer(request(text, language, None, options))
-        return answer.columns, list(map(repr, answer.values)), answer.cells, sorted(map(str, answer.evidence))
-    except CondgraphError as error:
-        return type(error).__name__, str(error)
-
-
-def test_cypher_texts(emptied_neo4j_uri: str) -> None:
-    graph, sizes = ugly(), list[int]()
-    with database(emptied_neo4j_uri) as driver:
-        with driver.session() as session:
-            graph.write(session)
-        with NativeGraph(Connection(emptied_neo4j_uri)) as there:
-            local = there.snapshot()._store_of(None)
-            for seed in range(by_lane(4, 60, 1_000)):
-                query = CypherMaker(graph, seed).query()
-                options = {"parameters": query.parameters, "on_unknown": "empty"}
-                wanted = asked(local, query.text, **options)
-                assert asked(there.store, query.text, **options) == wanted, (seed, query.text, query.parameters)
-                sizes.append(len(wanted[1]) if len(wanted) > 2 else 0)
-    assert sum(size > 0 for size in sizes) > 0.2 * len(sizes)
-
-
 #: Queries whose variables may be concepts, which are labels there and have no nodes.
 CONCEPTS = (
     "SELECT DISTINCT ?c { ?x <pred:instance_of> ?c }",
@@ -105,8 +78,7 @@ CONCEPTS = (
 
 @pytest.mark.parametrize("text", CONCEPTS)
 def test_concepts_that_rows_bind(both: Both, text: str) -> None:
-    local, there = (
-        asked(store, text, "sparql", base="http://condgraph.example/") for store in (both.here._store_of(None), both.there.store)
-    )
+    options = {"language": "sparql", "base": "http://condgraph.example/"}
+    there, local = (asked(graph, text, **options) for graph in (both.there, both.here))
     assert len(local) > 2
     assert there == local or there[0] == "UnsupportedError"
