@@ -159,7 +159,7 @@ def test_a_node_is_expanded_to_60_and_back(browser: Any, served: str, tmp_path: 
         assert chosen(page) == "e:hub"
         # What is drawn, as a list.
         page.click("summary:has-text('What is drawn, as a list')")
-        assert page.locator(".drawn li").count() == len(after) - 1
+        until(page, f"document.querySelectorAll('.drawn li').length === {len(after) - 1}")
         for name in ("svg", "png"):
             with page.expect_download() as waited:
                 page.click(f"[data-picture={name}]")
