@@ -189,6 +189,7 @@ class Graph:
         infer: str | Sequence[str] | None = None,
         collapse: str | None = None,
         collapse_to: str | Sequence[str] | None = None,
+        statements: str | Sequence[str] | None = None,
         array_delimiter: str | None = None,
         edge_ids: bool | None = None,
         single_valued: str | Sequence[str] | Mapping[str, Any] | None = None,
@@ -265,6 +266,7 @@ class Graph:
         - `infer`: axioms whose consequences are statements too, as "owl:inverseOf"
         - `collapse`: which nodes that hold a fact together become statements with qualifiers
         - `collapse_to`: predicates that lead from such a node to the object of its statement
+        - `statements`: what else stands for statements, whose own properties are qualifiers: "graph", paths "IRI / IRI"
         - `array_delimiter`: what is between the elements of a list in a property graph
         - `edge_ids`: whether ids of relationships are kept, as qualifiers
         """

@@ -678,7 +678,7 @@ def _turned(scan: Scan | alg.Pattern) -> Iterator[Candidate]:
     """A relation that is followed the other way."""
     if isinstance(scan, alg.Pattern):
         for at, part in enumerate(scan.statements):
-            if not part.undirected and part.condition is None and part.subject is not None:
+            if isinstance(part.predicate, tuple) and not part.undirected and part.condition is None and part.subject is not None:
                 turned = replace(part, subject=part.object, object=part.subject)
                 parts = (*scan.statements[:at], turned, *scan.statements[at + 1 :])
                 yield "direction", f"with {clause(alg.Pattern((turned,)), '')}", scan, replace(scan, statements=parts)

@@ -98,14 +98,14 @@ def small() -> Graph:
 def test_equal_answers_and_evidence(small: Graph, text: str) -> None:
     here, there = both(small, text)
     assert there == here
-    assert len(here) == 4, here
+    assert len(here) == 5, here
 
 
 @pytest.mark.parametrize("text", [*PROGRAMS, *QUERIES][::2])
 def test_predicates_that_are_named_one_by_one(small: Graph, text: str) -> None:
     here, there = both(small, text, OneByOne)
     assert there == here
-    assert len(here) == 4, here
+    assert len(here) == 5, here
 
 
 def test_what_an_entity_says_with_the_predicate_of_a_qualifier() -> None:
