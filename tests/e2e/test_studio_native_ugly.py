@@ -19,6 +19,8 @@ from tests.support.lanes import sample
 from tests.support.native_databases import content, database
 from tests.support.pages import picture, until
 
+# Its database is one of a server whose databases others of this group ask.
+pytestmark = pytest.mark.xdist_group("neo4j native")
 LABELS = (
     "it's", "a, b", "c:\\users", "back\\u0060tick", "l\nbreak", "<b>x</b>", "\u202eflip", "2019", "L" * 10_000,
 )  # fmt: skip
