@@ -3,7 +3,7 @@ server, and whether the cause and the repair are named.
 
     CONDGRAPH_DATA=/data python -m benchmarks.why_not --programs 1000
     CONDGRAPH_DATA=/data python -m benchmarks.why_not --programs 200 --at bolt://127.0.0.1:7687
-    CONDGRAPH_DATA=/data python -m benchmarks.why_not --programs 200 --at sparql+http://127.0.0.1:7878/query
+    CONDGRAPH_DATA=/data python -m benchmarks.why_not --at sparql+http://127.0.0.1:7878/query --update http://127.0.0.1:7878/update
 
 The programs are chosen first; then each is asked once, its answer looked at (its own time) and printed. The server gets two
 graphs, which are deleted at the end.
