@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from condgraph.engine import algebra as alg
-from condgraph.engine.bounds import check_wait, within
+from condgraph.engine.bounds import within
 from condgraph.engine.conflicts import (
     Conflict,
     Conflicts,
@@ -102,8 +102,7 @@ def predicates_of(graph: Asked) -> frozenset[str]:
 def declare(graph: Asked, value: Any, prefer: Any, *, remove: bool, wait: float) -> dict[str, Preference | None]:
     """`Graph.declare`."""
     storage = graph._storage
-    storage.check_writable()
-    check_wait(wait)
+    storage.check_writable(wait)
     fresh = single_valued(value, Preference.of(prefer))
     before = declared_in({"settings": storage.settings})
     if remove:

@@ -14,7 +14,6 @@ from decimal import Decimal
 from typing import Any, Final
 
 from condgraph.edits import EDITS, SOURCE, Edit, Edits, Kind, Known, Part, key_of, normal, shown, stored, type_of
-from condgraph.engine.bounds import check_wait
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, LoadError, OptionError, SourceError, UnknownNameError, nearest
 from condgraph.engine.facts import END_TIME, START_TIME, Entity, Member, Ref, Statement, Subclass
 from condgraph.engine.records import Evidence
@@ -124,8 +123,7 @@ def _holding(statement: Statement) -> Statement:
 
 
 def _changed(storage: Storage, kind: Kind, parts: Any, by: str | None, note: str, new_type: bool, wait: float) -> EditReport:
-    storage.check_writable()
-    check_wait(wait)
+    storage.check_writable(wait)
     begin = time.perf_counter()
     who = by if by is not None else _user()
     given: tuple[Any, ...] = (who, note)

@@ -23,7 +23,7 @@ from condgraph.chains import methods as chains
 from condgraph.claims import methods as claims
 from condgraph.edits import MISSING, WAIT, Edit
 from condgraph.engine.answer import Answer
-from condgraph.engine.bounds import check, check_bounds, check_wait, within
+from condgraph.engine.bounds import check, check_bounds, within
 from condgraph.engine.errors import DeadlineError, OptionError, ReadOnlyError, UnknownNameError, UnsupportedError
 from condgraph.engine.facts import Entity, Item, Member, Ref, Statement, Subclass
 from condgraph.engine.html import page, table
@@ -378,8 +378,7 @@ class Graph:
         """Merge the single changes since the last load with the columns; how many there were. Loads do
         so as well, and every 1,000th change.
         """
-        self._storage.check_writable()
-        check_wait(wait)
+        self._storage.check_writable(wait)
         return self._storage.compact(wait)
 
     def unload(self, *sources: str, wait: float = 0.0) -> UnloadReport:
@@ -421,10 +420,9 @@ class Graph:
         """
         from condgraph.versions import keep_rule
 
-        self._storage.check_writable()
+        self._storage.check_writable(wait)
         if self._storage.directory is None:
             raise no_versions(self.place)
-        check_wait(wait)
         self._storage.configure(wait, keep=keep_rule(keep))
 
     def index(

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from condgraph.engine.bounds import check_wait
 from condgraph.engine.changes import Change, named_here
 from condgraph.engine.errors import OptionError, SourceError, numbered
 from condgraph.engine.facts import Item, Source
@@ -50,8 +49,7 @@ def load(
     from condgraph.loaders.addresses import is_elsewhere
     from condgraph.loaders.recognise import known_by, recognise
 
-    storage.check_writable()
-    check_wait(wait)
+    storage.check_writable(wait)
     if is_elsewhere(source):
         from condgraph.loaders.fetch import fetched, told_by_address
 
@@ -139,8 +137,7 @@ def _declared(value: Any) -> dict[str, Any]:
 
 def add(storage: Storage, items: Iterable[Item], source: str, wait: float, replace: bool) -> LoadReport:
     """`Graph.add`."""
-    storage.check_writable()
-    check_wait(wait)
+    storage.check_writable(wait)
     if not source:
         raise OptionError("the name of a source is empty")
     begin = time.perf_counter()
@@ -158,8 +155,7 @@ def add(storage: Storage, items: Iterable[Item], source: str, wait: float, repla
 
 def unload(storage: Storage, sources: tuple[str, ...], demos: Callable[[], Iterable[Demo]], wait: float) -> UnloadReport:
     """`Graph.unload`."""
-    storage.check_writable()
-    check_wait(wait)
+    storage.check_writable(wait)
     if not sources:
         raise OptionError("no source is named", hint="graph.status().sources are those that the graph has")
     begin = time.perf_counter()

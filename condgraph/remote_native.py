@@ -91,7 +91,7 @@ class NativeStorage(Neo4jStorage):
         server = NativeStore(connection, result, remap=self.mapped.mapping, closer=self.mapped.closer)
         super().__init__(cast("Any", server), graph="neo4j", read_only=True)
 
-    def check_writable(self) -> None:
+    def check_writable(self, wait: float = 0.0) -> None:
         """Nothing is written."""
         raise ReadOnlyError(f"{self.place} is a database that condgraph did not write, and only reads", hint=_WRITES)
 

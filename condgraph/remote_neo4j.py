@@ -155,7 +155,7 @@ class Neo4jGraph(RemoteGraph):
         `progress` is called, as in `load`, with the address, the records written so far, and which
         part of all that is.
         """
-        self._storage.check_writable()
+        self._storage.check_writable(wait)
         self.store.push(graph.current, wait=wait, on_progress=self._storage.on_progress(progress))
         for remark in self.store.remarks:
             warnings.warn(remark, stacklevel=2)

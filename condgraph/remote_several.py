@@ -28,7 +28,7 @@ class SeveralStorage(ServerStorage):
         self.graphs, self._own = dict(graphs), own
         super().__init__(SeveralStore([_member(*each) for each in graphs.items()], same), graph="several", read_only=True)
 
-    def check_writable(self) -> None:
+    def check_writable(self, wait: float = 0.0) -> None:
         """Nothing is written."""
         raise ReadOnlyError("several stores together are only read", hint="load into one of them")
 

@@ -130,6 +130,7 @@ class SparqlGraph(RemoteGraph):
         """Write a local graph as this one, next to what it holds; the same content twice changes
         nothing. `wait` as for `load`.
         """
+        self._storage.check_writable(wait)
         self.store.push(graph.current, wait=wait)
         for remark in self.store.remarks:
             warnings.warn(remark, stacklevel=2)

@@ -111,7 +111,7 @@ class SqlGraph(RemoteGraph):
 
     def push(self, graph: Graph, *, wait: float = 0.0) -> None:
         """Write a local graph as this one, next to what it holds; the same content twice changes nothing. `wait` as for `load`."""
-        self._storage.check_writable()
+        self._storage.check_writable(wait)
         self.store.push(graph.current, wait=wait)
         for remark in self.store.remarks:
             warnings.warn(remark, stacklevel=2)
@@ -126,7 +126,7 @@ class TheirStorage(SqlStorage):
         """Nobody knows when others change the tables."""
         return None
 
-    def check_writable(self) -> None:
+    def check_writable(self, wait: float = 0.0) -> None:
         """Nothing is written."""
         raise ReadOnlyError(
             f"{self.place} has tables that condgraph did not write, and is only read",

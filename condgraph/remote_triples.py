@@ -87,7 +87,7 @@ class TriplesStorage(ServerStorage):
 
     server: NativeRdfStore
 
-    def check_writable(self) -> None:
+    def check_writable(self, wait: float = 0.0) -> None:
         """Nothing is written."""
         raise ReadOnlyError(f"{self.place} has triples that condgraph did not write, and only reads", hint=_WRITES)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from condgraph.edits import EDITS, Edit, Edits, Held, Known, is_quick
 from condgraph.engine.addresses import shown
+from condgraph.engine.bounds import is_number
 from condgraph.engine.changes import Change
 from condgraph.engine.errors import (
     LoadError,
@@ -107,10 +108,14 @@ class Storage(ABC):
         """Change settings; those of a graph on a server last as long as this object."""
         self._settings = {**self._settings, **changes}
 
-    def check_writable(self) -> None:
-        """Raise `ReadOnlyError` where the graph is not to be changed."""
+    def check_writable(self, wait: float = 0.0) -> None:
+        """Raise `ReadOnlyError` where the graph is not to be changed, and `OptionError` for a `wait` for other writers that
+        is no number of seconds.
+        """
         if self.read_only:
             raise ReadOnlyError.at(self.place)
+        if not (is_number(wait) and wait >= 0):
+            raise OptionError(f"wait is in seconds, 0 or more, not {wait!r}")
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -243,8 +248,8 @@ class LocalStorage(Storage):
         self._end, self._count = 0, 0
         #: The last state that was merged, and what it gave.
         self._merged: _Merged | None = None
-        #: The last snapshot that was queried, and its store.
-        self._queried: tuple[Snapshot, Store] | None = None
+        #: The last snapshot that was queried, its store, and the state of which all further queries ask it.
+        self._queried: tuple[Snapshot, Store, object] | None = None
         #: Of a graph in memory, all changes.
         self._all: list[Edit] = []
         self._torn = 0
@@ -327,11 +332,11 @@ class LocalStorage(Storage):
         if self.version.current:
             self.directory = directory
 
-    def check_writable(self) -> None:
-        """Raise `ReadOnlyError` where the graph is not to be changed."""
+    def check_writable(self, wait: float = 0.0) -> None:
+        """The same; a version is not changed."""
         if self.version is not None:
             raise ReadOnlyError(f"version {self.version.id} of {self.place} is not changed", hint="open the graph without as_of")
-        super().check_writable()
+        super().check_writable(wait)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -438,16 +443,22 @@ class LocalStorage(Storage):
         """The snapshot in process, or its embedded RDF store."""
         if engine is not None:
             return local_store(self, engine)
+        queried = self._queried
+        if queried is not None and queried[2] is self._state:
+            return queried[1]
         merged = self._merge()
         snapshot = self.current if merged is None else merged.for_a_query()
-        queried = self._queried
-        if queried is None or queried[0] is not snapshot:
-            store = SnapshotStore(preferred(snapshot))
-            queried = self._queried = snapshot, store
-            # No query of a whole graph leaves out what a preference decides against.
-            if store.snapshot is snapshot and not self.preferring:
-                snapshot.translate = Translations(self.graph)
-        return queried[1]
+        settled = merged.state if merged is not None and merged.settled else None
+        store = queried[1] if queried is not None and queried[0] is snapshot else self._of(snapshot)
+        self._queried = snapshot, store, settled
+        return store
+
+    def _of(self, snapshot: Snapshot) -> Store:
+        store = SnapshotStore(preferred(snapshot))
+        # No query of a whole graph leaves out what a preference decides against.
+        if store.snapshot is snapshot and not self.preferring:
+            snapshot.translate = Translations(self.graph)
+        return store
 
     def known(self, changes: bool) -> Snapshot | None:
         """The open generation."""
@@ -620,17 +631,24 @@ class _Merged:
     """
 
     def __init__(self, state: tuple[Snapshot | None, Edits], partly: Snapshot) -> None:
-        self.state, self._partly, self._queries = state, partly, 0
+        self.state, self._partly = state, partly
+        # Without changes it is whole.
+        self._queries = QUERIES_OF_A_PART if partly is state[0] else 0
 
     @cached_property
     def whole(self) -> Snapshot:
         """The snapshot with each column whole."""
         return whole(self._partly)
 
+    @property
+    def settled(self) -> bool:
+        """Whether all further queries ask the whole."""
+        return self._queries > QUERIES_OF_A_PART
+
     def for_a_query(self) -> Snapshot:
         """The snapshot that one more query is to ask."""
         self._queries += 1
-        return self.whole if self._queries > QUERIES_OF_A_PART else self._partly
+        return self.whole if self.settled else self._partly
 
 
 def merge(base: Snapshot | None, waiting: Edits) -> Snapshot:

@@ -331,14 +331,14 @@ class Answer(AnswerValues):
         return self._size_in(self.run, node)
 
     @staticmethod
-    def _size_in(run: Run, node: Node) -> tuple[int, tuple[str, ...]]:
-        """How much an operator gave in an execution, and the first of it as texts."""
+    def _size_in(run: Run, node: Node, most: int = 3) -> tuple[int, tuple[str, ...]]:
+        """How much an operator gave in an execution, and the first of it as texts, at most so many."""
         snapshot = run.snapshot
         found: Any = run.outcome(node)
         if isinstance(found, FactSet):
             found = found.ends()
         if isinstance(found, Bag):
-            first = [part.take(np.arange(min(3, len(part.ids)))) for part in found.parts[:1]]
+            first = [part.take(np.arange(min(most, len(part.ids)))) for part in found.parts[:1]]
             return len(found), tuple(Bag(found.scope, first).texts())
         if isinstance(node, Solutions):
             return len(found), grid_size(found.take(np.arange(min(3, len(found)))).grid(node.variables))[1]
@@ -346,7 +346,7 @@ class Answer(AnswerValues):
             return grid_size(found)
         if isinstance(found, (bool, int, float)):
             return 1, (text_of(found),)
-        return len(found), tuple(snapshot.texts.take(snapshot.entity_name[found[:3]]))
+        return len(found), tuple(snapshot.texts.take(snapshot.entity_name[found[:most]]))
 
     @kept
     def evidence(self) -> EvidenceList:

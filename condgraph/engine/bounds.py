@@ -41,12 +41,6 @@ def check_bounds(timeout: float | None, limit: int | None = None, *, what: str =
         raise OptionError(f"limit is the most {what}, not {limit!r}")
 
 
-def check_wait(wait: float) -> None:
-    """Raise `OptionError` for a `wait` for other writers that is no number of seconds from 0."""
-    if not (is_number(wait) and wait >= 0):
-        raise OptionError(f"wait is in seconds, 0 or more, not {wait!r}")
-
-
 def is_number(value: object) -> bool:
     """Whether a value is a real number; `True` and `False` are none."""
     return isinstance(value, Real) and not isinstance(value, bool)

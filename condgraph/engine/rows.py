@@ -142,14 +142,14 @@ def typed_columns(records: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]
     A record that has no such field gives None. Without records it is one empty column "text".
     """
     names = list(dict.fromkeys(name for record in watched(records) for name in record)) or ["text"]
-    return {name: _typed([record.get(name) for record in watched(records)], kinds.get(name, "string")) for name in names}
+    return {name: _typed_column([record.get(name) for record in watched(records)], kinds.get(name, "string")) for name in names}
 
 
 #: Integers below it have a nearest float.
 _GREATEST: Final = 2**1023
 
 
-def _typed(values: list[Any], kind: str) -> tuple[list[Any], str]:
+def _typed_column(values: list[Any], kind: str) -> tuple[list[Any], str]:
     """The values of a column, and its type: numbers of which no float, or no integer of 64 bits, has all digits, are
     another one.
     """
@@ -220,7 +220,7 @@ def typed_rows(names: Sequence[str], columns: Sequence[Column], shown_as: Callab
             values = [None if cell is None else cell.value for cell in watched(some)]
             said = ["" if cell is None else cell_text(*cell, texts) for cell in watched(some)]
             for part, (of, kind) in _part(name, names, values, said).items():
-                found[part] = _typed(of, "int64") if kind == "int" else (of, kinds[kind])
+                found[part] = _typed_column(of, "int64") if kind == "int" else (of, kinds[kind])
             continue
         found[name] = np.ma.masked_array(known[0], np.asarray(~column.there)), "double"
         if known[1] != NO_UNIT:

@@ -325,7 +325,7 @@ class SeveralStore:
 
     def sizes(self, nodes: Sequence[Node], most: int = 3) -> list[Size | None]:
         """How many entities each operator gives, and the names of the first."""
-        return [Answer._size_in(self.gathered(node), node) for node in nodes]
+        return [Answer._size_in(self.gathered(node), node, most) for node in nodes]
 
     # -- what there is -----------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import condgraph
+from condgraph.engine.errors import OptionError
 from condgraph.graph import Graph
 from tests.support.lanes import by_lane
 from tests.support.world import contents
@@ -103,3 +104,12 @@ def test_on_virtuoso(virtuoso_server: Any, tmp_path: Path) -> None:
 def test_on_fuseki(fuseki_server: Any, tmp_path: Path) -> None:
     server = fuseki_server
     check(f"sparql+{server.query}", {"update": server.update}, tmp_path, loaders=2)
+
+
+@pytest.mark.parametrize("wait", [-1, float("nan"), "soon"])
+def test_a_wait_that_is_no_number_of_seconds(neo4j_uri: str, oxigraph_server: Any, tmp_path: Path, wait: Any) -> None:
+    server = oxigraph_server
+    places = (neo4j_uri, {}), (f"sparql+{server.query}", {"update": server.update}), (f"duckdb:///{tmp_path}/graphs.duckdb", {})
+    for place, options in places:
+        with opened(place, options) as graph, pytest.raises(OptionError, match="wait is in seconds"):
+            graph.push(condgraph.open(), wait=wait)  # type: ignore[attr-defined]
