@@ -361,6 +361,8 @@ def train_links(
             epochs=epochs, seconds=seconds, batch=batch, rate=rate, n3=n3, predict_relation=predict_relation,
             negatives=negatives, validation=validation, every=every, patience=patience, seed=seed, device=device,
         )  # fmt: skip
+        for warning in trained.warnings:
+            typer.echo(f"warning: {warning}", err=True)
         typer.echo(str(trained))
         typer.echo(f"written to {output}")
 

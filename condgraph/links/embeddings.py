@@ -113,6 +113,12 @@ class Embeddings:
         return False
 
     @property
+    def warnings(self) -> list[str]:
+        """What was said when it was trained."""
+        said = self.about.get("warnings", ())
+        return [str(text) for text in said] if isinstance(said, list) else []
+
+    @property
     def dimension(self) -> int:
         """Numbers in the vector of an entity."""
         return int(self.entity_vectors.shape[1])
@@ -347,6 +353,7 @@ class DeviceModel:
         self._torch, self._device = torch_device(device)
         self._model = model
         self.entities, self.relations, self.fingerprint = model.entities, model.relations, model.fingerprint
+        self.warnings = model.warnings
         self._kept: dict[bool, Any] = {}
 
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:

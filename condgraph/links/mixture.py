@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import check, is_number
 from condgraph.engine.errors import LinkModelError, OptionError
 from condgraph.links.edges import Edges, Ints
 from condgraph.links.embeddings import Floats, check_scores, load_arrays, rows_of, save_arrays
@@ -46,7 +46,8 @@ class Mixture:
     def __init__(self, model: LinkModel, rules: Rules, weights: NDArray[np.float64], warnings: list[str] | None = None) -> None:
         self.model, self.rules, self.weights = model, rules, weights
         self.entities, self.relations = rules.entities, rules.relations
-        self.warnings = [*(warnings or ()), *rules.warnings]
+        self.edges = rules.edges
+        self.warnings = [*(warnings or ()), *getattr(model, "warnings", ()), *rules.warnings]
 
     @property
     def fingerprint(self) -> str:
@@ -134,8 +135,8 @@ def mix(edges: Edges, model: LinkModel, rules: Rules, valid: Edges, *, seconds: 
     What the budget of `seconds` of processor time left out is in `warnings`. Raises `LinkModelError` for a model of
     another graph, or of another state of it, and without held-out edges.
     """
-    if not 0 < seconds < float("inf"):
-        raise OptionError(f"seconds is more than 0, not {seconds}")
+    if not (is_number(seconds) and 0 < seconds < float("inf")):
+        raise OptionError(f"seconds is a number more than 0, not {seconds!r}")
     if rules.edges.fingerprint != edges.fingerprint:
         raise LinkModelError("the rules are of another graph, or the graph has changed", hint="learn them again")
     if list(model.entities) != list(edges.entities) or list(model.relations) != list(edges.relations):

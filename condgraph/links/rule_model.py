@@ -141,6 +141,9 @@ class Rules:
     def __len__(self) -> int:
         return len(self.cyclic.code) + len(self.constant.body)
 
+    def __repr__(self) -> str:
+        return f"<Rules: {len(self.cyclic.code):,} with paths, {len(self.constant.body):,} with constants>"
+
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
         """See `LinkModel.score_tails`."""
         offsets, ids, values = self.rows(heads, relation, inverse=inverse)
@@ -380,6 +383,8 @@ def learn(edges: Edges, options: Learning | None = None, *, valid: Edges | None 
         warnings.append(f"the budget of {options.seconds:g} s allowed {counted:.0%} of the rules with constants to be counted")
     if looked < 1.0:
         warnings.append(f"the budget of {options.seconds:g} s allowed {looked:.0%} of the sampled paths to be measured")
+    if not len(constant.body) and not len(cyclic.code):
+        warnings.append("no rules were found, so that nothing is predicted")
     about = {"by": "condgraph rules", **asdict(options), "warnings": warnings}
     choice = np.full(2 * len(edges.relations), _DEFAULT, np.int64)
     result = Rules(edges, cyclic, constant, choice, about)

@@ -288,7 +288,7 @@ def keep_rows(
         "relations": list(model.relations),
         "kept": wanted,
         "heads": None if heads is None else numbers.tolist(),
-        "warnings": aligned.warnings,
+        "warnings": [*aligned.warnings, *getattr(model, "warnings", ())],
     }
     before = _about(place)
     if before is not None and all(before.get(name) == about[name] for name in ("format", "key", "kept", "heads")):

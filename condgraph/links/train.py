@@ -6,7 +6,7 @@ import json
 import os
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from condgraph.engine.bounds import cached, check
+from condgraph.engine.bounds import cached, check, is_number, is_whole
 from condgraph.engine.errors import LinkModelError, OptionError, nearest
 from condgraph.links.edges import Edges, Ints
 from condgraph.links.embeddings import Embeddings, Floats, save_arrays
@@ -230,7 +230,16 @@ def options_of(kind: type[T], given: Mapping[str, Any], what: str) -> T:
             raise OptionError(
                 f"{what} has no option {name!r}", candidates=nearest(name, names), hint=f"they are {', '.join(names)}"
             )
+    for field in fields(kind):  # type: ignore[arg-type]
+        wanted, _, rest = str(field.type).partition(" | ")
+        value = given.get(field.name, field.default)
+        if not (_IS[wanted](value) or (value is None and rest)):
+            raise OptionError(f"{field.name} is {_WORDS[wanted]}{', or None' if rest else ''}, not {value!r}")
     return kind(**given)
+
+
+_IS: Final = {"float": is_number, "int": is_whole, "str": lambda value: isinstance(value, str)}
+_WORDS: Final = {"float": "a number", "int": "a whole number", "str": "a text"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +255,11 @@ class Training:
     ended: str
     seconds: float
     edges: int
+
+    @property
+    def warnings(self) -> list[str]:
+        """What says that the scores mean little; the model has them, too."""
+        return self.model.warnings
 
     def __str__(self) -> str:
         ranked = "no validation edges" if self.validation is None else f"validation {self.validation}"
@@ -304,6 +318,7 @@ def train(
     best, best_at = (run.best, run.best_at) if run.best is not None else (run.learner.vectors(), run.epoch)
     model = run.model(*best)
     whole = rank_edges(run.learner.scorer(model), valid, [edges, valid]) if len(valid.triples) else None
+    model = run.model(*best, warnings=_doubts(whole, len(edges.entities)))
     return Training(model, whole, best_at, run.epoch, ended, time.perf_counter() - begin, len(edges.triples))
 
 
@@ -355,10 +370,10 @@ class _Run:
             self.worse += 1
         return ranking
 
-    def model(self, entities: Floats, relations: Floats) -> Embeddings:
+    def model(self, entities: Floats, relations: Floats, warnings: Sequence[str] = ()) -> Embeddings:
         """The model of two tables."""
         m = len(self.edges.relations)
-        about = {"trained by": "condgraph", "edges": len(self.edges.triples), **asdict(self.options)}
+        about = {"trained by": "condgraph", "edges": len(self.edges.triples), **asdict(self.options), "warnings": list(warnings)}
         names = tuple(self.edges.entities), tuple(self.edges.relations)
         return Embeddings("complex", *names, entities, relations[:m], relations[m:], about=about)
 
@@ -385,6 +400,21 @@ class _Run:
         free = ("epochs", "every", "patience", "seconds", "device", "validation")
         given = {name: value for name, value in asdict(self.options).items() if name not in free}
         return {**given, "edges": self.edges.fingerprint, "validation edges": self.valid.fingerprint}
+
+
+def _doubts(ranking: Ranking | None, entities: int) -> list[str]:
+    """What a ranking of validation edges says against a model: ranks that are drawn at random from
+    1 to the number of entities are as good, two standard errors of their mean allowed.
+    """
+    if ranking is None:
+        return ["the model was not compared with edges that it does not know: no edge could be held out"]
+    reciprocal = 1 / np.arange(1, entities + 1)
+    if ranking.mrr > reciprocal.mean() + 2 * reciprocal.std() / ranking.ranks**0.5:
+        return []
+    return [
+        f"the model may be no better than chance: its MRR of {ranking.ranks:,} ranks is {ranking.mrr:.4f}, "
+        f"that of random ranks {reciprocal.mean():.4f}"
+    ]
 
 
 def held_out(edges: Edges, share: float, rng: np.random.Generator) -> tuple[Edges, Edges]:

@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check, is_number, is_whole
 from condgraph.engine.errors import ModelError, OptionError, UnknownNameError, nearest
+from condgraph.links.edges import Edges
 from condgraph.links.model import LinkModel
-from condgraph.links.store import kept_of
+from condgraph.links.store import DELTA, EPSILON, kept_of
 from condgraph.logic.propagation import Adjacency, Ids, Key, Rows
 
 #: The ids of a row, sorted, and their scores.
 Row: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
-#: How far below 1 a predicted edge stays (Eq. 4), and the least score that is kept.
-DELTA: Final = 1e-4
-EPSILON: Final = 1e-3
 #: Scores that a model is asked for at once, and entries that are kept of all rows.
 SCORES_AT_ONCE: Final = 8_000_000
 MOST_KEPT: Final = 40_000_000
@@ -85,6 +83,9 @@ class Predicted:
                 f"the model is of another graph: none of its {len(entities):,} entities has an id of this one",
                 hint="entities of a model are named by their ids in the graph",
             )
+        learned = getattr(self.model, "edges", None)
+        if isinstance(learned, Edges) and learned.fingerprint != Edges.of_snapshot(self.observed.snapshot).fingerprint:
+            self.warnings.append("the rules predict by the edges of another state of the graph: learn them again")
         if known < len(entities):
             self.warnings.append(f"{len(entities) - known:,} of the {len(entities):,} entities of the model are not in the graph")
         if known < self.size:

@@ -154,6 +154,19 @@ def test_bad_input_is_an_error_or_a_smaller_model(tmp_path) -> None:
         graph.learn_rules(second=1)
     with pytest.raises(OptionError, match="seconds is more than 0"):
         graph.learn_rules(seconds=0)
+    for wrong in ("60", None, True):
+        with pytest.raises(OptionError, match="seconds is a number, not"):
+            graph.learn_rules(seconds=wrong)
+        with pytest.raises(OptionError, match="seconds is a number"):
+            graph.mix_links(rules, rules, valid=[("a0", "r", "a2")], seconds=wrong)
+    with pytest.raises(OptionError, match="seed is a whole number, not 'x'"):
+        graph.learn_rules(seed="x")
+    assert graph.logic('?x : "r"(<a0>, ?x)', model=rules).warnings == rules.warnings
+    graph.add(Statement("a9", "r", Ref("a0")))
+    assert any("another state of the graph" in text for text in graph.logic('?x : "r"(<a0>, ?x)', model=rules).warnings)
+    alone = _graph([("a", "r", "b")])
+    answers = alone.logic('?x : "r"(<a>, ?x)', predict=True)
+    assert (answers.texts, answers.warnings) == (["b"], ["no rules were found, so that nothing is predicted"])
     other = Edges.of(_planted())
     with pytest.raises(LinkModelError, match="another graph"):
         Rules.load(tmp_path / "r.npz", other)

@@ -139,6 +139,21 @@ def test_training_stops_where_validation_is_no_better() -> None:
     )
 
 
+def test_a_model_that_knows_nothing_says_so(tmp_path: Any) -> None:
+    graph = condgraph.open("memory:")
+    graph.add(Statement(f"a{i}", "r", Ref(f"a{(i * 3 + 1) % 10}")) for i in range(10))
+    (none,) = graph.train_links(rank=4, epochs=1).warnings
+    assert "no edge could be held out" in none
+    trained = graph.train_links(tmp_path / "m.npz", rank=4, epochs=1, valid=[("a1", "r", "a0"), ("a2", "r", "a8")])
+    (chance,) = trained.warnings
+    assert "may be no better than chance" in chance
+    answers = graph.logic('?x : "r"(<a0>, ?x)', model=tmp_path / "m.npz")
+    assert answers.warnings == [chance]
+    for wrong in ("60", True):
+        with pytest.raises(OptionError, match="seconds is a number, or None, not"):
+            graph.train_links(seconds=wrong)
+
+
 def test_what_is_held_out_leaves_every_name_an_edge() -> None:
     edges = ring()
     for share in (0.0, 0.3, 0.9):
