@@ -238,7 +238,7 @@ def options_of(kind: type[T], given: Mapping[str, Any], what: str) -> T:
     return kind(**given)
 
 
-_IS: Final = {"float": is_number, "int": is_whole, "str": lambda value: isinstance(value, str)}
+_IS: Final[dict[str, Callable[[object], bool]]] = {"float": is_number, "int": is_whole, "str": lambda value: isinstance(value, str)}
 _WORDS: Final = {"float": "a number", "int": "a whole number", "str": "a text"}
 
 

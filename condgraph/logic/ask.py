@@ -24,8 +24,9 @@ from condgraph.languages.logic.lower import as_written, query_of
 from condgraph.languages.logic.structures import STRUCTURES, named
 from condgraph.languages.logic.tree import OfType, Tree, bounded, negates, walk
 from condgraph.languages.registry import answer as ask
+from condgraph.links.store import EPSILON
 from condgraph.logic.answers import LogicAnswer, LogicAnswers
-from condgraph.logic.predicted import EPSILON, Predicted, checked_bounds
+from condgraph.logic.predicted import Predicted, checked_bounds
 from condgraph.logic.propagation import Backward, Derivation, Forward, Ids, Matrix, Scores, Vector, adjacency, checked_names
 from condgraph.logic.store_edges import StoredScore, edges_of
 from condgraph.snapshot_store import SnapshotStore
