@@ -143,6 +143,13 @@ class SampledBy(StrEnum):
     EDGE = "edge"
 
 
+class NeededEdges(StrEnum):
+    """How many edges a hard answer needs that the graph misses."""
+
+    ANY = "any"
+    ALL = "all"
+
+
 @grouped
 def evaluate_logic(
     *,
@@ -191,6 +198,10 @@ def evaluate_logic(
     by: Annotated[
         SampledBy, typer.Option("--by", help="Sample queries as BetaE does, or so that half of them end at a missing edge.")
     ] = SampledBy.PAIR,
+    needed: Annotated[
+        NeededEdges,
+        typer.Option("--needed", help="Sample hard answers that need any missing edge, or only missing ones."),
+    ] = NeededEdges.ANY,
     alpha: Annotated[
         float | None, typer.Option("--alpha", metavar="A", help="The negation scale; chosen on validation, else 1.")
     ] = None,
@@ -215,7 +226,7 @@ def evaluate_logic(
         missing = list(read_triples(held))
         chosen = list(read_cases(validation, paired=paired)) if validation else []
         if queries is None:
-            sampled = at.sample_queries(missing, n, kinds=kinds, seed=seed, by=by.value, timeout=timeout)
+            sampled = at.sample_queries(missing, n, kinds=kinds, seed=seed, by=by.value, needed=needed.value, timeout=timeout)
             cases = list(sampled.cases)
             for warning in sampled.warnings:
                 typer.echo(f"warning: {warning}", err=True)

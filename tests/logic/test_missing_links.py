@@ -90,6 +90,21 @@ def test_costs_and_sampled_answers_are_those_of_every_assignment(seed: int, by: 
             assert now & {name for name, cost in wanted.items() if math.isinf(cost)}, case.query
 
 
+def test_hard_answers_that_need_every_edge() -> None:
+    kinds = ["1p", "2p", "3p", "2i", "3i", "pi", "ip"]
+    count = 0
+    for seed in range(4):
+        own, missing = drawn(seed)
+        for case in opened(own).sample_queries(missing, 4, seed=seed, kinds=kinds, needed="all").cases:
+            steps = [item for item in relations_of(case.query) if item not in NAMES]
+            wanted = plain(case.query, prices(own, missing))
+            assert set(case.hard) == {name for name, cost in wanted.items() if cost == len(steps)}, case.query
+            assert set(case.easy) == {name for name, cost in wanted.items() if cost < len(steps)}
+            assert case.hard
+            count += len(steps) > 1
+    assert count > 20
+
+
 def relations_of(query: Any) -> list[Any]:
     """All that is in a query, in one list."""
     return [item for part in query for item in (relations_of(part) if isinstance(part, list) else [part])]
@@ -134,6 +149,10 @@ def test_what_cannot_be_sampled_is_said() -> None:
         graph.sample_queries(missing, 0)
     with pytest.raises(OptionError, match="by 'pair' or by 'edge', not by 'query'"):
         graph.sample_queries(missing, by="query")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="'any' or 'all' edges to be missing, not 'both'"):
+        graph.sample_queries(missing, needed="both")  # type: ignore[arg-type]
+    with pytest.raises(LinkModelError, match="the graph has every held-out edge"):
+        graph.sample_queries(own, 4)
     warned = graph.sample_queries(missing[:1], 4, kinds=["1p"])
     assert "only 2 of 4 queries of 1p" in warned.warnings[0]
     assert len(warned.cases) == 2

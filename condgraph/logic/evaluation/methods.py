@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.logic.ask import Asked
     from condgraph.logic.evaluation.run import Evaluation, OnCase
-    from condgraph.logic.evaluation.sampler import By, LogicCase, Sampled
+    from condgraph.logic.evaluation.sampler import By, LogicCase, Needed, Sampled
     from condgraph.logic.evaluation.sets import AnswerSets
 
 
@@ -39,18 +39,20 @@ def sample_queries(
     seed: int = 0,
     most: int = 100,
     by: By = "pair",
+    needed: Needed = "any",
     timeout: float | None = None,
 ) -> Sampled:
     """Draw logical queries of each structure (BetaE's fourteen, or `kinds`) with easy and hard
     answers; `held` are the edges that the graph misses, triples of (id, predicate, id).
 
     A query has 1 to `most` hard answers. They are drawn as BetaE draws them, or, with `by="edge"`,
-    so that half of them end at a held-out edge. The same seed gives the same queries.
+    so that half of them end at a held-out edge. With `needed="all"` hard answers need as many missing
+    edges as the structure has. The same seed gives the same queries.
     """
     from condgraph.logic.evaluation.sampler import sample
 
     with within(graph.timeout if timeout is None else timeout):
-        return sample(graph.snapshot().current, held, n, kinds=kinds, seed=seed, most=most, by=by)
+        return sample(graph.snapshot().current, held, n, kinds=kinds, seed=seed, most=most, by=by, needed=needed)
 
 
 def evaluate_logic(

@@ -265,6 +265,8 @@ def _relation(one: str | int, paired: bool) -> str | int:
 TRIES: Final = 200
 #: How queries are drawn: as BetaE draws them, or by held-out edges.
 By: TypeAlias = Literal["pair", "edge"]
+#: How many missing edges a hard answer needs: one or more, or as many as answers of its structure can need.
+Needed: TypeAlias = Literal["any", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +286,7 @@ def sample(
     seed: int = 0,
     most: int = 100,
     by: By = "pair",
+    needed: Needed = "any",
 ) -> Sampled:
     """Up to `n` different queries of each structure, each with 1 to `most` hard answers.
 
@@ -297,12 +300,18 @@ def sample(
     of the queries, one-hop ones too, end at a held-out edge, so that entities with many of them are
     asked for more often, and have more answers.
 
+    With `needed="all"` (the +H sets of Gregucci 2025) the answers that count as hard need every edge of
+    the query that a path to them has to be a missing one: walks follow held-out edges alone, and all other
+    answers of the complete graph stand among the easy ones, which ranks leave out.
+
     Raises `UnknownNameError` for a structure that there is not.
     """
     if n < 1 or most < 1:
         raise OptionError(f"n and most are at least 1, not {n} and {most}")
     if by not in get_args(By):
         raise OptionError(f"queries are drawn by 'pair' or by 'edge', not by {by!r}")
+    if needed not in get_args(Needed):
+        raise OptionError(f"hard answers need 'any' or 'all' edges to be missing, not {needed!r}")
     wanted = [kind for kind in STRUCTURES if kind not in ("4p", "5p")] if kinds is None else list(kinds)
     for kind in wanted:
         if kind not in STRUCTURES:
@@ -311,7 +320,7 @@ def sample(
     missing = edges.numbered(held)
     if not len(missing.triples):
         raise LinkModelError("there are no held-out edges, without which no answer is hard")
-    sampler = _Sampler(snapshot, edges, missing, most, by)
+    sampler = _Sampler(snapshot, edges, missing, most, by, needed)
     found: list[LogicCase] = []
     warnings: list[str] = []
     for kind in wanted:
@@ -324,12 +333,14 @@ def sample(
 
 
 class _Sampler:
-    def __init__(self, snapshot: Snapshot, edges: Edges, missing: Edges, most: int, by: By) -> None:
-        self.edges, self.most, self.pairs = edges, most, by == "pair"
+    def __init__(self, snapshot: Snapshot, edges: Edges, missing: Edges, most: int, by: By, needed: Needed) -> None:
+        self.edges, self.most, self.pairs, self.every = edges, most, by == "pair", needed == "all"
         self.whole = Complete(snapshot, edges, missing)
+        if not self.whole.price.any():
+            raise LinkModelError("the graph has every held-out edge, so that no answer is hard")
         self.own = Complete(snapshot, edges)
         self.kinds = snapshot.entity_kind
-        triples = self.whole.triples
+        triples = self.whole.triples[self.whole.price > 0] if self.every else self.whole.triples
         # Each edge leads to both of its ends: by the relation to its tail, by the inverse to its head.
         self.into = np.concatenate([triples[:, 2], triples[:, 0]])
         self.start = np.concatenate([triples[:, 0], triples[:, 2]])
@@ -430,16 +441,32 @@ class _Sampler:
     def _case(self, kind: str, query: Any) -> LogicCase | None:
         case = LogicCase(kind, query, (), ())
         tree = case.tree()
-        answers, easy = self.whole.answers(tree), self.own.answers(tree)
+        costs = self.whole.costs(tree)[id(tree)]
+        answers, easy = np.flatnonzero(np.isfinite(costs)), self.own.answers(tree)
         hard = np.setdiff1d(answers, easy)
+        if self.every:
+            hard = hard[costs[hard] == dearest(tree)]
         if not 0 < len(hard) <= self.most:
             return None
         if NEGATION in _marks(query):
             lost = len(easy) - len(np.intersect1d(answers, easy))
             if not 0 < lost <= self.most if self.pairs else len(answers) > 10 * self.most:
                 return None
+        if self.every:
+            easy = np.setdiff1d(np.union1d(easy, answers), hard)
         names = self.edges.entities
         return LogicCase(kind, query, tuple(names[one] for one in easy.tolist()), tuple(names[one] for one in hard.tolist()))
+
+
+def dearest(tree: Tree) -> int:
+    """The most missing edges that an answer can need: of a union those of its cheapest part, and none for
+    what is negated.
+    """
+    if isinstance(tree, Projection):
+        return dearest(tree.of) + (not tree.anti)
+    if isinstance(tree, Intersection):
+        return sum(map(dearest, tree.parts))
+    return min(map(dearest, tree.parts)) if isinstance(tree, Union) else 0
 
 
 def _marks(query: Any) -> set[int]:
