@@ -85,9 +85,9 @@ def _group(items: list[pytest.Item]) -> None:
     except ImportError:
         return
     for item in items:
-        groups = sorted({str(mark.args[0]) for mark in item.iter_markers("xdist_group") if mark.args})
-        if groups and hasattr(item, "_id") and "@" not in item.nodeid.rpartition("]")[2]:
-            item._id = coerce_node_id(f"{item.nodeid}@{'_'.join(groups)}")
+        group = lanes.group_of(item)
+        if group and hasattr(item, "_id") and "@" not in item.nodeid.rpartition("]")[2]:
+            item._id = coerce_node_id(f"{item.nodeid}@{group}")
 
 
 def pytest_configure(config: pytest.Config) -> None:

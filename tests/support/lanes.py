@@ -65,6 +65,18 @@ def mark(items: Sequence[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=_REASON))
 
 
+def group_of(item: pytest.Item) -> str:
+    """The group of tests that one worker runs: by hand (`xdist_group`), or so that no worker waits for the other or starts what
+    the other has. Tests that empty a database take turns, and those of a file share its servers and browser. Others have none.
+    """
+    if "emptied_neo4j_uri" in getattr(item, "fixturenames", ()):
+        return "neo4j native"
+    groups = sorted({str(mark.args[0]) for mark in item.iter_markers("xdist_group") if mark.args})
+    if groups or item.get_closest_marker("service") is None:
+        return "_".join(groups)
+    return item.nodeid.partition("::")[0]
+
+
 def shared_graph(factory: pytest.TempPathFactory, source: Path, **options: Any) -> Graph:
     """A graph of one source without problems or warnings, loaded by the first worker that asks; the
     others open what it left.
