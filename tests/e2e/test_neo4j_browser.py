@@ -39,6 +39,7 @@ def browser_server() -> Iterator[Any]:
         yield server
 
 
+@pytest.mark.slow
 def test_the_queries_of_the_page_find_something(browser_server: Any) -> None:
     import neo4j
 
@@ -50,6 +51,7 @@ def test_the_queries_of_the_page_find_something(browser_server: Any) -> None:
             assert len(records) > 2, text
 
 
+@pytest.mark.slow
 def test_browser_shows_names(browser_server: Any) -> None:
     with browser_shot.browser_page(browser_server.http, browser_server.uri) as page:
         browser_shot.run_query(page, browser_shot.queries()[0])

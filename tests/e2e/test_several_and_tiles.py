@@ -27,7 +27,7 @@ from condgraph.studio.api import Tiles
 from tests.e2e.test_studio import axe, run, studio, tab
 from tests.endpoint.test_serve import command
 from tests.studio.conftest import Client
-from tests.support.pages import picture, until
+from tests.support.pages import answered, picture, until
 from tests.support.samples import load_samples
 
 #: The address of the tile in which each place of the map lies.
@@ -149,7 +149,8 @@ def test_several_graphs_beside_each_other(browser: Any, tmp_path: Path) -> None:
         with studio(browser, url) as page:
             assert page.locator("#graph option").all_inner_texts() == ["one (in a folder)", "two", "old"]
             page.select_option("#graph", "two")
-            until(page, "document.querySelector('.contents')?.innerText.includes('q')")
+            # Links lead to the graph once it is the one that is shown.
+            until(page, "document.querySelector('nav a[data-page=ask]').href.includes('g=two')")
             run(page, "FindAll() QueryName()")
             assert tab(page, "table").split()[:3] == ["answer", "b", "c"]
             assert page.is_hidden("header button:has-text('Remove')")
@@ -209,7 +210,7 @@ def spoken(page: Any) -> list[str]:
         page.evaluate("() => { window.heard.length = 0; }")
         for key in keys.split():
             page.keyboard.press(key)
-        until(page, "!document.querySelector('.answer[aria-busy]')")
+        answered(page)
         page.wait_for_timeout(300)
         said = "".join(f" · {one}" for one in page.evaluate("window.heard"))
         lines.append(f"{keys} ({why}): {focused(page)}{said}")

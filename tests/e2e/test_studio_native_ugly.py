@@ -72,11 +72,12 @@ def test_links_lead_to_pages(browser: Any, served: str) -> None:
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
         addresses = page.evaluate("[...document.querySelectorAll('main a')].map((one) => one.getAttribute('href'))")
-        for address in sample(addresses, 3):
-            page.evaluate("address => { location.hash = address }", address)
+        for address in sample(addresses, 7):
+            # The page before has the same headings.
+            page.evaluate("address => { document.querySelector('main').replaceChildren(); location.hash = address }", address)
             page.wait_for_selector("h2:has-text('What points here')")
             shown(page)
-            assert page.locator("h2:has-text('Members: 1')").count() == 1
+            page.wait_for_selector("h2:has-text('Members: 1')")
         # From an entity to its label, and back by a member.
         go(page, "entity", name="c:\\users\\x")
         page.wait_for_selector("h1:has-text('c:')")
@@ -123,7 +124,7 @@ def test_what_is_completed_runs(browser: Any, served: str) -> None:
             ("MATCH ()-[n:`c:|", "c:\\users"),
             ("MATCH (n {name: 'c:|", "c:\\users\\x"),
         )
-        for text, name in sample(completed, 2):
+        for text, name in sample(completed, 4):
             whole = page.evaluate(COMPLETING, ["cypher", text, name, False])
             assert isinstance(whole, str), (text, whole)
             end = "]-()" if "[" in text else "})" if "{" in text else ")"
@@ -136,7 +137,7 @@ def test_what_is_completed_runs(browser: Any, served: str) -> None:
 
 def test_labels_are_concepts_of_the_api(served: str) -> None:
     client = Client(served)
-    for name in ("a, b", "back\\u0060tick", "L" * 10_000):
+    for name in sample(("back\\u0060tick", "a, b", "L" * 10_000), 2):
         found = client.post("entity", id=f":{name}")
         assert (found["entity"]["name"], found["entity"]["kind"], found["total_members"]) == (name, "concept", 1)
         listed = client.get("names", text=name[:100], kinds=["concept"], ids="true")["names"]

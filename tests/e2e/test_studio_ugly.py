@@ -17,7 +17,7 @@ from condgraph.engine.values import Quantity, Time
 from tests.e2e.test_studio import COMPLETING, axe, go, run, studio, tab
 from tests.endpoint.test_serve import command
 from tests.studio.conftest import Client
-from tests.support.pages import picture, until
+from tests.support.pages import answered, picture, until
 
 LONG = "L" * 20_000
 NAMES = (
@@ -113,6 +113,7 @@ def test_names_that_show_nothing_or_do_not_end(browser: Any, ugly: str) -> None:
         assert "(no name)" in tab(page, "steps")
         for name in ("table", "evidence", "steps", "tree"):
             tab(page, name)
+            until(page, "document.querySelector('[role=tabpanel]').children.length > 0")
             axe(page, name)
             page.set_viewport_size({"width": 360, "height": 740})
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
@@ -128,7 +129,7 @@ def test_names_that_show_nothing_or_do_not_end(browser: Any, ugly: str) -> None:
         axe(page, "a long name")
         assert len(page.inner_text("h1")) < 1_000
         page.click("h1 button:has-text('all 20,000 characters')")
-        assert page.inner_text("h1") == LONG
+        until(page, "name => document.querySelector('h1').innerText === name", LONG)
         picture(page, "ugly-long")
         go(page, "entity", id="h3")
         page.wait_for_selector(".warning:has-text('Others of this name')")
@@ -211,7 +212,7 @@ def test_a_step_keeps_the_line_ends_that_nobody_changed(browser: Any, ugly: str)
         step.locator("summary").click()
         assert step.locator("textarea").input_value() == "line one\nline two"
         step.get_by_text("Change and run").click()
-        until(page, "!document.querySelector('.answer[aria-busy]')")
+        answered(page)
         assert page.locator(".messages .error").count() == 0
         assert page.inner_text(".summary").startswith("1 answer")
         assert "line one\\nline two" in page.inner_text(".cm-content")

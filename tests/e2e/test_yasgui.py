@@ -56,7 +56,7 @@ def test_a_query_is_asked_and_answered(browser: Any, served: str) -> None:
         page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", "SELECT * { ?s ?p ?o } LIMIT many")
         page.evaluate("yasgui.getTab().query().catch(() => null)")
         page.wait_for_selector(".yasr .errorResult, .yasr .error_result, .yasr [class*=error]")
-        assert "line 1" in page.inner_text(".yasr")
+        until(page, "document.querySelector('.yasr').innerText.includes('line 1')")
 
 
 def test_a_cut_result_says_so(browser: Any, served: str) -> None:
@@ -88,11 +88,12 @@ def test_a_cut_result_says_so(browser: Any, served: str) -> None:
         page.wait_for_selector(".yasr .cut", state="visible")
         page.click(".addTab")
         until(page, "document.querySelectorAll('.tabsList [role=tab]').length >= 2 || Boolean(yasgui.getTab().getYasr())")
-        assert page.locator(".tabPanel.active .cut").count() == 0
+        until(page, "!document.querySelector('.tabPanel.active .cut')")
 
 
 def test_names_stand_beside_iris_and_examples_run(browser: Any, served: str) -> None:
     with yasgui(browser, served, "warning") as page:
+        until(page, "document.querySelectorAll('#examples option').length >= 5")
         options = page.locator("#examples option").all_inner_texts()
         assert options[0] == "choose a query"
         assert len(options) >= 5
@@ -191,13 +192,15 @@ def test_numbers_are_drawn_as_a_chart(browser: Any, served: str) -> None:
         assert all(number > 100 for number in page.evaluate(f"{_CHART}.data.datasets[0].data"))
         asked(page, f"SELECT ?mountain {{ {named} }} LIMIT 3")
         page.wait_for_selector(".tabPanel.active .yasr table.dataTable tbody tr")
-        assert page.locator(".tabPanel.active .picture").count() == 0
+        until(page, "!document.querySelector('.tabPanel.active .picture')")
 
 
 def test_things_are_drawn_as_a_graph(browser: Any, served: str) -> None:
     with yasgui(browser, served, "warning") as page:
         asked(page, "SELECT ?mountain ?country { ?mountain <height> ?h ; <country> ?country }")
         page.click(".select_graph")
+        # Names come after what is drawn.
+        until(page, f"{_GRAPH}?.edges.some((one) => one.label === 'country')")
         assert ["Annapurna I", "country", "Nepal"] in drawn_edges(page)
         picture(page, "yasgui-graph")
         # Triples, by the names of their predicates.

@@ -55,6 +55,11 @@ def until(page: Any, expression: str, arg: Any = None) -> None:
         time.sleep(0.05)
 
 
+def answered(page: Any) -> None:
+    """Wait until the studio has the answer that was asked for: one that stood there before is marked at once."""
+    until(page, "!document.querySelector('.answer[aria-busy]')")
+
+
 def picture(page: Any, name: str) -> None:
     """Leave a picture in the folder that `CONDGRAPH_SCREENSHOTS` names."""
     folder = os.environ.get("CONDGRAPH_SCREENSHOTS")
