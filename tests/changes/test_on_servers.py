@@ -61,7 +61,7 @@ def remote(request: pytest.FixtureRequest) -> Iterator[Any]:
 def test_edits_are_fresh_loads(remote: Any, tmp_path: Path) -> None:
     edits = Edits(random.Random(3), tmp_path)
     done = []
-    for _ in range(by_lane(5, 8, 50)):
+    for _ in range(by_lane(3 if isinstance(remote, Neo4jGraph) else 5, 8, 50)):
         done.append(edits.edit(remote))
         fresh = edits.fresh()
         if not edits.sources:
@@ -159,7 +159,7 @@ def test_ended_at_every_step(remote: Any, how: str) -> None:
         seen.add(found == new)
         if done:
             break
-        allowed += steps_of(remote, 7)
+        allowed += steps_of(remote, by_lane(12, 7, 7))
     assert allowed > 10
     assert seen == {True, False} or how != "taken back"
     remote.unload("old")

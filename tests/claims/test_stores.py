@@ -28,7 +28,7 @@ CLAIMS: list[tuple[list[tuple[str, str, str]], dict[str, Any]]] = [
 
 
 @pytest.mark.service
-@pytest.mark.parametrize("store", ["neo4j", "oxigraph", "virtuoso"])
+@pytest.mark.parametrize("store", ["neo4j", "oxigraph", pytest.param("virtuoso", marks=pytest.mark.slow)])
 def test_same_verdicts(store: str, request: pytest.FixtureRequest) -> None:
     local = condgraph.open()
     local.add(items())

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.service
 def test_some_seconds_of_load(tmp_path: Path) -> None:
     command = [

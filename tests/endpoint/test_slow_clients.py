@@ -29,6 +29,7 @@ from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Statement
 from tests.endpoint.conftest import GRAPH
 from tests.endpoint.test_serve import command
+from tests.support.lanes import by_lane
 from tests.support.pace import quick_enough
 from tests.support.serving import Reply, ask, running, serving
 
@@ -461,10 +462,10 @@ def test_64_slow_clients_beside_16_good_ones(large: Path) -> None:
         # How long they wait is the machine's affair as well, which others use: of three tries one
         # is enough. None may fail in any.
         for _ in range(3):
-            alone = good(url, 4.0)
+            alone = good(url, by_lane(2.0, 4.0, 4.0))
             slow = Slow(url, 64)
             slow.start()
-            beside = good(url, 10.0)
+            beside = good(url, by_lane(6.0, 10.0, 10.0))
             slow.stop.set()
             slow.join()
             too_many.append(f"alone {alone * 1000:.0f} ms, beside {slow.came} slow ones {beside * 1000:.0f} ms")

@@ -18,6 +18,7 @@ from condgraph.endpoint.app import Limits
 from condgraph.endpoint.backend import OxigraphBackend
 from tests.endpoint.conftest import GRAPH
 from tests.endpoint.test_slow_clients import connect, eventually
+from tests.support.lanes import by_lane
 from tests.support.pace import quick_enough
 from tests.support.serving import ask, running, serving
 
@@ -87,7 +88,7 @@ def test_its_own_deadline(large: Path) -> None:
 def test_a_graph_goes_with_its_client(large: Path) -> None:
     backend = OxigraphBackend(large, default=GRAPH, workers=1)
     with running(backend, Limits(timeout=30.0)) as (url, server):
-        for _ in range(4):
+        for _ in range(by_lane(2, 4, 4)):
             with connect(url, receive=4096) as sock:
                 sock.sendall(b"GET /data?default HTTP/1.1\r\nHost: x\r\n\r\n")
                 assert sock.recv(1000)

@@ -67,7 +67,7 @@ def test_pages_make_up_the_whole(graph: condgraph.Graph) -> None:
     every = [str(one) for one in graph.conflicts("head", "p", limit=None)]
     paged, more = list[str](), True
     while more:
-        page = graph.conflicts("head", "p", limit=7, offset=len(paged))
+        page = graph.conflicts("head", "p", limit=by_lane(29, 7, 7), offset=len(paged))
         paged += map(str, page)
         more = page.more
     assert paged == every

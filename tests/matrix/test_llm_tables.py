@@ -33,7 +33,7 @@ def test_servers_give_the_answers_worked_out_by_hand(pair: tuple[Graph, Any, str
     # What is left out of a comparison is told by an RDF store from its schema, without numbers.
     counts = not hasattr(there.store, "endpoint")
     wrong = []
-    for queries, expected in asked_of(there, ASKED[kind], 2):
+    for queries, expected in asked_of(there, ASKED[kind], 4):
         text = program(queries)
         found, given = (outcome(graph, text, evidence=True) for graph in (here, there))
         if found != given or list(given.texts) != expected:

@@ -22,7 +22,7 @@ from tests.matrix.test_match_neo4j import shown, sure
 from tests.search.test_forms import ENCODER
 from tests.search.worlds import a_case
 from tests.support.lanes import by_lane
-from tests.support.stores import marked
+from tests.support.stores import asked_of, marked
 
 #: Random graphs, on the embedded store and on each server.
 EMBEDDED, SERVED = by_lane((12, 1), (60, 3), (200, 200))
@@ -136,7 +136,7 @@ def test_values_on_servers(remote: Neo4jGraph | SparqlGraph) -> None:
     local = people()
     emptied(remote)
     remote.push(local)
-    for pattern in ASKED:
+    for pattern in asked_of(remote, ASKED, 2):
         for options in ({"k": 9}, {"k": 1, "directed": True}, {"k": None, "stretch": True}):
             here, there = local.match(pattern, **options), remote.match(pattern, **options)
             assert all_of(there) == all_of(here), f"{pattern}\n{there.cypher or there.sparql}"
@@ -156,7 +156,7 @@ def test_values_among_candidates_of_an_index(neo4j_uri: str) -> None:
     remote.push(local)
     remote.index("lexical")
     again = condgraph.open(neo4j_uri, graph="near")
-    for pattern in ASKED:
+    for pattern in asked_of(again, ASKED, 2):
         here, there = local.match(pattern, k=5), again.match(pattern, k=5, exact=False)
         assert shown(there) == shown(here), f"{pattern}\n{there.cypher}"
     remote.store.delete()

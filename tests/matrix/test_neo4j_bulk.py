@@ -47,7 +47,7 @@ def everything() -> Graph:
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param("LTS", marks=pytest.mark.service), pytest.param("CURRENT", marks=[pytest.mark.service, pytest.mark.slow])],
+    params=[pytest.param(name, marks=[pytest.mark.service, pytest.mark.slow]) for name in ("LTS", "CURRENT")],
 )
 def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, Neo4jGraph]]:
     """A graph, and the same in a server of its own that the import tool of its version filled."""

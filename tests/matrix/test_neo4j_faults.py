@@ -62,7 +62,8 @@ def server(neo4j_version: str) -> Iterator[Any]:
         yield server
 
 
-@pytest.mark.parametrize("append", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("append", [False, True])
 def test_the_server_is_killed_while_it_is_loaded(server: Any, append: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BATCH", 40)
     monkeypatch.setattr(batches, "FIRST", 40)

@@ -33,6 +33,7 @@ def plans(uri: str) -> int:
         return int(re.findall(r"\d+", str(session.run("CALL db.clearQueryCaches()").single()))[0])
 
 
+@pytest.mark.slow
 def test_on_request(graph: Neo4jGraph, neo4j_uri: str) -> None:
     planned = graph.warm(seconds=10)
     assert planned > 20

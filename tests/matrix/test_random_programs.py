@@ -57,7 +57,7 @@ def test_neo4j(neo4j_uri: str, numbers: range) -> None:
             there.store.delete()
             there.push(here)
             for way in range(by_lane(1, 4, 4)):
-                found += differences(replace(given, asked=given.asked[way::4]), here, there, warnings=way == 0)
+                found += differences(replace(given, asked=given.asked[way :: by_lane(8, 4, 4)]), here, there, warnings=way == 0)
         there.store.delete()
     assert not found, report(found)
 
@@ -88,7 +88,7 @@ def test_rdf_servers(request: pytest.FixtureRequest, store: str, numbers: range)
             given = case(number)
             if store == "virtuoso":
                 # It compiles each query for longer than it runs it.
-                given = replace(given, asked=given.asked[:: by_lane(10, 1, 1)])
+                given = replace(given, asked=given.asked[:: by_lane(20, 1, 1)])
             found += different(given, given.local, there, restart)
     assert not found, report(found)
 

@@ -28,7 +28,7 @@ def test_on_neo4j(neo4j_uri: str, tmp_path: Path) -> None:
         same_sources.check_frames(graph)
 
 
-@pytest.mark.parametrize("name", marked("virtuoso", "oxigraph"))
+@pytest.mark.parametrize("name", marked("oxigraph", nightly=("virtuoso",)))
 def test_on_rdf_stores(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     server: Any = request.getfixturevalue(f"{name}_server")
     for called, check in (("source-names", lambda g: same_sources.check_names(g, tmp_path)), ("frames", same_sources.check_frames)):

@@ -101,7 +101,7 @@ def _shown(graph: Graph, text: str, time: str | None) -> Any:
 
 
 def test_random_programs_at_random_times(pair: Pair) -> None:
-    _check(pair, by_lane(80, 2_000, 10_000))
+    _check(pair, by_lane(40, 2_000, 10_000))
 
 
 @pytest.mark.xdist_group("postgres")

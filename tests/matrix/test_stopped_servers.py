@@ -322,6 +322,7 @@ def test_graphs_that_were_just_asked(server: Any) -> None:
     assert graph.kopl(PROGRAM).texts == ["Bo"]
 
 
+@pytest.mark.slow
 def test_graphs_that_were_idle(server: Any) -> None:
     """What is known of the graph is old, and idle connections are asked whether they are alive."""
     graph = warm(server)

@@ -117,7 +117,7 @@ _PROGRAMS = [
 
 def test_it_is_what_it_is_in_process(pair: tuple[Graph, NativeGraph], asked: list[str], request: pytest.FixtureRequest) -> None:
     lts = request.node.callspec.params["pair"] == "lts"
-    found = Comparison(*pair).ask_all(_PROGRAMS[:: by_lane(4, 2, 1)] if lts else _PROGRAMS[1 :: by_lane(6, 6, 1)], evidence=True)
+    found = Comparison(*pair).ask_all(_PROGRAMS[:: by_lane(6, 2, 1)] if lts else _PROGRAMS[1 :: by_lane(6, 6, 1)], evidence=True)
     assert not found.different, found.report()
     assert found.equal > 3
     assert max(map(len, asked)) < LONGEST

@@ -56,7 +56,7 @@ def test_answers_are_those_of_neo4j(name: str, emptied_neo4j_uri: str) -> None:
         graph = property_graph.in_memory()
         with driver.session(default_access_mode="READ") as session:
             keys = dict(session.run(f"MATCH (n) RETURN elementId(n), n.{KEY}").values())
-            for seed in range(by_lane(40, 3_000, 10_000)):
+            for seed in range(by_lane(20, 3_000, 10_000)):
                 query = Maker(property_graph, seed).query()
                 try:
                     theirs = [[common(value, keys) for value in row] for row in session.run(query.text, query.parameters).values()]

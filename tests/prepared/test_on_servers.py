@@ -63,7 +63,7 @@ def test_neo4j(neo4j_uri: str) -> None:
 
 
 @pytest.mark.service
-@pytest.mark.parametrize("store", ["oxigraph", "virtuoso"])
+@pytest.mark.parametrize("store", ["oxigraph", pytest.param("virtuoso", marks=pytest.mark.slow)])
 def test_rdf(store: str, request: pytest.FixtureRequest) -> None:
     local = condgraph.open()
     local.add(film_items(), source="films")

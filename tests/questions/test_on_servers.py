@@ -46,7 +46,7 @@ DATA: dict[str, tuple[tuple[str, ...], int]] = {
     "data/wikidata12k/train.txt": (("neo4j",), 1_000),
     "data/lpg_northwind/import": (("neo4j", "virtuoso", "oxigraph"), 1_000),
 }
-STORES = marked("neo4j", "virtuoso", "oxigraph")
+STORES = marked("neo4j", "oxigraph", nightly=("virtuoso",))
 #: Those that are asked in this run.
 ASKED = [
     pytest.param(*store.values, place, marks=store.marks)

@@ -17,6 +17,7 @@ from condgraph.engine.errors import LoadError, StoreBusyError, StoreMissingError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.remote_sparql import SparqlGraph
+from tests.support.lanes import by_lane
 from tests.support.stores import marked
 from tests.support.world import contents, world
 
@@ -183,7 +184,7 @@ def test_long_and_odd_texts(server: Any) -> None:
         [Statement("a", "", "x")],
         [Statement("", "p", "x")],
     ]
-    for place, items in list(enumerate(parts))[:: 3 if server.name == "fuseki" else 1]:
+    for place, items in list(enumerate(parts))[:: 3 if server.name == "fuseki" else by_lane(2, 1, 1)]:
         for source in ("s", long) if not place else ("s",):
             remote = opened(server, "unfinished odd")
             remote.delete()
