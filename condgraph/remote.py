@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import time
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from condgraph.edits import Edit, Edits, Held, Written
 from condgraph.engine.bounds import waiting
-from condgraph.engine.changes import Change, OvertakenError
+from condgraph.engine.changes import Change, OnWritten, OvertakenError
 from condgraph.engine.errors import OptionError, StoreBusyError, UnsupportedError
 from condgraph.engine.facts import Source
 from condgraph.engine.snapshot.build import Builder
@@ -104,6 +105,17 @@ class ServerStore(Store, Protocol):
 
 class EditedStore(ServerStore, Protocol):
     """One graph that condgraph wrote, which takes single changes."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the last write warns of."""
+        ...
+
+    def push(
+        self, snapshot: Snapshot, *, wait: float, change: Change = ..., on_progress: OnWritten = ...
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Write a snapshot, as `ServerStorage.write` does."""
+        ...
 
     @property
     def parts(self) -> PartStore:
@@ -336,6 +348,21 @@ class EditedStorage(ServerStorage):
         #: What the graph stated after the last change that was made here.
         self._stated: Stated | None = None
 
+    def write(
+        self, snapshot: Snapshot, wait: float, change: Change, progress: Progress | None
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Write a snapshot; `progress` is called with the graph's address."""
+
+        def on_progress(written: int, part: float | None) -> None:
+            if progress is not None:
+                progress(self.place, written, part)
+
+        return self.server.push(snapshot, wait=wait, change=change, on_progress=on_progress)
+
+    def remarks(self) -> list[str]:
+        """What the last write warns of."""
+        return list(self.server.remarks)
+
     def edit(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
         """Make a single change of what the graph holds now, and write it at once on the server."""
         self.check_editable()
@@ -401,3 +428,21 @@ class RemoteGraph(Graph):
     def store(self) -> ServerStore:
         """What answers on the server."""
         return self._storage.server
+
+
+class EditedGraph(RemoteGraph):
+    """A graph on a server that condgraph writes."""
+
+    _storage: EditedStorage
+
+    def push(self, graph: Graph, *, wait: float = 0.0, progress: Progress | None = None) -> None:
+        """Write a local graph as this one, next to what it holds; the same content twice changes
+        nothing. `wait` as for `load`.
+
+        `progress` is called, as in `load`, with the address, the records written so far (relations, rows
+        or triples, as the store has them), and which part of all that is (None where it is not known).
+        """
+        self._storage.check_writable(wait)
+        self._storage.write(graph.current, wait, Change(), progress)
+        for remark in self._storage.remarks():
+            warnings.warn(remark, stacklevel=2)

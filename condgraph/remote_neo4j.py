@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
-from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.store import Neo4jStore
 from condgraph.engine.bounds import within
-from condgraph.engine.changes import Change
 from condgraph.engine.errors import OptionError, UnsupportedError
-from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.tracing import traced
-from condgraph.graph import Graph
-from condgraph.loaders.base import Progress
-from condgraph.remote import EditedStorage, RemoteGraph
+from condgraph.remote import EditedGraph, EditedStorage
 from condgraph.storage import ENGINES
 from condgraph.vectors.encoders import encoder_of
 
@@ -48,25 +42,6 @@ class Neo4jStorage(EditedStorage):
         """As the graph's node states it."""
         return self.server.content
 
-    def write(
-        self, snapshot: Snapshot, wait: float, change: Change, progress: Progress | None
-    ) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot; `progress` is called with the server's address."""
-        return self.server.push(snapshot, wait=wait, change=change, on_progress=self.on_progress(progress))
-
-    def remarks(self) -> list[str]:
-        """What the last write on the server warns of."""
-        return list(self.server.remarks)
-
-    def on_progress(self, progress: Progress | None) -> OnProgress:
-        """The callback of a write that calls the one of a load."""
-
-        def on_progress(written: int, part: float | None) -> None:
-            if progress is not None:
-                progress(self.place, written, part)
-
-        return on_progress
-
     def label(self, on: bool) -> list[str]:
         """`Neo4jGraph.label`."""
         with self._lock:
@@ -85,7 +60,7 @@ class Neo4jStorage(EditedStorage):
         return self.server.patterns.index(encoder_of(encoder), progress)
 
 
-class Neo4jGraph(RemoteGraph):
+class Neo4jGraph(EditedGraph):
     """One graph of a Neo4j database. `place` is an address (`neo4j://host:7687`), a `neo4j.Driver`,
     or a `py2neo.Graph`.
 
@@ -147,15 +122,3 @@ class Neo4jGraph(RemoteGraph):
                 return self.store.cypher(text, dict(parameters or {}))
 
         return traced(self, "cypher", text, ask)
-
-    def push(self, graph: Graph, *, wait: float = 0.0, progress: Progress | None = None) -> None:
-        """Write a local graph as this one, next to what it holds; the same content twice changes
-        nothing.
-
-        `progress` is called, as in `load`, with the address, the records written so far, and which
-        part of all that is.
-        """
-        self._storage.check_writable(wait)
-        self.store.push(graph.current, wait=wait, on_progress=self._storage.on_progress(progress))
-        for remark in self.store.remarks:
-            warnings.warn(remark, stacklevel=2)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from condgraph.engine.changes import Change
 from condgraph.engine.errors import OptionError, UnsupportedError, nearest
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.graph import Graph
-from condgraph.loaders.base import Progress
-from condgraph.remote import EditedStorage, RemoteGraph
+from condgraph.remote import EditedGraph, EditedStorage
 from condgraph.reports import Status
 from condgraph.sparql.remote import SparqlStore
 from condgraph.sparql.text.table import Table
@@ -57,16 +53,6 @@ class SparqlStorage(EditedStorage):
         """The solutions of a query over this graph on the server."""
         return self.server.text(text, **options)
 
-    def write(
-        self, snapshot: Snapshot, wait: float, change: Change, progress: Progress | None
-    ) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot."""
-        return self.server.push(snapshot, wait=wait, change=change)
-
-    def remarks(self) -> list[str]:
-        """What the last load has to say of single changes."""
-        return list(self.server.remarks)
-
     def check_editable(self) -> None:
         """Raise `UnsupportedError` where an update request is not made all at once."""
         # A first query tells which server it is.
@@ -97,7 +83,7 @@ class SparqlStorage(EditedStorage):
         return replace(super().status(False), verified=verify)
 
 
-class SparqlGraph(RemoteGraph):
+class SparqlGraph(EditedGraph):
     """One graph of an RDF store, through its SPARQL endpoint.
 
     `place` is `sparql+http://host/path` or `sparql+https://...`, with user and password in it or in
@@ -125,12 +111,3 @@ class SparqlGraph(RemoteGraph):
     def store(self) -> SparqlStore:
         """What answers on the server."""
         return self._storage.server
-
-    def push(self, graph: Graph, *, wait: float = 0.0) -> None:
-        """Write a local graph as this one, next to what it holds; the same content twice changes
-        nothing. `wait` as for `load`.
-        """
-        self._storage.check_writable(wait)
-        self.store.push(graph.current, wait=wait)
-        for remark in self.store.remarks:
-            warnings.warn(remark, stacklevel=2)

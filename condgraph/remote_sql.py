@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,18 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.engine.addresses import SQL_SCHEMES, parse
 from condgraph.engine.bounds import within
-from condgraph.engine.changes import Change
 from condgraph.engine.errors import MissingExtraError, OptionError, ReadOnlyError, StoreMissingError, UnsupportedError, nearest
 from condgraph.engine.facts import Source
-from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Kind, collapse
-from condgraph.graph import Graph
-from condgraph.loaders.base import Progress, Reading
+from condgraph.loaders.base import Reading
 from condgraph.loaders.folder.declared import Declared, of_file
 from condgraph.loaders.folder.tab import name_rank
 from condgraph.loaders.table.joins import plain, singular
 from condgraph.loaders.table.rows import column_names
-from condgraph.remote import EditedStorage, RemoteGraph
+from condgraph.remote import EditedGraph, EditedStorage
 from condgraph.reports import Status
 from condgraph.storage import ENGINES
 
@@ -64,19 +60,9 @@ class SqlStorage(EditedStorage):
         """As its table states it."""
         return self.server.content()
 
-    def write(
-        self, snapshot: Snapshot, wait: float, change: Change, progress: Progress | None
-    ) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot."""
-        return self.server.push(snapshot, wait=wait, change=change)
-
     def changing(self, wait: float) -> AbstractContextManager[None]:
         """A file is opened once for a change."""
         return self.server.engine.changing(wait)
-
-    def remarks(self) -> list[str]:
-        """What the last load has to say of single changes."""
-        return list(self.server.remarks)
 
     def index(
         self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
@@ -87,7 +73,7 @@ class SqlStorage(EditedStorage):
         )
 
 
-class SqlGraph(RemoteGraph):
+class SqlGraph(EditedGraph):
     """One graph in a SQL database: `duckdb:///path` is a file, `postgresql://host/database` a server, with user and password
     in the address or as options. Each graph is a schema of the database. `timeout` (seconds) is the deadline of calls that
     are given none.
@@ -108,13 +94,6 @@ class SqlGraph(RemoteGraph):
     def store(self) -> SqlStore:
         """What answers in the database."""
         return self._storage.server
-
-    def push(self, graph: Graph, *, wait: float = 0.0) -> None:
-        """Write a local graph as this one, next to what it holds; the same content twice changes nothing. `wait` as for `load`."""
-        self._storage.check_writable(wait)
-        self.store.push(graph.current, wait=wait)
-        for remark in self.store.remarks:
-            warnings.warn(remark, stacklevel=2)
 
 
 class TheirStorage(SqlStorage):
@@ -159,7 +138,7 @@ class TheirGraph(SqlGraph):
         check_tables(tables, engine.place)
         notes = [*notes, *(problem.message for problem in reading.problems)]
         store = TheirStore(engine, TheirTables(tables, called, cells_of(engine)), timeout=timeout, notes=notes)
-        RemoteGraph.__init__(self, TheirStorage(store, graph="default", read_only=True))
+        EditedGraph.__init__(self, TheirStorage(store, graph="default", read_only=True))
 
     def mapping_file(self) -> str:
         """What the tables are taken for, as the text of a declaration file: a load with it gives the same graph."""

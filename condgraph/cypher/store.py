@@ -25,7 +25,6 @@ from condgraph.cypher.load.push import (
     stated,
     write_edit,
 )
-from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.patterns.vectors import drop
 from condgraph.cypher.queries import CypherStore
 from condgraph.engine.bounds import allowed, cached
@@ -52,7 +51,7 @@ from condgraph.snapshot_store import pulled
 if TYPE_CHECKING:
     from condgraph.cypher.patterns.match import Neo4jPatterns
     from condgraph.edits import Written
-    from condgraph.engine.changes import Change
+    from condgraph.engine.changes import Change, OnWritten
     from condgraph.overview.adjusted import Stated
     from condgraph.patterns.matches import Matches
 
@@ -318,7 +317,7 @@ class Neo4jStore(CypherStore):
         snapshot: Snapshot,
         *,
         wait: float = 0.0,
-        on_progress: OnProgress = lambda written, part: None,
+        on_progress: OnWritten = lambda written, part: None,
         change: Change | None = None,
     ) -> tuple[dict[str, int], dict[str, int]]:
         """Write a snapshot as this graph, next to what the graph holds already except for what `change`

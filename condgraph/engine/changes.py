@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,8 @@ from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.snapshot import Snapshot
 
+#: What a write on a server is heard by: how many records are written, and which part of all that is (None: not known).
+OnWritten = Callable[[int, float | None], None]
 #: Between the name of a folder of tables, or of nested records, and that of a table in it.
 _WITHIN: Final = "/"
 

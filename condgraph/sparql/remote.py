@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from condgraph.edits import Written
     from condgraph.engine.answer import Answer
-    from condgraph.engine.changes import Change
+    from condgraph.engine.changes import Change, OnWritten
     from condgraph.engine.store import Request
     from condgraph.overview.adjusted import Stated
     from condgraph.patterns.matches import Matches
@@ -484,16 +484,24 @@ class SparqlStore(RdfStore):
 
     # -- loading -----------------------------------------------------------------------------------
 
-    def push(self, snapshot: Snapshot, *, wait: float = 0.0, change: Change | None = None) -> tuple[dict[str, int], dict[str, int]]:
+    def push(
+        self,
+        snapshot: Snapshot,
+        *,
+        wait: float = 0.0,
+        change: Change | None = None,
+        on_progress: OnWritten = lambda written, part: None,
+    ) -> tuple[dict[str, int], dict[str, int]]:
         """Add a snapshot to what the graph holds, except for what `change` removes; returns the counts
         before and after.
 
         The same content again changes nothing. `wait` is how many seconds to wait for another loader;
-        after that, or where a load was interrupted, raises `StoreBusyError`.
+        after that, or where a load was interrupted, raises `StoreBusyError`. `on_progress` hears how many triples are
+        written so far.
         """
         if self.read_only:
             raise ReadOnlyError.at(self.place)
-        found = self._loader.push(snapshot, wait=wait, by_update=self._update_given, change=change)
+        found = self._loader.push(snapshot, wait=wait, by_update=self._update_given, change=change, on_progress=on_progress)
         self._schema = None
         return found
 

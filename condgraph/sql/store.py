@@ -15,7 +15,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.algebra.constructors import around_of
 from condgraph.engine.bounds import kept, timed
-from condgraph.engine.changes import Change, OvertakenError
+from condgraph.engine.changes import Change, OnWritten, OvertakenError
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import (
     LoadError,
@@ -63,6 +63,7 @@ from condgraph.sql.tables import (
     Graph,
     Row,
     columns,
+    row_count,
     value_of,
     views,
 )
@@ -81,6 +82,8 @@ PREFIX: Final = "condgraph "
 _LONGEST: Final = 63
 #: Seconds for which the state of a graph that others may load is trusted.
 _LEASE: Final = 1.0
+#: Rows that are written at once, after which progress is told.
+_AT_ONCE: Final = 100_000
 
 
 # -- Answers -----------------------------------------------------------------------------------------
@@ -484,8 +487,16 @@ class SqlStore:
 
     # -- loading -----------------------------------------------------------------------------------
 
-    def push(self, snapshot: Snapshot, *, wait: float = 0.0, change: Change = Change()) -> tuple[dict[str, int], dict[str, int]]:  # noqa: B008 - it is frozen
+    def push(
+        self,
+        snapshot: Snapshot,
+        *,
+        wait: float = 0.0,
+        change: Change = Change(),  # noqa: B008 - it is frozen
+        on_progress: OnWritten = lambda written, part: None,
+    ) -> tuple[dict[str, int], dict[str, int]]:
         """Write a snapshot next to what the graph holds, but for what `change` takes away; what it held, and holds now.
+        `on_progress` hears how many rows are written so far, and which part that is.
 
         One transaction: readers see the graph before or after, and so does who looks after a crash.
         """
@@ -498,7 +509,7 @@ class SqlStore:
             after, self.remarks = joined(change, records, previous, snapshot)
             before = {} if previous is None else previous.counts
             if previous is None or content_digest(previous) != content_digest(after):
-                self._write(writer, after, content_digest(after), records)
+                self._write(writer, after, content_digest(after), records, on_progress)
         self._state = None
         return dict(before), dict(after.counts)
 
@@ -555,7 +566,7 @@ class SqlStore:
             if stored != change.content or self._last(writer.read) != change.number - 1:
                 raise OvertakenError(f"graph {self.name!r} was changed by somebody else meanwhile", hint="make the change again")
             if now is None:
-                self._write(writer, change.after, content, [*self._records(writer.read), change.record])
+                self._write(writer, change.after, content, [*self._records(writer.read), change.record], lambda written, part: None)
             else:
                 self._write_part(writer, change, now)
         self._state = None
@@ -577,12 +588,13 @@ class SqlStore:
         if self.read_only:
             raise ReadOnlyError(f"graph {self.name!r} at {self.place} was opened to be read")
 
-    def _write(self, writer: Writer, snapshot: Snapshot, content: str, records: list[str]) -> None:
+    def _write(self, writer: Writer, snapshot: Snapshot, content: str, records: list[str], on_progress: OnWritten) -> None:
         place = exp.Table(db=exp.to_identifier(self._in, quoted=True))
         self._drop(writer)
         writer.execute(exp.Create(this=place, kind="SCHEMA"))
         edits: Columns = dict(zip(EDIT_COLUMNS, (range(1, len(records) + 1), records), strict=True))
         every = {**TABLES, EDITS: EDIT_COLUMNS}
+        written, total = 0, row_count(snapshot) + len(records)
         for table, values in (*columns(snapshot, content), (EDITS, edits)):
             kinds = every[table]
             for name, kind in kinds.items():
@@ -597,7 +609,12 @@ class SqlStore:
                 for name, kind in kinds.items()
             ]
             writer.execute(exp.Create(this=exp.Schema(this=self._table(table), expressions=defined), kind="TABLE"))
-            writer.insert(self._in, table, [(name, kind, values[name]) for name, kind in kinds.items()])
+            rows = len(next(iter(values.values())))
+            for begin in range(0, rows, _AT_ONCE):
+                part = slice(begin, begin + _AT_ONCE)
+                writer.insert(self._in, table, [(name, kind, values[name][part]) for name, kind in kinds.items()])
+                written += min(_AT_ONCE, rows - begin)
+                on_progress(written, written / total)
         for table, names in INDEXES:
             index = self.engine.index(self._in, table, names, [TABLES[table][name] for name in names])
             if index is not None:

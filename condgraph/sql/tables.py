@@ -192,6 +192,14 @@ def columns(snapshot: Snapshot, content: str) -> Iterator[tuple[str, Columns]]:
     yield "about", dict(zip(TABLES["about"], ([part] for part in about), strict=True))
 
 
+def row_count(snapshot: Snapshot) -> int:
+    """How many rows `columns` has, in all tables."""
+    arrays = ("src.name", "mem.src", "sub.src", "con.items", "q.owner", "prov.stmt")
+    listed = sum(len(snapshot.arrays.get(name)) for name in arrays)
+    # A statement is a row, and the place where it stands another one.
+    return listed + snapshot.entities + len(declared(snapshot).e) + 2 * snapshot.statements + 1
+
+
 def _numbers(numbers: NDArray[Any]) -> list[int | None]:
     return [None if number < 0 else number for number in numbers.tolist()]
 

@@ -35,10 +35,10 @@ from condgraph.cypher.layout.schema import (
 from condgraph.cypher.load.batches import ENTITY_PROPERTIES, REMOVALS, RENAMED, TEXTS, Batch
 from condgraph.cypher.load.lock import EDGES, LOCKED, ChangedError, Loading, busy_error, delete, make, remove, terms
 from condgraph.cypher.load.pull import graph_sources, pull
-from condgraph.cypher.load.write import Gone, OnProgress, RowMaker, content_id, earlier_content_id, write_snapshot
+from condgraph.cypher.load.write import Gone, RowMaker, content_id, earlier_content_id, write_snapshot
 from condgraph.edits import Written, joined, named_in
 from condgraph.engine.bounds import LEAST, waiting
-from condgraph.engine.changes import Change, OvertakenError
+from condgraph.engine.changes import Change, OnWritten, OvertakenError
 from condgraph.engine.errors import (
     LoadError,
     OptionError,
@@ -189,7 +189,7 @@ def push(
     snapshot: Snapshot,
     *,
     wait: float,
-    on_progress: OnProgress,
+    on_progress: OnWritten,
     change: Change = NOTHING,
     labels: bool | None = None,
     on_remark: Callable[[str], None] = lambda remark: None,

@@ -27,6 +27,7 @@ from condgraph.cypher.layout.schema import (
     type_of,
 )
 from condgraph.cypher.load.batches import BATCH, Batch, Ids, Numbers, Rows, caption_of, cells, cut, order_of
+from condgraph.engine.changes import OnWritten
 from condgraph.engine.execute.spans import span_precision
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import content_digest, mix, statement_ids, text_hashes
@@ -552,9 +553,6 @@ class RowMaker:
 #: Batches under way at once. More would wait for each other: about half of a batch's work is its
 #: commit.
 WRITERS: Final = 2
-#: Called with how many records are written so far, and which part of all that is (None where it is
-#: not known).
-OnProgress = Callable[[int, float | None], None]
 T = TypeVar("T")
 
 
@@ -576,7 +574,7 @@ def write_snapshot(
     connection: Connection,
     *,
     previous: Snapshot | None,
-    on_progress: OnProgress,
+    on_progress: OnWritten,
     attempt: str = "",
     labelling: Labelling | None = None,
 ) -> None:

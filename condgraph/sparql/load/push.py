@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple
 
 from condgraph.edits import Written, joined
 from condgraph.engine.bounds import LEAST
-from condgraph.engine.changes import Change, OvertakenError
+from condgraph.engine.changes import Change, OnWritten, OvertakenError
 from condgraph.engine.errors import DeadlineError, LoadError, ParseError, StoreBusyError, StoreDamagedError, StoreError
 from condgraph.engine.facts import Source
 from condgraph.engine.identity import content_digest
@@ -86,9 +86,6 @@ _UNDER_WAY: Final = ("loaded", "staged", "what", "loading")
 
 #: Triples that are removed at once where all of them take a server too long.
 _AT_ONCE: Final = 10_000
-
-#: Hears how many triples are written so far.
-OnProgress = Callable[[int], None]
 
 
 def load_id(snapshot: Snapshot, change: str = "") -> str:
@@ -175,7 +172,7 @@ def write_snapshot(
     what: Sequence[str] = (),
     previous: Snapshot | None = None,
     begun: dict[str, list[str]] | None = None,
-    on_progress: OnProgress = lambda written: None,
+    on_progress: OnWritten,
 ) -> None:
     """Make the graph hold `snapshot`, whose content includes that of `previous`, which the store holds.
 
@@ -214,12 +211,12 @@ def write_snapshot(
     size = endpoint.dialect.update_batch if endpoint.store_url is None else endpoint.dialect.store_batch
     # Batches of another size are other batches.
     done = max((int(number) for name, number, *of in marks if name == load and of == [str(size)]), default=-1)
-    written = 0
+    written, total = 0, None if previous is None else len(new - known)
     for number, batch in enumerate(cut((line for line in lines(snapshot) if line not in known), size)):
         if number > done:
             _insert(endpoint, base, [*batch, f"{node} <pred:loaded> {string(f'{load} {number} {size}')}"])
         written += len(batch)
-        on_progress(written)
+        on_progress(written, None if total is None else written / total)
     schema = json.dumps(described(snapshot), ensure_ascii=False)
     _insert(endpoint, base, about)
     content = load_id(snapshot)
@@ -400,7 +397,9 @@ class Loader:
         #: What the last load has to say of single changes.
         self.remarks: list[str] = []
 
-    def push(self, snapshot: Snapshot, *, wait: float, by_update: bool, change: Change | None = None) -> tuple[Counts, Counts]:
+    def push(
+        self, snapshot: Snapshot, *, wait: float, by_update: bool, change: Change | None = None, on_progress: OnWritten
+    ) -> tuple[Counts, Counts]:
         """Add a snapshot to what the graph holds, except for what `change` removes; returns the counts
         before and after.
 
@@ -410,18 +409,18 @@ class Loader:
         """
         until, owner = time.monotonic() + wait, Owner()
         try:
-            return self._in_turn(snapshot, wait, until, owner.name, by_update, NOTHING if change is None else change)
+            return self._in_turn(snapshot, wait, until, owner.name, by_update, NOTHING if change is None else change, on_progress)
         finally:
             owner.release()
 
     def _in_turn(
-        self, snapshot: Snapshot, wait: float, until: float, owner: str, by_update: bool, change: Change
+        self, snapshot: Snapshot, wait: float, until: float, owner: str, by_update: bool, change: Change, on_progress: OnWritten
     ) -> tuple[Counts, Counts]:
         while True:
             try:
                 # A caller who states how long to wait waits no longer for a silent server.
                 patience = max(until - time.monotonic(), LEAST) if wait else None
-                return self._push(snapshot, owner, patience, by_update, change)
+                return self._push(snapshot, owner, patience, by_update, change, on_progress)
             except OvertakenError:
                 raise
             except StoreBusyError:
@@ -432,7 +431,7 @@ class Loader:
                 time.sleep(min(left, random.uniform(*_AGAIN)))
 
     def _push(
-        self, snapshot: Snapshot, owner: str, patience: float | None, by_update: bool, change: Change
+        self, snapshot: Snapshot, owner: str, patience: float | None, by_update: bool, change: Change, on_progress: OnWritten
     ) -> tuple[Counts, Counts]:
         endpoint, base = self._endpoint, self._base
         self.remarks = []
@@ -466,7 +465,7 @@ class Loader:
             snapshot, self.remarks = joined(change, edit_records(endpoint, base), previous, snapshot)
         write_snapshot(
             endpoint, snapshot, base, graph=self._graph, load=load, what=what, previous=previous,
-            begun=found if begun and not adds else None,
+            begun=found if begun and not adds else None, on_progress=on_progress,
         )  # fmt: skip
         return {} if previous is None else counts(previous), counts(snapshot)
 
