@@ -89,6 +89,9 @@ def _member(name: str, graph: Graph) -> Member:
 class SeveralGraph(RemoteGraph):
     """Several graphs as one, which is only read. `graphs` has them by the names of their stores."""
 
+    #: What spans call it.
+    store_kind = "several"
+
     _storage: SeveralStorage
 
     def __init__(self, graphs: Mapping[str, Graph], own: Sequence[Graph] = (), same: Same | None = None) -> None:

@@ -33,6 +33,7 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.passes import rebuild
 from condgraph.engine.store import Request, plan_texts
+from condgraph.engine.tracing import traced
 from condgraph.languages.cypher.parse import parse as parse_cypher
 from condgraph.languages.cypher.tree import RelationshipPattern
 from condgraph.languages.fences import unfenced
@@ -612,8 +613,8 @@ class Runner:
         options: dict[str, Any] = {"on_unknown": self.on_unknown}
         if begun.language == "llm_query":
             options |= {"source": source, "llm_function": self.llm_function, "question": self.question}
-        begin = time.perf_counter()
-        try:
+
+        def run() -> Answer:
             store = self.graph._store_of(None)
             request = Request(unfenced(begun.program), begun.language, options, self.limit, lower)
             try:
@@ -625,6 +626,11 @@ class Runner:
                 answer = passed_on(request)
             # Values are worked out here, so that what fails fails within the attempt.
             _ = answer.values
+            return answer
+
+        begin = time.perf_counter()
+        try:
+            answer = traced(self.graph, begun.language, begun.program, run)
         finally:
             self.seconds["resolve"] += resolving
             self.seconds["run"] += time.perf_counter() - begin - resolving

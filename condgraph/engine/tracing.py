@@ -24,6 +24,8 @@ LOGGER: Final = "condgraph.query"
 _DEBUG: Final = 10
 #: Names of OpenTelemetry's conventions for databases, where they have one.
 _ROWS: Final = "db.response.returned_rows"
+#: What is at the addresses of schemes that do not say it.
+_SERVERS: Final = {"http": "sparql", "https": "sparql", "bolt": "neo4j", "postgres": "postgresql"}
 
 
 def traced(graph: Any, language: str | None, program: Any, call: Callable[[], T]) -> T:
@@ -31,7 +33,7 @@ def traced(graph: Any, language: str | None, program: Any, call: Callable[[], T]
     tracer, logger = _tracer(), _logger()
     if tracer is None and logger is None:
         return call()
-    store = _kind(graph.place)
+    store = getattr(graph, "store_kind", None) or _kind(graph.place)
     about = {"db.system.name": "condgraph", "db.namespace": graph.name, "condgraph.store": store}
     values = os.environ.get("CONDGRAPH_TRACE_PROGRAMS") == "1"
     if values:
@@ -95,6 +97,6 @@ def _logger() -> Any:
 
 
 def _kind(place: str) -> str:
-    """The kind of store: `memory`, `folder`, or the scheme of its address."""
+    """The kind of store: `memory`, `folder`, `sparql`, `neo4j`, or the scheme of another address."""
     scheme, separator, _ = place.partition("://")
-    return scheme if separator else "memory" if place.startswith("memory:") else "folder"
+    return _SERVERS.get(scheme.partition("+")[0], scheme) if separator else "memory" if place.startswith("memory:") else "folder"

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
-from condgraph.engine.errors import CondgraphError
+import condgraph
+from condgraph.engine.errors import CondgraphError, DeadlineError
+from condgraph.engine.facts import Statement
 from condgraph.engine.tracing import LOGGER
 from condgraph.graph import Graph
+from tests.ask.asking import Scripted
 from tests.support.agents import CAPITAL, samples
 
 pytest.importorskip("opentelemetry.sdk")
@@ -78,6 +81,34 @@ def test_a_prepared_program_that_is_ready_has_a_span_too(graph: Graph, spans: In
     for _ in range(3):
         prepared(x="Nepal")
     assert len(spans.get_finished_spans()) == 3
+
+
+def test_each_program_of_a_question_in_words_is_one_span(graph: Graph, spans: InMemorySpanExporter) -> None:
+    wrong, right = (f"Query1: \"get_information(relation='capital', head_entity='{name}')\"" for name in ("Secret land", "Nepal"))
+    outcome = graph.ask("What is the capital of Nepal?", Scripted(wrong, right))
+    assert outcome.texts == ["Kathmandu"]
+    # A program may run more than once, until its names are those of the graph.
+    failed, *others, done = spans.get_finished_spans()
+    assert (failed.attributes or {})["error.type"] == "unknown-name"
+    assert (done.attributes or {})["db.response.returned_rows"] == 1
+    assert all((one.attributes or {})["condgraph.language"] == "llm_query" for one in (failed, *others, done))
+    assert not [word for word in ("Nepal", "Secret", "Kathmandu") for one in (failed, *others, done) if word in one.to_json()]
+
+
+def test_a_query_of_several_stores_is_one_span(graph: Graph, spans: InMemorySpanExporter) -> None:
+    with condgraph.open("memory:") as other:
+        other.add([Statement("Nepal", "dial code", "977")], source="codes")
+        both = condgraph.open({"one": graph, "other": other})
+        both.kopl(CAPITAL)
+        with pytest.raises(DeadlineError):
+            both.kopl(CAPITAL, timeout=1e-9)
+    done, late = spans.get_finished_spans()
+    assert (done.attributes or {})["condgraph.store"] == "several"
+    assert (done.attributes or {})["db.response.returned_rows"] == 1
+    assert (late.attributes or {})["error.type"] == "deadline"
+    assert late.status.status_code is trace.StatusCode.ERROR
+    # How long it took is the span's own.
+    assert (done.end_time or 0) > (done.start_time or 0)
 
 
 def test_spans_are_below_that_of_the_application(graph: Graph, spans: InMemorySpanExporter) -> None:
