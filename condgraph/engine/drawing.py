@@ -289,11 +289,12 @@ def _connected(sizes: Points, pairs: NDArray[np.int64], lengths: Points) -> Poin
 
 def _distances(n: int, pairs: NDArray[np.int64], lengths: Points) -> Points:
     """The lengths of the shortest paths between each two nodes (Floyd and Warshall)."""
-    far = np.full((n, n), np.inf)
+    far = np.zeros((n, n))
+    # Of several edges between two nodes the longest text needs its room.
+    np.maximum.at(far, (pairs[:, 0], pairs[:, 1]), lengths)
+    far = np.maximum(far, far.T)
+    far[far == 0] = np.inf
     np.fill_diagonal(far, 0.0)
-    for (a, b), length in zip(pairs.tolist(), lengths.tolist(), strict=True):
-        if a != b:
-            far[a, b] = far[b, a] = min(far[a, b], length)
     for k in range(n):
         np.minimum(far, far[:, k, None] + far[None, k], out=far)
     return far

@@ -4,6 +4,7 @@ rows of a concept or a table with facets.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -11,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from condgraph.engine.errors import CondgraphError, InterruptedQueryError, OptionError, UnknownNameError, nearest
+from condgraph.engine.facts import END_TIME, START_TIME
 from condgraph.engine.values import NO_UNIT
 from condgraph.grammars.kopl import quoted
 from condgraph.overview.schema import UNNAMED, KindCount, PredicateSchema
@@ -108,7 +110,7 @@ def _questions(graph: Graph, schema: GraphSchema) -> list[Document]:
     """Questions with an answer, of different kinds where the graph has them: each was run."""
     until = time.monotonic() + _SECONDS
     result: list[Document] = []
-    for kind in (_largest, _groups, _two_steps, _first, _plain):
+    for kind in (_largest, _groups, _two_steps, _at_a_time, _first, _plain):
         for candidate in islice(kind(graph, schema), _TRIES):
             if len(result) == QUESTIONS or (result and time.monotonic() > until):
                 return result
@@ -189,6 +191,24 @@ def _two_steps(graph: Graph, schema: GraphSchema) -> Iterator[_Candidate]:
                 break
         else:
             yield _Candidate(("From ", one.examples[0].subject, ": ", one.name), f"{begin} QueryName()")
+
+
+def _at_a_time(graph: Graph, schema: GraphSchema) -> Iterator[_Candidate]:
+    for one in schema.predicates:
+        times = {key.name: key.values[0] for key in one.qualifiers if key.values and key.values[0].type == "time"}
+        ends = (
+            [re.match(r"-?\d+", text or "") for text in (times[START_TIME].last, times[END_TIME].first)]
+            if {START_TIME, END_TIME} <= {*times}
+            else []
+        )
+        if not one.relations or not ends or None in ends:
+            continue
+        # In the middle of the times at which some begin and others have ended.
+        year = sum(int(end[0]) for end in ends if end) // 2
+        for example in one.examples:
+            asked = f"Find({quoted(example.subject)}) Relate({quoted(one.name)}, forward)"
+            program = f"{asked} QFilterYear({START_TIME}, {year}, <=) QFilterYear({END_TIME}, {year}, >=) QueryName()"
+            yield _Candidate(("What was the ", one.name, " of ", example.subject, f" in {year}?"), program)
 
 
 def _first(graph: Graph, schema: GraphSchema) -> Iterator[_Candidate]:

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 import condgraph
+from tests.e2e.test_start import entries
 from tests.e2e.test_studio import axe, go, run, studio, tab
 from tests.endpoint.test_serve import command
 from tests.support.native_databases import content, database
-from tests.support.pages import picture
+from tests.support.pages import picture, until
 
 
 @pytest.mark.data
@@ -52,8 +53,17 @@ def test_a_database_of_others(browser: Any, emptied_neo4j_uri: str, data: Path) 
     """Answers, evidence, tree, entity and schema; nothing is written."""
     with database(emptied_neo4j_uri, "movies") as driver:
         before = content(driver)
-        with command("-d", emptied_neo4j_uri, "--rate", "0", "--workers", "2") as (url, _), studio(browser, url) as page:
+        with (
+            command("-d", emptied_neo4j_uri, "--rate", "0", "--workers", "2", "--timeout", "100") as (url, _),
+            studio(browser, url) as page,
+        ):
             assert "on Neo4j" in page.inner_text("#graph")
+            until(page, "document.querySelector('.contents')?.dataset.ready === 'yes'")
+            assert entries(page, "concepts") == ["Person 133", "Movie 38"]
+            # As many as it finds in some seconds.
+            assert 1 <= page.locator(".questions a").count() <= 3
+            axe(page, "the first page of a database")
+            picture(page, "studio-start-neo4j")
             run(page, "Find(Tom Hanks) Relate(acted in, forward) FilterNum(released, 2005, >) QueryName()")
             assert "Cloud Atlas" in tab(page, "table")
             assert "released" in tab(page, "evidence")

@@ -107,6 +107,12 @@ def test_a_schema_of_many_predicates_is_a_few_arrows() -> None:
     assert f"and {len(kinds) - MOST_ARROWS:,} more predicates" in drawing.svg
 
 
+def test_the_longest_of_several_texts_between_two_boxes_has_room() -> None:
+    texts = [("a", "to", "b", "9"), ("a", "stationID", "b", "112,000, other kinds too")]
+    (_, _, left, _), (right, _, _, _) = sorted(boxes(of_kinds(texts, "schema")))
+    assert right - left > 5 * len(texts[1][3])
+
+
 def test_nothing_is_an_empty_picture() -> None:
     drawing = of_statements([])
     assert (drawing.boxes, str(drawing)) == ((), "")

@@ -81,6 +81,6 @@ function drawQueries(place, compiled) {
         said.textContent = "The browser does not allow it: mark the text and copy it.";
       }
     };
-    return [el("h3", {}, name), el("p", {}, el("button", { type: "button", "data-copy": name, onclick: copy }, `Copy ${name}`), " ", said), el("pre", { tabindex: "0", "aria-label": name }, text)];
+    return [el("h2", {}, name), el("p", {}, el("button", { type: "button", "data-copy": name, onclick: copy }, `Copy ${name}`), " ", said), el("pre", { tabindex: "0", "aria-label": name }, text)];
   }));
 }
