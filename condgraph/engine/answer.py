@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import starmap
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -57,18 +58,24 @@ def totals(plan: Node) -> Iterator[Scalar]:
 
 
 def of_nothing(
-    plan: Node, is_nothing: Callable[[Scalar], bool], steps: Sequence[tuple[str, Node]], trace: Callable[[], Sequence[Step]]
+    plan: Node, is_nothing: Callable[[Scalar], bool], steps: Sequence[tuple[str, Node]], trace: Callable[[], Iterable[Step]]
 ) -> Iterator[str]:
     """A warning for each count and sum of nothing: the step below it that gave nothing first.
-    `trace` has an entry a step.
+    `trace` has an entry a step, in order, and is read until that one.
     """
     for node in totals(plan):
         if not is_nothing(node):
             continue
         (of,) = node.inputs()
-        below = {id(part) for part in postorder(of)}
-        empty = [(one, step) for (_, one), step in zip(steps, trace(), strict=False) if step.size == 0]
-        emptied = next((step for one, step in empty if id(one) in below), empty[0][1] if empty else None)
+        below, first = {id(part) for part in postorder(of)}, None
+        for (_, one), step in zip(steps, trace(), strict=False):
+            if step.size == 0:
+                first = first or step
+                if id(one) in below:
+                    emptied: Step | None = step
+                    break
+        else:
+            emptied = first
         why = describe(of) if emptied is None else f"{emptied.function} gave nothing, {emptied.operator}"
         yield f"what is {node.facets.total} is empty: {why}"
 
@@ -323,6 +330,10 @@ class Answer(AnswerValues):
             self._step(function, node) for function, node in watched(self._steps or [(type(self.plan).__name__, self.plan)], 16)
         ]
 
+    def _traced(self) -> Iterable[Step]:
+        """The same one by one, where each costs something."""
+        return starmap(self._step, self._steps)
+
     def _step(self, function: str, node: Node) -> Step:
         size, sample = self._size(node)
         return Step(function, describe(node), size, sample, self.run.notes.get(id(node), ""))
@@ -484,7 +495,7 @@ class Answer(AnswerValues):
         if not values and not self._cut:
             why = self._why_empty()
             found.append("the answer is empty: " + "; ".join(why.lines()))
-        found.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, lambda: self.trace))
+        found.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, self._traced))
         return found
 
     def why_not(self, expected: Any = None, *, timeout: float | None = None) -> WhyNot:

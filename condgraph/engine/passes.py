@@ -60,7 +60,7 @@ _NAMES: dict[type[Any], tuple[str, ...]] = {}
 def rebuild(node: Any, done: dict[int, Node]) -> Any:
     """The same record (an operator or a test) with its inputs replaced."""
     values = [getattr(node, name) for name in names(node)]
-    fresh = [value if type(value) in _PLAIN else _replaced(value, done) for value in values]
+    fresh = [value if type(value) in _PLAIN else done.get(id(value)) or _replaced(value, done) for value in values]
     return node if all(map(is_, fresh, values)) else type(node)(*fresh)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from condgraph.engine.algebra import Group, Node, Solutions, postorder
+from condgraph.engine.algebra import Group, Having, Limit, Node, Order, Solutions
 from condgraph.engine.bounds import timed, within
 from condgraph.engine.errors import CondgraphError, MissingExtraError, pyarrow_or_error, shortened
 from condgraph.engine.execute.grid import BETWEEN, Column
@@ -172,13 +172,12 @@ def columns_of(plan: Node) -> tuple[str, ...]:
     """The names of the columns that a plan shows; none where it gives no table."""
     if isinstance(plan, Solutions):
         return plan.variables
-    for node in reversed(postorder(plan)):
-        if isinstance(node, Group):
-            names = (*(key.name for key in node.keys), *(measure.name for measure in node.measures))
-            return names[: len(names) - node.hidden]
-        if type(node).__name__ not in ("Having", "Order", "Limit"):
-            return ()
-    return ()
+    while isinstance(plan, Having | Order | Limit):
+        plan = plan.table
+    if not isinstance(plan, Group):
+        return ()
+    names = (*(key.name for key in plan.keys), *(measure.name for measure in plan.measures))
+    return names[: len(names) - plan.hidden]
 
 
 def flat(values: Sequence[Any]) -> list[Any]:

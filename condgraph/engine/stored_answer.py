@@ -4,7 +4,7 @@ it is first looked at, and worked out in process by the engine's own code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +24,7 @@ from condgraph.engine.why_not import MOST_ENTITIES, folded
 if TYPE_CHECKING:
     from condgraph.engine.algebra import Node, Values
     from condgraph.engine.execute.grid import Grid
-    from condgraph.engine.lowered import Lowered
+    from condgraph.engine.lowered import Lowered, Step
     from condgraph.engine.store import KnownSchema, QueryStore, Request
     from condgraph.engine.why_not import Lookup, Program, WhyNot
 
@@ -50,6 +50,9 @@ class ExplainedAnswer(Answer):
         except DeadlineError:
             check()
             return [f"what left the answer without values could not be found out within {self._explaining:.3g} s"]
+
+    def _traced(self) -> Iterable[Step]:
+        return self.trace
 
     def _contradicted(self) -> list[str]:
         return contradicted(self, self._store, self._timeout)

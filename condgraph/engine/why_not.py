@@ -276,15 +276,17 @@ class Program:
             sized = [node for node in self.order if not isinstance(node, alg.Scalar)]
             self._sizes.update(zip(map(id, sized), lookup.counts(sized), strict=True))
         self._above, self._below = dict[int, list[Node]](), dict[int, list[Node]]()
+        #: The operators that take others, with those by identity.
+        self._taking: list[tuple[Node, list[int]]] = []
         #: Plans by the operator and that in its place, which they keep alive.
         self.plans = dict[tuple[int, int], Node]()
 
     def size(self, node: Node) -> int | None:
         """How many results one of its operators gives; None of one that gives a single value."""
-        known = self._sizes
-        if id(node) not in known:
-            known[id(node)] = None if isinstance(node, alg.Scalar) else self.lookup.counts([node])[0]
-        return known[id(node)]
+        size = self._sizes.get(id(node), -1)
+        if size == -1:
+            size = self._sizes[id(node)] = None if isinstance(node, alg.Scalar) else self.lookup.counts((node,))[0]
+        return size
 
     def failing(self) -> Node:
         """The first operator that gave nothing although everything that it needs gave something."""
@@ -301,13 +303,13 @@ class Program:
         """The operators that an operator is below, the nearest first."""
         found = self._above.get(id(node))
         if found is None:
+            if not self._taking:
+                self._taking = [(one, list(map(id, inputs))) for one in self.order if (inputs := one.inputs())]
             found, inside = [], {id(node)}
-            for one in self.order:
-                for child in one.inputs():
-                    if id(child) in inside:
-                        inside.add(id(one))
-                        found.append(one)
-                        break
+            for one, taken in self._taking:
+                if not inside.isdisjoint(taken):
+                    inside.add(id(one))
+                    found.append(one)
             self._above[id(node)] = found
         return found
 

@@ -280,5 +280,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """The operators of `solutions`, whose import most programs do without."""
     if name in __all__:
-        return getattr(import_module("condgraph.engine.algebra.solutions"), name)
+        # Kept, as it is asked for at every operator.
+        found = globals()[name] = getattr(import_module("condgraph.engine.algebra.solutions"), name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -138,12 +138,14 @@ def postorder(root: Node, known: Mapping[int, object] | None = None) -> list[Nod
     order: list[Node] = []
     stack: list[Node] = [root]
     known = known or {}
-    while stack and len(order) < 64:
+    for _ in range(64):
         node = stack.pop()
         if id(node) not in known:
             order.append(node)
-            stack.extend(node.inputs())
-    if stack:
+            stack += node.inputs()
+        if not stack:
+            break
+    else:
         return _postorder(root, known)
     order.reverse()
     if len(set(map(id, order))) == len(order):

@@ -100,9 +100,9 @@ class Run:
         """How many results an operator gives; what cannot give any, as an operator that it needs gave none, is not run.
         What is run warns as in `execute`.
         """
-        results, strict = self.results, set[int]()
+        results = self.results
         if id(node) not in results:
-            parts = self.missing(node)
+            parts, strict = self.missing(node), set[int]()
             for part in parts:
                 if self.step(part):
                     strict = strict or _strict(parts)
