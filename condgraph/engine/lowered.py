@@ -80,8 +80,10 @@ class Lowered:
     order: list[Node] | None = None
 
 
-def owners(steps: Sequence[tuple[str, Node]]) -> dict[int, int]:
-    """The place of the step that each operator is part of, by its identity: of the first that contains it."""
+def owners(steps: Sequence[tuple[str, Node]], until: Node | None = None) -> dict[int, int]:
+    """The place of the step that each operator is part of, by its identity: of the first that contains it. Once it is known
+    of the operator `until`, the others are left out.
+    """
     found: dict[int, int] = {}
     for at, (_, root) in enumerate(steps):
         # A step contains those before it.
@@ -90,5 +92,7 @@ def owners(steps: Sequence[tuple[str, Node]]) -> dict[int, int]:
             part = waiting.pop()
             if id(part) not in found:
                 found[id(part)] = at
+                if part is until:
+                    return found
                 waiting += part.inputs()
     return found

@@ -349,7 +349,7 @@ class Program:
 
 def step_of(node: Node, steps: Sequence[tuple[str, Node]]) -> str:
     """The step of the program that an operator is part of: the first that contains it."""
-    at = owners(steps).get(id(node), -1)  # a pass made others out of several steps
+    at = owners(steps, node).get(id(node), -1)  # a pass made others out of several steps
     step = steps[at][0] if steps else "the query" if isinstance(node, alg.Solutions) else type(node).__name__
     if step == "RETURN" and isinstance(node, alg.Pattern | alg.Path) and any(name == "MATCH" for name, _ in steps):
         # Several patterns of its clause, or more of the query, in one.

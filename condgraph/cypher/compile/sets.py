@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from condgraph.cypher.compile.compiler import OUTWARD, Compiler, FactRows, Rows, Within, asks_which, kinds_matter, share
@@ -469,7 +470,8 @@ def during(compiler: Compiler, node: alg.During) -> FactRows:
         # Statements without a validity always hold.
         return facts
     low, high = compiler.parameter(node.interval.start), compiler.parameter(node.interval.end)
-    facts.conditions.append(span_condition(compiler, node.relation, compiler.layout.validity(facts.fact), low, high))
+    test = partial(span_condition, compiler, node.relation, low=low, high=high)
+    facts.conditions.append(compiler.layout.timed(facts.fact, test))
     return facts
 
 
@@ -478,8 +480,11 @@ def during_any(compiler: Compiler, node: alg.DuringAny) -> FactRows:
     facts = compiler.facts(node.facts)
     times = times_of(compiler, node.values)
     y = compiler.name("y")
-    test = span_condition(compiler, node.relation, compiler.layout.validity(facts.fact), f"{y}[0]", f"{y}[1]")
-    facts.conditions.append(f"any({y} IN {times} WHERE {test})")
+
+    def test(validity: tuple[str, str]) -> str:
+        return f"any({y} IN {times} WHERE {span_condition(compiler, node.relation, validity, f'{y}[0]', f'{y}[1]')})"
+
+    facts.conditions.append(compiler.layout.timed(facts.fact, test))
     return facts
 
 

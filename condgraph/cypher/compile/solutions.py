@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from condgraph.cypher.compile.compiler import Compiler, FactRows, Rows, asks_which
@@ -296,7 +297,7 @@ class _Patterns:
         later = list[str]()
         if during is not None:
             low, high = compiler.parameter(during.interval.start), compiler.parameter(during.interval.end)
-            later.append(span_condition(compiler, during.relation, layout.validity(f), low, high))
+            later.append(layout.timed(f, partial(span_condition, compiler, during.relation, low=low, high=high)))
         if among is not None:
             facts = compiler.facts(among)
             later.append(f"{f} IN {compiler.let(facts.render(), f'collect({facts.fact})')}")

@@ -724,6 +724,10 @@ class Layout(ABC):
         """From when until when a statement holds, as `engine.values` has bounds."""
         self._lacks("times at which statements hold")
 
+    def timed(self, f: str, test: Callable[[tuple[str, str]], str]) -> str:
+        """A condition on from when until when a statement holds."""
+        return test(self.validity(f))
+
     def validity_cell(self, f: str) -> str:
         """The same as a value, as a whole."""
         self._lacks("times at which statements hold")

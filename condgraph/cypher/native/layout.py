@@ -8,7 +8,7 @@ whole database is looked for label by label, since that is what the server's ind
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from typing import Any, ClassVar, Final
 
@@ -17,7 +17,7 @@ from condgraph.cypher.layout.base import Bound, Cell, Direct, Layout, Match, Wan
 from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.identity import SOURCE, Identity, concept_id, foreign, found_ids, node_of, within_labels
 from condgraph.cypher.native.mapping import Mapping
-from condgraph.cypher.native.properties import Either, Holdings, Named, Qualifiers, apart, ranks_of
+from condgraph.cypher.native.properties import Either, Holdings, Named, Qualifiers, apart, bounds, ranks_of
 from condgraph.cypher.native.refresh import keys_of
 from condgraph.cypher.servers import NEO4J, Engine
 from condgraph.engine import algebra as alg
@@ -377,8 +377,13 @@ class NativeLayout(Layout):
         return family != "attribute"
 
     def validity(self, f: str) -> tuple[str, str]:
-        since, until = self.qualifying.validity(f)
-        return since, until
+        return bounds(*self.qualifying.times(f))
+
+    def timed(self, f: str, test: Callable[[tuple[str, str]], str]) -> str:
+        """The times are read once: their reading is long, and a test has each up to four times."""
+        since, until = self.qualifying.times(f)
+        v = f"{f}v"
+        return f"any({v} IN [[{since}, {until}]] WHERE {test(bounds(f'{v}[0]', f'{v}[1]'))})"
 
     def validity_cell(self, f: str) -> str:
         since, until = self.validity(f)

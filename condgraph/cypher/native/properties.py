@@ -327,8 +327,8 @@ class Qualifiers:
         result = f"COLLECT {{ WITH {f}, {k} WHERE {f}[{k}[0]] IS NOT NULL UNWIND {held} AS {y} RETURN DISTINCT {y} }}"
         return f"UNWIND {keys} AS {k} UNWIND {result} AS {x} WITH *, {cell} AS {q}"
 
-    def validity(self, f: str) -> tuple[str, str]:
-        """From when until when a statement holds, in seconds: null where nothing says it."""
+    def times(self, f: str) -> tuple[str, str]:
+        """From when and until when a statement says that it holds, in seconds: each is null where it is not said."""
         if not any(self._times):
             return "null", "null"
         result = []
@@ -341,10 +341,15 @@ class Qualifiers:
                 cases.append(f"head([v IN [{held}] WHERE v IS NOT NULL | {cell.start if key == START_TIME else cell.end}])")
             result.append(f"coalesce({', '.join(cases)})" if len(cases) > 1 else cases[0])
         since, until = (f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {item} END" for item in result)
-        return (
-            f"coalesce({since}, CASE WHEN {until} IS NOT NULL THEN {OPEN_START} END)",
-            f"coalesce({until}, CASE WHEN {since} IS NOT NULL THEN {OPEN_END} END)",
-        )
+        return since, until
+
+
+def bounds(since: str, until: str) -> tuple[str, str]:
+    """From when until when a statement holds, of `Qualifiers.times`: null where neither is said."""
+    return (
+        f"coalesce({since}, CASE WHEN {until} IS NOT NULL THEN {OPEN_START} END)",
+        f"coalesce({until}, CASE WHEN {since} IS NOT NULL THEN {OPEN_END} END)",
+    )
 
 
 # -- Attributes --------------------------------------------------------------------------------------

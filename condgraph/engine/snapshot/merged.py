@@ -416,15 +416,22 @@ class _Merge:
         places: list[int] = []
         s, o = b.arrays.view("rel.s"), b.arrays.view("rel.o")
         ent = self.ent.order
+
+        # Searches in the same run begin with the same statements.
+        @cache
+        def ends(at: int) -> tuple[Any, ...]:
+            return ent(s[at]), ent(o[at])
+
         for i in range(self.d_r):
             low, high = self._run("rel", int(self.d_p[i]))
             key = _order(self.ent_d[self.d_s[i]]), _order(self.ent_d[self.of("rel.o")[i]])
-            places.append(bisect_right(range(high), key, low, high, key=lambda at: (ent(s[at]), ent(o[at]))))
+            places.append(bisect_right(range(high), key, low, high, key=ends))
         parts = ("kind", "unit", "a", "b", "ref", "precision")
         self.att_d = self._values("att", self.of, True)
         views = [b.arrays.view(f"att.{part}") for part in parts]
         subjects = b.arrays.view("att.s")
 
+        @cache
         def cell(at: int) -> tuple[Any, ...]:
             kind, unit, a, end, ref, precision = (view[at] for view in views)
             ref = self.text.one(ref)
@@ -451,6 +458,7 @@ class _Merge:
         parts = ("kind", "unit", "a", "b", "ref")
         views = [b.arrays.view(f"q.{part}") for part in parts]
 
+        @cache
         def cell(at: int) -> tuple[Any, ...]:
             kind, unit, a, end, number = (view[at] for view in views)
             ref: Any = self.ent.order(number) if kind == Kind.ENTITY else self.text.one(number)
