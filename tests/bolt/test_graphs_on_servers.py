@@ -60,7 +60,8 @@ def stored_address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[s
         for sample in SAMPLES:
             graph.load(sample.path, format=sample.format, **sample.options)
     try:
-        with served(place, "--graph", "over-bolt") as address:
+        # Neo4j plans its first queries for long on a busy machine.
+        with served(place, "--graph", "over-bolt", "--timeout", "200") as address:
             yield address
     finally:
         with condgraph.open(place, graph="over-bolt", **options) as graph:
