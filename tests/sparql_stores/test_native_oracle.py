@@ -23,14 +23,9 @@ from tests.support.lanes import WHOLE as IN_WHOLE
 from tests.support.lanes import by_lane, share_of_today
 from tests.support.sparql_servers import fresh_server, put
 from tests.support.stores import marked
-from tests.support.wikibase_dump import ONTOLOGY, PROP, Dump
+from tests.support.wikibase_dump import PREFIXES, Dump
 
 pytestmark = pytest.mark.service
-#: Prefixes that Wikidata's endpoint has.
-PREFIXES = {
-    "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": "http://www.w3.org/2001/XMLSchema#", "wikibase": ONTOLOGY,
-    "wdt": f"{PROP}direct/", "p": PROP, "ps": f"{PROP}statement/", "psv": f"{PROP}statement/value/", "pq": f"{PROP}qualifier/",
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,11 @@
 """A graph of KQA Pro's format written as Wikidata's dumps are: statement nodes with qualifiers and ranks, nodes of values with
-units and precisions, labels in several languages.
+units and precisions, values that are unknown and statements of no value, labels in several languages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import blake2b
 from typing import Any, Final
 
 from condgraph.sparql.layout import string
@@ -12,6 +13,11 @@ from condgraph.sparql.layout import string
 WD: Final = "http://www.wikidata.org/entity/"
 PROP: Final = "http://www.wikidata.org/prop/"
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
+#: Prefixes that Wikidata's endpoint has.
+PREFIXES: Final = {
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": "http://www.w3.org/2001/XMLSchema#", "wikibase": ONTOLOGY,
+    "wdt": f"{PROP}direct/", "p": PROP, "ps": f"{PROP}statement/", "psv": f"{PROP}statement/value/", "pq": f"{PROP}qualifier/",
+}  # fmt: skip
 _LABEL: Final = "<http://www.w3.org/2000/01/rdf-schema#label>"
 _TYPE: Final = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 #: The characters of a number in the name of its node: of -3.5 and +3.5, two nodes.
@@ -74,16 +80,28 @@ class Dump:
             # What is wrong now: nobody's answer has it.
             wrong = f"<{WD}statement/d{self._statements}>"
             yield from self._written(wrong, ident, number, '"deprecated"', (), {}, "DeprecatedRank")
+        if self._statements % 13 == 0 and number not in ("P31", "P279"):
+            # The unknown is a blank node in the dumps, and has an IRI at the endpoint.
+            unknown = f"<{WD[:-7]}.well-known/genid/{self._statements}>" if self._statements % 2 else f"_:u{self._statements}"
+            yield from self._written(f"<{WD}statement/u{self._statements}>", ident, number, unknown, (), qualifiers, rank)
+        if self._statements % 17 == 0 and number not in ("P31", "P279"):
+            yield from self._written(f"<{WD}statement/n{self._statements}>", ident, number, "", (), qualifiers, rank)
 
     def _written(
         self, s: str, ident: str, number: str, term: str, node: tuple[str, ...], qualifiers: dict[str, Any], rank: str
     ) -> Iterator[str]:
         yield f"<{WD}{ident}> <{PROP}{number}> {s} ."
-        if rank != "DeprecatedRank":
-            yield f"<{WD}{ident}> <{PROP}direct/{number}> {term} ."
+        none = f"<{PROP}novalue/%s>"
+        if not term:
+            yield f"<{WD}{ident}> {_TYPE} {none % number} ."
+            yield f"{s} {_TYPE} {none % number} ."
+        elif rank != "DeprecatedRank":
+            # A node that nobody named is another one in each line.
+            yield f"<{WD}{ident}> <{PROP}direct/{number}> {term}{'d' * term.startswith('_:')} ."
         yield f"{s} {_TYPE} <{ONTOLOGY}Statement> ."
         yield f"{s} <{ONTOLOGY}rank> <{ONTOLOGY}{rank}> ."
-        yield f"{s} <{PROP}statement/{number}> {term} ."
+        if term:
+            yield f"{s} <{PROP}statement/{number}> {term} ."
         if node:
             yield f"{s} <{PROP}statement/value/{number}> {node[0]} ."
             yield from node[1:]
@@ -94,6 +112,10 @@ class Dump:
                 if full:
                     yield f"{s} <{PROP}qualifier/value/{self.number(key)}> {full[0]} ."
                     yield from full[1:]
+            if self._statements % 5 == 0:
+                # Of the same key: another one is unknown, or there is none.
+                other, mark = f"<{PROP}qualifier/{self.number(key)}>", blake2b(f"{s}{key}".encode(), digest_size=6).hexdigest()
+                yield f"{s} {other} _:q{mark} ." if self._statements % 2 else f"{s} {_TYPE} {none % self.number(key)} ."
         yield f"{s} <http://www.w3.org/ns/prov#wasDerivedFrom> <http://www.wikidata.org/reference/r{self._statements % 5}> ."
 
     def _value(self, value: dict[str, Any]) -> tuple[str, tuple[str, ...]]:

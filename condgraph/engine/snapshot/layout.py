@@ -77,6 +77,8 @@ def closed_members(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """
     kinds = columns["ent.kind"]
     concepts = np.flatnonzero(kinds == EntityKind.CONCEPT).astype(np.int32)
+    if not len(concepts):
+        return {"con.entity": concepts, "con.offsets": np.zeros(1, np.int64), "con.items": np.empty(0, np.int32)}
     entity = kinds[columns["mem.e"]] != EntityKind.CONCEPT
     members, of = columns["mem.e"][entity], columns["mem.c"][entity]
     begin, end = np.searchsorted(of, concepts), np.searchsorted(of, concepts, side="right")
@@ -190,6 +192,9 @@ def lay_validity(columns: Columns, text: NDArray[np.int32], builder: Builder) ->
         place = -1 if local is None else int(np.searchsorted(columns["pred.text"], text[local]))
         found = local is not None and place < len(columns["pred.text"]) and columns["pred.text"][place] == text[local]
         places[name] = place if found else -1
+    if max(places.values()) < 0:
+        columns["val.stmt"], columns["val.start"], columns["val.end"] = np.empty(0, I32), *2 * (np.empty(0, np.int64),)
+        return
     owner, a, b, kind = columns["q.owner"], columns["q.a"], columns["q.b"], columns["q.kind"]
     offsets, items = columns["qkey.offsets"], columns["qkey.items"]
 
@@ -260,7 +265,8 @@ def lay_schema(columns: Columns, relations: Columns, attributes: Columns) -> Non
     predicates = np.concatenate([relations["p"], attributes["p"]])
     owner = columns["q.owner"]
     table = np.stack([predicates[owner], columns["q.key"], columns["q.kind"], columns["q.unit"]], axis=1)
-    distinct, counts = np.unique(table, axis=0, return_counts=True)
+    # That is slow even where there is nothing.
+    distinct, counts = np.unique(table, axis=0, return_counts=True) if len(table) else (table, owner)
     for i, name in enumerate(("pred", "key", "kind", "unit")):
         columns[f"sch.q.{name}"] = distinct[:, i].astype(I32)
     columns["sch.q.count"] = counts.astype(np.int64)
@@ -560,9 +566,10 @@ def _taken(family: Columns, places: NDArray[np.int64]) -> Columns:
 
 def _counts(columns: Columns) -> dict[str, int]:
     """How many of everything there are."""
+    concepts = int((columns["ent.kind"] == EntityKind.CONCEPT).sum())
     return {
-        "entities": int((columns["ent.kind"] != EntityKind.CONCEPT).sum()),
-        "concepts": int((columns["ent.kind"] == EntityKind.CONCEPT).sum()),
+        "entities": len(columns["ent.kind"]) - concepts,
+        "concepts": concepts,
         "rows": len(columns["row.key"]),
         "relations": len(columns["rel.s"]),
         "attributes": len(columns["att.s"]),
@@ -573,9 +580,9 @@ def _counts(columns: Columns) -> dict[str, int]:
         "sources": len(columns["src.name"]),
         # What lets execution skip work: are concepts ever at these ends, are there numbers that a
         # float cannot hold?
-        "concept_subjects": _concepts(columns, "rel.s"),
-        "concept_objects": _concepts(columns, "rel.o"),
-        "concept_attributes": _concepts(columns, "att.s"),
+        "concept_subjects": _concepts(columns, "rel.s") if concepts else 0,
+        "concept_objects": _concepts(columns, "rel.o") if concepts else 0,
+        "concept_attributes": _concepts(columns, "att.s") if concepts else 0,
         "inexact": sum(int(((columns[f"{f}.kind"] == Kind.QUANTITY) & (columns[f"{f}.ref"] >= 0)).sum()) for f in ("att", "q")),
     }
 

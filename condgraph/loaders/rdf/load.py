@@ -36,6 +36,7 @@ from condgraph.loaders.rdf.structures import (
     FIRST,
     GRAPHS,
     REST,
+    SINGLETON,
     VALUE,
     Collapsed,
     Intermediate,
@@ -77,9 +78,6 @@ SUBCLASS: Final = RDFS + "subClassOf"
 REIFIES: Final = RDF + "reifies"
 PARTS: Final = {RDF + "subject": 0, RDF + "predicate": 1, RDF + "object": 2}
 STATEMENT: Final = RDF + "Statement"
-#: Leads from a property that one triple has alone to the property that it stands for (Nguyen, Bodenreider, Sheth:
-#: Don't like RDF reification? Making statements about statements using singleton property. WWW 2014).
-SINGLETON: Final = RDF + "singletonPropertyOf"
 CLASSES: Final = frozenset({RDFS + "Class", "http://www.w3.org/2002/07/owl#Class"})
 _LOCAL: Final = re.compile(r"[^/#:]+$").search
 

@@ -139,6 +139,9 @@ class Lists:
 
 #: Declares that what is said about a named graph is said about each of its statements.
 GRAPHS: Final = "graph"
+#: Leads from a property that one triple has alone to the property that it stands for (Nguyen, Bodenreider, Sheth:
+#: Don't like RDF reification? Making statements about statements using singleton property. WWW 2014).
+SINGLETON: Final = RDF + "singletonPropertyOf"
 
 
 class Path(NamedTuple):

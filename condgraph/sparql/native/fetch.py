@@ -26,11 +26,11 @@ from condgraph.engine.row_shapes import shapes_of
 from condgraph.engine.terms import is_iri
 from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Kind, Quantity, Time, civil, format_number
 from condgraph.loaders.rdf.inference import SAME
-from condgraph.loaders.rdf.structures import GRAPHS
+from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON
 from condgraph.sparql.compile.conditions import NOTHING, TARGET
 from condgraph.sparql.dialect import STANDARD, Dialect
 from condgraph.sparql.layout import string
-from condgraph.sparql.native.mapping import LABEL, OWN, SINGLETON, SUBCLASS, TYPE, Mapping, Predicate, node_of
+from condgraph.sparql.native.mapping import LABEL, NUMBERS, OWN, SINGLETONS, SUBCLASS, TYPE, Mapping, Predicate, node_of
 
 #: The predicate of a row that says that a node is there; it is no triple of the endpoint.
 THERE: Final = "urn:condgraph:there"
@@ -122,6 +122,19 @@ class Labels:
         """Patterns of the names of a node."""
         tags = ", ".join(string(tag) for tag in ("", *self.languages))
         return f"{anywhere(f'{node} <{predicate}> {text} .', apart=self.apart)} FILTER(LCASE(LANG({text})) IN ({tags}))"
+
+    def name(self, node: str, predicate: str, text: str) -> str:
+        """Patterns of the names of a node of which the loader takes one: those in the first language where there are such, which
+        are not blank (that one has a character of ASCII is enough to know).
+        """
+        if len(self.languages) < 2:
+            return self.of(node, predicate, text)
+        first, tags = string(self.languages[0]), ", ".join(string(tag) for tag in ("", *self.languages[1:]))
+        test = f'LCASE(LANG({text}2)) = {first} && REGEX(STR({text}2), "[!-~]")'
+        better = f"{anywhere(f'{node} <{predicate}> {text}2 .', apart=self.apart)} FILTER({test})"
+        other = f"LCASE(LANG({text})) IN ({tags}) && NOT EXISTS {{ {better} }}"
+        among = f"FILTER(LCASE(LANG({text})) = {first} || ({other}))"
+        return f"{anywhere(f'{node} <{predicate}> {text} .', apart=self.apart)} {among}"
 
 
 # -- layouts -----------------------------------------------------------------------------------------
@@ -276,7 +289,7 @@ class Plain:
 
     def _unshared(self, predicate: str, fresh: Fresh) -> str:
         """That a predicate is no singleton property."""
-        shared = "rdf:singletonPropertyOf" not in self._nodes
+        shared = SINGLETONS not in self._nodes
         return "" if shared else f" FILTER(NOT EXISTS {{ {predicate} <{SINGLETON}> {fresh('x')} }})"
 
     def qualified(self, fact: Fact, key: str, value: str) -> str:
@@ -584,21 +597,21 @@ class Fetcher:
                 # What is called by its IRI may have no label.
                 yield self._there(patterns, e)
             if isinstance(node, alg.ByName):
-                yield from self._named(patterns, e)
+                yield from self._called(patterns, e)
 
     def _bare_fact(self, patterns: list[str], fact: Fact, node: alg.Facts, reads: _Reads) -> Iterable[Part]:
         kinds, known = self._values(node), [self._qualifiers[key] for key in reads.keys if key in self._qualifiers]
-        full = kinds is None or not kinds.isdisjoint(_FULL)
-        full = full or any(not self.mapping.whole or any(kind in _FULL for kind, _ in key.values) for key in known)
+        stated = [] if kinds == {Kind.ENTITY} else self._known(node)
+        full = stated is None or not self.mapping.whole or any(map(_has_nodes, (*stated, *known)))
         for branch in self.layout.bare(fact, [key.iri for key in known], full=full):
             yield _select([*patterns, branch.patterns], branch.columns)
         if reads.names or _compares_text(node):
-            if kinds is None or Kind.ENTITY in kinds:
-                yield from self._named(patterns, fact.object)
+            if (kinds is None or Kind.ENTITY in kinds) and not _is_named(node):
+                yield from self._called(patterns, fact.object)
             for key in known:
                 pattern = self.layout.qualified(fact, key.iri, "?c")
                 if pattern and (key.relations or not self.mapping.whole):
-                    yield from self._named([*patterns, pattern], "?c")
+                    yield from self._called([*patterns, pattern], "?c")
 
     def _bare_members(self, unit: Unit, concepts: Node) -> Iterable[Part]:
         for patterns, fact in (self._members(unit, self.fresh("e"), concepts), self._subclasses(concepts)):
@@ -607,7 +620,12 @@ class Fetcher:
 
     def _names_of(self, node: alg.Entities) -> Iterable[Part]:
         e = self.fresh("e")
-        return self._named(self.entities(node, e), e)
+        return self._called(self.entities(node, e), e)
+
+    def _called(self, patterns: list[str], e: str) -> Iterable[Part]:
+        """The names of nodes, and no more of their labels."""
+        for label in self.labels:
+            yield _select([*patterns, self._labels.name(e, label, "?z")], {"x": e, "y": f"<{label}>", "z": "?z"})
 
     # -- units --------------------------------------------------------------------------------------
 
@@ -644,6 +662,22 @@ class Fetcher:
                 if triple not in seen:
                     seen.add(triple)
                     yield triple
+
+    def in_units(self, found: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """The triples of nodes of values that were not fetched, because the look says what they say: numbers of some
+        statements, or qualifiers, in the one unit that these have.
+        """
+        import pyoxigraph
+
+        units = self.mapping.value_nodes
+        amount, unit = pyoxigraph.NamedNode(ONTOLOGY + "quantityAmount"), pyoxigraph.NamedNode(UNIT)
+        for a, b, c, *_ in found:
+            if b.value in units and isinstance(c, pyoxigraph.Literal) and c.datatype.value in NUMBERS:
+                node, (leading, iri) = pyoxigraph.BlankNode(), units[b.value]
+                yield from (
+                    *((a, pyoxigraph.NamedNode(leading), node), (node, amount, c)),
+                    (node, unit, pyoxigraph.NamedNode(iri)),
+                )
 
     def _unit(self, unit: Unit) -> Iterable[Part]:
         node = unit.compiled
@@ -771,7 +805,11 @@ class Fetcher:
             parts.append(self.layout.member(self.fresh("s"), e, self.fresh)[0])
             parts += [self.layout.subclass(*pair, self.fresh)[0] for pair in ((e, self.fresh("c")), (self.fresh("c"), e))]
         union = " UNION ".join(f"{{ {part} }}" for part in parts)
-        return [f"{{ SELECT DISTINCT {e} WHERE {{ {union} FILTER(!isLiteral({e})) }} }}"]
+        test = f"!isLiteral({e})"
+        if self.mapping.shape == "wikibase":
+            # These stand for values that nobody knows.
+            test += f' && !isBlank({e}) && !CONTAINS(STR({e}), "/genid/")'
+        return [f"{{ SELECT DISTINCT {e} WHERE {{ {union} FILTER({test}) }} }}"]
 
     def _iris_named(self, names: Sequence[str]) -> list[str]:
         """The nodes that are called so by their IRIs."""
@@ -1025,6 +1063,18 @@ def _scanned(facts: Node | None) -> alg.Scan | None:
     return facts if isinstance(facts, alg.Scan) else None
 
 
+def _has_nodes(predicate: Predicate) -> bool:
+    """Whether the nodes of values say more of a predicate's than the look (`Fetcher.in_units`)."""
+    kinds = {kind for kind, _ in predicate.values}
+    return Kind.TIME in kinds or (Kind.QUANTITY in kinds and not predicate.unit)
+
+
+def _is_named(facts: alg.Facts) -> bool:
+    """Whether the objects of facts are called by names that the plan has, so that a unit of its own fetches these."""
+    scan = _scanned(facts)
+    return scan is not None and scan.anchor == "object" and isinstance(scan.of, alg.ByName)
+
+
 def reach_of(node: Node) -> alg.End:
     """The end that facts reach."""
     while not isinstance(node, (alg.Scan, alg.OtherEnd, alg.FactsOf)):
@@ -1098,8 +1148,6 @@ _BARE: Final = (
     *(alg.Distinct, alg.Count, alg.AnySatisfies),
 )
 _TESTING: Final = (alg.Where, alg.WhereQualifier, alg.AnySatisfies)
-#: Kinds of values that have a node of their own in a Wikibase.
-_FULL: Final = frozenset((Kind.QUANTITY, Kind.TIME))
 
 
 class _Reads(NamedTuple):

@@ -23,7 +23,7 @@ from condgraph.engine.iris import RDF, XSD
 from condgraph.engine.terms import GRAPH, INFERRED, is_iri, number_type
 from condgraph.engine.values import NO_UNIT, Kind, collapse
 from condgraph.loaders.rdf.inference import INVERSE, MOST_AXIOMS, SUBPROPERTY, Inference, rules_of
-from condgraph.loaders.rdf.structures import GRAPHS, VALUE
+from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON, VALUE
 from condgraph.sparql.client import LONGEST_PAUSE, MOST_TRIES, BusyEndpointError
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.native.fetch import ONTOLOGY, anywhere
@@ -31,8 +31,9 @@ from condgraph.sparql.native.mapping import (
     LABEL,
     NAMING,
     NODES,
+    NUMBERS,
     OWN,
-    SINGLETON,
+    SINGLETONS,
     SUBCLASS,
     TYPE,
     Counts,
@@ -75,13 +76,6 @@ _LOCAL: Final = re.compile(r"[^/#:]+$").search
 _CLAIM: Final = re.compile(r"(.+)/prop/P\d+").fullmatch
 _FORM: Final = re.compile(r"(.+/prop)/(statement|qualifier)/(P\d+)").fullmatch
 _LANG: Final = RDF + "langString"
-_NUMBERS: Final = frozenset(
-    XSD + name
-    for name in (
-        *("integer", "decimal", "double", "float", "long", "int", "short", "byte", "unsignedLong", "unsignedInt", "unsignedShort"),
-        *("unsignedByte", "nonNegativeInteger", "nonPositiveInteger", "positiveInteger", "negativeInteger"),
-    )
-)
 _DURATIONS: Final = frozenset(XSD + name for name in ("duration", "dayTimeDuration", "yearMonthDuration"))
 _TIMES: Final = frozenset(XSD + name for name in ("date", "gYear", "gYearMonth", "dateTime", "dateTimeStamp"))
 #: Types of Wikibase's properties.
@@ -460,7 +454,7 @@ class Look:
     def _plain(self, found: Mapping, counted: dict[str, Counts]) -> Mapping:
         nodes = {called: node_of(called) for called in found.statements}
         skipped = {TYPE, SUBCLASS, *(iri for node in nodes.values() for iri in node.own)}
-        if "rdf:singletonPropertyOf" in nodes:
+        if SINGLETONS in nodes:
             skipped |= self._singletons(counted)
         for called in self._declared:
             self._ends_of(called, counted)
@@ -535,44 +529,49 @@ class Look:
             name = names.get(entity[iri]) or iri.removeprefix(claim)
             taken[iri] = iri if name in taken.values() else name
         units = self._units(claim, found.languages)
+        single: dict[tuple[str, str], str] = {}
         for form, of in forms.items():
             for iri, kinds in of.items():
                 count = kinds.pop((Kind.QUANTITY, NO_UNIT), 0)
-                told: Counts = units.get((form, iri), {})
-                for key, times in told.items():
-                    kinds[key] = times
-                if count and count > sum(told.values()):
-                    kinds[Kind.QUANTITY, NO_UNIT] = kinds.get((Kind.QUANTITY, NO_UNIT), 0) + count - sum(told.values())
+                told = units.get((form, iri), {})
+                for name, number in told.values():
+                    kinds[Kind.QUANTITY, name] = kinds.get((Kind.QUANTITY, name), 0) + number
+                without = count - sum(number for _, number in told.values())
+                if without > 0:
+                    kinds[Kind.QUANTITY, NO_UNIT] = kinds.get((Kind.QUANTITY, NO_UNIT), 0) + without
+                elif found.whole and len(told) == 1:
+                    single[form, iri] = next(iter(told))
 
-        def made(of: dict[str, Counts]) -> tuple[Predicate, ...]:
+        def made(form: str) -> tuple[Predicate, ...]:
             return tuple(
                 Predicate(
                     *(iri, taken[iri], kinds.get((Kind.ENTITY, NO_UNIT), 0)),
                     {key: number for key, number in kinds.items() if key[0] is not Kind.ENTITY},
                     languages=self._texts.get(iri.replace("/prop/", "/prop/statement/")),
+                    unit=single.get((form, iri), ""),
                 )
-                for iri, kinds in sorted(of.items())
+                for iri, kinds in sorted(forms[form].items())
             )
 
         return replace(
             found,
-            predicates=made(forms["statement"]),
-            qualifiers=made(forms["qualifier"]),
+            predicates=made("statement"),
+            qualifiers=made("qualifier"),
             concepts=self._items(claim, found.languages),
         )
 
-    def _units(self, claim: str, languages: tuple[str, ...]) -> dict[tuple[str, str], Counts]:
+    def _units(self, claim: str, languages: tuple[str, ...]) -> dict[tuple[str, str], dict[str, tuple[str, int]]]:
+        """The units of properties and of qualifiers, by their nodes: names, and how many numbers are in them."""
         text = f"SELECT ?k ?u (COUNT(*) AS ?n) WHERE {{ ?f ?k ?v . ?v <{ONTOLOGY}quantityUnit> ?u }} GROUP BY ?k ?u"
         rows = self._ask(text, SCAN) or []
         names = self._labels({row["u"].value for row in rows}, (LABEL,), languages)
-        found: dict[tuple[str, str], Counts] = {}
+        found: dict[tuple[str, str], dict[str, tuple[str, int]]] = {}
         for row in rows:
             form, mark, number = row["k"].value.removeprefix(claim).partition("/value/")
             unit = row["u"].value
             if mark and form in ("statement", "qualifier"):
                 name = NO_UNIT if unit.endswith("/Q199") else names.get(unit) or unit.rpartition("/")[2]
-                counts = found.setdefault((form, claim + number), {})
-                counts[Kind.QUANTITY, name] = counts.get((Kind.QUANTITY, name), 0) + int(row["n"].value)
+                found.setdefault((form, claim + number), {})[unit] = name, int(row["n"].value)
         return found
 
     def _items(self, claim: str, languages: tuple[str, ...]) -> dict[str, tuple[str, int]]:
@@ -644,7 +643,7 @@ def _datatypes(rows: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
         kind, datatype = kind_of(row["t"]), row["t"]
         if kind is Kind.ENTITY or datatype == _LANG:
             continue
-        told = number_type(row["x"]) if datatype in _NUMBERS else datatype if kind is Kind.TIME else XSD + "string"
+        told = number_type(row["x"]) if datatype in NUMBERS else datatype if kind is Kind.TIME else XSD + "string"
         most[row["p"], told] = max(most.get((row["p"], told), (0, "")), (row["n"], datatype))
     found: dict[str, dict[str, str]] = {}
     for (predicate, told), (_, datatype) in most.items():
@@ -657,7 +656,7 @@ def kind_of(datatype: str) -> Kind:
     """The kind of values of a datatype; of an empty one nodes, of `_` blank ones."""
     if datatype in ("", "_"):
         return Kind.ENTITY
-    return Kind.QUANTITY if datatype in _NUMBERS or datatype in _DURATIONS else Kind.TIME if datatype in _TIMES else Kind.TEXT
+    return Kind.QUANTITY if datatype in NUMBERS or datatype in _DURATIONS else Kind.TIME if datatype in _TIMES else Kind.TEXT
 
 
 def _ident(node: Any) -> str:

@@ -9,15 +9,16 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from condgraph.engine.errors import OptionError, nearest
-from condgraph.engine.iris import RDF, RDFS
+from condgraph.engine.iris import RDF, RDFS, XSD
 from condgraph.engine.terms import Property, Terms, is_iri, is_tag
 from condgraph.engine.toml import read_file
 from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.loaders.rdf.inference import RULES, Inference, rules_of
-from condgraph.loaders.rdf.structures import GRAPHS, path_of
+from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON, path_of
 
 #: How statements are written: as single triples, or as the statement nodes of Wikibase.
 Shape: TypeAlias = Literal["plain", "wikibase"]
@@ -37,8 +38,17 @@ TYPE: Final = RDF + "type"
 #: What qualifiers that no predicate gives (the language of a text) begin with.
 OWN: Final = "urn:condgraph:"
 SUBCLASS: Final = RDFS + "subClassOf"
+#: Datatypes of numbers.
+NUMBERS: Final = frozenset(
+    XSD + name
+    for name in (
+        *("integer", "decimal", "double", "float", "long", "int", "short", "byte", "unsignedLong", "unsignedInt", "unsignedShort"),
+        *("unsignedByte", "nonNegativeInteger", "nonPositiveInteger", "positiveInteger", "negativeInteger"),
+    )
+)
 REIFIES: Final = RDF + "reifies"
-SINGLETON: Final = RDF + "singletonPropertyOf"
+#: What nodes are called that are singleton properties.
+SINGLETONS: Final = "rdf:singletonPropertyOf"
 
 
 class Node(NamedTuple):
@@ -59,7 +69,7 @@ _PARTS: Final = tuple(f"{RDF}{part}" for part in ("subject", "predicate", "objec
 NODES: Final = {
     "rdf:Statement": Node(" ; ".join(("?f <%s> %%(s)s", "<%s> %%(p)s", "<%s> %%(o)s")) % _PARTS, _PARTS),
     "rdf:reifies": Node(f"?f <{REIFIES}> <<( %(s)s %(p)s %(o)s )>>", (REIFIES,)),
-    "rdf:singletonPropertyOf": Node(f"?f <{SINGLETON}> %(p)s . %(s)s ?f %(o)s", (SINGLETON,), beside=("%(s)s", "?f", "%(o)s")),
+    SINGLETONS: Node(f"?f <{SINGLETON}> %(p)s . %(s)s ?f %(o)s", (SINGLETON,), beside=("%(s)s", "?f", "%(o)s")),
     GRAPHS: Node("GRAPH ?f { %(s)s %(p)s %(o)s }"),
 }
 
@@ -86,7 +96,8 @@ Counts: TypeAlias = "dict[tuple[Kind, str], int]"
 class Predicate:
     """A predicate: what programs call it, how often it leads to a node, and to values of each kind.
     `types` has the commonest datatype of literals whose text tells another. `languages` are those of its texts, "" for
-    none; None where they are not known, or where a text is written with other spaces than it is read with.
+    none; None where they are not known, or where a text is written with other spaces than it is read with. `unit` is the
+    node of the unit that all its numbers are in (of a Wikibase).
     """
 
     iri: str
@@ -95,6 +106,7 @@ class Predicate:
     values: Counts = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     languages: tuple[str, ...] | None = None
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,11 +169,37 @@ class Mapping:
         """
         implied = (one.iri for one in self.predicates) if self.infer else ()
         found, ends = Terms(), {_end(iri) for iri in (*used, *implied)}
-        for one in (*self.qualifiers, *self.predicates):
-            if one.iri.startswith(OWN) or _end(one.iri) not in ends:
-                continue
+        for _, one in sorted((both for end in ends for both in self._by_end.get(end, ())), key=itemgetter(0)):
             found.predicates[one.name] = Property(one.iri, dict(one.types), wikibase=self.shape == "wikibase")
         return found
+
+    @cached_property
+    def _by_end(self) -> dict[str, list[tuple[int, Predicate]]]:
+        """The predicates, with their places, by what all forms of theirs have in common."""
+        found: dict[str, list[tuple[int, Predicate]]] = {}
+        for place, one in enumerate((*self.qualifiers, *self.predicates)):
+            if not one.iri.startswith(OWN):
+                found.setdefault(_end(one.iri), []).append((place, one))
+        return found
+
+    @cached_property
+    def value_nodes(self) -> dict[str, tuple[str, str]]:
+        """The predicates that lead to the numbers of a Wikibase whose unit is known: the one that leads to the node of such a
+        number, and the unit.
+        """
+        start = f"{self.base}/prop/"
+        return {
+            f"{start}{form}/{_end(one.iri)}": (f"{start}{form}/value/{_end(one.iri)}", one.unit)
+            for form, several in (("statement", self.predicates), ("qualifier", self.qualifiers))
+            for one in several
+            if one.unit
+        }
+
+    @cached_property
+    def unit_names(self) -> dict[str, str]:
+        """The names of the units that the look found."""
+        named = [one for one in (*self.predicates, *self.qualifiers) if one.unit]
+        return {one.unit: unit for one in named for kind, unit in one.values if kind is Kind.QUANTITY and unit != NO_UNIT}
 
     def dumps(self) -> str:
         """As JSON, which `loads` reads."""

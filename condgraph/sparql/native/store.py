@@ -344,19 +344,22 @@ class NativeRdfStore:
         texts = [part.text for part in parts] if self.endpoint.dialect.gathers_in_parts else [text]
         found = [triple for text in texts for triple in fetcher.read(*self.select(text))]
         if bare:
+            found += list(fetcher.in_units(found))
             found += self._of_units({c for _, b, c in found if b.value == UNIT})
         return self._graph_of(found), text
 
     def _of_units(self, units: Collection[Any]) -> list[tuple[Any, Any, Any]]:
-        """The labels of some units: one query for those that were not met before."""
-        if unknown := [unit for unit in units if unit not in self._units]:
+        """The labels of some units: one query for those that were not met before, by the look neither."""
+        if fresh := [unit for unit in units if unit not in self._units]:
             import pyoxigraph
 
-            fetcher = self._fetcher()
-            self._units |= {unit: [] for unit in unknown}
+            fetcher, names = self._fetcher(), self.mapping.unit_names
             label = pyoxigraph.NamedNode(fetcher.labels[0])
-            for row in self.select(fetcher.labels_of(unit.value for unit in unknown))[0]:
-                self._units[row["x"]] = [*self._units[row["x"]], (row["x"], label, row["z"])]
+            known = {unit: [(unit, label, pyoxigraph.Literal(names[unit.value]))] for unit in fresh if unit.value in names}
+            self._units |= {unit: known.get(unit, []) for unit in fresh}
+            if unknown := [unit.value for unit in fresh if unit not in known]:
+                for row in self.select(fetcher.labels_of(unknown))[0]:
+                    self._units[row["x"]] = [*self._units[row["x"]], (row["x"], label, row["z"])]
         return [triple for unit in units for triple in self._units[unit]]
 
     def _graph_of(self, found: Iterable[tuple[Any, ...]]) -> Snapshot:
