@@ -4,6 +4,7 @@ process.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import neo4j
 import pytest
 
 from condgraph.cypher.connection import Connection
+from condgraph.cypher.native import first_rows
 from condgraph.engine import algebra as alg
 from condgraph.engine.errors import CondgraphError
 from condgraph.engine.lowered import Lowered
@@ -82,3 +84,31 @@ def test_concepts_that_rows_bind(both: Both, text: str) -> None:
     there, local = (asked(graph, text, **options) for graph in (both.there, both.here))
     assert len(local) > 2
     assert there == local or there[0] == "UnsupportedError"
+
+
+#: Queries that a database cuts where it likes, each without its LIMIT.
+CUT = (
+    "SELECT ?x ?y { ?x <KNOWS> ?y }",
+    "SELECT ?n { ?x <KNOWS> ?y . ?y <pred:name> ?n }",
+    "SELECT DISTINCT ?n { ?x <KNOWS> ?y . ?y <pred:name> ?n }",
+    "SELECT ?x ?v { ?x <score>/<pred:value> ?v FILTER(?v > 30) }",
+    "SELECT ?x ?v { ?x <KNOWS> ?y OPTIONAL { ?y <score>/<pred:value> ?v FILTER(?v > 50) } }",
+    "SELECT ?x { ?x <KNOWS> ?y FILTER NOT EXISTS { ?y <KNOWS> ?x } }",
+)
+
+
+@pytest.mark.parametrize("both", ["social"], indirect=True)
+@pytest.mark.parametrize("text", CUT)
+def test_a_limit_without_an_order_on_a_large_database(both: Both, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """The rows are some of all rows, with evidence of these alone; where there are few they are those of the process."""
+    there, every = both.there, both.here.query(text, language="sparql")
+    monkeypatch.setattr(first_rows, "MOST_WHOLE", 50)
+    answer = there.query(f"{text} LIMIT 3 OFFSET 4", language="sparql")
+    assert len(answer.values) == 3
+    assert not Counter(map(repr, answer.values)) - Counter(map(repr, every.values))
+    assert any("nothing orders them" in warning for warning in answer.warnings)
+    assert answer.check()
+    assert len(answer.evidence) < len(every.evidence)
+    monkeypatch.setattr(first_rows, "MOST_WHOLE", 3_000)
+    few = f"{text} LIMIT 5"
+    assert asked(there, few, language="sparql") == asked(both.here, few, language="sparql")

@@ -31,7 +31,7 @@ from condgraph.engine.row_shapes import RowShape, core_of, needed, shape_of
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
 
 if TYPE_CHECKING:
     from condgraph.engine.stored_schema import StoredSchema
@@ -687,7 +687,12 @@ def _items(rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: La
             if row["id"] in statements:
                 continue
             thing: Ref | Value = Ref(ident(row["o"])) if row["v"] is None else value_of(row["v"])
-            raw = None if row["v"] is None else row["v"].get("raw")
+            raw = None
+            if not isinstance(thing, Ref):
+                raw = row["v"].get("raw")
+                if layout.parallel and raw == text_of(thing):
+                    # The text of a property: in process it is kept where the value prints otherwise.
+                    raw = None
             qualifiers = tuple((q["name"], value_of(q) if q["ref"] is None else Ref(ident(q["ref"]))) for q in row["q"])
             statement = Statement(ident(row["s"]), layout.predicate_of(row["p"]), thing, qualifiers, raw=raw)
             if layout.parallel and row["v"] is None:

@@ -429,7 +429,7 @@ class _Patterns:
             elif known is not None:
                 labels = list(known.labels or labels)
                 conditions.append(layout.in_label(e, known.text))
-        inside = " AND ".join([layout.in_labels(e, labels), *conditions])
+        inside = " AND ".join([layout.in_labels(e, labels) if labels else _never(self._compiler), *conditions])
         self.clauses.append(f"WITH * WHERE {inside}" if bound else f"MATCH ({e}) WHERE {inside}")
         self._bind(part.member, Term(e, "entity"))
         if isinstance(concept, alg.Variable) and known is None and concept != part.member:

@@ -12,8 +12,11 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from condgraph.cypher.answer import Neo4jAnswer
+from condgraph.cypher.compile.plan import compile_plan
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import KINDS, TARGET, value_of
+from condgraph.cypher.native import first_rows
 from condgraph.cypher.native.identity import SOURCE, concept_id, foreign, id_of, name_of
 from condgraph.cypher.native.layout import NativeLayout
 from condgraph.cypher.native.mapping import Mapping, NodeType, Property, RelationshipType
@@ -364,6 +367,36 @@ class NativeStore(CypherStore):
         """Have the properties of some keys counted over the whole database; whether that changes anything."""
         before = self.mapping
         return self._look_closer is not None and self._look_closer(keys) is not before
+
+    def answer(self, request: Request) -> Neo4jAnswer:
+        """As of other databases; of rows that are cut without an order some of those that there are (`native.first_rows`)."""
+        size = self.mapping.node_count + self.mapping.relationship_count
+        if size > first_rows.MOST_WHOLE and request.language in ("cypher", "sparql"):
+            return self._some_rows(request) or super().answer(request)
+        return super().answer(request)
+
+    def _some_rows(self, request: Request) -> Neo4jAnswer | None:
+        """None where no rows are cut, and where all of them are as well asked for."""
+        self.closer(lambda mapping: unseen_in(request, mapping))
+        made = request.lowered(self.naming_schema)
+        while (cut := first_rows.Cut.of(made.plan)) and request.program and self.closer(partial(keys_of, made.plan)):
+            made = request.lowered(self.naming_schema)
+        if cut is None:
+            return None
+        layout = self._layout_of(made.plan)
+        query = cut.query(self.name, self.schema, layout)
+        if query is None:
+            return None
+        (row,) = self.connection.rows(query.text, query.parameters)
+        if len(row["rows"]) <= first_rows.MOST_WHOLE:
+            return None
+        for tried in cut.attempts(query.names, row["rows"], made):
+            tried.warnings += layout.remarks(tried.plan)
+            compiled = compile_plan(tried.plan, self.name, self.schema, layout=layout)
+            answer = Neo4jAnswer(self, request, tried, compiled, self.run(compiled))
+            if len(answer.values) >= min(cut.number, request.limit or cut.number):
+                return answer
+        return None
 
     def _query(self, request: Request) -> Query:
         """What the properties of a program have is counted first, also beyond the samples."""

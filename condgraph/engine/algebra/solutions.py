@@ -582,7 +582,7 @@ class OrderRows(_Of):
 class SliceRows(_Of):
     """The rows from the 0-based `start` on, at most `number` of them (None: all), in the order of the `OrderRows` below
     (through `Project`, `DistinctRows`, `Extend`, `Filter`, `WhereRows`, `BoundRows` and other slices), else in the
-    fixed order of rows, so that every store cuts alike.
+    fixed order of rows, so that every store cuts alike; large databases that condgraph did not write choose the rows.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("of",))
