@@ -37,6 +37,7 @@ from condgraph.engine.errors import ParseError, PlanError, UnsupportedError
 from condgraph.engine.execute.searched import countable
 from condgraph.engine.facts import Source
 from condgraph.engine.lowered import Lowered
+from condgraph.engine.row_shapes import naming_products
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind
@@ -244,7 +245,8 @@ class CypherStore(ABC):
 
         def ask() -> tuple[Query, list[dict[str, Any]]]:
             query = self._query(request)
-            return query, self.run(query.compiled)
+            with naming_products(query.lowered.plan):
+                return query, self.run(query.compiled)
 
         def answered(query: Query, rows: list[dict[str, Any]]) -> Neo4jAnswer:
             return Neo4jAnswer(self, request, query.lowered, query.compiled, rows)

@@ -7,13 +7,15 @@ cannot know so much of has no shape: then the store fetches the statements that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, Solutions, postorder
 from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.errors import DeadlineError
 from condgraph.engine.facts import Ref
 from condgraph.engine.values import NO_UNIT, Quantity, Value
 
@@ -332,6 +334,44 @@ def shapes_of(plan: Node, schema: KnownObjects | None = None) -> Shapes:
         if isinstance(node, Solutions) and (shape := shape_of(node, known)) is not None:
             known[id(node)] = shape
     return known
+
+
+# -- Products ----------------------------------------------------------------------------------------
+
+
+def visible(names: Iterable[str]) -> str:
+    """The variables that a query names itself, listed for people."""
+    return ", ".join(name for name in names if not name.startswith((" ", "."))) or "no variable"
+
+
+def product_in(plan: Node) -> tuple[str, str] | None:
+    """The variables of two parts of a plan that are joined and share none; None if there are no such parts."""
+    for node in postorder(plan):
+        parts: list[set[str]] = []
+        if isinstance(node, alg.Join):
+            parts = [set(node.left.variables), set(node.right.variables)]
+        elif isinstance(node, alg.Pattern):
+            parts = [set(part.variables) for part in node.statements] + [set(part.variables) for part in node.memberships]
+        apart: list[set[str]] = []
+        for names in filter(None, parts):
+            # With all that it meets it is one part.
+            met_by = [other for other in apart if not other.isdisjoint(names)]
+            apart = [other for other in apart if other.isdisjoint(names)] + [names.union(*met_by)]
+        if len(apart) > 1:
+            first, second = (visible(sorted(names)) for names in apart[:2])
+            return first, second
+    return None
+
+
+@contextmanager
+def naming_products(plan: Node) -> Iterator[None]:
+    """A deadline that passes while a store runs a plan names the parts of it that share no variable."""
+    try:
+        yield
+    except DeadlineError as error:
+        if (parts := product_in(plan)) is not None:
+            error.hint = f"{parts[0]} and {parts[1]} share no variable, so that all pairs of rows are made: connect the two parts"
+        raise
 
 
 # -- Tests -------------------------------------------------------------------------------------------

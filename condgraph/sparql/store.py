@@ -27,7 +27,7 @@ from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, m
 from condgraph.engine.lowered import Step
 from condgraph.engine.passes import mark, rewrite
 from condgraph.engine.pieces import watched
-from condgraph.engine.row_shapes import Name, Sort, row_tests, shapes_of
+from condgraph.engine.row_shapes import Name, Sort, naming_products, row_tests, shapes_of
 from condgraph.engine.row_shapes import Row as TermRow
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
@@ -487,6 +487,10 @@ class RdfStore(ABC):
     def answer(self, request: Request) -> Answer:
         """Answer a program with one query."""
         lowered = self._lowered(request)
+        with naming_products(lowered.plan):
+            return self._answer(request, lowered)
+
+    def _answer(self, request: Request, lowered: Lowered) -> Answer:
         plan, compiled = lowered.plan, compile_whole(lowered.plan, self.target)
         if compiled.shape == "truth":
             return SparqlAnswer(self, request, lowered, compiled, self.ask(compiled.text))

@@ -36,7 +36,7 @@ from condgraph.engine.identity import content_digest
 from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
 from condgraph.engine.lowered import Step
 from condgraph.engine.passes import mark, rewrite
-from condgraph.engine.row_shapes import row_tests
+from condgraph.engine.row_shapes import naming_products, row_tests
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import held, holding
 from condgraph.engine.stored_answer import StoredAnswer
@@ -395,7 +395,8 @@ class SqlStore:
             lowered = request.lowered(self.naming_schema)
             self.check_plan(lowered.plan)
             compiled = self.compiled(lowered.plan)
-            return SqlAnswer(self, request, lowered, compiled, self.engine.read(compiled.query))
+            with naming_products(lowered.plan):
+                return SqlAnswer(self, request, lowered, compiled, self.engine.read(compiled.query))
 
         return self.steady(ask)
 

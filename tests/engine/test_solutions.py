@@ -21,6 +21,7 @@ from condgraph.engine.execute import rowset, solving
 from condgraph.engine.execute.run import Run, count
 from condgraph.engine.passes import optimise
 from condgraph.engine.records import Evidence, PathTerm
+from condgraph.engine.row_shapes import naming_products, product_in
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Quantity, Time
 
@@ -391,6 +392,13 @@ def test_a_product_names_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         answer(alg.Pattern((knows(), knows(Z, V("w")))))
     with pytest.raises(PlanError, match="share no variable"):
         answer(alg.Join(P, alg.Pattern((knows(Z, V("w")),))))
+    apart = alg.Pattern((knows(Z, V(" 1")), knows()))
+    with pytest.raises(PlanError, match="8 rows of z with 8 rows of x, y, which"):
+        answer(apart)
+    # On servers it ends at the deadline, which names them as well.
+    with pytest.raises(DeadlineError, match="x, y and z share no variable"), naming_products(alg.DistinctRows(apart)):
+        raise DeadlineError("too long")
+    assert product_in(alg.Pattern((knows(), knows(Z, V("y"))))) is None
 
 
 def test_trails_end_at_their_deadline() -> None:

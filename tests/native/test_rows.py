@@ -102,7 +102,7 @@ CUT = (
 def test_a_limit_without_an_order_on_a_large_database(both: Both, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """The rows are some of all rows, with evidence of these alone; where there are few they are those of the process."""
     there, every = both.there, both.here.query(text, language="sparql")
-    monkeypatch.setattr(first_rows, "MOST_WHOLE", 50)
+    monkeypatch.setattr(first_rows, "MOST_WHOLE", 100)
     answer = there.query(f"{text} LIMIT 3 OFFSET 4", language="sparql")
     assert len(answer.values) == 3
     assert not Counter(map(repr, answer.values)) - Counter(map(repr, every.values))

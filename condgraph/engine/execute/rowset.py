@@ -25,6 +25,7 @@ from condgraph.engine.execute.terms import EntityAt, PathAt, StatementAt
 from condgraph.engine.facts import Entity, shown
 from condgraph.engine.pieces import changed, in_order, places_in_order, watched
 from condgraph.engine.records import PathTerm, record_of, records_of, statement_text
+from condgraph.engine.row_shapes import visible
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time
@@ -625,7 +626,7 @@ def compatible(left: RowSet, right: RowSet, shared: Sequence[str]) -> tuple[Plac
     if not shared:
         total = left.size * right.size
         if total > MOST_ROWS:
-            names = [", ".join(rows.columns) or "no variable" for rows in (left, right)]
+            names = [visible(rows.columns) for rows in (left, right)]
             raise too_many(
                 total,
                 f"the product of {left.size:,} rows of {names[0]} with {right.size:,} rows of {names[1]}, which share no variable,",
