@@ -91,7 +91,7 @@ CUT = (
     "SELECT ?x ?y { ?x <KNOWS> ?y }",
     "SELECT ?n { ?x <KNOWS> ?y . ?y <pred:name> ?n }",
     "SELECT DISTINCT ?n { ?x <KNOWS> ?y . ?y <pred:name> ?n }",
-    "SELECT ?x ?v { ?x <score>/<pred:value> ?v FILTER(?v > 30) }",
+    "SELECT ?x ?v { ?x <KNOWS> ?y . ?y <score>/<pred:value> ?v FILTER(?v > 30) }",
     "SELECT ?x ?v { ?x <KNOWS> ?y OPTIONAL { ?y <score>/<pred:value> ?v FILTER(?v > 50) } }",
     "SELECT ?x { ?x <KNOWS> ?y FILTER NOT EXISTS { ?y <KNOWS> ?x } }",
 )
