@@ -201,7 +201,7 @@ class _Expected:
             if narrowed is None:
                 continue
             if not self._size(narrowed):
-                self._unmet(node, there, want)
+                self._unmet(node, there, want, scan, reach)
                 return False
             there = narrowed
         return True
@@ -259,14 +259,19 @@ class _Expected:
                     pair = (start, end) if scan.anchor == "subject" else (end, start)
                     self.missing.append(MissingStatement(pair[0], predicate, pair[1]))
 
-    def _unmet(self, node: Facts, there: Facts, want: Entities) -> None:
-        """Report a condition that the statements of an expected entity do not satisfy."""
+    def _unmet(self, node: Facts, there: Facts, want: Entities, scan: Scan, reach: alg.End) -> None:
+        """Report a condition that the statements of an expected entity, or those that lead to it, do not satisfy."""
         timed = isinstance(node, alg.During)
         values = alg.Validity(there, "interval") if timed else values_tested(rebuilt_on(node, there))
         own = self.lookup.texts(alg.Distinct(values), 5) if values is not None else []
         what = "the time" if timed else tested(node) if has_test(node) else describe(node)
         has = f"{what} is {', '.join(map(on_one_line, own))}" if own else f"{what} is missing"
         self._lost(node, f"of {self._shown(want)} {has}; the program asks for {words(node)}")
+        if reach == "object":
+            # Another statement may lead there that satisfies it.
+            known = scan.of is not None and not isinstance(scan.of, alg.AllEntities)
+            self._missing(self._names(scan.of) if known else ["?"], scan, self._names(want, 1))  # type: ignore[arg-type]
+            return
         predicates = _base(there).predicates
         for name in self._names(want, 1):
             asked = f"{words(node)} (is {', '.join(map(on_one_line, own)) or 'missing'})"

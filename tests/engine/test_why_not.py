@@ -144,6 +144,7 @@ MISSING = [
     ("Find(Nepal) Relate(capital, forward) QueryAttr(height)", Quantity(216, "m"), "Kathmandu | height | 216 m"),
     ("Find(Nepal) Relate(capital, forward) Relate(station, forward) QueryName()", "Lyon", "Kathmandu | station | Lyon"),
     ("FindAll() FilterConcept(country) SelectAmong(height, largest)", "Nepal", "Nepal | height | ?"),
+    ("Find(India) Relate(capital, forward) QFilterYear(since, 1800, <) QueryName()", "New Delhi", "India | capital | New Delhi"),
     ("Find(Nepal) Find(New Delhi) QueryRelation()", "capital", "Nepal | capital | New Delhi"),
 ]  # fmt: skip
 
