@@ -85,7 +85,7 @@ def ended(sock: socket.socket, seconds: float) -> bytes | None:
     return None
 
 
-def eventually(true: Callable[[], bool], seconds: float = 20.0) -> None:
+def eventually(true: Callable[[], bool], seconds: float = 90.0) -> None:
     until = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < until

@@ -240,6 +240,10 @@ def families(outcomes: Mapping[str, str]) -> Counter[str]:
     return Counter(re.sub(r"the function \S+", "functions", one) for one in outcomes.values())
 
 
+needs_data = pytest.mark.skipif(folder() is None, reason="CONDGRAPH_DATA is not set")
+
+
+@needs_data
 @pytest.mark.reads_data
 def test_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """`docs/reference/sparql.md` prints the numbers."""
@@ -250,6 +254,7 @@ def test_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(one == "passed" or one.startswith(("data: ", "query: ")) for one in ends), ends
 
 
+@needs_data
 @pytest.mark.reads_data
 @pytest.mark.xdist_group("neo4j")
 @pytest.mark.parametrize("share", [pytest.param(number, marks=[pytest.mark.slow] * (number > 0)) for number in range(20)])

@@ -277,10 +277,15 @@ __all__ = [
 ]
 
 
+#: Those of `solutions` that were asked for, as plans do at every operator.
+_ROWS: dict[str, Any] = {}
+
+
 def __getattr__(name: str) -> Any:
     """The operators of `solutions`, whose import most programs do without."""
+    if name in _ROWS:
+        return _ROWS[name]
     if name in __all__:
-        # Kept, as it is asked for at every operator.
-        found = globals()[name] = getattr(import_module("condgraph.engine.algebra.solutions"), name)
+        found = _ROWS[name] = getattr(import_module("condgraph.engine.algebra.solutions"), name)
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
