@@ -44,11 +44,11 @@ def costs(call: Callable[[], Any], server: int) -> tuple[float, float, float]:
 
 
 def copied(lines: Sequence[str], triples: int) -> Iterator[bytes]:
-    """A dump and copies of it with nodes and names of their own, until there are so many triples. Properties are shared."""
+    """A dump and copies with nodes and names of their own, until there are so many triples; properties and units are shared."""
     text = "".join(line for line in lines if not line.startswith(f"<{WD}P")).encode()
     yield "".join(lines).encode()
     for number in range(2, 1 + -(-triples // len(lines))):
-        other = re.sub(rb"(/entity/)(Q|statement/)", rb"\1c%d\2" % number, text)
+        other = re.sub(rb"(/entity/)(Q(?!199>|9\d{7}>)|statement/)", rb"\1c%d\2" % number, text)
         yield re.sub(rb'"@(\w\w) \.', rb' (%d)"@\1 .' % number, other)
 
 

@@ -896,7 +896,8 @@ class Fetcher:
             return {Kind.ENTITY}
         if found is None:
             return None
-        return {kind for one in found for kind, _ in one.values} | {Kind.ENTITY for one in found if one.relations}
+        kinds = {kind for one in found for kind, _ in one.values} | {Kind.ENTITY for one in found if one.relations}
+        return kinds - {Kind.UNKNOWN}
 
     def _written(self, facts: Node | None) -> list[str] | None:
         """How the objects of facts, which are texts, are written behind their characters: `@en` for each language, nothing
@@ -913,7 +914,9 @@ class Fetcher:
         ends: set[str] = set()
         for one in found:
             tags = one.languages if mapping.whole else self._languages(self.layout.leading(one.iri))
-            if tags is None or (mapping.whole and (one.relations or {kind for kind, _ in one.values} != {Kind.TEXT})):
+            if tags is None or (
+                mapping.whole and (one.relations or {kind for kind, _ in one.values} - {Kind.UNKNOWN} != {Kind.TEXT})
+            ):
                 return None
             ends |= {f"@{tag}" if tag else "" for tag in tags}
         return sorted(ends) if 0 < len(ends) <= _WRITTEN else None
@@ -921,7 +924,8 @@ class Fetcher:
     def _is_in(self, facts: Node | None, unit: str) -> bool:
         """Whether all numbers that are the objects of facts are in a unit."""
         found = self._known(facts)
-        return found is not None and all(key == (Kind.QUANTITY, unit) or key[0] is Kind.TEXT for one in found for key in one.values)
+        keys = [key for one in found or () for key in one.values]
+        return found is not None and all(key == (Kind.QUANTITY, unit) or key[0] in (Kind.TEXT, Kind.UNKNOWN) for key in keys)
 
     def _test(self, test: alg.Condition, o: str, facts: Node | None) -> list[str]:
         """What an endpoint can tell of a test: a filter that everything passes which satisfies it, or cannot be compared."""

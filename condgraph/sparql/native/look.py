@@ -193,6 +193,10 @@ class Look:
     def _any(self) -> str:
         return self._in("?s ?p ?o")
 
+    @property
+    def _sort(self) -> str:
+        return _SORT % (f'IF({_UNKNOWN}, "?", "")' if self._claims else 'IF(isBlank(?o), "_", "")')
+
     # -- what there is -----------------------------------------------------------------------------
 
     def _base(self) -> str:
@@ -216,7 +220,7 @@ class Look:
         # The kinds take some times as long.
         quick = time.monotonic() - begun < SCAN / 5
         if totals is not None and sum(totals.values()) <= (FEW if quick else FEW // 20):
-            rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {self._any} {_SORT} }} GROUP BY ?p ?t", SCAN)
+            rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {self._any} {self._sort} }} GROUP BY ?p ?t", SCAN)
             if rows is not None:
                 return _counts(rows), True
         every = totals is not None
@@ -282,8 +286,12 @@ class Look:
         found = []
         wanted = sorted((iri for iri in totals if is_iri(iri)), key=lambda iri: (-totals[iri], iri))
         for some in list(cut(wanted, TOGETHER))[:MOST_SAMPLES]:
-            parts = (f"{{ SELECT (<{iri}> AS ?p) ?o WHERE {{ {self._in(f'?s <{iri}> ?o .')} }} LIMIT {SHARE} }}" for iri in some)
-            asked = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {' UNION '.join(parts)} {_SORT} }} GROUP BY ?p ?t")
+            # A store may give nodes first, and those of unknown values in the order of their IRIs.
+            known = KNOWN if self._claims else ""
+            parts = (
+                f"{{ SELECT (<{iri}> AS ?p) ?o WHERE {{ {self._in(f'?s <{iri}> ?o .')} {known} }} LIMIT {SHARE} }}" for iri in some
+            )
+            asked = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {' UNION '.join(parts)} {self._sort} }} GROUP BY ?p ?t")
             rows = _counts(asked or [])
             sampled = Counter[str]()
             for row in rows:
@@ -383,7 +391,7 @@ class Look:
         if not node.predicate:
             return
         patterns = node.patterns % {"s": "?s", "p": "?p", "o": "?o"}
-        where = f"BIND(<{node.predicate}> AS ?p) {patterns} . {_SORT}"
+        where = f"BIND(<{node.predicate}> AS ?p) {patterns} . {self._sort}"
         rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {where} }} GROUP BY ?p ?t")
         if rows == []:
             raise OptionError(f"statements in the mapping file names {called!r}, and no node is on this path")
@@ -598,7 +606,10 @@ _DECLARED: Final = (
 )
 #: Binds what a value is to ?t: its datatype, with an example of how numbers are written, which tells that or another one.
 _MARK: Final = 'IF(!isNumeric(?o), "", IF(CONTAINS(UCASE(STR(?o)), "E"), "1e0", IF(CONTAINS(STR(?o), "."), "1.0", "1")))'
-_SORT: Final = f'BIND(IF(isLiteral(?o), CONCAT(STR(DATATYPE(?o)), " ", {_MARK}), IF(isBlank(?o), "_", "")) AS ?t)'
+_SORT: Final = f'BIND(IF(isLiteral(?o), CONCAT(STR(DATATYPE(?o)), " ", {_MARK}), %s) AS ?t)'
+#: That a node stands for a value of a Wikibase that nobody knows; that an object does not.
+_UNKNOWN: Final = 'isBlank(?o) || CONTAINS(STR(?o), "/genid/")'
+KNOWN: Final = f"FILTER(isLiteral(?o) || !({_UNKNOWN}))"
 #: Spaces that texts are not read with: at an end, several, others than U+0020.
 _SPACES: Final = "^ | $|  |[^\\\\S ]|[\u000b\u000c\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 #: Binds the language of a text to ?t; of other literals, and of one with such spaces, a question mark, of nodes nothing.
@@ -641,7 +652,7 @@ def _datatypes(rows: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
     most: dict[tuple[str, str], tuple[int, str]] = {}
     for row in rows:
         kind, datatype = kind_of(row["t"]), row["t"]
-        if kind is Kind.ENTITY or datatype == _LANG:
+        if kind in (Kind.ENTITY, Kind.UNKNOWN) or datatype == _LANG:
             continue
         told = number_type(row["x"]) if datatype in NUMBERS else datatype if kind is Kind.TIME else XSD + "string"
         most[row["p"], told] = max(most.get((row["p"], told), (0, "")), (row["n"], datatype))
@@ -653,9 +664,9 @@ def _datatypes(rows: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
 
 
 def kind_of(datatype: str) -> Kind:
-    """The kind of values of a datatype; of an empty one nodes, of `_` blank ones."""
-    if datatype in ("", "_"):
-        return Kind.ENTITY
+    """The kind of values of a datatype; of an empty one nodes, of `_` blank ones, of `?` those that stand for the unknown."""
+    if datatype in ("", "_", "?"):
+        return Kind.UNKNOWN if datatype == "?" else Kind.ENTITY
     return Kind.QUANTITY if datatype in NUMBERS or datatype in _DURATIONS else Kind.TIME if datatype in _TIMES else Kind.TEXT
 
 

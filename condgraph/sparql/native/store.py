@@ -37,7 +37,7 @@ from condgraph.sparql.compile.conditions import TARGET
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import string
 from condgraph.sparql.native.fetch import MOST, THERE, UNIT, Fetcher, Part, fetched
-from condgraph.sparql.native.look import WRITTEN, written_as
+from condgraph.sparql.native.look import KNOWN, WRITTEN, written_as
 from condgraph.sparql.native.mapping import Counts, Mapping, Predicate
 
 if TYPE_CHECKING:
@@ -293,7 +293,8 @@ class NativeRdfStore:
         """
         if iri not in self._written:
             self._written[iri] = None
-            text = f"SELECT DISTINCT (<{iri}> AS ?p) ?t WHERE {{ ?s <{iri}> ?o . {WRITTEN} }}"
+            known = KNOWN if self.mapping.shape == "wikibase" else ""
+            text = f"SELECT DISTINCT (<{iri}> AS ?p) ?t WHERE {{ ?s <{iri}> ?o . {known} {WRITTEN} }}"
             try:
                 with within(_LOOKED):
                     rows: Any = self.endpoint.query(text, graphs=self.mapping.graphs)
