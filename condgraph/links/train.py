@@ -224,22 +224,25 @@ def options_of(kind: type[T], given: Mapping[str, Any], what: str) -> T:
     """Options (a dataclass) by name; raises `OptionError` for a name that `what` does not have, or an
     invalid value.
     """
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    for name in given:
-        if name not in names:
+    types = {field.name: str(field.type) for field in fields(kind)}  # type: ignore[arg-type]
+    for name, value in given.items():
+        if name not in types:
             raise OptionError(
-                f"{what} has no option {name!r}", candidates=nearest(name, names), hint=f"they are {', '.join(names)}"
+                f"{what} has no option {name!r}", candidates=nearest(name, types), hint=f"they are {', '.join(types)}"
             )
-    for field in fields(kind):  # type: ignore[arg-type]
-        wanted, _, rest = str(field.type).partition(" | ")
-        value = given.get(field.name, field.default)
-        if not (_IS[wanted](value) or (value is None and rest)):
-            raise OptionError(f"{field.name} is {_WORDS[wanted]}{', or None' if rest else ''}, not {value!r}")
+        wanted, _, none = types[name].partition(" | ")
+        holds, words = _TYPES[wanted]
+        if not (holds(value) or (value is None and none)):
+            raise OptionError(f"{name} is {words}{', or None' if none else ''}, not {value!r}")
     return kind(**given)
 
 
-_IS: Final[dict[str, Callable[[object], bool]]] = {"float": is_number, "int": is_whole, "str": lambda value: isinstance(value, str)}
-_WORDS: Final = {"float": "a number", "int": "a whole number", "str": "a text"}
+#: Tests of the types of options, and the types in words.
+_TYPES: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
+    "float": (is_number, "a number"),
+    "int": (is_whole, "a whole number"),
+    "str": (lambda value: isinstance(value, str), "a text"),
+}
 
 
 @dataclass(frozen=True, slots=True)

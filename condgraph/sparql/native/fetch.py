@@ -30,7 +30,7 @@ from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON
 from condgraph.sparql.compile.conditions import NOTHING, TARGET
 from condgraph.sparql.dialect import STANDARD, Dialect
 from condgraph.sparql.layout import string
-from condgraph.sparql.native.mapping import LABEL, NUMBERS, OWN, SINGLETONS, SUBCLASS, TYPE, Mapping, Predicate, node_of
+from condgraph.sparql.native.mapping import LABEL, NUMBERS, OWN, SINGLETONS, SUBCLASS, TYPE, Mapping, Predicate, is_unknown, node_of
 
 #: The predicate of a row that says that a node is there; it is no triple of the endpoint.
 THERE: Final = "urn:condgraph:there"
@@ -807,8 +807,7 @@ class Fetcher:
         union = " UNION ".join(f"{{ {part} }}" for part in parts)
         test = f"!isLiteral({e})"
         if self.mapping.shape == "wikibase":
-            # These stand for values that nobody knows.
-            test += f' && !isBlank({e}) && !CONTAINS(STR({e}), "/genid/")'
+            test += f" && !({is_unknown(e)})"
         return [f"{{ SELECT DISTINCT {e} WHERE {{ {union} FILTER({test}) }} }}"]
 
     def _iris_named(self, names: Sequence[str]) -> list[str]:

@@ -39,6 +39,7 @@ from condgraph.sparql.native.mapping import (
     Counts,
     Mapping,
     Predicate,
+    is_unknown,
     loads,
     node_of,
     renamed,
@@ -195,7 +196,7 @@ class Look:
 
     @property
     def _sort(self) -> str:
-        return _SORT % (f'IF({_UNKNOWN}, "?", "")' if self._claims else 'IF(isBlank(?o), "_", "")')
+        return _SORT % (f'IF({is_unknown("?o")}, "?", "")' if self._claims else 'IF(isBlank(?o), "_", "")')
 
     # -- what there is -----------------------------------------------------------------------------
 
@@ -607,9 +608,8 @@ _DECLARED: Final = (
 #: Binds what a value is to ?t: its datatype, with an example of how numbers are written, which tells that or another one.
 _MARK: Final = 'IF(!isNumeric(?o), "", IF(CONTAINS(UCASE(STR(?o)), "E"), "1e0", IF(CONTAINS(STR(?o), "."), "1.0", "1")))'
 _SORT: Final = f'BIND(IF(isLiteral(?o), CONCAT(STR(DATATYPE(?o)), " ", {_MARK}), %s) AS ?t)'
-#: That a node stands for a value of a Wikibase that nobody knows; that an object does not.
-_UNKNOWN: Final = 'isBlank(?o) || CONTAINS(STR(?o), "/genid/")'
-KNOWN: Final = f"FILTER(isLiteral(?o) || !({_UNKNOWN}))"
+#: That an object of a Wikibase is known.
+KNOWN: Final = f"FILTER(isLiteral(?o) || !({is_unknown('?o')}))"
 #: Spaces that texts are not read with: at an end, several, others than U+0020.
 _SPACES: Final = "^ | $|  |[^\\\\S ]|[\u000b\u000c\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 #: Binds the language of a text to ?t; of other literals, and of one with such spaces, a question mark, of nodes nothing.

@@ -51,6 +51,11 @@ REIFIES: Final = RDF + "reifies"
 SINGLETONS: Final = "rdf:singletonPropertyOf"
 
 
+def is_unknown(node: str) -> str:
+    """A test that a node of a Wikibase stands for a value that nobody knows."""
+    return f'isBlank({node}) || CONTAINS(STR({node}), "/genid/")'
+
+
 class Node(NamedTuple):
     """How a node `?f` stands for statements: the patterns of their terms `s`, `p`, `o`, with `p` fixed where `predicate` is
     given, and the triple of the patterns that is not of the node. `own` are its predicates, which programs do not see.
