@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(progress.Progress(config, folder), "condgraph-progress")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """The start of a server is no time of the file that comes first."""
+    report = yield
+    progress.set_waited(report)
+    return report
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Print, after everything else, which files took longest, and one line that counts the skipped tests by reason."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
@@ -106,6 +115,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(plugin.folder, ignore_errors=True)
         longest = "; ".join(f"{file} {took:.0f} s" for file, took in plugin.seconds.most_common(25))
         reporter.write_line(f"longest: {longest}")
+        for line in plugin.slower:
+            reporter.write_line(line, red=True)
     given = os.environ.get("NEO4J_URI") or os.environ.get("NEO4J_URL")
     for line in [f"Neo4j at {given}, as NEO4J_URI says"] if given else neo4j_servers.stop_all():
         reporter.write_line(line)

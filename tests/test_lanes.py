@@ -127,6 +127,7 @@ def test_a_file_that_grew_is_named() -> None:
     recorded = {f"tests/test_{number}.py": 10.0 for number in range(9)}
     slow = recorded | {"tests/test_3.py": 11 + ALLOWANCE, "tests/test_new.py": 1 + ALLOWANCE, "tests/test_small.py": ALLOWANCE - 1}
     assert [line.split()[0] for line in slower(slow, recorded)] == ["tests/test_3.py", "tests/test_new.py"]
+    assert not slower(slow, recorded, allowances=2)
     # On a machine that is half as fast, twice the time is the same.
     twice = {file: 2 * took for file, took in recorded.items()}
     assert not slower(twice | {"tests/test_3.py": 40.0}, recorded)

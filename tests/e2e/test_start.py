@@ -147,6 +147,7 @@ def test_names_that_are_scripts_are_text(browser: Any, tmp_path: Path) -> None:
         assert page.evaluate("window.hacked") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1920])
 def test_it_fits_and_is_readable_in_the_dark(browser: Any, served: str, width: int) -> None:
     with first_page(browser, served, viewport={"width": width, "height": 844}, color_scheme="dark") as page:

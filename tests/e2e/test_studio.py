@@ -26,7 +26,6 @@ from condgraph.engine.values import Quantity
 from condgraph.studio.api import STATIC
 from tests.endpoint.test_serve import command
 from tests.support.chat_server import Say, serving
-from tests.support.lanes import by_lane
 from tests.support.pages import answered, picture, until, visited
 from tests.support.samples import load_samples
 
@@ -498,13 +497,13 @@ def test_in_words(browser: Any, served: str) -> None:
         until(page, "document.querySelector('.summary')?.innerText.includes('LLM query')")
 
 
+@pytest.mark.slow
 def test_small_screens_dark_mode_and_axe(browser: Any, served: str) -> None:
     for scheme in ("light", "dark"):
         with studio(browser, served, color_scheme=scheme) as page:
             run(page, TERMS)
             names = ("table", "chart", "evidence", "tree", "steps", "queries")
-            # In the gate each in one of them.
-            for name in by_lane(names[scheme == "dark" :: 2], names, names):
+            for name in names:
                 tab(page, name)
                 page.wait_for_timeout(150)
                 axe(page, f"{scheme}: {name}")

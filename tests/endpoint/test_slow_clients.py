@@ -198,6 +198,7 @@ def open_connections(pid: int, url: str) -> int:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.service
 def test_ten_thousand_of_one_client_do_not_lock_out_others(tmp_path: Path, descriptors: None) -> None:
     number = min(10_000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 500)

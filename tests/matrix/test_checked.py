@@ -134,6 +134,7 @@ def test_neo4j(small: Graph, neo4j_uri: str, tmp_path: Path) -> None:
             assert differences(here, there, asked) == []
 
 
+@pytest.mark.data
 @pytest.mark.xdist_group("neo4j")
 def test_neo4j_on_the_oracle(oracle_pair: Oracle) -> None:
     """Programs of every kind; the whole run asks all of them, which takes half an hour: the server

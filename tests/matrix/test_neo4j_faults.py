@@ -105,6 +105,7 @@ def test_the_server_is_killed_while_it_is_loaded(server: Any, append: bool, monk
     remote.close()
 
 
+@pytest.mark.slow
 def test_the_server_is_killed_while_it_is_asked(server: Any) -> None:
     remote = condgraph.open(server.uri, graph="asked")
     assert isinstance(remote, Neo4jGraph)

@@ -211,6 +211,7 @@ def test_what_the_page_says_of_the_allowlist(guarded: Any) -> None:
             graph.cypher("CALL db.createLabel('other')")
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_on_browser(guarded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they stand there, but for the address and the password of this server."""
     for name in LOGIN:

@@ -57,7 +57,7 @@ def test_neo4j(neo4j_uri: str, numbers: range) -> None:
             there.store.delete()
             there.push(here)
             for way in range(by_lane(1, 4, 4)):
-                found += differences(replace(given, asked=given.asked[way :: by_lane(8, 4, 4)]), here, there, warnings=way == 0)
+                found += differences(replace(given, asked=given.asked[way :: by_lane(16, 4, 4)]), here, there, warnings=way == 0)
         there.store.delete()
     assert not found, report(found)
 

@@ -263,7 +263,7 @@ def threads() -> int:
 
 @pytest.fixture(
     params=[
-        pytest.param("neo4j", marks=[pytest.mark.service, pytest.mark.xdist_group("stopped neo4j")]),
+        pytest.param("neo4j", marks=[pytest.mark.service, pytest.mark.slow]),
         pytest.param("oxigraph", marks=[pytest.mark.service, pytest.mark.xdist_group("stopped oxigraph")]),
         pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.slow]),
     ],

@@ -269,6 +269,7 @@ def test_indexes_and_counts_are_read_without_a_scan(emptied_neo4j_uri: str, monk
     assert 0 < large < 1.2 * small
 
 
+@pytest.mark.slow
 def test_counters_one_by_one_say_what_the_statistics_say(emptied_neo4j_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the right to read the statistics; condgraph's own nodes are left out of both."""
     with database(emptied_neo4j_uri, "ledger") as driver:

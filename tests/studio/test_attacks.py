@@ -186,6 +186,7 @@ def test_nothing_is_written(served: Client) -> None:
     assert served.get("about")["counts"] == before
 
 
+@pytest.mark.slow
 def test_those_who_behave_are_answered(samples_store: Path) -> None:
     """64 clients, every tenth of which runs away: the others' 99th percentile stays within ten times."""
     runaway = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(?a = ?l) }"

@@ -2,7 +2,8 @@
 the time that each file of tests took beside the time on record (`tests/durations.json`).
 
 `tests/conftest.py` registers `Progress` on the process that distributes the tests. Times are wall-clock seconds of all tests of a
-file, fixtures included. With `CI` set, a file that takes `ALLOWANCE` longer than recorded fails the run, after recorded times were
+file, fixtures included, but for the start of servers, which whoever comes first waits for. With `CI` set, a file that takes
+`ALLOWANCE` longer than recorded is named at the end, and one that takes twice that longer fails the run, after recorded times were
 scaled by how fast this machine is (the median over all files). `CONDGRAPH_DURATIONS=write` records the times of a run;
 `ignore` compares nothing.
 """
@@ -32,6 +33,8 @@ ALLOWANCE: Final = 30.0
 _LINES: Final = 12
 #: Names the folder in which workers note which server they are starting.
 _FOLDER: Final = "CONDGRAPH_STARTING"
+#: Seconds of this worker that belong to no file.
+_waited: Final[list[float]] = []
 
 
 @contextmanager
@@ -41,12 +44,19 @@ def starting(what: str) -> Iterator[None]:
     if folder is None:
         yield
         return
-    note = Path(folder, str(os.getpid()))
+    note, began = Path(folder, str(os.getpid())), time.monotonic()
     note.write_text(what, encoding="utf-8")
     try:
         yield
     finally:
         note.unlink(missing_ok=True)
+        _waited.append(time.monotonic() - began)
+
+
+def set_waited(report: pytest.TestReport) -> None:
+    """Say in the report of a phase of a test how many seconds this worker waited for servers to start."""
+    report.waited = sum(_waited)
+    _waited.clear()
 
 
 class Progress:
@@ -63,6 +73,8 @@ class Progress:
         self._ended = threading.Event()
         self._total = self._done = self._failed = 0
         self.seconds: Counter[str] = Counter()
+        #: A line for each file that took longer than recorded.
+        self.slower: list[str] = []
         os.environ[_FOLDER] = str(folder)
 
     def pytest_sessionstart(self) -> None:
@@ -98,7 +110,7 @@ class Progress:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add up the time of the file; show a failure at once, since a run that is stopped has no summary."""
-        self.seconds[_file(report.nodeid)] += report.duration
+        self.seconds[_file(report.nodeid)] += report.duration - report.waited
         if not report.failed:
             return
         self._failed += 1
@@ -136,8 +148,8 @@ class Progress:
             kept = {file: round(took, 1) for file, took in sorted(self.seconds.items()) if took >= 1}
             RECORD.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         elif self._recorded and os.environ.get("CI") and os.environ.get("CONDGRAPH_DURATIONS") != "ignore":
-            for line in slower(self.seconds, self._recorded):
-                self._write(line, red=True)
+            self.slower = slower(self.seconds, self._recorded)
+            if slower(self.seconds, self._recorded, allowances=2):
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _write(self, text: str, **markup: bool) -> None:
@@ -146,8 +158,8 @@ class Progress:
             terminal.write_line(text, **markup)
 
 
-def slower(seconds: Mapping[str, float], recorded: Mapping[str, float]) -> list[str]:
-    """A line for each file that took more than its record and its allowance, on a machine as fast as the one that recorded.
+def slower(seconds: Mapping[str, float], recorded: Mapping[str, float], allowances: int = 1) -> list[str]:
+    """A line for each file that took more than its record and its allowances, on a machine as fast as the one that recorded.
 
     Files that have no record count as recorded with nothing. How fast the machine is, is the median ratio of the files that have
     one and took at least five seconds.
@@ -158,7 +170,7 @@ def slower(seconds: Mapping[str, float], recorded: Mapping[str, float]) -> list[
         f"{file} took {took:.0f} s; {scale * recorded.get(file, 0.0):.0f} s are on record for a machine this fast; "
         "make it faster, or record the times of a whole run (CONDGRAPH_DURATIONS=write make pytest)"
         for file, took in sorted(seconds.items())
-        if took > scale * (recorded.get(file, 0.0) + max(ALLOWANCE, recorded.get(file, 0.0) / 2))
+        if took > scale * (recorded.get(file, 0.0) + allowances * max(ALLOWANCE, recorded.get(file, 0.0) / 2))
     ]
 
 
