@@ -30,6 +30,7 @@ PARTS: Final[Mapping[str, str]] = {
     "polars": "data frames of polars",
     "networkx": "evidence as a graph of NetworkX",
     "igraph": "evidence as a graph of igraph",
+    "notebook": "graphs that one explores in a notebook",
     "rdflib": "a graph as a store of rdflib",
     "sparql": "SPARQLWrapper",
     "units": "units that are not in condgraph's table",

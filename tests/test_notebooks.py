@@ -4,8 +4,10 @@ pictures show something.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 import condgraph
-from condgraph.engine.errors import CondgraphError
+from condgraph.engine.errors import CondgraphError, MissingExtraError
 from condgraph.progress import bar
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "docs" / "notebooks").glob("*.ipynb"))
@@ -118,6 +120,17 @@ def test_a_notebook_shows_progress_and_errors_in_a_line(tmp_path: Path) -> None:
     assert [line for line in error.traceback if line][1:] == [
         "UnknownNameError: unknown relation 'nextt' (at character 17); nearest: 'next'"
     ]
+
+
+def test_without_anywidget_an_answer_is_drawn_and_the_explorer_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    monkeypatch.delitem(sys.modules, "condgraph.notebook", raising=False)
+    graph = condgraph.open("memory:")
+    graph.load([{"name": "Bern", "people": 134_591}], name="towns", key="name")
+    assert "<svg" in graph.kopl("Find(Bern) QueryAttr(people)").evidence._repr_html_()
+    with pytest.raises(MissingExtraError) as raised:
+        importlib.import_module("condgraph.notebook")
+    assert str(raised.value.hint) == "pip install 'condgraph[notebook]'"
 
 
 def test_nobody_is_shown_progress_who_sees_none(capsys: pytest.CaptureFixture[str]) -> None:

@@ -185,6 +185,12 @@ class Solution:
         return self._reader.count(self._numbers, self.total)
 
     @property
+    def statements(self) -> list[Evidence]:
+        """The statements of the subgraph, each once."""
+        found = [one for edge in self.edges for one in (edge.statement, edge.other) if one is not None]
+        return list(dict.fromkeys(found))
+
+    @property
     def triples(self) -> list[tuple[str, str, str]]:
         """The subgraph as triples of texts, each statement once, in its own direction (section
         4.4).
@@ -207,10 +213,9 @@ class Solution:
         """The subgraph as a picture, with the unknown nodes set off."""
         from condgraph.engine.drawing import of_statements
 
-        statements = [one for edge in self.edges for one in (edge.statement, edge.other) if one is not None]
         unknown = [match.value for match in self.nodes if not match.node.known]
         answers = [value.id if isinstance(value, Entity) else shown(value) for value in unknown]
-        return of_statements(list(dict.fromkeys(statements)), answers, f"distance {self.distance:.6f}")
+        return of_statements(self.statements, answers, f"distance {self.distance:.6f}")
 
     def _repr_html_(self) -> str:
         """The subgraph as a drawing and a table of its statements, for notebooks."""

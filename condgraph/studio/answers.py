@@ -154,13 +154,13 @@ def answered(answer: Answer, *, most: int, facts: int, compiled: dict[str, Any] 
         "rows": rows,
         "total": len(records) + (0 if isinstance(answer, Matches) else answer.cut),
         "warnings": warned(warnings),
-        "trace": [asdict(step) | {"sample": list(step.sample)} for step in answer.trace],
-        "evidence": _evidence(answer, facts),
+        **explored(answer, facts),
         "compiled": {name: queries.get(name) or (compiled or {}).get(name) for name in ("cypher", "sparql")},
     }
 
 
-def _evidence(answer: Answer, most: int) -> dict[str, Any]:
+def explored(answer: Answer, most: int) -> dict[str, Any]:
+    """The trace of an answer, and at most `most` statements of its evidence with the steps that read them."""
     evidence: Any = answer.evidence
     named, searched = [], []
     if isinstance(evidence, EvidenceList):
@@ -171,7 +171,10 @@ def _evidence(answer: Answer, most: int) -> dict[str, Any]:
         searched = [str(search) for search in evidence.searched]
     facts = list(map(fact, islice(evidence, most)))
     by_step = [[at for at in places if at < most] for places in answer.evidence_by_step]
-    return {"facts": facts, "total": len(evidence), "by_step": by_step, "named": named, "searched": searched}
+    return {
+        "trace": [asdict(step) | {"sample": list(step.sample)} for step in answer.trace],
+        "evidence": {"facts": facts, "total": len(evidence), "by_step": by_step, "named": named, "searched": searched},
+    }
 
 
 def tabled(table: Table, language: str, program: str) -> dict[str, Any]:
