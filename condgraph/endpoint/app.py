@@ -47,6 +47,7 @@ from condgraph.endpoint.protocol import (
 )
 from condgraph.engine.errors import MissingExtraError
 from condgraph.engine.iris import PLAIN
+from condgraph.engine.tracing import results_span
 from condgraph.sparql.text.scan import aside, survey
 from condgraph.sparql.workers.pool import Head, Query
 
@@ -75,6 +76,10 @@ class Results(Protocol):
 
 class Backend(Protocol):
     """What an endpoint answers from; another store plugs in by being one."""
+
+    @property
+    def store(self) -> str:
+        """The kind of store that spans name."""
 
     @property
     def base(self) -> str | None:
@@ -242,7 +247,8 @@ class Endpoint:
 
     async def _send(self, exchange: Exchange, query: Query, chosen: Chosen, timeout: float) -> None:
         """Run a query and send its results; ends the query when the client disconnects."""
-        await exchange.while_connected(self._results(exchange, query, chosen, timeout))
+        with results_span("sparql", self.backend.store):
+            await exchange.while_connected(self._results(exchange, query, chosen, timeout))
 
     async def _results(self, exchange: Exchange, query: Query, chosen: Chosen, timeout: float) -> None:
         headers = {"Content-Type": chosen.content_type, "Vary": "Accept, Accept-Encoding"} | dict(self.backend.headers)

@@ -60,6 +60,9 @@ class OxigraphBackend:
     quads into memory. `workers`, `memory` and the like are those of `WorkerPool`.
     """
 
+    #: The kind of store that spans name.
+    store = "folder"
+
     def __init__(
         self,
         source: Source,
@@ -307,6 +310,8 @@ _DESCRIBE: Final = re.compile(r"\s*+DESCRIBE\s*+<([^<>\s]*+)>\s*+", re.IGNORECAS
 
 class LiveBackend:
     """Answers from the database itself; `options` are those of `WorkerPool`."""
+
+    store = "neo4j"
 
     def __init__(self, live: Live, **options: Any) -> None:
         self._live, self.base = live, live.names.base

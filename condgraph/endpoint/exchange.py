@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from condgraph.endpoint.protocol import DRAIN, ProtocolError
 from condgraph.engine.errors import CondgraphError, DeadlineError, OptionError, ParseError, UnknownNameError
+from condgraph.engine.tracing import request_span
 from condgraph.sparql.workers.pool import BusyError, UnwritableError
 
 Message = dict[str, Any]
@@ -234,6 +235,21 @@ class Exchange:
         """Answer the request, whatever happens, and write its line to the log. `methods` are those that the
         path has, besides OPTIONS; without any, all.
         """
+        with request_span(self.method, self._route, self._scope["headers"]) as ended:
+            try:
+                await self._answer_with(handler, methods)
+            finally:
+                ended(self.status)
+
+    @property
+    def _route(self) -> str:
+        """The path with names of parameters for what clients put there."""
+        path = self.path
+        for name, value in (self._scope.get("path_params") or {}).items():
+            path = path.removesuffix(str(value)) + f"{{{name}}}"
+        return path
+
+    async def _answer_with(self, handler: Callable[[Any], Awaitable[None]], methods: Sequence[str]) -> None:
         allow = {"Allow": ", ".join([*(methods or ("GET", "HEAD", "POST", "DELETE")), "OPTIONS"])}
         try:
             if self.method == "OPTIONS":

@@ -1,6 +1,6 @@
 """Spans of OpenTelemetry and lines of `logging` for queries, where the application has either.
 
-Neither package is imported here: an application that collects spans or lines has imported it. A span, and a line
+Neither package is imported before the application, which has imported it to collect spans or lines. A span, and a line
 of the logger `condgraph.query` at level DEBUG, have the language, the kind of store, the number of rows, and how long
 it took; of an error its code. The text of a program, and the message of an error, contain values; they are added only
 where the environment has `CONDGRAPH_TRACE_PROGRAMS=1`.
@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Final, TypeVar
 
 from condgraph.engine.errors import CondgraphError, shortened
@@ -24,25 +24,26 @@ LOGGER: Final = "condgraph.query"
 _DEBUG: Final = 10
 #: Names of OpenTelemetry's conventions for databases, where they have one.
 _ROWS: Final = "db.response.returned_rows"
+#: A span does not record errors by itself, whose messages contain values.
+_SILENT: Final[dict[str, Any]] = {"record_exception": False, "set_status_on_exception": False}
 #: What is at the addresses of schemes that do not say it.
 _SERVERS: Final = {"http": "sparql", "https": "sparql", "bolt": "neo4j", "postgres": "postgresql"}
 
 
 def traced(graph: Any, language: str | None, program: Any, call: Callable[[], T]) -> T:
     """What a call gives that answers a program of a graph; with a span and a line, where they are collected."""
-    tracer, logger = _tracer(), _logger()
-    if tracer is None and logger is None:
+    tracer, logger, records = _tracer(), _logger(), _found.get("records")
+    if tracer is None and logger is None and records is None:
         return call()
     store = getattr(graph, "store_kind", None) or _kind(graph.place)
     about = {"db.system.name": "condgraph", "db.namespace": graph.name, "condgraph.store": store}
     values = os.environ.get("CONDGRAPH_TRACE_PROGRAMS") == "1"
     if values:
         about["db.query.text"] = shortened(program if isinstance(program, str) else repr(program))
-    # An error is recorded below, without its message.
-    options = {"attributes": about, "record_exception": False, "set_status_on_exception": False}
-    with nullcontext() if tracer is None else tracer.start_as_current_span("condgraph query", **options) as span:
-        begin = time.perf_counter()
+    with nullcontext() if tracer is None else tracer.start_as_current_span("condgraph query", attributes=about, **_SILENT) as span:
+        begin, at = time.perf_counter(), time.time_ns()
         what: dict[str, Any] = {}
+        message: str | None = None
         try:
             answer = call()
             language, result = str(getattr(answer, "language", "") or language), "answered"
@@ -52,21 +53,95 @@ def traced(graph: Any, language: str | None, program: Any, call: Callable[[], T]
             return answer
         except Exception as error:
             what["error.type"] = code = error.code if isinstance(error, CondgraphError) else type(error).__name__
+            message = str(error) if values else None
             result = f"error {code}" + (f" ({error})" if values else "")
-            if span is not None:
-                span.set_status(sys.modules["opentelemetry.trace"].StatusCode.ERROR, str(error) if values else None)
             raise
         finally:
+            what["condgraph.language"] = language or "unknown"
             if span is not None:
-                span.set_attributes({"condgraph.language": language or "unknown", **what})
+                _tell(span, what, message)
+            if records is not None:
+                records.append({"about": about | what, "message": message, "begin": at, "end": time.time_ns()})
             if logger is not None:
                 ms, text = (time.perf_counter() - begin) * 1e3, about.get("db.query.text", "")
                 logger.debug("%s on %s: %s in %.1f ms%s", language or "unknown", store, result, ms, text and f": {text}")
 
 
+def _tell(span: Any, about: dict[str, Any], message: str | None) -> None:
+    span.set_attributes(about)
+    if "error.type" in about:
+        span.set_status(sys.modules["opentelemetry.trace"].StatusCode.ERROR, message)
+
+
+# -- servers -----------------------------------------------------------------------------------------
+# A server answers in processes that export nothing: they record their queries, and it makes the spans.
+
+#: Methods of HTTP by name; a client may send any other text as one.
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+
+
+def spans_wanted() -> bool:
+    """Whether the application collects spans."""
+    return _tracer() is not None
+
+
+def record(records: list[dict[str, Any]] | None) -> None:
+    """Record the queries of this process in a list from now on, for `replay` in another; None ends it."""
+    _found["records"] = records
+
+
+def replay(records: Iterable[dict[str, Any]]) -> None:
+    """Make spans of recorded queries, within the span that is current."""
+    if (tracer := _tracer()) is None:
+        return
+    for one in records:
+        span = tracer.start_span("condgraph query", start_time=one["begin"])
+        _tell(span, one["about"], one["message"])
+        span.end(one["end"])
+
+
+@contextmanager
+def request_span(method: str, route: str, headers: Sequence[tuple[bytes, bytes]]) -> Iterator[Callable[[int], None]]:
+    """The span of a request over HTTP, in the trace that its headers name; yields what takes the status of the response
+    (0: none was sent).
+    """
+    if (tracer := _tracer()) is None:
+        yield lambda status: None
+        return
+    from opentelemetry import propagate
+    from opentelemetry.trace import SpanKind
+
+    parent = propagate.extract({key.decode("latin-1"): value.decode("latin-1") for key, value in headers})
+    name = method if method in _METHODS else "_OTHER"
+    about = {"http.request.method": name, "http.route": route}
+    with tracer.start_as_current_span(f"{name} {route}", parent, SpanKind.SERVER, about, **_SILENT) as span:
+
+        def ended(status: int) -> None:
+            failed = {"error.type": str(status or "disconnected")} if not 0 < status < 500 else {}
+            _tell(span, {"http.response.status_code": status, **failed} if status else failed, None)
+
+        yield ended
+
+
+@contextmanager
+def results_span(language: str, store: str) -> Iterator[None]:
+    """The span of a query whose results are sent without being counted."""
+    if (tracer := _tracer()) is None:
+        yield
+        return
+    about = {"db.system.name": "condgraph", "condgraph.store": store, "condgraph.language": language}
+    with tracer.start_as_current_span("condgraph query", attributes=about, **_SILENT) as span:
+        try:
+            yield
+        except Exception as error:
+            code = error.code if isinstance(error, CondgraphError) else type(error).__name__
+            _tell(span, {"error.type": code}, None)
+            raise
+
+
 def collected() -> bool:
-    """Whether spans or lines are collected, for calls that are too short for more."""
-    return _tracer() is not None or _logger() is not None
+    """Whether spans, lines or records are collected, for calls that are too short for more."""
+    return _tracer() is not None or _logger() is not None or _found.get("records") is not None
 
 
 #: The provider of the application, and its tracer for us; the logger.

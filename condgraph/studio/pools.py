@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from condgraph.engine.tracing import replay, spans_wanted
 from condgraph.sparql.workers.pool import AsyncResults, WorkerPool
 from condgraph.sparql.workers.worker import frame
 
@@ -45,6 +46,8 @@ class Call:
             request["place"] = str(self.place)
         if self.file is not None:
             request["file"] = str(self.file)
+        if spans_wanted():
+            request["record"] = True
         return frame(json.dumps(request).encode("utf-8", "surrogatepass"))
 
 
@@ -81,8 +84,9 @@ class Reply:
         return b"".join([part async for part in self.parts()])
 
     def close(self) -> None:
-        """End the call where it still runs."""
+        """End the call where it still runs; else its queries become spans."""
         self._results.close()
+        replay(self._results.head.records)
 
 
 def _command(memory: int, network: bool) -> Sequence[str]:

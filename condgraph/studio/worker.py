@@ -73,9 +73,12 @@ class Worker:
 
     def answer(self, request: dict[str, Any]) -> None:
         """Answer one call; an error is a reply, too."""
+        from condgraph.engine import tracing
         from condgraph.engine.errors import CondgraphError
 
         self._begun = False
+        records: list[dict[str, Any]] | None = [] if request.get("record") else None
+        tracing.record(records)
         try:
             if request["call"] == "ask":
                 self._ask(request)
@@ -100,7 +103,7 @@ class Worker:
             self._send(
                 *_reply({"error": {"code": "internal", "message": f"the server failed ({type(error).__name__})"}}, 500, trace)
             )
-        _frame(b"Z", b'{"cut":false}')
+        _frame(b"Z", as_json({"cut": False, **({"records": records} if records else {})}))
 
     def _call(self, request: dict[str, Any]) -> Any:
         from condgraph.studio import calls

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.error import HTTPError
@@ -35,9 +35,9 @@ ANNAPURNA = (
 
 
 @contextmanager
-def command(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A running `condgraph serve`, and its address."""
-    serve = [sys.executable, "-m", "condgraph", "serve", "--port", "0", *arguments]
+def command(*arguments: str, start: Sequence[str] = ("-m", "condgraph")) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A running `condgraph serve`, and its address; its first `line` is kept. `start` is how Python starts condgraph."""
+    serve = [sys.executable, *start, "serve", "--port", "0", *arguments]
     process = subprocess.Popen(
         watched(serve),
         stdout=subprocess.PIPE,
@@ -50,6 +50,7 @@ def command(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         line = process.stdout.readline()
         found = re.match(r"(http://\S+?)/ serves", line)
         assert found, line + process.communicate()[1]
+        process.line = line  # type: ignore[attr-defined]
         yield found[1], process
     finally:
         process.terminate()

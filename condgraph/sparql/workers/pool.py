@@ -117,13 +117,14 @@ class File:
 
 @dataclass(slots=True)
 class Head:
-    """The kind of a query, known before its first result. `cut`, whether the limit cut the results, is
-    known after the last.
+    """The kind of a query, known before its first result. `cut`, whether the limit cut the results, and `records` of the
+    queries that were run for them (`tracing.record`) are known after the last.
     """
 
     kind: Literal["solutions", "boolean", "triples"]
     variables: tuple[str, ...] = ()
     cut: bool = False
+    records: Sequence[dict[str, Any]] = ()
 
 
 Steps = Generator[Wait | Head | bytes, bool, None]
@@ -710,7 +711,8 @@ class WorkerPool:
                     yield head
                 elif kind == b"Z":
                     assert head is not None
-                    head.cut = data == b'{"cut":true}'
+                    end = json.loads(data)
+                    head.cut, head.records = end["cut"], end.get("records", ())
                     return True
                 else:
                     raise _WorkerError(json.loads(data))
