@@ -1,10 +1,11 @@
 """How memory, disk, loading and questions grow with a graph: in process, and on each store.
 
-    python benchmarks/growth.py [--millions 1 3] [--stores folder neo4j oxigraph virtuoso fuseki] [--folder DIR] [--out DIR]
+    python benchmarks/growth.py [--millions 1 3] [--stores folder bounded neo4j oxigraph virtuoso fuseki] [--folder DIR] [--out DIR]
 
 Each graph has so many million statements of every kind (half relations, a third of them with a
 qualifier; texts, quantities and times), drawn from a fixed seed (`neo4j_store.mixed`). "folder"
-builds a store in a process of its own, opens it and asks it; the servers are started by `tools/`,
+builds a store in a process of its own, opens it and asks it; "bounded" does so in 512 MiB of memory, and
+its files have to be those of the folder; the servers are started by `tools/`,
 take what that folder holds (Neo4j by its import tool, the others over HTTP), and are asked the same
 questions, whose answers have to be those of the folder. What a run measures takes the place of its
 rows in DIR/growth.json and leaves the others, so that stores and sizes can be measured one after
@@ -24,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +33,10 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 
 from benchmarks import machine  # noqa: E402
 
-STORES = ("folder", "neo4j", "oxigraph", "virtuoso", "fuseki")
+STORES = ("folder", "bounded", "neo4j", "oxigraph", "virtuoso", "fuseki")
 SEED, ASKED, WARM = 20261123, 40, 8
+#: Bytes of memory of a load that is bounded.
+BOUND = 512 << 20
 #: Of what a question is made: another entity, predicate, concept and year each time.
 QUESTIONS = (
     ("one hop", 'Find("entity {e}") Relate("predicate 0 {p}", "forward") Count()'),
@@ -99,15 +103,26 @@ def asked(graph: Any, statements: int, cpu: Callable[[], float]) -> dict[str, An
 # -- in process, each step in a process of its own -------------------------------------------------
 
 
-def build(statements: int, place: str) -> dict[str, Any]:
+def build(statements: int, place: str, memory: int | None = None) -> dict[str, Any]:
     """Make a folder."""
     import condgraph
     from benchmarks.neo4j_store import mixed
+    from condgraph.engine.changes import Change
+    from condgraph.engine.facts import Source
+    from condgraph.engine.origins import API
 
+    def read(builder: Any) -> None:
+        builder.begin(Source("mixed", "", API))
+        builder.add(mixed(statements))
+
+    graph = condgraph.open(place)
     begin, before = time.perf_counter(), spent()
-    report = condgraph.open(place).add(mixed(statements), source="mixed")
+    if memory is None:
+        graph._storage.build(read, 0.0)
+    else:
+        graph._storage.build_spilling(read, 0.0, lambda known: Change(), memory)  # type: ignore[attr-defined]
     seconds = time.perf_counter() - begin
-    return {"seconds": seconds, "cpu": spent() - before, "statements": report.statements, "peak": machine.peak() / 1e3}
+    return {"seconds": seconds, "cpu": spent() - before, "statements": graph.status().statements, "peak": machine.peak() / 1e3}
 
 
 def ask(statements: int, place: str) -> dict[str, Any]:
@@ -127,9 +142,9 @@ def step(name: str, statements: int, place: Path) -> dict[str, Any]:
     return found
 
 
-def folder(statements: int, place: Path) -> dict[str, Any]:
+def folder(statements: int, place: Path, how: str = "build") -> dict[str, Any]:
     """Build, and ask."""
-    made = step("build", statements, place)
+    made = step(how, statements, place)
     return made | step("ask", statements, place) | {"disk": disk(place)}
 
 
@@ -280,7 +295,12 @@ def main() -> None:
     options = parser.parse_args()
     if options.step:
         name, statements, place = options.step
-        print(json.dumps({"build": build, "ask": ask}[name](int(statements), place)))
+        steps: dict[str, Callable[[int, str], dict[str, Any]]] = {
+            "build": build,
+            "bounded": partial(build, memory=BOUND),
+            "ask": ask,
+        }
+        print(json.dumps(steps[name](int(statements), place)))
         return
     with tempfile.TemporaryDirectory(prefix="condgraph-growth-") as temporary:
         root = options.folder or Path(temporary)
@@ -291,7 +311,12 @@ def main() -> None:
                 known.write_text(json.dumps(folder(int(millions * 1e6), place)))
             here = json.loads(known.read_text())
             for store in options.stores:
-                found = here if store == "folder" else serve(store, int(millions * 1e6), place, here["questions"])
+                if store == "bounded":
+                    bounded = root / f"{millions:g}-bounded"
+                    found = folder(int(millions * 1e6), bounded, store)
+                    subprocess.run(["cmp", *(next(one.rglob("columns")) for one in (place, bounded))], check=True)
+                else:
+                    found = here if store == "folder" else serve(store, int(millions * 1e6), place, here["questions"])
                 tables = (("Growth: loading", loading), ("Growth: asking, CPU", asking), ("Growth: asking", waiting))
                 print(written({title: [row(store, millions, found)] for title, row in tables}, options.out), file=sys.stderr)
 

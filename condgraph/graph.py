@@ -68,7 +68,9 @@ _KOPL, _CYPHER = QueryOptions("kopl"), QueryOptions("cypher")
 #: What answers (`storage.ENGINES`).
 Engine = Literal["snapshot", "sparql"]
 #: The parameters of `load` that are no options of a format.
-_OF_LOADS: Final = frozenset(("self", "source", "format", "name", "on_error", "progress", "wait", "replace", "append", "unknown"))
+_OF_LOADS: Final = frozenset(
+    ("self", "source", "format", "name", "on_error", "progress", "wait", "replace", "append", "memory", "unknown")
+)
 
 
 class Graph:
@@ -149,6 +151,7 @@ class Graph:
         wait: float = 0.0,
         replace: bool = False,
         append: bool = False,
+        memory: int | str | None = None,
         key: str | None = None,
         name_column: str | None = None,
         refs: str | Sequence[str] | None = None,
@@ -211,6 +214,7 @@ class Graph:
         - `wait`: how many seconds to wait for another process that is writing
         - `replace`: put it in the place of the source of its name
         - `append`: add it to the source of its name
+        - `memory`: load in about so much memory, "2 GiB" say, by files next to the graph (`condgraph[duckdb]`)
         - `single_valued`: predicates that have one value at a time (`declare`), with their preferences
         - `encoding`: of texts; UTF-8, or what a byte order mark says, or found by its bytes
 
@@ -274,7 +278,7 @@ class Graph:
         options = {option: value for option, value in given.items() if option not in _OF_LOADS and value is not None}
         return load(
             self._storage, source, options | unknown, lambda: self.demos, format=format, name=name, on_error=on_error,
-            progress=progress, wait=wait, replace=replace, append=append,
+            progress=progress, wait=wait, replace=replace, append=append, memory=memory,
         )  # fmt: skip
 
     @overload

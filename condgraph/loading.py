@@ -13,13 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+from condgraph.engine.addresses import shown
 from condgraph.engine.changes import Change, named_here
-from condgraph.engine.errors import OptionError, SourceError, numbered
+from condgraph.engine.errors import OptionError, SourceError, UnsupportedError, numbered
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.origins import ALSO, API
 from condgraph.loaders.base import OnError, Progress, Reading
 from condgraph.reports import LoadReport, UnloadReport, report
-from condgraph.storage import Storage
+from condgraph.spilling import memory_bound
+from condgraph.storage import LocalStorage, Storage
 
 if TYPE_CHECKING:
     from condgraph.ask.demos import Demo
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from condgraph.loaders.recognise import Recognised
     from condgraph.loaders.validity import StatementTimes
 
+#: Formats that are read in parts, whatever their size, so that a load of them can be bounded in memory.
+IN_PARTS: Final = frozenset({"csv", "tsv", "jsonl-table", "parquet", "triples", "quintuples", "wikidata", "rdf", "condgraph"})
 #: Formats that state what RDF calls the terms of a source.
 _RDF: Final = ("rdf", "wikidata")
 
@@ -44,19 +48,21 @@ def load(
     wait: float,
     replace: bool,
     append: bool,
+    memory: int | str | None = None,
 ) -> LoadReport:
     """`Graph.load`; `options` are those of formats, `demos` the demonstrations of the graph."""
     from condgraph.loaders.addresses import is_elsewhere
     from condgraph.loaders.recognise import known_by, recognise
 
     storage.check_writable(wait)
+    bound = memory_bound(memory)
     if is_elsewhere(source):
         from condgraph.loaders.fetch import fetched, told_by_address
 
         with fetched(source, progress, pages=format is not None) as files:
             loaded = load(
                 storage, files, options, demos, format=format, name=name, on_error=on_error, progress=progress, wait=wait,
-                replace=replace, append=append,
+                replace=replace, append=append, memory=memory,
             )  # fmt: skip
             return told_by_address(loaded, files)
     if on_error not in ("raise", "skip"):
@@ -73,6 +79,8 @@ def load(
         one.format.check_options(of_format)
         if times is not None and "times" not in one.format.options:
             _statement_times(times)
+    if bound is not None:
+        check_in_parts(storage, recognised, replace=replace)
     known = storage.sources(wait)
     given = known_by(recognised, options, known, named=name is not None, changes=replace or append)
     begin = time.perf_counter()
@@ -110,7 +118,10 @@ def load(
         if of_statements is not None:
             of_statements.check()
 
-    if replace or append:
+    if bound is not None:
+        assert isinstance(storage, LocalStorage)
+        built = storage.build_spilling(read, wait, plan, bound)
+    elif replace or append:
         check_kind(replace, append)
         built = storage.change(plan, read, wait, [one.source.name for one in given], progress)
         built = built._replace(warnings=[*built.warnings, *orphaned(storage, demos)])
@@ -118,6 +129,21 @@ def load(
         built = storage.build(read, wait, progress=progress)
     names, formats = tuple(one.source.name for one in given), tuple(one.format.name for one in given)
     return report(names, formats, built, readings, begin)
+
+
+def check_in_parts(storage: Storage, sources: Iterable[Recognised], *, replace: bool) -> None:
+    """Raise `UnsupportedError` where a load cannot be bounded in memory."""
+    if not isinstance(storage, LocalStorage):
+        raise UnsupportedError(shown(storage.place), ["memory="], hint="load into a folder, and push that graph")
+    whole = sorted({one.format.name for one in sources} - IN_PARTS)
+    if whole:
+        raise UnsupportedError(
+            f"the {whole[0]} loader",
+            ["memory=, since it reads sources whole"],
+            hint=f"in parts are read: {', '.join(sorted(IN_PARTS))}",
+        )  # fmt: skip
+    if replace:
+        raise UnsupportedError("a load in bounded memory", ["replace="], hint="unload the source, and load it again")
 
 
 def _statement_times(value: Any) -> StatementTimes:

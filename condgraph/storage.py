@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from condgraph.questions.translations import Compilers
     from condgraph.sparql.embedded import EmbeddedStore
     from condgraph.sparql.text.table import Table
+    from condgraph.spilling import SpillingBuilder
     from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport
     from condgraph.versions import AsOf, Version
@@ -467,33 +468,56 @@ class LocalStorage(Storage):
     def build(self, read: Read | None, wait: float, plan: Planned | None = None, progress: Progress | None = None) -> Built:
         """Write the next generation, and open it."""
         with self._lock, self._writing(wait):
-            earlier = self.snapshot
-            before = {} if earlier is None else dict(earlier.counts)
-            changed = Change() if plan is None else plan(self.sources())
-            check_edits_stay(changed)
-            edits = Edits.of(self.edits())
-            builder = self._waiting.builder(self._base, changed.without)
-            seeded = builder.statements
-            if read is not None:
-                filled(builder, read)
-            read_statements = builder.statements - seeded
-            gone = [builder.sources[number].name for number in sorted(builder.emptied)] if read is not None else []
-            with _in_bounds():
+            return self._built(read, plan, None)
+
+    def build_spilling(self, read: Read, wait: float, plan: Planned, memory: int) -> Built:
+        """The same in so many bytes of memory; raises `UnsupportedError` where that cannot be."""
+        if self.directory is None:
+            raise UnsupportedError(self.place, ["memory="], hint="load into a folder, which the graph is then opened from")
+        from condgraph.spilling import spilled
+
+        with self._lock, self._writing(wait), spilled(self.directory, memory) as builder:
+            if self.edits():
+                raise UnsupportedError(
+                    self.place, ["memory= where a graph has single changes"], hint="load without memory=, or into another graph"
+                )
+            if self._base is not None:
+                builder.seed(self._base)
+            return self._built(read, plan, builder)
+
+    def _built(self, read: Read | None, plan: Planned | None, spilling: SpillingBuilder | None) -> Built:
+        earlier = self.snapshot
+        before = {} if earlier is None else dict(earlier.counts)
+        changed = Change() if plan is None else plan(self.sources())
+        check_edits_stay(changed)
+        edits = Edits.of(self.edits())
+        builder: Builder = self._waiting.builder(self._base, changed.without) if spilling is None else spilling
+        seeded = builder.statements
+        if read is not None:
+            filled(builder, read)
+        read_statements = builder.statements - seeded
+        gone = [builder.sources[number].name for number in sorted(builder.emptied)] if read is not None else []
+        columns: Mapping[str, Any]
+        notes: list[str] = []
+        with _in_bounds():
+            if spilling is None:
                 columns, counts, notes = edits.settled(builder, earlier)
-            warnings = [*notes, *changed.warnings, *replaced_by_nothing(gone), *self._undeclared(changed), *builder.warnings]
-            fresh = frozenset(builder.declared)
-            further = self._further(builder)
-            warnings += self._damage()
-            single_valued = list(builder.single_valued)
-            del builder
-            self._replace(columns, counts, further)
-            self._settings = {}
-            warnings += rows_of_several(self.current, fresh)
-            warnings += [
-                f"no statement has the predicate {name!r}, which is declared as having one value at a time"
-                for name in single_valued
-                if self.current.predicate(name) < 0
-            ]
+            else:
+                columns, counts = spilling.lay_out()
+        warnings = [*notes, *changed.warnings, *replaced_by_nothing(gone), *self._undeclared(changed), *builder.warnings]
+        fresh = frozenset(builder.declared)
+        further = self._further(builder)
+        warnings += self._damage()
+        single_valued = list(builder.single_valued)
+        builder = Builder()  # what was read leaves memory
+        self._replace(columns, counts, further)
+        self._settings = {}
+        warnings += rows_of_several(self.current, fresh)
+        warnings += [
+            f"no statement has the predicate {name!r}, which is declared as having one value at a time"
+            for name in single_valued
+            if self.current.predicate(name) < 0
+        ]
         return Built(before, counts, read_statements, warnings)
 
     def _further(self, builder: Builder) -> dict[str, Any]:
@@ -524,7 +548,7 @@ class LocalStorage(Storage):
             plan(self.sources(wait))
         return self.build(read, wait, plan)
 
-    def _replace(self, columns: dict[str, Any], counts: dict[str, int], further: dict[str, Any]) -> None:
+    def _replace(self, columns: Mapping[str, Any], counts: dict[str, int], further: dict[str, Any]) -> None:
         """Write columns that contain all changes as the next generation, and turn to it."""
         if self.directory is None:
             self.snapshot = carry_over(self._base, Snapshot.of(columns, counts, further))

@@ -76,7 +76,7 @@ def _options(group: type[Any]) -> list[Parameter]:
 #: Arguments of `Graph.load` that have a switch of their own.
 _SWITCHES: Final = {
     "format": "--as", "name": "--name", "on_error": "--on-error", "progress": "--quiet", "wait": "--wait",
-    "replace": "--replace", "append": "--append",
+    "replace": "--replace", "append": "--append", "memory": "--memory",
 }  # fmt: skip
 
 

@@ -81,6 +81,10 @@ def load(
     ] = 0.0,
     replace: Annotated[bool, typer.Option("--replace", help="Put the sources in the place of those of their names.")] = False,
     append: Annotated[bool, typer.Option("--append", help="Add to the sources of their names.")] = False,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="SIZE", help="Load in about so much memory, '2 GiB' say, by files next to the graph."),
+    ] = None,
     labels: Annotated[
         bool | None,
         typer.Option(
@@ -104,6 +108,7 @@ def load(
                 wait=wait,
                 replace=replace,
                 append=append,
+                memory=memory,
                 **options,
             )
         for join in report.joins[:SHOWN_KINDS]:

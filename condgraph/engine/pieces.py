@@ -38,6 +38,11 @@ def pieces(items: Any, size: int = PIECE) -> Iterator[Any]:
         yield items[start : start + size]
 
 
+def slices(length: int, size: int = ROWS) -> Iterator[slice]:
+    """A range in slices of so many rows, for columns that may be longer than memory."""
+    return (slice(low, min(low + size, length)) for low in range(0, length, size))
+
+
 def watched(items: Iterable[T], size: int = PIECE) -> Iterable[T]:
     """The same items, with a look at the clock every so many."""
     return items if current() is None else chain.from_iterable(_some(iter(items), size))

@@ -13,7 +13,7 @@ from condgraph.engine.errors import OptionError
 from condgraph.loaders.recognise import FORMATS
 
 #: What `load` itself takes, of every format.
-OWN = {"source", "format", "name", "on_error", "progress", "wait", "replace", "append", "single_valued"}
+OWN = {"source", "format", "name", "on_error", "progress", "wait", "replace", "append", "memory", "single_valued"}
 OF_FORMATS = {option for form in FORMATS.values() for option in form.options}
 
 

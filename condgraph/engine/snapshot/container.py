@@ -63,13 +63,22 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Ar
                 part = body[start : start + _CHUNK]
                 crc = zlib.crc32(part, crc)
                 file.write(part)
+                released(array)
             table[name] = {"offset": offset, "dtype": data.dtype.str, "length": int(data.size), "crc": crc}
             if data.itemsize == 1 and len(body) >= LONG:
                 table[name]["blocks"] = [zlib.crc32(body[at : at + BLOCK]) for at in range(0, len(body), BLOCK)]
+                released(array)
             offset += len(body)
         file.flush()
         os.fsync(file.fileno())
     return table
+
+
+def released(array: NDArray[Any]) -> None:
+    """Take what was read of a column that is mapped from a file out of memory; what is asked for again is read again."""
+    mapped = getattr(array, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:

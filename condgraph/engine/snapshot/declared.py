@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.errors import numbered
 from condgraph.engine.facts import Entity, EntityKind, Sourced
-from condgraph.engine.pieces import changed, different, in_order
+from condgraph.engine.pieces import changed, different, in_order, slices
 from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
@@ -111,19 +111,20 @@ def _mentioned(
     """Of the wanted entities, who mentions them at all, and of those that `perhaps` are concepts,
     who uses them so: sorted keys, the entity times the number of sources, plus the source.
     """
-    statements = np.arange(len(columns["st.src"]))
     relations = len(columns["rel.s"])
     found: list[NDArray[Any]] = []
     concepts: list[NDArray[Any]] = []
-    for entities, owners in (
-        (columns["rel.s"], statements[:relations]),
-        (columns["rel.o"], statements[:relations]),
-        (columns["att.s"], statements[relations:]),
-        (np.where(columns["q.kind"] == Kind.ENTITY, columns["q.ref"], -1), columns["q.owner"]),
-    ):
-        at = np.flatnonzero((entities >= 0) & wanted[entities]) if len(wanted) else np.empty(0, np.int64)
-        position, source = places_of(columns, owners[at])
-        found.append(entities[at][position].astype(np.int64) * sources + source)
+    for name, first in (("rel.s", 0), ("rel.o", 0), ("att.s", relations), ("q.ref", -1)):
+        entities = columns[name]
+        kind, owner = (columns["q.kind"], columns["q.owner"]) if first < 0 else (None, None)
+        for part in slices(len(entities)) if wanted.any() else ():
+            some = np.array(entities[part])
+            if kind is not None:
+                some[kind[part] != Kind.ENTITY] = -1
+            at = np.flatnonzero((some >= 0) & wanted[some])
+            owners = at + (part.start + first) if owner is None else owner[part][at]
+            position, source = places_of(columns, owners)
+            found.append(different(some[at][position].astype(np.int64) * sources + source))
     for prefix, ends in (("mem", "ec"), ("sub", "cp")):
         for end in ends:
             entities = columns[f"{prefix}.{end}"]
@@ -139,9 +140,12 @@ def default(columns: Any) -> Declared:
     plain = columns["ent.name"] == columns["ent.id"]
     used, concept = np.zeros(len(plain), bool), np.zeros(len(plain), bool)
     for ends in ("rel.s", "rel.o", "att.s", "mem.e"):
-        used[columns[ends]] = True
-    refs = columns["q.ref"][columns["q.kind"] == Kind.ENTITY]
-    used[refs] = True
+        entities = columns[ends]
+        for part in slices(len(entities)):
+            used[entities[part]] = True
+    kinds, refs = columns["q.kind"], columns["q.ref"]
+    for part in slices(len(kinds)):
+        used[refs[part][kinds[part] == Kind.ENTITY]] = True
     for ends in ("mem.c", "sub.c", "sub.p"):
         concept[columns[ends]] = True
     kind = columns["ent.kind"].astype(I32)

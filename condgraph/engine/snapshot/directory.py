@@ -41,6 +41,15 @@ _ROCKS: Final = re.compile(r"\d{6,}\.(sst|log|blob)|\d+\.dbtmp|CURRENT|IDENTITY|
 #: The files of vectors.
 VECTORS: Final = re.compile(r"(index\.json|\.index\.json\.\d+|[0-9a-f]{16}\.(arrays|faiss)|(\.\d+-)?part-\d+-\d+\.npz)")
 
+#: The folder of a load in bounded memory (`spilling`), and its files, DuckDB's included.
+SPILL: Final = "spill"
+_SPILLED: Final = re.compile(r"(tmp_)?[a-z0-9.-]+\.(column|npz|parquet)|duckdb_temp_(storage|block)[\w.-]*")
+
+
+def remove_spill(directory: Path) -> None:
+    """Remove what a load in bounded memory left in the directory of a graph."""
+    remove_files(directory / SPILL, _SPILLED)
+
 
 def remove_generation(folder: Path) -> None:
     """Remove the files of a generation, and its folder where nothing else is in it."""
@@ -304,6 +313,7 @@ def writing(directory: Path, *, wait: float = 0.0) -> Iterator[None]:
         if manifest is None:
             _write_manifest(directory, {"generation": "", "arrays": {}})
         _clean(directory, manifest or {"generation": ""})
+        remove_spill(directory)
         yield
     finally:
         os.close(handle)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind
-from condgraph.engine.pieces import changed, different, in_order
+from condgraph.engine.pieces import changed, different, in_order, slices
 from condgraph.engine.snapshot.build import Builder, gather
 from condgraph.engine.snapshot.cells import PARTS, sortable
 from condgraph.engine.snapshot.declared import Declared, gathered, joined, lay_declared
@@ -195,17 +195,23 @@ def lay_validity(columns: Columns, text: NDArray[np.int32], builder: Builder) ->
     if max(places.values()) < 0:
         columns["val.stmt"], columns["val.start"], columns["val.end"] = np.empty(0, I32), *2 * (np.empty(0, np.int64),)
         return
-    owner, a, b, kind = columns["q.owner"], columns["q.a"], columns["q.b"], columns["q.kind"]
     offsets, items = columns["qkey.offsets"], columns["qkey.items"]
+    at = [items[offsets[place] : offsets[place + 1]] if place >= 0 else items[:0] for place in places.values()]
+    columns["val.stmt"], columns["val.start"], columns["val.end"] = validity(columns, *at)
 
-    def of(key: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        place = places[key]
-        at = items[offsets[place] : offsets[place + 1]] if place >= 0 else items[:0]
+
+def validity(
+    columns: Columns, starting: NDArray[Any], ending: NDArray[Any], observed: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """The statements that have a validity, and where it starts and ends, from the places of the qualifiers that say so."""
+    owner, a, b, kind = columns["q.owner"], columns["q.a"], columns["q.b"], columns["q.kind"]
+
+    def of(at: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         at = at[(kind[at] == Kind.TIME) | (kind[at] == Kind.UNKNOWN)]
         unknown = kind[at] == Kind.UNKNOWN
-        return owner[at], np.where(unknown, UNKNOWN_START, a[at]), np.where(unknown, UNKNOWN_END, b[at]), unknown
+        return owner[at], np.where(unknown, UNKNOWN_START, a[at]), np.where(unknown, UNKNOWN_END, b[at])
 
-    starts, ends, points = of(START_TIME), of(END_TIME), of(POINT_IN_TIME)
+    starts, ends, points = of(starting), of(ending), of(observed)
     statements = np.unique(np.concatenate([starts[0], ends[0], points[0]])).astype(I32)
     first = np.full(len(statements), OPEN_START, np.int64)
     last = np.full(len(statements), OPEN_END, np.int64)
@@ -230,7 +236,7 @@ def lay_validity(columns: Columns, text: NDArray[np.int32], builder: Builder) ->
         np.minimum.at(least, at, points[1])
         np.maximum.at(most, at, points[2])
         first[at[alone]], last[at[alone]] = least[at[alone]], most[at[alone]]
-    columns["val.stmt"], columns["val.start"], columns["val.end"] = statements, first, last
+    return statements, first, last
 
 
 def lay_memberships(columns: Columns, builder: Builder, entity: NDArray[np.int32]) -> None:
@@ -490,9 +496,9 @@ def lay_provenance(
 #     sch.*                                what the schema knows (`schema`)
 
 
-_RELATION = (("sid", I32), ("p", I32), ("s", I32), ("o", I32), ("row", I32), ("src", I32))
-_ATTRIBUTE = (("sid", I32), ("p", I32), ("s", I32), ("raw", I32), ("row", I32), ("src", I32), *PARTS)
-_QUALIFIER = (("sid", I32), ("key", I32), *PARTS)
+RELATION = (("sid", I32), ("p", I32), ("s", I32), ("o", I32), ("row", I32), ("src", I32))
+ATTRIBUTE = (("sid", I32), ("p", I32), ("s", I32), ("raw", I32), ("row", I32), ("src", I32), *PARTS)
+QUALIFIER = (("sid", I32), ("key", I32), *PARTS)
 
 
 def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
@@ -503,9 +509,9 @@ def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
     drop_emptied(builder)
     columns: Columns = {}
     said = gathered(builder)
-    relations = gather(builder.relations, _RELATION)
-    attributes = gather(builder.attributes, _ATTRIBUTE)
-    qualifiers = gather(builder.qualifiers, _QUALIFIER)
+    relations = gather(builder.relations, RELATION)
+    attributes = gather(builder.attributes, ATTRIBUTE)
+    qualifiers = gather(builder.qualifiers, QUALIFIER)
     builder.relations, builder.attributes, builder.qualifiers = [], [], []
 
     entity = _entities(builder, columns, said)
@@ -518,8 +524,8 @@ def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
         # Raw texts are the last of four.
         builder.provenance = [(*place[:3], int(text[place[3]]) if place[3] >= 0 else -1) for place in builder.provenance]
     for cells in (attributes, qualifiers):
-        _renumber_cells(cells, text, entity)
-    attributes["raw"] = _map(attributes["raw"], text)
+        renumber_cells(cells, text, entity)
+    attributes["raw"] = renumbered(attributes["raw"], text)
     qualifiers["key"] = predicate[qualifiers["key"]]
 
     # -- join equal statements and number what is left
@@ -550,9 +556,9 @@ def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
     lay_memberships(columns, builder, entity)
     lay_sources(columns, builder, text)
     lay_schema(columns, kept_r, kept_a)
-    called = _map(said.name, text)
+    called = renumbered(said.name, text)
     lay_declared(columns, joined([said._replace(e=entity[said.e] if len(said.e) else said.e, name=called)]))
-    return columns, _counts(columns)
+    return columns, counts_of(columns)
 
 
 def _taken(family: Columns, places: NDArray[np.int64]) -> Columns:
@@ -564,7 +570,7 @@ def _taken(family: Columns, places: NDArray[np.int64]) -> Columns:
     return taken
 
 
-def _counts(columns: Columns) -> dict[str, int]:
+def counts_of(columns: Columns) -> dict[str, int]:
     """How many of everything there are."""
     concepts = int((columns["ent.kind"] == EntityKind.CONCEPT).sum())
     return {
@@ -583,15 +589,20 @@ def _counts(columns: Columns) -> dict[str, int]:
         "concept_subjects": _concepts(columns, "rel.s") if concepts else 0,
         "concept_objects": _concepts(columns, "rel.o") if concepts else 0,
         "concept_attributes": _concepts(columns, "att.s") if concepts else 0,
-        "inexact": sum(int(((columns[f"{f}.kind"] == Kind.QUANTITY) & (columns[f"{f}.ref"] >= 0)).sum()) for f in ("att", "q")),
+        "inexact": sum(_inexact(columns[f"{f}.kind"], columns[f"{f}.ref"]) for f in ("att", "q")),
     }
 
 
 def _concepts(columns: Columns, ends: str) -> int:
-    return int((columns["ent.kind"][columns[ends]] == EntityKind.CONCEPT).sum())
+    concept, entities = columns["ent.kind"] == EntityKind.CONCEPT, columns[ends]
+    return sum(int(concept[entities[part]].sum()) for part in slices(len(entities)))
 
 
-def _map(numbers: NDArray[Any], to: NDArray[np.int32]) -> NDArray[np.int32]:
+def _inexact(kind: NDArray[Any], ref: NDArray[Any]) -> int:
+    return sum(int(((kind[part] == Kind.QUANTITY) & (ref[part] >= 0)).sum()) for part in slices(len(kind)))
+
+
+def renumbered(numbers: NDArray[Any], to: NDArray[np.int32]) -> NDArray[np.int32]:
     """Renumber, leaving -1 as it is."""
     if not len(to):
         return numbers.astype(I32)
@@ -639,6 +650,8 @@ def _entities(builder: Builder, columns: Columns, said: Declared) -> NDArray[np.
         columns["ent.source"][number[at]], columns["ent.row"][number[at]] = where[:, 0], where[:, 1]
         key = where[:, 0] << 32 | where[:, 1]
         by_key = in_order([key])
+        if not changed(key[by_key]).all():
+            by_key = in_order([key, number[at]])
         columns["row.key"], columns["row.entity"] = key[by_key], number[at[by_key]]
     else:
         columns["row.key"], columns["row.entity"] = np.empty(0, np.int64), np.empty(0, I32)
@@ -661,9 +674,10 @@ def _predicates(columns: Columns, text: NDArray[np.int32], *families: Columns) -
     return number
 
 
-def _renumber_cells(cells: Columns, text: NDArray[np.int32], entity: NDArray[np.int32]) -> None:
+def renumber_cells(cells: Columns, text: NDArray[np.int32], entity: NDArray[np.int32]) -> None:
+    """Give the texts, units and entities of cells other numbers."""
     refs, entities = cells["ref"], cells["kind"] == Kind.ENTITY
-    fresh = _map(np.where(entities, -1, refs), text)
+    fresh = renumbered(np.where(entities, -1, refs), text)
     if entities.any():
         fresh[entities] = entity[refs[entities]]
-    cells["ref"], cells["unit"] = fresh, _map(cells["unit"], text)
+    cells["ref"], cells["unit"] = fresh, renumbered(cells["unit"], text)

@@ -37,11 +37,7 @@ def build_pool(
     """Lay out texts, each once, and `more` of them as bytes back to back, with their lengths.
     Returns the columns, and for each given text its number in the pool.
     """
-    try:
-        raw, lengths = bytes_of(texts)
-    except UnicodeEncodeError:
-        broken = next(text for text in texts if _SURROGATE(text))
-        raise LoadError(f"a text holds half a surrogate pair, which is no character: {broken!r}") from None
+    raw, lengths = bytes_of_texts(texts)
     data = np.concatenate([np.frombuffer(raw, np.uint8), *(one for one, _ in more), np.zeros(SPARE, np.uint8)])
     lengths = np.concatenate([lengths, *(sizes for _, sizes in more)])
     begins = np.cumsum(lengths) - lengths
@@ -58,8 +54,7 @@ def build_pool(
     data = data[: len(data) - SPARE]
     if len(data) < 2**31:
         offsets = offsets.astype(np.int32)
-    # Two or three texts share a bucket: finer ones would cost more to keep than to tell apart.
-    size = 1 << max(4, len(kept).bit_length() - 2)
+    size = buckets_of(len(kept))
     slots = (hashes & np.uint32(size - 1)).astype(np.int64)
     buckets = np.zeros(size + 1, np.int32)
     np.cumsum(np.bincount(slots, minlength=size), out=buckets[1:])
@@ -70,6 +65,20 @@ def build_pool(
         "pool.items": in_order([slots]).astype(np.int32),
     }
     return columns, number
+
+
+def bytes_of_texts(texts: list[str]) -> tuple[bytes, NDArray[Any]]:
+    """Texts as bytes back to back, and how many each has; raises `LoadError` for half of a surrogate pair."""
+    try:
+        return bytes_of(texts)
+    except UnicodeEncodeError:
+        broken = next(text for text in texts if _SURROGATE(text))
+        raise LoadError(f"a text holds half a surrogate pair, which is no character: {broken!r}") from None
+
+
+def buckets_of(texts: int) -> int:
+    """The number of buckets. Two or three texts share one: finer ones would cost more to keep than to tell apart."""
+    return 1 << max(4, texts.bit_length() - 2)
 
 
 class Pool:

@@ -240,7 +240,7 @@ class Snapshot:
         return None if generation is None else cls(generation[1], generation[0])
 
     @classmethod
-    def of(cls, columns: dict[str, NDArray[Any]], counts: dict[str, int], further: Mapping[str, Any] | None = None) -> Snapshot:
+    def of(cls, columns: Mapping[str, NDArray[Any]], counts: dict[str, int], further: Mapping[str, Any] | None = None) -> Snapshot:
         """A snapshot in memory; `further` is stored in `about`."""
         return cls(MemoryArrays(columns), {"counts": counts, "generation": "memory", **(further or {})})
 
