@@ -68,7 +68,7 @@ def judged(data: str, graph: Graph, question: str, attempt: Attempt, right: bool
         return None
     known = known_of(graph._store_of(None), graph._survey())
     found = mentions_in(question, known)
-    against = doubts(question, found, attempt)
+    against = doubts(question, found, attempt, known)
     sure = fit(question, found, attempt, known)
     return Row(data, swapped, right, question, attempt.program, tuple(attempt.answer.texts[:5]), tuple(against), sure)
 

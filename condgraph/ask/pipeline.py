@@ -12,7 +12,7 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from condgraph.ask.chat import MOST_TURNS, history_line, refer, reference_lines, referred
+from condgraph.ask.chat import MOST_SHOWN, MOST_TURNS, history_line, refer, reference_lines, referred
 from condgraph.ask.demos import Demos, Similar, names_of
 from condgraph.ask.judge import confidence, doubts, fit, taken_instead
 from condgraph.ask.programs import METHODS, VIA_OF, Runner, candidates, declines, feedback_of, first_program, gives_up, program_in
@@ -653,7 +653,8 @@ class Asking:
         if attempt.answer is None or attempt.stage is not None:
             return []
         instead = taken_instead(self.question, self.mentions, attempt, before, known)
-        return [*doubts(self.question, self.mentions, attempt), *instead]
+        earlier = " ".join(text for turn in self.options.before for text in (turn.question, turn.program, *turn.texts[:MOST_SHOWN]))
+        return [*doubts(self.question, self.mentions, attempt, known, earlier), *instead]
 
     def _run(self, runner: Runner, reply: str, program: str, language: str) -> Attempt:
         before = dict(runner.seconds)

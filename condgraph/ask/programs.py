@@ -368,6 +368,7 @@ def feedback_of(attempt: Attempt, known: Known) -> str:
     if attempt.answer is not None and attempt.doubts:
         gave = ", ".join(quoted(text, _PART) for text in (attempt.gave or ())[:3])
         lines = [f"The program ran and gave {gave}.", *(f"But {doubt}." for doubt in attempt.doubts)]
+        lines += _of_nothing(attempt)[1:] if counts_nothing(attempt.answer) else []
     elif attempt.answer is not None:
         lines = _of_nothing(attempt)
     elif attempt.failure is not None:
@@ -834,6 +835,14 @@ def _says(answer: Answer) -> bool:
         # Nothing was found because nothing compares: that is a fault, and no count.
         return not any("cannot be compared" in warning for warning in answer.warnings)
     return bool(answer.values)
+
+
+def counts_nothing(answer: Answer) -> bool:
+    """Whether an answer is a count of 0 of what several steps in a row left nothing of; where the last one alone does, 0 is
+    as good as any number.
+    """
+    values = answer.values
+    return len(values) == 1 and type(values[0]) is int and not values[0] and sum(not step.size for step in answer.trace) > 1
 
 
 def _meaning(lowered: Lowered, meant: Mapping[str, str]) -> Lowered:

@@ -57,6 +57,7 @@ from condgraph.overview.schema import (
 )
 from condgraph.overview.survey import Survey
 from condgraph.patterns.families import Names as Families
+from condgraph.patterns.families import fits
 from condgraph.vectors.encoders import LexicalEncoder, fold
 
 if TYPE_CHECKING:
@@ -530,13 +531,19 @@ def masked(question: str, found: Sequence[Mention]) -> str:
 
 
 def asked_about(question: str, found: Sequence[Mention]) -> str:
-    """A question without its exact names: the words that ask about these."""
+    """A question without its exact names: the words that ask about these. A small word that is a name as well, such as
+    the tag "director", may ask.
+    """
     parts, at = [], 0
     for item in found:
-        if item.exact and item.names:
+        if item.exact and item.names and not _asks_too(item.text):
             parts += [question[at : item.start], "~"]
             at = item.end
     return "".join([*parts, question[at:]])
+
+
+def _asks_too(text: str) -> bool:
+    return text.islower() and " " not in text and bool(others(text) or fits(text))
 
 
 def _overlaps(taken: Sequence[Mention], start: int, end: int) -> bool:

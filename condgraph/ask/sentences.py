@@ -166,7 +166,12 @@ def _decimal_comma(question: str) -> bool:
     >>> _decimal_comma("Wie hoch ist er?"), _decimal_comma("How high is it?"), _decimal_comma("有多高？")
     (True, False, False)
     """
-    return not _ENGLISH & set(words_of(question)) and not _POINT.search(question)
+    return not english(question) and not _POINT.search(question)
+
+
+def english(question: str) -> bool:
+    """Whether a question is an English one, by its words."""
+    return bool(_ENGLISH & set(words_of(question)))
 
 
 def _has_nouns(question: str, named: Sequence[str]) -> bool:
