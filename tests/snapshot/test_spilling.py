@@ -296,3 +296,15 @@ def test_a_source_that_breaks_off(tmp_path: Path, spilling_often: list[int]) -> 
     with pytest.raises(LoadError):
         condgraph.open(tmp_path / "store").load(path, memory=BOUND)
     assert not (graph_directory(tmp_path / "store", "default") / "spill").exists()
+
+
+def test_what_a_killed_load_left_is_removed_by_name(tmp_path: Path) -> None:
+    """The files that DuckDB 1 and 2 leave, too; a file of somebody else stays."""
+    condgraph.open(tmp_path).load(MOUNTAINS)
+    spill = graph_directory(tmp_path, "default") / "spill"
+    for left in (["texts.parquet"], ["duckdb_temp_21202_0_storage_DEFAULT-0.tmp", "run-0.npz", "notes.txt"]):
+        spill.mkdir(exist_ok=True)
+        for name in ["duckdb_temp_storage_S96K-0.tmp", "duckdb_temp_block-7.block", "tmp_sorted-1.parquet", "ids.column", *left]:
+            (spill / name).touch()
+        condgraph.open(tmp_path).add([condgraph.Statement("s1", "more", str(left))])
+        assert [one.name for one in spill.iterdir()] == ["notes.txt"] if "notes.txt" in left else not spill.exists()

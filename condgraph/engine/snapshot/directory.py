@@ -43,7 +43,7 @@ VECTORS: Final = re.compile(r"(index\.json|\.index\.json\.\d+|[0-9a-f]{16}\.(arr
 
 #: The folder of a load in bounded memory (`spilling`), and its files, DuckDB's included.
 SPILL: Final = "spill"
-_SPILLED: Final = re.compile(r"(tmp_)?[a-z0-9.-]+\.(column|npz|parquet)|duckdb_temp_(storage|block)[\w.-]*")
+_SPILLED: Final = re.compile(r"(tmp_)?[a-z0-9.-]+\.(column|npz|parquet)|duckdb_temp_[\w.-]+")
 
 
 def remove_spill(directory: Path) -> None:
