@@ -13,7 +13,7 @@ from condgraph.cypher.native.identity import SOURCE, concept_id
 from condgraph.cypher.native.introspect import sample_size
 from condgraph.cypher.native.mapping import Mapping, Property
 from condgraph.cypher.native.properties import named
-from condgraph.cypher.native.values import kinds_of
+from condgraph.cypher.native.values import BYTES, INTEGERS, elements, is_list, kinds_of
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind
 from condgraph.overview.survey import Ends, Survey
@@ -107,7 +107,17 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         "members": members,
         "degrees": degrees,
         "single": sorted(members),
+        "several": {
+            "attributes": sorted({prop.predicate for node in mapping.nodes for prop in node.properties if _has_lists(prop)}),
+            "qualifiers": sorted({named(of, prop) for of in mapping.relationships for prop in of.qualifiers if _has_lists(prop)}),
+        },
     }
+
+
+def _has_lists(prop: Property) -> bool:
+    """Whether some values of a property are lists. One that the sample lacks is counted before a program looks at it."""
+    opaque = any(name == BYTES for name, _ in prop.types)
+    return any(is_list(name) and elements(name) and not (opaque and name == INTEGERS) for name, _ in prop.types)
 
 
 def _add(found: _Counts, prop: Property, count: int) -> None:
