@@ -239,7 +239,7 @@ class _Parting:
                 counts[name] = counts.get(name, 0) + 1
         for name in sorted(self._names):
             if sum(self._stated.statements(name)) + self._stated.qualifiers(name) > counts[name]:
-                yield self._stated_elsewhere(Statement(self._other, self._other, Ref(self._other), ((name, self._other),)))
+                yield self._stated_elsewhere(Statement(self._other, self._other, Ref(self._other), ((name, Ref(self._other)),)))
 
     def _stated_elsewhere(self, statement: Statement) -> Sourced:
         return Sourced(statement, ((self._known.sources()[0].name, 0),))

@@ -20,7 +20,7 @@ KNOWN: Final[tuple[frozenset[str], ...]] = (
             "engine.origins",
             "engine.schema",
             "engine.row_labels",
-            *(f"engine.snapshot.{name}" for name in ("build", "declared", "layout", "readback", "snapshot", "sources")),
+            *(f"engine.snapshot.{name}" for name in ("build", "declared", "layout", "readback", "readings", "snapshot", "sources")),
         }
     ),
     # Stores, their answers and their patterns.

@@ -7,7 +7,7 @@ made from here, so that one plan means the same on every store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from condgraph.engine.errors import nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.pieces import different
 from condgraph.engine.row_labels import telling_columns
+from condgraph.engine.snapshot.readings import Reading, attribute_reading, qualifier_reading
 from condgraph.engine.terms import ALTERNATIVE, loads
 from condgraph.engine.values import NO_UNIT, Kind, collapse, text_of
 
@@ -30,6 +31,12 @@ Kinds = dict[tuple[Kind, str], int]
 #: nothing of the kind, as ("concept", name), ("table", source), ("concepts", "") and ("entities", "").
 Classes: TypeAlias = frozenset[tuple[str, str]]
 End: TypeAlias = Literal["subject", "object"]
+#: How the numbers of a key are read, and its texts: whether there are some that others may read (whole numbers as floats, truth
+#: values as texts), and where the first that shows it is, by subject, predicate and value: among these places, or not known
+#: (None).
+ShownKey: TypeAlias = list[list[Any]]
+#: That of the keys of "attributes" and of "qualifiers", by name.
+Shown: TypeAlias = dict[str, dict[str, ShownKey]]
 
 
 #: Of so many entities the names are all compared with one that is not known; of more, those that
@@ -39,6 +46,12 @@ MOST_COMPARED: Final = 200_000
 AROUND: Final = 5_000
 #: Rows of a table that are looked at to see whether they have keys.
 _KEYS_LOOKED_AT: Final = 20
+
+
+def places_in(known: Mapping[str, ShownKey], keys: Collection[str] | None) -> list[list[Any]]:
+    """The places by which values of some keys (None: of any) are read that are not read by themselves."""
+    names = known if keys is None else [name for name in keys if name in known]
+    return [place for name in names for others, places in known[name] if others for place in places or ()]
 
 
 def beginnings(name: str) -> list[str]:
@@ -228,6 +241,33 @@ class Schema:
                 owners = snapshot.attribute_subject[low:high]
             found = known[name, qualifier] = len(np.unique(owners)) < len(owners)
         return found
+
+    @cached_property
+    def shown(self) -> Shown:
+        """How the numbers and texts of each key are read (`snapshot.readings`)."""
+        snapshot = self._snapshot
+
+        def described(known: Reading) -> ShownKey | None:
+            places: list[list[list[Any]]] = [[], []]
+            shows = (known.fraction, known.number_shown), (known.word, known.text_shown)
+            for of, (statement, value) in zip(places, shows, strict=True):
+                if statement >= 0:
+                    (subject,) = snapshot.subjects(np.array([statement], np.int32)).tolist()
+                    of.append([snapshot.ident(subject), snapshot.predicate_name(snapshot.predicate_of(statement)), value])
+            kinds = known.whole or known.truth or any(places)
+            return [[known.whole, places[0]], [known.truth, places[1]]] if kinds else None
+
+        every = {
+            "attributes": {name: described(attribute_reading(snapshot, name)) for name in self.attributes},
+            "qualifiers": {name: described(qualifier_reading(snapshot, name)) for name in self.qualifiers},
+        }
+        return {sort: {name: known for name, known in of.items() if known} for sort, of in every.items()}
+
+    def shows(self, sort: str, keys: Collection[str] | None) -> list[list[Any]]:
+        """Where the values are by which others of some "attributes" or "qualifiers" (None: of any) are read, by subject,
+        predicate and value.
+        """
+        return places_in(self.shown[sort], keys)
 
     # -- what entities are -------------------------------------------------------------------------
 

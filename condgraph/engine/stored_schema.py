@@ -5,6 +5,7 @@ names looked up when asked for.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.row_labels import telling_columns
-from condgraph.engine.schema import Classes, End, Kinds, below, table_of
+from condgraph.engine.schema import Classes, End, Kinds, Shown, below, places_in, table_of
 from condgraph.engine.values import NO_UNIT, Kind
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class StoredSchema:
         #: an earlier version does not say.
         several: dict[str, list[str]] | None = found.get("several")
         self._several = None if several is None else {sort: frozenset(names) for sort, names in several.items()}
+        #: How the numbers and texts of keys are read. A graph that was written by an earlier version does not say.
+        self.shown: Shown = found.get("shown", {"attributes": {}, "qualifiers": {}})
         #: The tables whose rows have keys.
         self.keyed_tables: frozenset[str] = frozenset(found.get("keyed", ()))
         self._of: dict[str, list[int]] = found["predicates"]
@@ -139,6 +142,12 @@ class StoredSchema:
         known.
         """
         return None if self._several is None else name in self._several["qualifiers" if qualifier else "attributes"]
+
+    def shows(self, sort: str, keys: Collection[str] | None) -> list[list[Any]]:
+        """Where the values are by which others of some "attributes" or "qualifiers" (None: of any) are read, by subject,
+        predicate and value.
+        """
+        return places_in(self.shown[sort], keys)
 
     def end_classes(self, predicate: str, end: End) -> Classes | None:
         """The classes of the subjects, or objects, of all statements of a predicate; None where that
@@ -221,6 +230,7 @@ def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
             "attributes": [name for name in schema.attributes if schema.several_values(name)],
             "qualifiers": [name for name in schema.qualifiers if schema.several_values(name, qualifier=True)],
         },
+        "shown": schema.shown,
         "sizes": _sizes(snapshot),
         "members": _members(snapshot),
         "degrees": _degrees(snapshot),

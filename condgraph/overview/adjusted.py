@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from condgraph.engine.schema import Shown
 from condgraph.engine.values import NO_UNIT, Number, parse_number
 from condgraph.overview.survey import EXAMPLES, Ends, Survey, described, survey
 
@@ -27,10 +28,14 @@ KindKey: TypeAlias = tuple[str, str, str]
 CHANGED: Final = "change-"
 #: The count of long texts, which may be elsewhere in the graph as well.
 _TEXTS: Final = "long"
+#: A key without numbers and texts.
+_UNREAD: Final = ([False, []], [False, []])
+#: Places that show how a key is read are looked for anew beyond so many: each change may add one.
+_MOST_SHOWN: Final = 50
 #: Parts of a stored schema that are read here; an earlier version left some out.
 _NEEDED: Final = frozenset(
-    ("relations", "attributes", "qualifiers", "sources", "on", "predicates", "temporal", "raw", "several", "sizes", "degrees",
-     "hubs", "classes", "ends", "rows")
+    ("relations", "attributes", "qualifiers", "sources", "on", "predicates", "temporal", "raw", "several", "shown", "sizes",
+     "degrees", "hubs", "classes", "ends", "rows")
 )  # fmt: skip
 
 
@@ -70,6 +75,8 @@ class Stated:
         if fewer.get(_TEXTS) != more.get(_TEXTS) or bool(totals["inexact"]) != bool(self.counts["inexact"]):
             return None
         changes = _Changes(self, before, after)
+        if changes.hides:
+            return None
         now = changes.survey(totals)
         content = CHANGED + blake2b(self.content.encode() + b" " + record, digest_size=12).hexdigest()
         return Stated(content, totals, changes.schema(now, totals, several), now)
@@ -164,6 +171,7 @@ class _Changes:
         for part in ("concept_subjects", "concept_attributes"):
             result[part] = totals.get(part, 0) > 0
         result["several"] = {sort: self._several(sort, result[sort], several) for sort in ("attributes", "qualifiers")}
+        result["shown"] = self._shown(result)
         # Estimates that queries are planned by stay as they were counted last.
         for part, names in (("degrees", relations), ("hubs", result["predicates"])):
             result[part] = {name: old[part].get(name, after[part].get(name)) for name in names}
@@ -175,6 +183,37 @@ class _Changes:
         was = [(sort, name) for sort, name, _ in old["classes"]]
         places = {key: number for number, key in enumerate(keys)}
         result["rows"] = {table: sorted(places[was[number]] for number in numbers) for table, numbers in old["rows"].items()}
+        return result
+
+    def _readings(self) -> Iterator[tuple[str, str, int, bool, list[list[Any]] | None]]:
+        """How numbers (0) and texts (1) of each key are read: whether others read some, and where it is shown, which is not
+        known (None) where a change has taken it away.
+        """
+        every = [self._stated.schema["shown"], *(one["shown"] for one in self._schemas)]
+        for sort in ("attributes", "qualifiers"):
+            for name in sorted({name for one in every for name in one[sort]}):
+                for at in (0, 1):
+                    old, before, after = (one[sort].get(name, _UNREAD)[at] for one in every)
+                    places = old[1]
+                    if places:
+                        stay = [place for place in places if place not in before[1] or place in after[1]]
+                        least = min(place[2] for place in places)
+                        places = stay if any(place[2] == least for place in stay) else None
+                    if places is not None:
+                        places = [*places, *(place for place in after[1] if place not in places)]
+                    yield sort, name, at, old[0] or after[0], places
+
+    @property
+    def hides(self) -> bool:
+        """Whether it is not known any more what shows how values are read, or many places do."""
+        return any(len(places or ()) > _MOST_SHOWN or (others and places is None) for *_, others, places in self._readings())
+
+    def _shown(self, names: dict[str, Any]) -> Shown:
+        """How keys are read: the first by value of what shows it is among what is listed."""
+        result: Shown = {"attributes": {}, "qualifiers": {}}
+        for sort, name, at, others, places in self._readings():
+            if name in names[sort]:
+                result[sort].setdefault(name, [_UNREAD[0], _UNREAD[1]])[at] = [others, places]
         return result
 
     def _several(self, sort: str, names: dict[str, Any], several: Several) -> list[str]:

@@ -21,7 +21,7 @@ from condgraph.engine.errors import numbered
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.conditions import compared_kinds
-from condgraph.engine.execute.witness_plan import units
+from condgraph.engine.execute.witness_plan import shown, units
 from condgraph.engine.facts import Entity, EntityKind, Source, Sourced, Subclass
 from condgraph.engine.kinds import all_comparable, kinds_tested
 from condgraph.engine.passes import mark, rewrite
@@ -372,7 +372,7 @@ class Gathering:
         nodes = postorder(plan)
         self.look_up(nodes)
         if any(isinstance(node, Solutions) for node in nodes):
-            for unit in units(plan, _beyond(nodes)):
+            for unit in (*units(plan, _beyond(nodes)), *shown(plan, self.stores.schema)):
                 if isinstance(unit.compiled, alg.Facts):
                     for facts in plain_facts(unit.compiled):
                         self._part(facts)

@@ -11,7 +11,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.errors import OptionError, SourceError, UnknownNameError, nearest, numbered
 from condgraph.engine.facts import EntityKind, Source
 from condgraph.engine.origins import check_source
-from condgraph.engine.schema import Kinds
+from condgraph.engine.schema import Kinds, Shown
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Value
 from condgraph.names.linking import LinkingSchema
@@ -98,6 +98,7 @@ def union(
     sizes: dict[str, int] = {}
     members: dict[str, int] = {}
     several: dict[str, set[str]] = {"attributes": set(), "qualifiers": set()}
+    shown: Shown = {"attributes": {}, "qualifiers": {}}
     tables: dict[str, set[str]] = {"tables": set(), "tabular": set(), "keyed": set()}
     telling: dict[str, str] = {}
 
@@ -127,6 +128,10 @@ def union(
                 shared = any(name in (other.attributes if sort == "attributes" else other.qualifiers) for other in schemas[:at])
                 if shared or schema.several_values(name, qualifier=sort == "qualifiers") is not False:
                     several[sort].add(name)
+            for name, sorts in schema.shown[sort].items():
+                known = shown[sort].setdefault(name, [[False, []], [False, []]])
+                for one, (others, places) in zip(known, sorts, strict=True):
+                    one[:] = [one[0] or others, [*one[1], *(places or ())]]
         for sort, of in (("tables", schema.tables), ("tabular", schema.tabular), ("keyed", schema.keyed_tables)):
             tables[sort].update(map(called, of))
         telling.update({called(source): column for source, column in schema.telling.items()})
@@ -162,6 +167,7 @@ def union(
             "concept_attributes": True,
             "concept_members": True,
             "several": {sort: sorted(found) for sort, found in several.items()},
+            "shown": shown,
             "sizes": sizes,
             "members": members,
         }

@@ -16,7 +16,7 @@ from condgraph.engine.algebra.constructors import around_of
 from condgraph.engine.errors import StoreError
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.searched import countable
-from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
+from condgraph.engine.execute.witness_plan import Unit, WitnessRun, shown, units
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.iris import PRED, RDF, VALUE
@@ -211,9 +211,9 @@ def _above(plan: Node, wanted: Node, leaves: set[int]) -> bool:
 _TOGETHER: Final = 200
 
 
-def wanted(plan: Node) -> list[Unit]:
+def wanted(plan: Node, target: Target) -> list[Unit]:
     """What has to be fetched for a plan."""
-    return units(plan, lowered(postorder(plan)))
+    return [*units(plan, lowered(postorder(plan))), *shown(plan, target.schema)]
 
 
 def compile_witness(fetched: Sequence[Unit], target: Target) -> list[str]:
@@ -228,7 +228,9 @@ def compile_witness(fetched: Sequence[Unit], target: Target) -> list[str]:
 def compile_whole(plan: Node, target: Target) -> Compiled:
     """The query of a plan (`compile_plan`), also where it is of what the plan rests on."""
     compiled = compile_plan(plan, target)
-    return replace(compiled, text="\n".join(compile_witness(wanted(plan), target))) if compiled.shape == "witness" else compiled
+    if compiled.shape != "witness":
+        return compiled
+    return replace(compiled, text="\n".join(compile_witness(wanted(plan, target), target)))
 
 
 def _branches(fetched: Sequence[Unit], target: Target) -> list[str]:

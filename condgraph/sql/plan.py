@@ -22,7 +22,7 @@ from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.searched import countable
 from condgraph.engine.execute.sets import Numbers
-from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
+from condgraph.engine.execute.witness_plan import Unit, WitnessRun, shown, units
 from condgraph.engine.facts import Source
 from condgraph.engine.passes import rewrite
 from condgraph.engine.row_shapes import is_plain
@@ -258,16 +258,16 @@ def gathers(node: Node, leaves: list[Node], seen: set[int]) -> bool:
 
 def compile_witness(plan: Node, plans: Plans) -> Compiled:
     """The query of all that a plan rests on."""
-    fetched = wanted(plan)
+    fetched = wanted(plan, plans.schema)
     members = [(unit.compiled, unit.concepts) for unit in fetched if unit.concepts is not None]
     query = plans.gathered([(number, unit.compiled) for number, unit in enumerate(fetched)], members)
     return Compiled(query, "witness", fetched=fetched)
 
 
-def wanted(plan: Node) -> tuple[Unit, ...]:
+def wanted(plan: Node, schema: StoredSchema) -> tuple[Unit, ...]:
     """What has to be fetched for a plan, without rows."""
     result: list[Unit] = []
-    for unit in units(plan, beyond(postorder(plan))):
+    for unit in (*units(plan, beyond(postorder(plan))), *shown(plan, schema)):
         if isinstance(unit.compiled, alg.Facts):
             result += map(Unit, plain_facts(unit.compiled))
         else:

@@ -117,6 +117,11 @@ ESTIMATES = {"hubs", "degrees", "telling", "temporal", "raw"}
 def of_schema(snapshot: Snapshot, stored: dict[str, Any] | None = None) -> dict[str, Any]:
     """The schema of a snapshot, or one that is stored, without estimates."""
     result = json.loads(json.dumps(described(snapshot) if stored is None else stored))
+    for sort, keys in result["shown"].items():
+        # Of places the first by value counts, and only where values are read by it.
+        firsts = {name: [sorted(places or (), key=lambda p: (p[2], p[0]))[:1] if some else [] for some, places in known]
+                  for name, known in keys.items()}  # fmt: skip
+        result["shown"][sort] = {name: found for name, found in firsts.items() if any(found)}
     result["qualifiers"] = {name: sorted(kinds) for name, kinds in result["qualifiers"].items()}
     return {name: part for name, part in result.items() if name not in ESTIMATES}
 
@@ -145,6 +150,10 @@ def test_a_change_of_a_part_is_one_of_the_whole_graph(store: tuple[str, dict[str
         lambda graph: graph.retract(Statement("lonely", "near", Ref("Basel"), (("of", Ref("new")),))),
         lambda graph: graph.retract(Statement("Bern", "country", Ref("Switzerland"))),
         lambda graph: graph.add("city", "says", 'it\'s \\ "ü"', new_type=True),
+        lambda graph: graph.add("Bern", "says", "true"),
+        lambda graph: graph.add("Zug", "population", 7.5),
+        lambda graph: graph.add("Basel", "population", 2.5, {"note": "false"}, new_type=True),
+        lambda graph: graph.retract(Statement("Zug", "population", Quantity(7.5))),
         lambda graph: graph.retract(BERN),
     ]
     with condgraph.open(place, **options) as graph:

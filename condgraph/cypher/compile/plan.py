@@ -25,7 +25,7 @@ from condgraph.engine.algebra import Condition, Node, postorder
 from condgraph.engine.algebra.grouped import CellTest, Every, Expression, Measure, No, Test, Way
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.execute.sets import Numbers
-from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
+from condgraph.engine.execute.witness_plan import Unit, WitnessRun, shown, units
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.row_shapes import RowShape, core_of, needed, shape_of
 from condgraph.engine.snapshot.build import Builder
@@ -559,7 +559,7 @@ def compile_witness(
     """The query that fetches what a plan rests on: rows of a unit's number and a record. `names` as
     for `compile_plan`.
     """
-    wanted = units(plan, lowered(plan))
+    wanted = [*units(plan, lowered(plan)), *shown(plan, schema)]
     compiler = PlanCompiler(graph, schema, [unit.compiled for unit in wanted], layout)
     concepts = {id(node.concepts) for node in postorder(plan) if isinstance(node, alg.Members)}
     binding = _binding_concepts(plan) if layout.labelled else set()

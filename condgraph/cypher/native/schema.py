@@ -5,6 +5,7 @@ server, types and shares those of a sample.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +18,9 @@ from condgraph.cypher.native.values import BYTES, INTEGERS, elements, is_list, k
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind
 from condgraph.overview.survey import Ends, Survey
+
+#: Types of values that no others of their key change the reading of.
+_PLAIN: Final = frozenset(("INTEGER", "DATE", "LOCAL DATETIME", "ZONED DATETIME", "LOCAL TIME", "ZONED TIME"))
 
 # -- Schema ------------------------------------------------------------------------------------------
 
@@ -31,6 +35,29 @@ class NativeSchema(StoredSchema):
     def __init__(self, mapping: Mapping) -> None:
         super().__init__(_described(mapping))
         self.mapping = mapping
+        #: Looks for the values by which others of an attribute, or of a qualifier (True), are read.
+        self.look: Callable[[str, bool], list[list[Any]]] | None = None
+
+    def shows(self, sort: str, keys: Collection[str] | None) -> list[list[Any]]:
+        """As of other schemas; looked up, and kept as long as the mapping."""
+        qualifier = sort == "qualifiers"
+        known: dict[str, list[list[Any]]] = self.kept.setdefault(f"shown {sort}", {})
+        names = set(self.qualifiers if qualifier else self.attributes)
+        names = names if keys is None else names.intersection(keys)
+        for key in sorted(names - known.keys()):
+            known[key] = [] if self.look is None or self._plain(key, qualifier) else self.look(key, qualifier)
+        return [place for key in sorted(names) for place in known[key]]
+
+    def _plain(self, key: str, qualifier: bool) -> bool:
+        """Whether the values of a key are of types that are read by themselves, or too many to look at, which answers say."""
+        mapping = self.mapping
+        if qualifier:
+            of_key = [prop for of in mapping.relationships for prop in of.qualifiers if named(of, prop) == key]
+        else:
+            of_key = [prop for node in mapping.nodes for prop in node.properties if prop.predicate == key]
+        if any(prop.key in mapping.unsure for prop in of_key):
+            return True
+        return all(prop.reading == "itself" and set(elements(name)) <= _PLAIN for prop in of_key for name, _ in prop.types)
 
     def concept_ids(self) -> dict[str, str]:
         """The ids of the concepts by their names."""

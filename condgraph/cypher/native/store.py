@@ -16,6 +16,7 @@ from condgraph.cypher.answer import Neo4jAnswer
 from condgraph.cypher.compile.plan import compile_plan
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import KINDS, TARGET, value_of
+from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native import first_rows
 from condgraph.cypher.native.identity import SOURCE, concept_id, foreign, id_of, name_of
 from condgraph.cypher.native.layout import NativeLayout
@@ -56,6 +57,15 @@ if TYPE_CHECKING:
 MOST_FOUND: Final = 10_000
 
 
+#: Tests of a value `v` that decide how expressions read others (`snapshot.readings`).
+_NUMBER: Final = "v.kind = 'quantity' AND v.unit = '1'"
+_FRACTION: Final = f"{_NUMBER} AND v.number <> floor(v.number)"
+_WHOLE: Final = f"{_NUMBER} AND v.number = floor(v.number)"
+_LONG: Final = f"{_NUMBER} AND abs(v.number) >= 2.0 ^ 63"
+_TRUTH: Final = "v.kind = 'text' AND v.text IN ['true', 'false']"
+_WORD: Final = "v.kind = 'text' AND NOT v.text IN ['true', 'false']"
+
+
 class NativeNames:
     """The names of one database: what `names.linking.NameReader` asks."""
 
@@ -76,6 +86,40 @@ class NativeNames:
         writing = _Writing(self._schema)
         result = self._layout.holdings.whole(writing, "s", "v", "f", predicates)
         self._given = writing.parameters
+        return result
+
+    def shows(self, key: str, qualifier: bool) -> list[list[Any]]:
+        """Where the values are by which others of an attribute, or of a qualifier, are read (`Schema.shows`), by subject,
+        predicate and value.
+        """
+        if qualifier:
+            types = self._layout.types_of([name for name in self._schema.relations if self._schema.has_qualifier(key, name)])
+            (clause,) = self._layout.qualifiers("f", "o", "relation", "v")
+            match = f"MATCH (s)-[f:{'|'.join(map(quote, types))}]->(o) WHERE {foreign('s')} AND {foreign('o')} {clause}"
+            match, given = f"{match} WITH s, f, v WHERE v.name = $key", {"key": key}
+        else:
+            match, given = self._values((key,)) or "", self._given
+        if not match:
+            return []
+        columns = (
+            f"min(CASE WHEN {_FRACTION} THEN v.number END) AS fraction, "
+            f"min(CASE WHEN {_LONG} THEN v.number END) AS long, max({_WHOLE}) AS whole, "
+            f"min(CASE WHEN {_WORD} THEN v.text END) AS word, max({_TRUTH}) AS truth"
+        )
+        (row,) = self._rows(f"{match} RETURN {columns}", **given)
+        tests = []
+        if row["whole"] and (row["fraction"] is not None or row["long"] is not None):
+            tests.append(f"{_FRACTION if row['fraction'] is not None else _LONG} AND v.number = $value")
+        if row["truth"] and row["word"] is not None:
+            tests.append(f"{_WORD} AND v.text = $value")
+        result = []
+        for test in tests:
+            value = row["word"] if test.startswith(_WORD) else row["long"] if row["fraction"] is None else row["fraction"]
+            predicate = self._layout.type("f") if qualifier else "f[1]"
+            first = f"RETURN {self._layout.id('s')} AS id, {predicate} AS p ORDER BY p, {self._layout.name('s')}, id LIMIT 1"
+            result += [
+                [one["id"], one["p"], value] for one in self._rows(f"{match} WITH * WHERE {test} {first}", value=value, **given)
+            ]
         return result
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
@@ -349,6 +393,7 @@ class NativeStore(CypherStore):
     ) -> None:
         super().__init__(connection, SOURCE, NativeLayout(mapping, connection.engine))
         self._schema, self._remap, self._look_closer = NativeSchema(mapping), remap, closer
+        self._schema.look = self._shows
         self._pulled: tuple[Mapping, float, Snapshot] | None = None
 
     def __repr__(self) -> str:
@@ -361,6 +406,7 @@ class NativeStore(CypherStore):
             result = self._remap()
             if result is not self._schema.mapping:
                 self._schema, self._layout = NativeSchema(result), NativeLayout(result, self.connection.engine)
+                self._schema.look = self._shows
         return self._schema.mapping
 
     def closer(self, keys: Callable[[Mapping], Collection[str]]) -> bool:
@@ -417,6 +463,9 @@ class NativeStore(CypherStore):
     def content(self) -> str:
         """A name for the counts of the database; edits that keep all counts keep it."""
         return self.mapping.mark
+
+    def _shows(self, key: str, qualifier: bool) -> list[list[Any]]:
+        return self.names().shows(key, qualifier)
 
     def names(self) -> NativeNames:
         """Names read from the database."""

@@ -22,7 +22,8 @@ from condgraph.engine.forms import Point
 from condgraph.engine.iris import encode
 from condgraph.engine.pieces import in_order, watched
 from condgraph.engine.schema import table_of
-from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, Value
+from condgraph.engine.snapshot.readings import Reading, attribute_reading, qualifier_reading
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Quantity, Time, Value
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.sets import Numbers
@@ -81,26 +82,6 @@ def type_name(value: Any) -> str:
     return _TYPE_NAMES.get(type(value), f"a {type(value).__name__}")
 
 
-#: Integers of Cypher are less; a float from here on that is whole was written as one, such as 5.972e24.
-_INTEGERS: Final = 2.0**63
-
-
-@dataclass(slots=True)
-class _Key:
-    """A key of attributes or qualifiers: its number, the statements that it is the predicate of, how its
-    numbers and texts are read, and a statement that shows this: with a number that is a float, or with a
-    text that is no truth value (-1: none).
-    """
-
-    number: int
-    low: int
-    high: int
-    floats: bool
-    truths: bool
-    fraction: int = -1
-    word: int = -1
-
-
 class GraphTerms:
     """What a snapshot says of entities and statements; functions over them are methods.
 
@@ -116,9 +97,8 @@ class GraphTerms:
         self.subclasses: set[tuple[int, int]] = set()
         #: Nanoseconds since 1970 at which functions of the clock are asked.
         self.clock = time.time_ns()
-        kept = snapshot.schema.kept
-        self._attributes: dict[str, _Key] = kept.setdefault("attribute keys", {})
-        self._qualifiers: dict[str, _Key] = kept.setdefault("qualifier keys", {})
+        self._attributes: dict[str, Reading] = {}
+        self._qualifiers: dict[str, Reading] = {}
         self._period: Period | None = None
 
     def at(self, period: Period | None) -> GraphTerms:
@@ -184,44 +164,13 @@ class GraphTerms:
     def _one(values: list[Any]) -> Any:
         return None if not values else values[0] if len(values) == 1 else values
 
-    def _attribute(self, key: str) -> _Key:
+    def _attribute(self, key: str) -> Reading:
         known = self._attributes.get(key)
         if known is None:
-            snapshot = self._snapshot
-            number = snapshot.predicate(key)
-            low, high = snapshot.attribute_offsets[number : number + 2].tolist() if number >= 0 else (0, 0)
-            groups = snapshot.groups(low, high) if low < high else []
-            known = self._attributes[key] = self._read_as("att", number, low, high, groups)
+            known = self._attributes[key] = attribute_reading(self._snapshot, key)
         return known
 
-    def _read_as(self, family: str, number: int, low: int, high: int, groups: list[tuple[Kind, str, int, int]]) -> _Key:
-        """Numbers without unit are floats if some are not whole, or are whole beyond 64 bits where floats have all digits
-        of all; texts are truth values if all are.
-        """
-        cells, texts = self._snapshot.ordered(family), self._snapshot.texts
-        truths = [texts.find("true"), texts.find("false")]
-        found = _Key(number, low, high, False, False)
-
-        def statement(place: int) -> int:
-            cell = int(cells.numbers(place, place + 1)[0])
-            return cell + self._snapshot.relations if family == "att" else int(self._snapshot.arrays.get("q.owner")[cell])
-
-        for kind, unit, begin, end in groups:
-            if kind is Kind.QUANTITY and unit == NO_UNIT and not found.floats:
-                numbers = cells.column("a", begin, end).view(np.float64)
-                fractions = np.isfinite(numbers) & (numbers != np.floor(numbers))
-                if not fractions.any() and (cells.column("ref", begin, end) < 0).all():
-                    fractions = np.abs(numbers) >= _INTEGERS
-                if fractions.any():
-                    found.floats, found.fraction = True, statement(begin + int(fractions.argmax()))
-            elif kind is Kind.TEXT:
-                words = ~np.isin(cells.column("ref", begin, end), truths)
-                found.truths = not words.any()
-                if not found.truths:
-                    found.word = statement(begin + int(words.argmax()))
-        return found
-
-    def _attribute_values(self, entity: int, key: _Key) -> list[Any]:
+    def _attribute_values(self, entity: int, key: Reading) -> list[Any]:
         snapshot = self._snapshot
         if key.low == key.high:
             return []
@@ -235,7 +184,7 @@ class GraphTerms:
         values = (self._plain(snapshot.value("att", number - base), key) for number in numbers)
         return [value for value in values if value is not None]
 
-    def _plain(self, value: Ref | Value, key: _Key) -> Any:
+    def _plain(self, value: Ref | Value, key: Reading) -> Any:
         """A value as expressions have it."""
         kind = type(value)
         if kind is Quantity:
@@ -276,8 +225,7 @@ class GraphTerms:
             name = snapshot.predicate_name(keys[number])
             known = self._qualifiers.get(name)
             if known is None:
-                groups = snapshot.qualifier_groups(keys[number])
-                known = self._qualifiers[name] = self._read_as("q", keys[number], 0, 0, groups)
+                known = self._qualifiers[name] = qualifier_reading(snapshot, name)
             value = self._plain(snapshot.value("q", number), known)
             if value is not None:
                 result.setdefault(name, []).append(value)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, Solutions, passed, passing, postorder
@@ -86,6 +86,29 @@ def units(plan: Node, beyond: set[int]) -> list[Unit]:
                 found.append(Unit(alg.Scan(None, None, source=node.source)))
     if any(isinstance(node, Solutions) for node in order):
         found.extend(_Rows(order, beyond).units())
+    return found
+
+
+class KnownReadings(Protocol):
+    """What a schema knows of how keys are read."""
+
+    def shows(self, sort: str, keys: Collection[str] | None) -> list[list[Any]]:
+        """Where it is shown, by subject, predicate and value (`Schema.shows`)."""
+
+
+def shown(plan: Node, schema: KnownReadings) -> list[Unit]:
+    """The statements that show how expressions read the numbers and texts of others, as a schema knows them: their values
+    are not those of the rows alone.
+    """
+    parts = [part for node in postorder(plan) for expression in _expressions(node) for part in ex.walk(expression)]
+    keys = {part.key for part in parts if isinstance(part, ex.Property)}
+    every = any(isinstance(part, ex.Index) or (isinstance(part, ex.Call) and part.name in _READ_ALL) for part in parts)
+    found: list[Unit] = []
+    for sort in ("attributes", "qualifiers"):
+        places = schema.shows(sort, None if every else keys) if every or keys else []
+        if places:
+            subjects, predicates = (tuple(sorted({place[at] for place in places})) for at in (0, 1))
+            found.append(Unit(alg.Scan(alg.ById(subjects), predicates)))
     return found
 
 
