@@ -242,9 +242,13 @@ class CypherStore(ABC):
 
     def answer(self, request: Request) -> Neo4jAnswer:
         """Answer a program with one query; names that it looks up are known only then."""
+        return self._answer(request, lambda: self._query(request))
+
+    def _answer(self, request: Request, made: Callable[[], Query]) -> Neo4jAnswer:
+        """Answer a program by the query that is `made` of it."""
 
         def ask() -> tuple[Query, list[dict[str, Any]]]:
-            query = self._query(request)
+            query = made()
             with naming_products(query.lowered.plan):
                 return query, self.run(query.compiled)
 

@@ -19,6 +19,7 @@ from condgraph.engine.errors import CondgraphError
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import Request
 from condgraph.graph import Graph
+from condgraph.languages.registry import lower as lower_program
 from condgraph.remote_native import NativeGraph
 from tests.matrix.test_cypher_language import outcome as asked
 from tests.support.lanes import by_lane
@@ -112,3 +113,20 @@ def test_a_limit_without_an_order_on_a_large_database(both: Both, monkeypatch: p
     monkeypatch.setattr(first_rows, "MOST_WHOLE", 3_000)
     few = f"{text} LIMIT 5"
     assert asked(there, few, language="sparql") == asked(both.here, few, language="sparql")
+
+
+@pytest.mark.parametrize("both", ["social"], indirect=True)
+def test_a_text_is_lowered_once(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also on a large database, whose rows may be cut there."""
+    monkeypatch.setattr(first_rows, "MOST_WHOLE", 100)
+    made: list[str] = []
+
+    def lower(schema: Any, program: Any, language: str, options: dict[str, Any]) -> Lowered:
+        made.append(program)
+        return lower_program(schema, program, language, options)
+
+    for text in (CUT[0], f"{CUT[0]} LIMIT 3"):
+        for _ in range(2):
+            made.clear()
+            both.there.store.answer(Request(text, "sparql", {}, None, lower))
+        assert len(made) == 1, text

@@ -416,17 +416,17 @@ class NativeStore(CypherStore):
 
     def answer(self, request: Request) -> Neo4jAnswer:
         """As of other databases; of rows that are cut without an order some of those that there are (`native.first_rows`)."""
+        query = self._query(request)
         size = self.mapping.node_count + self.mapping.relationship_count
         if size > first_rows.MOST_WHOLE and request.language in ("cypher", "sparql"):
-            return self._some_rows(request) or super().answer(request)
-        return super().answer(request)
+            some = self._some_rows(request, query.lowered)
+            if some is not None:
+                return some
+        return self._answer(request, lambda: query)
 
-    def _some_rows(self, request: Request) -> Neo4jAnswer | None:
+    def _some_rows(self, request: Request, made: Lowered) -> Neo4jAnswer | None:
         """None where no rows are cut, and where all of them are as well asked for."""
-        self.closer(lambda mapping: unseen_in(request, mapping))
-        made = request.lowered(self.naming_schema)
-        while (cut := first_rows.Cut.of(made.plan)) and request.program and self.closer(partial(keys_of, made.plan)):
-            made = request.lowered(self.naming_schema)
+        cut = first_rows.Cut.of(made.plan)
         if cut is None:
             return None
         layout = self._layout_of(made.plan)
@@ -437,7 +437,6 @@ class NativeStore(CypherStore):
         if len(row["rows"]) <= first_rows.MOST_WHOLE:
             return None
         for tried in cut.attempts(query.names, row["rows"], made):
-            tried.warnings += layout.remarks(tried.plan)
             compiled = compile_plan(tried.plan, self.name, self.schema, layout=layout)
             answer = Neo4jAnswer(self, request, tried, compiled, self.run(compiled))
             if len(answer.values) >= min(cut.number, request.limit or cut.number):
