@@ -217,6 +217,12 @@ class Browse(Call):
     limit: int = Field(50, ge=1, le=500, description="The most rows.")
 
 
+class GetStart(Call):
+    """What the start page shows."""
+
+    questions: bool = Field(True, description="Whether to look for questions, which asks the graph; without, those that are known.")
+
+
 class GetTimeline(Call):
     """The statements of a subject, a predicate or an object (all that are given)."""
 
@@ -589,7 +595,7 @@ class Question(Reply):
 
 class Start(Reply):
     """What a graph contains, in short lists; `more` counts what they leave out. `picture` is SVG, `edges` are what it
-    shows: start, predicate, end.
+    shows: start, predicate, end. `questions` is null where they were not asked for and are not known.
     """
 
     counts: Counts
@@ -602,7 +608,7 @@ class Start(Reply):
     predicates: list[dict[str, Any]]
     units: list[dict[str, Any]]
     more: Counts
-    questions: list[Question]
+    questions: list[Question] | None
     picture: str
     edges: list[list[str]]
 
@@ -756,7 +762,9 @@ OPERATIONS: Final = (
     Operation(
         "entity", "GET", "What is known of an entity, from which source, and what points at it", GetEntity, EntityPage, both=True
     ),
-    Operation("start", "GET", "What a graph contains, in short lists, with a picture and questions that it answers", Call, Start),
+    Operation(
+        "start", "GET", "What a graph contains, in short lists, with a picture and questions that it answers", GetStart, Start
+    ),
     Operation("browse", "POST", "Rows of a concept or a table: sorted, filtered, a page at a time, with facets", Browse, Rows),
     Operation(
         "timeline", "GET", "Statements in the order of their times, with the gaps between them", GetTimeline, Timeline, both=True

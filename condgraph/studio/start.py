@@ -11,6 +11,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from condgraph.engine.bounds import left, within
 from condgraph.engine.errors import CondgraphError, InterruptedQueryError, OptionError, UnknownNameError, nearest
 from condgraph.engine.facts import END_TIME, START_TIME
 from condgraph.engine.values import NO_UNIT
@@ -40,15 +41,26 @@ _IDENTIFIERS: Final = ("id", "key", "code", "no", "nr", "number", "year", "zip")
 
 
 def start(graph: Graph, arguments: Document) -> Document:
-    """Sources, concepts, tables, predicates and units with counts, a picture of the schema, and questions."""
+    """Sources, concepts, tables, predicates and units with counts, a picture of the schema, and questions; None for those
+    where they were not asked for and are not known.
+    """
     kept = schema_of(graph).kept
-    result: Document | None = kept.get("studio.start")
-    if result is None:
-        result = kept["studio.start"] = _started(graph, overview_of(graph))
-    return result
+    lists: Document | None = kept.get("studio.start")
+    if lists is None:
+        lists = kept["studio.start"] = _started(overview_of(graph))
+    questions: list[Document] | None = kept.get("studio.questions")
+    if questions is None and arguments.get("questions", True):
+        rest = left()
+        # What comes of them is told within the deadline of the call.
+        with within(None if rest is None else rest / 2):
+            questions = _questions(graph, overview_of(graph))
+        # None is what a busy server gives, too.
+        if questions:
+            kept["studio.questions"] = questions
+    return lists | {"questions": questions}
 
 
-def _started(graph: Graph, schema: GraphSchema) -> Document:
+def _started(schema: GraphSchema) -> Document:
     drawing = schema.draw()
     lists: dict[str, list[Document]] = {
         "sources": [{"name": one.name, "format": one.format, "statements": one.statements} for one in schema.sources],
@@ -73,7 +85,6 @@ def _started(graph: Graph, schema: GraphSchema) -> Document:
         "note": schema.note,
         **{name: items[:MOST_LISTED] for name, items in lists.items()},
         "more": {name: len(items) - MOST_LISTED for name, items in lists.items() if len(items) > MOST_LISTED},
-        "questions": _questions(graph, schema),
         "picture": drawing.svg if drawing.arrows else "",
         "edges": [[drawing.boxes[arrow.start].text, arrow.text, drawing.boxes[arrow.end].text] for arrow in drawing.arrows],
     }

@@ -60,7 +60,8 @@ def test_a_database_of_others(browser: Any, emptied_neo4j_uri: str, data: Path) 
             assert "on Neo4j" in page.inner_text("#graph")
             until(page, "document.querySelector('.contents')?.dataset.ready === 'yes'")
             assert entries(page, "concepts") == ["Person 133", "Movie 38"]
-            # As many as it finds in some seconds.
+            # As many as it finds in some seconds; the lists do not wait for them.
+            until(page, "document.querySelector('.questions')")
             assert 1 <= page.locator(".questions a").count() <= 3
             axe(page, "the first page of a database")
             picture(page, "studio-start-neo4j")

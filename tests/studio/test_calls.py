@@ -187,7 +187,9 @@ def samples(graph: Graph, question: dict[str, Any]) -> list[list[str]]:
 
 
 def test_the_start_page_has_questions_with_answers(graph: Graph) -> None:
+    assert asked(graph, "start", questions=False)["questions"] is None
     found = asked(graph, "start")
+    assert asked(graph, "start", questions=False) == found
     assert [one["name"] for one in found["concepts"]] == [one.name for one in graph.schema().concepts]
     assert next(one for one in found["predicates"] if one["name"] == "capital")["subject"] == ["country"]
     assert len(found["questions"]) == 3

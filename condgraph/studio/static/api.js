@@ -53,7 +53,7 @@ function address(fields) {
 }
 
 /** What the page asks first: sent while the rest of it is read. Without a token that is needed it is asked again. */
-const early = new Map(["about", "start"].map((name) => [name, send(name, {}, false).catch(() => null)]));
+const early = new Map(["about", "start?questions=false"].map((name) => [name, send(name, {}, false).catch(() => null)]));
 
 export async function get(name, fields = {}, signal) {
   const path = name + address(fields), sent = await early.get(path);

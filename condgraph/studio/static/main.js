@@ -283,7 +283,7 @@ const remove = el("button", { type: "button", hidden: true, onclick: async () =>
 } }, "Remove");
 
 async function turn(graph) {
-  const contents = get("start", { graph });
+  const contents = get("start", { graph, questions: false });
   contents.catch(() => null); // `read` tells it
   try {
     state.about = graph ? await get("about", { graph }) : state.served ?? await get("about");
@@ -298,7 +298,7 @@ async function turn(graph) {
   }
   state.served ??= graph ? null : state.about;
   const names = ["auto", ...state.about.languages, ...(state.about.model ? ["words"] : [])];
-  const kept = languages.value, drawn = graphContents.read(contents);
+  const kept = languages.value, drawn = graphContents.read(contents, () => get("start", { graph }));
   fill(languages, names.map((name) => el("option", { value: name }, NAMES[name])));
   const [first, ...others] = state.about.graphs;
   fill(graphs, el("option", { value: "" }, state.served ? `${first ?? state.served.graph} (${state.served.store})` : first ?? "the graph that is served"), others.map((name) => el("option", { value: name }, name)),

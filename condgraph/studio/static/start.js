@@ -18,7 +18,8 @@ const program = (kind, name, relation) => {
 
 /**
  * The parts of the page: `aside` lists names, `home` has questions and the picture. `insert` hears a name, a program with it for an
- * empty editor, and its kind. `read` fills both for the graph that is asked, when what it takes comes.
+ * empty editor, and its kind. `read` fills both for the graph that is asked, when what it takes comes; `search` gives the questions
+ * of a graph that is asked for them: the rest does not wait.
  */
 export function contents(insert) {
   const lists = el("div", { class: "lists" });
@@ -52,7 +53,7 @@ export function contents(insert) {
     }), shown.first ? el("section", { "data-list": "times" }, el("h2", {}, "Times"), el("p", {}, `${shown.first} to ${shown.last}`)) : null);
   }
 
-  async function read(reading) {
+  async function read(reading, search) {
     const graph = state.graph;
     aside.dataset.ready = "";
     fill(lists, el("p", {}, "Reading…"));
@@ -62,7 +63,9 @@ export function contents(insert) {
       if (graph !== state.graph) return;
       shown = found;
       draw();
-      fill(home, summary(found), questions(found.questions), picture(found));
+      const known = el("div", {}, found.questions ? questions(found.questions) : el("p", {}, "Looking for questions that this graph answers…"));
+      fill(home, summary(found), known, picture(found));
+      if (!found.questions) search().then((all) => fill(known, questions(all.questions)), (error) => fill(known, el("p", { class: "warning" }, `No questions were found: ${error.message}`)));
     } catch (error) {
       if (graph !== state.graph) return;
       fill(lists, el("p", { class: "error" }, error.message, error.hint ? `; ${error.hint}` : ""));
