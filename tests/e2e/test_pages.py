@@ -100,7 +100,7 @@ PAGES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "entity with times": ("terms", "#/entity?name=Germany", ".when canvas", ()),
     "schema": ("", "#/schema", "#filter", ()),
     "history": ("", "#/history", "main h1", ()),
-    "api": ("", "#/api", "main h1", ()),
+    "api": ("", "#/api", "main h2", ()),
     "sparql": ("", "#/sparql?l=sparql&q=SELECT ?n { ?x pred:name ?n } LIMIT 3", "table.answers", ()),
     "not found": ("", "#/entity?name=Nepall", "p.error", ()),
     "no such table": ("", "#/browse?t=mountain", "p.error", ()),

@@ -21,7 +21,7 @@ function filters(fields) {
 
 /** A page of rows; its address has all that it shows. */
 export async function browsePage(place, fields) {
-  fill(place, el("p", {}, "Reading…"));
+  fill(place, el("h1", {}, "Reading…"));
   const where = filters(fields), sort = fields.get("s") ?? "", descending = fields.get("d") === "1", offset = Math.max(0, Number.parseInt(fields.get("o") ?? "0", 10) || 0);
   const concept = fields.get("c") || undefined, table = fields.get("t") || undefined, name = concept ?? table ?? "";
   const to = (changed) => {

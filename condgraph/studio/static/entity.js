@@ -67,7 +67,7 @@ async function times(place, found) {
 
 /** What is known of an entity. */
 export async function entityPage(place, fields) {
-  fill(place, el("p", {}, "Reading…"));
+  fill(place, el("h1", {}, "Reading…"));
   const found = await post("entity", { id: fields.get("id") ?? undefined, name: fields.get("name") ?? undefined, graph: state.graph, limit: 1000, each: SHOWN });
   const { entity } = found, graph = el("div"), when = el("section", { class: "when" }), where = el("section", { class: "where" });
   const counted = (total, backward) => {

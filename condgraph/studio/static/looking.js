@@ -9,7 +9,7 @@ const values = (found) => found.map((one, i) => [i ? "; " : "", one.type, one.un
 
 /** What can be asked about. */
 export async function schemaPage(place) {
-  fill(place, el("p", {}, "Reading…"));
+  fill(place, el("h1", {}, "Reading…"));
   const found = await get("schema", { graph: state.graph });
   const table = (name, columns, rows) => el("section", {}, el("h2", {}, `${name} (${number(rows.length)})`), !rows.length ? el("p", {}, "None.") :
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, el("table", {},

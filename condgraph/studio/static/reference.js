@@ -62,7 +62,7 @@ function section(path, method, operation) {
 
 /** What programs can ask, with fields, bounds and commands. */
 export async function apiPage(place) {
-  fill(place, el("p", {}, "Reading…"));
+  fill(place, el("h1", {}, "Reading…"));
   const found = await get("openapi.json");
   const operations = Object.entries(found.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, one]) => section(path, method, one)));
   const statuses = Object.entries(found.paths).flatMap(([, methods]) => Object.values(methods)).flatMap((one) => Object.entries(one.responses));
