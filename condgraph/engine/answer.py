@@ -375,6 +375,15 @@ class Answer(AnswerValues):
         answers = [entity.id for entity in self.entities] or self.texts
         return of_statements(self.evidence, answers, f"evidence of {len(self.values):,} answers")
 
+    def draw_plan(self) -> Drawing:
+        """The plan of the program as a picture: its operators, those of its steps with how much they gave, and the answer's
+        own set off. As `draw()` otherwise.
+        """
+        from condgraph.engine.drawing import of_plan
+
+        sizes = {id(node): step.size for (_, node), step in zip(self._steps, self.trace, strict=False)}
+        return of_plan(self.plan, sizes, f"plan of {len(self.values):,} answers")
+
     def evidence_of(self, row: int) -> EvidenceList:
         """What one row of a table rests on: the statements of the rows of the graph behind it, by its
         place from 0; raises `IndexError` where there is none, and `PlanError` for what is no table.

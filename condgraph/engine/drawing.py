@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.describe import describe
 from condgraph.engine.facts import Entity, EntityKind, shown
 from condgraph.engine.html import escaped
 from condgraph.engine.records import Evidence
@@ -188,6 +190,23 @@ def of_kinds(edges: Iterable[tuple[str, str, str, str]], title: str) -> Drawing:
             continue
         making.arrow(making.box(start, start, "concept"), making.box(end, end, "concept"), text, below)
     more = f"and {making.left_out:,} more predicates" if making.left_out else ""
+    return Drawing(title, tuple(making.boxes), tuple(making.arrows), more)
+
+
+def of_plan(root: Node, sizes: Mapping[int, int], title: str) -> Drawing:
+    """The operators of a plan as nodes, with edges from what each takes; `sizes` says how much some gave, by identity."""
+    making = _Making()
+    for node in reversed(postorder(root)):
+        size = sizes.get(id(node))
+        text = describe(node) if size is None else f"{size:,} · {describe(node)}"
+        number = making.box(id(node), text, "answer" if node is root else "entity")
+        if number is None:
+            making.left_out += 1
+    for node in postorder(root):
+        for taken in node.inputs():
+            if id(node) in making.numbers and id(taken) in making.numbers:
+                making.arrow(making.numbers[id(taken)], making.numbers[id(node)], "")
+    more = f"and {making.left_out:,} more operators" if making.left_out else ""
     return Drawing(title, tuple(making.boxes), tuple(making.arrows), more)
 
 

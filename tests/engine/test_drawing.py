@@ -137,6 +137,20 @@ def test_evidence_subgraphs_and_schemas_are_drawn_in_notebooks(tmp_path: Path) -
     assert schema._repr_html_().count("<svg") == 1
 
 
+@pytest.mark.parametrize("engine", [None, "sparql"])
+def test_plans_are_drawn_with_what_their_steps_gave(engine: Any) -> None:
+    graph = made(("Ann", "knows", "Bob"), ("Eve", "knows", "Bob"), ("Bob", "knows", "Eve"))
+    program = "Find(Ann) Relate(knows, forward) FindAll() Relate(knows, forward) And() Count()"
+    drawing = graph.kopl(program, engine=engine).draw_plan()
+    texts = [box.text for box in drawing.boxes]
+    assert texts[0] == "1 · Count()"
+    assert drawing.boxes[0].kind == "answer"
+    assert texts.count("1 · ByName('Ann')") == 1
+    ends = {(drawing.boxes[arrow.start].text, drawing.boxes[arrow.end].text) for arrow in drawing.arrows}
+    assert ("1 · Intersect()", "1 · Count()") in ends
+    assert ET.fromstring(drawing.svg).tag == f"{SVG}svg"
+
+
 def test_the_picture_of_the_readme_is_of_its_answer() -> None:
     """Its texts: where they are may differ by a pixel between processors."""
     root = Path(__file__).parents[2]
