@@ -207,6 +207,10 @@ def _unasked(question: str, mentions: Sequence[Mention], answer: Answer, known: 
     own = [name for name in names_of(answer, known) if name in known.places]
     if not own or any(known.places[name] in columns or bare(name) in NAMES for name in own):
         return ""
+    # What the question says may be a name of the graph as well, such as the job "executive producer".
+    said = words_of(question)
+    if any(_said(_content(name), said) for name in own):
+        return ""
     scores = known.asked_for(asked_about(question, mentions))
     best = int(scores.argmax())
     if scores[best] < _ASKED or any(scores[known.places[name]] >= _UNASKED for name in own):

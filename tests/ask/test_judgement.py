@@ -6,7 +6,7 @@ import pytest
 
 import condgraph
 from condgraph.ask.judge import wanted
-from condgraph.engine.facts import Statement
+from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.graph import Graph
 from condgraph.models.chat import Completion
 from tests.ask.asking import Scripted, countries
@@ -157,3 +157,19 @@ def test_texts_that_name_things_are_shown() -> None:
     for question in ('How long is the movie "Fame"?', "How long is Fame?"):
         assert "title" in made.excerpt(question, 300).predicates
     assert "title" not in made.excerpt("What code of kind has m4?", 300).predicates
+
+
+def test_a_predicate_that_is_a_name_as_well_is_asked_for() -> None:
+    """'executive producer' is the job of somebody, too."""
+    graph = condgraph.open("memory:")
+    films = [("Monster House", "executive producer", "Robert Zemeckis"), ("Monster House", "filming location", "Paris")]
+    jobs = [("Robert Zemeckis", "occupation", "executive producer")]
+    graph.add(
+        [*(Entity(name, name) for name in ("Monster House", "Robert Zemeckis", "Paris", "executive producer"))], source="names"
+    )
+    graph.add([Statement(one, name, Ref(other)) for one, name, other in films + jobs], source="films")
+    program = "Find(Robert Zemeckis) Relate(executive producer, backward) QueryName()"
+    question = "What is the film location whose executive producer is Robert Zemeckis?"
+    assert graph.ask(question, Scripted(program), via="kopl").status == "answered"
+    other = program.replace("executive producer, backward", "occupation, forward")
+    assert graph.ask("What is the filming location of Robert Zemeckis?", Scripted(other), via="kopl").status == "doubtful"
