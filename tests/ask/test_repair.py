@@ -84,6 +84,11 @@ def faulty(program: str, fault: str, pick: random.Random) -> tuple[str, str] | N
     return f"Here you are:\n```\n{program}\n```\nDone.", ""
 
 
+def asking_for(program: str) -> str:
+    """A question that asks for what a program gives."""
+    return "How many?" if program.endswith("Count()") else "Which?"
+
+
 @pytest.mark.parametrize("fault", ["name", "direction", "unit", "function", "bracket", "fence"])
 def test_feedback_holds_the_right_name(graph: Graph, fault: str) -> None:
     pick = random.Random(f"faults {fault}")
@@ -95,7 +100,7 @@ def test_feedback_holds_the_right_name(graph: Graph, fault: str) -> None:
         if seeded is None:
             continue
         wrong, right = seeded
-        found = graph.ask("Which?", Scripted(wrong), retries=0, via="kopl", demos=0)
+        found = graph.ask(asking_for(program), Scripted(wrong), retries=0, via="kopl", demos=0)
         wanted = graph.kopl(program)
         if found.status == "answered" or found.texts == ["0"]:
             # The fault was none: a fence, a letter that makes another name, a direction both ways; or it is doubted.
@@ -191,7 +196,7 @@ def test_feedback_of_other_faults_holds_what_puts_it_right(graph: Graph, fault: 
         if seeded is None:
             continue
         wrong, right = seeded
-        found = graph.ask("Which?", Scripted(wrong), retries=0, via="kopl", demos=0)
+        found = graph.ask(asking_for(program), Scripted(wrong), retries=0, via="kopl", demos=0)
         told = found.attempts[0].feedback
         fine = found.texts == graph.kopl(program).texts if found.status == "answered" else right in told
         outcomes[fine] += 1

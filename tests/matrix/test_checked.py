@@ -222,7 +222,7 @@ def test_virtuoso_is_asked_for_evidence_in_parts(small: Graph, dialect: Dialect)
     """Of the union of them its plans lose rows."""
     target = replace(small.rdf().target, dialect=dialect)
     for program in [*PROGRAMS, *QUERIES]:
-        texts = compile_witness(wanted(small.query(program).plan), target)
+        texts = compile_witness(wanted(small.query(program).plan, target), target)
         assert (len(texts) > 1) == (dialect is VIRTUOSO), program
         assert len(set(texts)) == len(texts)
 

@@ -125,7 +125,7 @@ def test_what_an_entity_says_with_the_predicate_of_a_qualifier() -> None:
         place, plan = OneByOne(graph), graph.query(text).plan
         rows = [
             tuple(row[name].value for name in "lnspo")
-            for text in compile_witness(wanted(plan), place.target)
+            for text in compile_witness(wanted(plan, place.target), place.target)
             for row in place.select(_short(text))
         ]
         assert any("Cid" in row[-1] for row in rows)

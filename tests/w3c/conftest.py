@@ -18,6 +18,7 @@ class SuiteBackend:
 
     graphs: tuple[str, ...] = ()
     default: str | None = None
+    store = "files"
 
     def __init__(self) -> None:
         self.base: str | None = None
