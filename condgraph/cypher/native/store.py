@@ -97,6 +97,8 @@ class NativeNames:
             (clause,) = self._layout.qualifiers("f", "o", "relation", "v")
             match = f"MATCH (s)-[f:{'|'.join(map(quote, types))}]->(o) WHERE {foreign('s')} AND {foreign('o')} {clause}"
             match, given = f"{match} WITH s, f, v WHERE v.name = $key", {"key": key}
+        elif self._has_no_truths(key):
+            return []
         else:
             match, given = self._values((key,)) or "", self._given
         if not match:
@@ -121,6 +123,19 @@ class NativeNames:
                 [one["id"], one["p"], value] for one in self._rows(f"{match} WITH * WHERE {test} {first}", value=value, **given)
             ]
         return result
+
+    def _has_no_truths(self, key: str) -> bool:
+        """Whether all values of an attribute are texts of which none can be a truth value, as most are: the server tells that
+        in a tenth of the time that it takes to read them.
+        """
+        mapping = self._schema.mapping
+        own = [(node.label, prop) for node in mapping.nodes for prop in node.properties if prop.predicate == key]
+        if mapping.unlabelled or any(prop.reading != "itself" or {name for name, _ in prop.types} != {"STRING"} for _, prop in own):
+            return False
+        return not any(
+            self._rows(f"MATCH (n:{quote(label)}) WHERE {value} CONTAINS 'true' OR {value} CONTAINS 'false' RETURN 1 AS n LIMIT 1")
+            for label, value in ((label, f"n.{quote(prop.key)}") for label, prop in own)
+        )
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
         """How many objects there are of each type and unit."""
