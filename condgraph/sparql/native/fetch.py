@@ -173,10 +173,6 @@ class Layout(Protocol):
         """The predicate whose objects are those of the statements of another one."""
         ...
 
-    def in_units(self, fact: Fact, units: Sequence[str], fresh: Fresh) -> str:
-        """Patterns of the units of the number of a statement, by their nodes; nothing where that cannot be written."""
-        ...
-
     def forms(self, number: str) -> tuple[str, str] | None:
         """The predicates from a subject to a statement, and from there to its value, of a property whose statements a row has
         by their ends alone.
@@ -356,10 +352,6 @@ class Plain:
         """As of `Layout`: the same."""
         return iri
 
-    def in_units(self, fact: Fact, units: Sequence[str], fresh: Fresh) -> str:
-        """As of `Layout`: numbers have no units."""
-        return ""
-
     def forms(self, number: str) -> tuple[str, str] | None:
         """As of `Layout`: none."""
         return None
@@ -417,14 +409,6 @@ class WikibaseShape:
     def qualified(self, fact: Fact, key: str, value: str) -> str:
         """As of `Layout`."""
         return f"{fact.statement} {self._form(key, 'qualifier')} {value} ."
-
-    def in_units(self, fact: Fact, units: Sequence[str], fresh: Fresh) -> str:
-        """As of `Layout`."""
-        if not units or not fact.value.startswith("<"):
-            return ""
-        node, unit = fresh("n"), fresh("u")
-        lead = f"{fact.statement} {fact.value.replace('/statement/', '/statement/value/')} {node} . {node} <{UNIT}>"
-        return f"{lead} <{units[0]}> ." if len(units) == 1 else f"{lead} {unit} . FILTER({unit} IN ({_listed(units, ', ')}))"
 
     def ends(self, e: str, fresh: Fresh) -> list[str]:
         """As of `Layout`, by the IRIs of all properties: that a predicate is one by its text, every triple would be asked."""
@@ -865,7 +849,7 @@ class Fetcher:
             return patterns, fact
         if isinstance(node, alg.Where):
             patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped)
-            tests = self._test(node.condition, fact, node.facts)
+            tests = self._test(node.condition, fact.object, node.facts)
             # Terms that are given come first: stores join in the order that is written.
             given = [test for test in tests if test.startswith("VALUES")]
             return [*given, *patterns, *(test for test in tests if test not in given)], fact
@@ -942,22 +926,18 @@ class Fetcher:
         keys = [key for one in found or () for key in one.values]
         return found is not None and all(key == (Kind.QUANTITY, unit) or key[0] in (Kind.TEXT, Kind.UNKNOWN) for key in keys)
 
-    def _test(self, test: alg.Condition, fact: Fact, facts: Node | None) -> list[str]:
+    def _test(self, test: alg.Condition, o: str, facts: Node | None) -> list[str]:
         """What an endpoint can tell of a test: a filter that everything passes which satisfies it, or cannot be compared."""
-        o = fact.object
         if isinstance(test, alg.Among):
             return self.entities(test.entities, o)
         if isinstance(test, alg.AllOf):
-            return [line for part in test.conditions for line in self._test(part, fact, facts)]
-        compared = test.conditions if isinstance(test, alg.AnyOf) else (test,)
-        numbers = [
-            one for one in compared if isinstance(one, alg.Compare) and isinstance(one.value, Quantity) and one.operator != "!="
-        ]
-        if len(numbers) == len(compared):
-            return self._numbers(numbers, fact, facts)
+            return [line for part in test.conditions for line in self._test(part, o, facts)]
         if not isinstance(test, alg.Compare) or test.operator == "!=":
             return []
         value = test.value
+        if isinstance(value, Quantity) and (self.mapping.shape == "plain" or self._is_in(facts, value.unit)):
+            # A warning counts what is in another unit.
+            return _number(test.operator, Decimal(format_number(value.number)), o)
         if isinstance(value, Time):
             return _year(test.operator, value, o, self._dialect)
         if isinstance(value, str) and test.operator == "=":
@@ -972,25 +952,6 @@ class Fetcher:
             other = f"!isLiteral({o}) || DATATYPE({o}) NOT IN (<{XSD}string>, <{RDF}langString>)"
             return [f"FILTER(COALESCE({other} || CONTAINS(STR({o}), {string(word)}), true))"]
         return []
-
-    def _numbers(self, tests: Sequence[alg.Compare], fact: Fact, facts: Node | None) -> list[str]:
-        """A filter of the numbers that meet one of some tests, each in the unit of its own, and of those in other units, which a
-        warning counts.
-        """
-        found, seen = list[str](), list[str]()
-        for test in tests:
-            number, unit = Decimal(format_number(test.value.number)), test.value.unit  # type: ignore[union-attr]
-            passes = _number(test.operator, number, fact.object)
-            if self.mapping.shape == "plain" or (len(tests) == 1 and self._is_in(facts, unit)):
-                found.append(passes)
-                continue
-            nodes = [iri for iri, name in self.mapping.units.items() if name == unit]
-            if there := self.layout.in_units(fact, nodes, self.fresh):
-                found.append(f"({passes} && EXISTS {{ {there} }})" if len(tests) > 1 else passes)
-                seen += nodes
-        if other := self.layout.in_units(fact, seen, self.fresh):
-            found.append(f"NOT EXISTS {{ {other} }}")
-        return [f"FILTER({' || '.join(found)})"] if found else []
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -1060,7 +1021,7 @@ class Fetcher:
                 pattern = f"{{ {pattern} }} UNION {{ {back} }}"
             found.append(pattern)
             if part.condition is not None:
-                found += self._test(part.condition, fact, None)
+                found += self._test(part.condition, o, None)
             if part.family == "relation" and not part.undirected:
                 found.append(f"FILTER(!isLiteral({o}))")
             for item in part.qualifiers:
@@ -1146,7 +1107,7 @@ def _either(patterns: Iterable[str]) -> str:
     return parts[0] if len(parts) == 1 else " UNION ".join(f"{{ {part} }}" for part in parts)
 
 
-def _number(operator: str, number: Decimal, o: str) -> str:
+def _number(operator: str, number: Decimal, o: str) -> list[str]:
     """Numbers on one side, with a margin for stores that compare doubles; and all that is no number."""
     margin = abs(number) * Decimal("1e-9") + Decimal("1e-9")
     low, high = (f'"{format_number(bound)}"^^<{XSD}decimal>' for bound in (number - margin, number + margin))
@@ -1157,7 +1118,7 @@ def _number(operator: str, number: Decimal, o: str) -> str:
         ">": f"{o} >= {low}",
         ">=": f"{o} >= {low}",
     }[operator]
-    return f"COALESCE(!isNumeric({o}) || ({test}), true)"
+    return [f"FILTER(COALESCE(!isNumeric({o}) || ({test}), true))"]
 
 
 def _year(operator: str, value: Time, o: str, dialect: Dialect) -> list[str]:

@@ -566,7 +566,6 @@ class Look:
             found,
             predicates=made("statement"),
             qualifiers=made("qualifier"),
-            units={unit: name for told in units.values() for unit, (name, _) in told.items()},
             concepts=self._items(claim, found.languages),
         )
 

@@ -147,8 +147,6 @@ class Mapping:
     notes: tuple[str, ...] = ()
     #: The qualifiers that say when statements hold, by predicate, as `times=` of a load has them.
     times: dict[str, str] = field(default_factory=dict)
-    #: The names of the units that numbers of a Wikibase are in, by their nodes.
-    units: dict[str, str] = field(default_factory=dict)
     #: When the endpoint was looked at, in seconds since 1970.
     at: float = 0.0
 
@@ -201,6 +199,12 @@ class Mapping:
             for one in several
             if one.unit
         }
+
+    @cached_property
+    def unit_names(self) -> dict[str, str]:
+        """The names of the units that the look found."""
+        named = [one for one in (*self.predicates, *self.qualifiers) if one.unit]
+        return {one.unit: unit for one in named for kind, unit in one.values if kind is Kind.QUANTITY and unit != NO_UNIT}
 
     def dumps(self) -> str:
         """As JSON, which `loads` reads."""

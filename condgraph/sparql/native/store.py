@@ -354,9 +354,9 @@ class NativeRdfStore:
         if fresh := [unit for unit in units if unit not in self._units]:
             import pyoxigraph
 
-            fetcher, names = self._fetcher(), self.mapping.units
+            fetcher, names = self._fetcher(), self.mapping.unit_names
             label = pyoxigraph.NamedNode(fetcher.labels[0])
-            known = {unit: [(unit, label, pyoxigraph.Literal(names[unit.value]))] for unit in fresh if names.get(unit.value)}
+            known = {unit: [(unit, label, pyoxigraph.Literal(names[unit.value]))] for unit in fresh if unit.value in names}
             self._units |= {unit: known.get(unit, []) for unit in fresh}
             if unknown := [unit.value for unit in fresh if unit not in known]:
                 for row in self.select(fetcher.labels_of(unknown))[0]:
