@@ -195,17 +195,15 @@ def of_kinds(edges: Iterable[tuple[str, str, str, str]], title: str) -> Drawing:
 
 def of_plan(root: Node, sizes: Mapping[int, int], title: str) -> Drawing:
     """The operators of a plan as nodes, with edges from what each takes; `sizes` says how much some gave, by identity."""
-    making = _Making()
-    for node in reversed(postorder(root)):
+    making, nodes = _Making(), postorder(root)
+    for node in reversed(nodes):
         size = sizes.get(id(node))
         text = describe(node) if size is None else f"{size:,} · {describe(node)}"
-        number = making.box(id(node), text, "answer" if node is root else "entity")
-        if number is None:
-            making.left_out += 1
-    for node in postorder(root):
+        making.box(id(node), text, "answer" if node is root else "entity")
+    for node in nodes:
         for taken in node.inputs():
-            if id(node) in making.numbers and id(taken) in making.numbers:
-                making.arrow(making.numbers[id(taken)], making.numbers[id(node)], "")
+            making.arrow(making.numbers.get(id(taken)), making.numbers.get(id(node)), "", count=0)
+    making.left_out = len(nodes) - len(making.boxes)
     more = f"and {making.left_out:,} more operators" if making.left_out else ""
     return Drawing(title, tuple(making.boxes), tuple(making.arrows), more)
 

@@ -527,7 +527,8 @@ class RdfStore(ABC):
 
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""
-        target, fetched = self.target, wanted(plan, self.target)
+        target = self.target
+        fetched = wanted(plan, target)
         texts = compile_witness(fetched, target)
         try:
             return run_witness(plan, fetched, self._gathered(texts), target.names)

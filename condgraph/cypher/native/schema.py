@@ -32,11 +32,11 @@ _Counts = dict[tuple[Kind, str], int]
 class NativeSchema(StoredSchema):
     """The schema of a mapping. `mapping` is what it was made from."""
 
-    def __init__(self, mapping: Mapping) -> None:
+    def __init__(self, mapping: Mapping, look: Callable[[str, bool], list[list[Any]]] | None = None) -> None:
         super().__init__(_described(mapping))
         self.mapping = mapping
         #: Looks for the values by which others of an attribute, or of a qualifier (True), are read.
-        self.look: Callable[[str, bool], list[list[Any]]] | None = None
+        self._look = look
 
     def shows(self, sort: str, keys: Collection[str] | None) -> list[list[Any]]:
         """As of other schemas; looked up, and kept as long as the mapping."""
@@ -45,8 +45,12 @@ class NativeSchema(StoredSchema):
         names = set(self.qualifiers if qualifier else self.attributes)
         names = names if keys is None else names.intersection(keys)
         for key in sorted(names - known.keys()):
-            known[key] = [] if self.look is None or self._plain(key, qualifier) else self.look(key, qualifier)
+            known[key] = [] if self._look is None or self._plain(key, qualifier) else self._look(key, qualifier)
         return [place for key in sorted(names) for place in known[key]]
+
+    def properties_of(self, attribute: str) -> list[tuple[str, Property]]:
+        """The properties of nodes that an attribute is, by label."""
+        return [(node.label, prop) for node in self.mapping.nodes for prop in node.properties if prop.predicate == attribute]
 
     def _plain(self, key: str, qualifier: bool) -> bool:
         """Whether the values of a key are of types that are read by themselves, or too many to look at, which answers say."""
@@ -54,7 +58,7 @@ class NativeSchema(StoredSchema):
         if qualifier:
             of_key = [prop for of in mapping.relationships for prop in of.qualifiers if named(of, prop) == key]
         else:
-            of_key = [prop for node in mapping.nodes for prop in node.properties if prop.predicate == key]
+            of_key = [prop for _, prop in self.properties_of(key)]
         if any(prop.key in mapping.unsure for prop in of_key):
             return True
         return all(prop.reading == "itself" and set(elements(name)) <= _PLAIN for prop in of_key for name, _ in prop.types)

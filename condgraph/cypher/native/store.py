@@ -128,9 +128,9 @@ class NativeNames:
         """Whether all values of an attribute are texts of which none can be a truth value, as most are: the server tells that
         in a tenth of the time that it takes to read them.
         """
-        mapping = self._schema.mapping
-        own = [(node.label, prop) for node in mapping.nodes for prop in node.properties if prop.predicate == key]
-        if mapping.unlabelled or any(prop.reading != "itself" or {name for name, _ in prop.types} != {"STRING"} for _, prop in own):
+        own = self._schema.properties_of(key)
+        texts = all(prop.reading == "itself" and {name for name, _ in prop.types} == {"STRING"} for _, prop in own)
+        if not own or not texts or self._schema.mapping.unlabelled:
             return False
         return not any(
             self._rows(f"MATCH (n:{quote(label)}) WHERE {value} CONTAINS 'true' OR {value} CONTAINS 'false' RETURN 1 AS n LIMIT 1")
@@ -407,8 +407,7 @@ class NativeStore(CypherStore):
         closer: Callable[[Callable[[Mapping], Collection[str]]], Mapping] | None = None,
     ) -> None:
         super().__init__(connection, SOURCE, NativeLayout(mapping, connection.engine))
-        self._schema, self._remap, self._look_closer = NativeSchema(mapping), remap, closer
-        self._schema.look = self._shows
+        self._schema, self._remap, self._look_closer = NativeSchema(mapping, self._shows), remap, closer
         self._pulled: tuple[Mapping, float, Snapshot] | None = None
 
     def __repr__(self) -> str:
@@ -420,8 +419,7 @@ class NativeStore(CypherStore):
         if self._remap is not None:
             result = self._remap()
             if result is not self._schema.mapping:
-                self._schema, self._layout = NativeSchema(result), NativeLayout(result, self.connection.engine)
-                self._schema.look = self._shows
+                self._schema, self._layout = NativeSchema(result, self._shows), NativeLayout(result, self.connection.engine)
         return self._schema.mapping
 
     def closer(self, keys: Callable[[Mapping], Collection[str]]) -> bool:
