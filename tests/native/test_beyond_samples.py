@@ -21,10 +21,12 @@ from tests.support.native_databases import database
 pytestmark = pytest.mark.xdist_group("neo4j native")
 
 _LOAD = (
-    "UNWIND range(1, 120) AS i CREATE (:Customer {name: 'c' + i, joined: date('2020-01-01'), score: 1})"
+    "UNWIND range(1, 121) AS i CREATE (:Customer {name: 'c' + i, joined: date('2020-01-01'), score: 1})"
     "-[:BOUGHT {price: 1}]->(:Thing {name: 't' + i})",
-    "CREATE (:Customer {name: 'late', vip: 1, joined: datetime('2024-05-05T10:00:00Z'), score: 9.5, codes: ['a', 'b  c']})"
-    "-[:BOUGHT {price: 77.5, gift: true}]->(:Thing {name: 'late thing', vip: 0})",
+    # The last one as the server reads them: a new node may take the place of one that was deleted, which is an early one.
+    "MATCH (n:Customer) WITH last(collect(n)) AS n MATCH (n)-[r:BOUGHT]->(t) "
+    "SET n = {name: 'late', vip: 1, joined: datetime('2024-05-05T10:00:00Z'), score: 9.5, codes: ['a', 'b  c']}, "
+    "r = {price: 77.5, gift: true}, t = {name: 'late thing', vip: 0}",
     "CREATE (:Staff {name: 's', vip: 1})",
     "UNWIND range(1, 150) AS i CREATE (n:Late {name: 'l' + i, n: CASE WHEN i > 140 THEN toString(i) ELSE i END, "
     "day: CASE WHEN i > 140 THEN datetime('2020-01-01T10:00:00Z') ELSE date('2020-01-01') END, "
