@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Never
@@ -138,6 +139,7 @@ def open(
         if not mark:
             if is_misplaced_login(os.fspath(place)) and not os.path.exists(place):
                 raise OptionError(f"{shown(os.fspath(place))!r} is an address without its scheme", hint=f"such as {_EXAMPLE}")
+            _check_folder(os.fspath(place))
             if options:
                 raise OptionError(f"a folder takes no option {next(iter(options))!r}", hint="options are for servers")
             return Graph(place, graph=graph, read_only=read_only, as_of=as_of)
@@ -174,6 +176,21 @@ def open(
     if warm:
         opened.store.warm_behind()
     return opened
+
+
+def _check_folder(place: str) -> None:
+    """Raise for what is meant as another place than a folder: an address that lacks its slashes, and a file."""
+    scheme, mark, rest = place.partition(":")
+    if mark and scheme.lower() in (*NEO4J_SCHEMES, *SPARQL_SCHEMES, *SQL_SCHEMES) and not os.path.exists(place):
+        # A file of DuckDB has no login that might be shown.
+        meant = f"duckdb:///{rest.removeprefix('//')}" if scheme.lower() == "duckdb" else shown(f"{scheme}://{rest.lstrip('/')}")
+        raise OptionError(f"an address has slashes after {scheme}:", hint=f"{meant}; a folder begins with ./")
+    if not os.path.isfile(place):
+        return
+    with builtins.open(place, "rb") as file:
+        is_duckdb = file.read(12)[8:] == b"DUCK"
+    hint = f"condgraph.open({f'duckdb:///{place}'!r})" if is_duckdb else "load() reads files into a graph"
+    raise OptionError(f"{place} is a file, and a graph is a folder", hint=hint)
 
 
 def _several(places: Any, graph: str, same: Any, given: dict[str, Any]) -> Graph:

@@ -148,6 +148,14 @@ def test_addresses_of_databases(scheme: str) -> None:
         assert not leaks(places, lambda place, tell=tell: tell(DatabaseUrl(place)))  # type: ignore[misc]
 
 
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "a.duckdb").write_bytes(b"\0" * 8 + b"DUCK" + b"\0" * 8)
+    (tmp_path / "a.csv").write_text("a,b\n")
+    for name, hint in (("a.duckdb", r"condgraph.open\('duckdb:////.*a.duckdb'\)"), ("a.csv", "load.. reads files")):
+        with pytest.raises(OptionError, match=f"is a file, and a graph is a folder; {hint}"):
+            condgraph.open(tmp_path / name)
+
+
 @pytest.mark.parametrize("password", ["a#1", "a/b", "a?b", "a[b", "a@b", "a:b", "a b", "a%23"])
 def test_passwords_of_databases_that_nobody_escaped(password: str) -> None:
     login = DatabaseUrl(f"mysql://me:{password}@[::1]:3306/my db?ssl=true").login()
@@ -241,6 +249,8 @@ def test_an_error_of_ours_shows_no_variables() -> None:
         ("bolt://u:s3cr3t@", "names no server"),
         ("u:s3cr3t@h:7687", "'h:7687' is an address without its scheme"),
         ("sparql+http://u:12/s3cr3t@h", "write # as %23"),
+        ("duckdb:shops/a.duckdb", "slashes after duckdb:.*duckdb:///shops/a.duckdb; a folder begins with ./"),
+        ("Bolt:/h:7687", "Bolt://h:7687"),
     ],
 )
 def test_what_is_said(place: str, says: str) -> None:

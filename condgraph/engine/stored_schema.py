@@ -4,10 +4,11 @@ names looked up when asked for.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,15 +20,24 @@ from condgraph.engine.values import NO_UNIT, Kind
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
+#: How the values of a key are read in a graph of others, who may change it, is looked up again after so many seconds, or so
+#: many times as long as that took.
+_LEASE: Final = 5.0
+_PAUSE: Final = 50
+
+#: Looks for the values by which others of an attribute, or of a qualifier (True), are read, as `shows` gives them.
+LookForShown = Callable[[str, bool], list[list[Any]]]
+
 
 class StoredSchema:
     """The questions of `engine.schema.Schema`, answered from what `describe_schema` wrote.
 
     Names of entities are not kept: a query looks them up itself, and an empty answer is looked into
-    afterwards.
+    afterwards. `look` is for graphs that nobody described.
     """
 
-    def __init__(self, found: dict[str, Any]) -> None:
+    def __init__(self, found: dict[str, Any], look: LookForShown | None = None) -> None:
+        self._look = look
         self.relations: tuple[str, ...] = tuple(found["relations"])
         self.attributes: tuple[str, ...] = tuple(found["attributes"])
         self.qualifiers: tuple[str, ...] = tuple(found["qualifiers"])
@@ -147,7 +157,23 @@ class StoredSchema:
         """Where the values are by which others of some "attributes" or "qualifiers" (None: of any) are read, by subject,
         predicate and value.
         """
-        return places_in(self.shown[sort], keys)
+        if self._look is None:
+            return places_in(self.shown[sort], keys)
+        qualifier, result = sort == "qualifiers", list[list[Any]]()
+        known: dict[str, tuple[float, list[list[Any]]]] = self.kept.setdefault(f"shown {sort}", {})
+        names = set(self.qualifiers if qualifier else self.attributes)
+        for key in sorted(names if keys is None else names.intersection(keys)):
+            begin = time.monotonic()
+            if key not in known or known[key][0] < begin:
+                found = [] if self._read_alone(key, qualifier) else self._look(key, qualifier)
+                end = time.monotonic()
+                known[key] = end + max(_LEASE, _PAUSE * (end - begin)), found
+            result += known[key][1]
+        return result
+
+    def _read_alone(self, key: str, qualifier: bool) -> bool:
+        """Whether the values of a key are surely of types of which no value changes how others are read."""
+        return False
 
     def end_classes(self, predicate: str, end: End) -> Classes | None:
         """The classes of the subjects, or objects, of all statements of a predicate; None where that

@@ -421,7 +421,8 @@ def _new_year(year: exp.Expr, before: int) -> exp.Expr:
 
 #: Digits that a float holds of every decimal number.
 _DIGITS: Final = 15
-_TOO_LONG: Final = "a number has more digits than can be compared here"
+#: What an error of a query says that meets a number which no float is.
+TOO_LONG: Final = "a number has more digits than can be compared here"
 
 
 def _most(item: Column) -> int | None:
@@ -465,7 +466,7 @@ class DuckDbCells(Cells):
             return cast(cast(cell, "text"), "double")
         if most is None:
             return cast(cell, "double")
-        raised = cast(call("ERROR", literal(f"{item.predicate}: {_TOO_LONG}")), "double")
+        raised = cast(call("ERROR", literal(f"{item.predicate}: {TOO_LONG}")), "double")
         return exp.Case(ifs=[exp.If(this=_fitting(cell, most), true=cast(cell, "double"))], default=raised)
 
     def nearest(self, cell: exp.Expr) -> exp.Expr:
@@ -524,7 +525,7 @@ class PostgresCells(Cells):
             return cast(cell, "double")
         else:
             fits = _fitting(cell, most)
-        message = exp.DPipe(this=literal(f"{item.predicate}: {_TOO_LONG}: "), expression=cast(cell.copy(), "text"))
+        message = exp.DPipe(this=literal(f"{item.predicate}: {TOO_LONG}: "), expression=cast(cell.copy(), "text"))
         return exp.Case(ifs=[exp.If(this=fits, true=cast(cell, "double"))], default=cast(message, "double"))
 
     def nearest(self, cell: exp.Expr) -> exp.Expr:

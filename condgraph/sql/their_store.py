@@ -7,24 +7,24 @@ from typing import Any
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.errors import UnsupportedError
+from condgraph.engine.errors import StoreError, UnsupportedError
 from condgraph.engine.facts import EntityKind, Source
 from condgraph.engine.row_times import TIMES
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.stored_schema import StoredSchema
+from condgraph.engine.stored_schema import LookForShown, StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.overview.survey import Survey
-from condgraph.sql.catalogue import ends_of
+from condgraph.sql.catalogue import TOO_LONG, ends_of
 from condgraph.sql.connections import Engine
 from condgraph.sql.names import SqlNames
 from condgraph.sql.plan import Plans
 from condgraph.sql.store import SqlStore
 from condgraph.sql.their_plan import TheirPlans
-from condgraph.sql.their_survey import survey_of
+from condgraph.sql.their_survey import shown_by, survey_of
 from condgraph.sql.theirs import TheirTables, shortfalls
 
 
-def schema_of(tables: TheirTables) -> StoredSchema:
+def schema_of(tables: TheirTables, look: LookForShown) -> StoredSchema:
     """What lowering knows of the tables. Numbers of values are those of rows."""
     relations: dict[str, int] = {}
     attributes: dict[str, dict[Kind, int]] = {}
@@ -88,7 +88,8 @@ def schema_of(tables: TheirTables) -> StoredSchema:
             "members": {table.name: table.rows for table in rows},
             "single": [table.name for table in rows],
             "several": {"attributes": [], "qualifiers": []},
-        }
+        },
+        look,
     )  # fmt: skip
 
 
@@ -106,7 +107,7 @@ class TheirStore(SqlStore):
                     [f"{times[0]!r} as a qualifier of {table.name!r}"],
                     hint="a view calls it otherwise, and `times` in a mapping file declares it",
                 )
-        self._schema = schema_of(tables)
+        self._schema = schema_of(tables, self._shows)
         self._plans = TheirPlans(tables, self._schema, engine.text)
         #: What is to be known of what is there: what is left out, and why.
         self.notes = (*notes, *shortfalls(engine, tables))
@@ -122,7 +123,7 @@ class TheirStore(SqlStore):
     def refresh(self) -> None:
         """Count again what the tables hold."""
         super().refresh()
-        self._schema.kept.pop("survey", None)
+        self._schema.kept.clear()
 
     def exists(self) -> bool:
         """It is there."""
@@ -172,6 +173,15 @@ class TheirStore(SqlStore):
         if result is None:
             result = self._schema.kept["survey"] = survey_of(self.engine.read, self.theirs, self.engine.scheme)
         return result
+
+    def _shows(self, key: str, qualifier: bool) -> list[list[Any]]:
+        try:
+            return shown_by(self.engine.read, self.theirs, key, qualifier)
+        except StoreError as error:
+            if TOO_LONG not in error.message:
+                raise
+            # Some row has a number that cannot be read, which is no error of a query that does not ask for it.
+            return []
 
     def _pulled(self, read: Any) -> Snapshot:
         every, concepts = alg.AllEntities((EntityKind.ROW,)), alg.AllEntities((EntityKind.CONCEPT,))

@@ -1,5 +1,5 @@
-"""The survey of tables that somebody else made (`overview.survey`), counted in the database: three queries, which read all
-rows.
+"""What is counted of tables that somebody else made, in the database: the survey (`overview.survey`), by three queries which
+read all rows, and how the values of a column are read.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from sqlglot import exp
 
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
 from condgraph.overview.survey import EXAMPLES, Ends, Survey, cut
-from condgraph.sql.catalogue import Reference, Table
+from condgraph.sql.catalogue import Bound, Column, Reference, Table
 from condgraph.sql.tables import CELL, Row, value_of
-from condgraph.sql.terms import NULL, Query, cast, column, literal, named, select, together
+from condgraph.sql.terms import NULL, Query, both, cast, column, double, known, literal, named, one_of, select, together
 from condgraph.sql.theirs import Cell, TheirTables
 
 Read = Callable[[exp.Query], list[Row]]
@@ -227,3 +227,50 @@ def _ends(predicates: Iterable[str], counts: dict[str, Counter[str]], place: dic
             sizes.append(-count)
         starts.append(len(kinds))
     return Ends(*(np.array(part, np.int64) for part in (starts, kinds, sizes)))
+
+
+# -- How values are read -----------------------------------------------------------------------------
+
+
+def shown_by(read: Read, tables: TheirTables, key: str, qualifier: bool) -> list[list[Any]]:
+    """The values by which others of an attribute, or of a qualifier, are read (`Schema.shows`, `snapshot.readings`): up to
+    four queries, none of them where the types of the columns say that all are read alone.
+    """
+    of_key = []
+    for table in tables.tables.values():
+        for part in tables.parts(table, None):
+            given = [of for name, of in tables.qualifiers(table) if name == key] if qualifier else [part.item]
+            if qualifier or part.predicate == key:
+                of_key += [(part, of) for of in given if isinstance(of, Column) and not isinstance(of, Bound)]
+    queries = []
+    for part, of in of_key:
+        _, subject, name, own = tables.statement(part)
+        cells = {"predicate": literal(part.predicate), "s": subject, "name": name}
+        query = _query(tables, part.table, tables.cell(part.table, of)).where(own.given.copy(), copy=False)
+        queries.append(query.select(*(named(value, called) for called, value in cells.items()), copy=False))
+
+    def first(test: exp.Expr, value: exp.Expr) -> list[Row]:
+        places = [column("predicate"), tables.cells.by_bytes(column("name")), tables.cells.by_bytes(column("s"))]
+        query = select(column("s"), column("predicate"), value).from_(_within(together(queries)), copy=False)
+        return read(query.where(test, copy=False).order_by(value.copy(), *places, copy=False).limit(1, copy=False))
+
+    def some(test: exp.Expr) -> bool:
+        query = select(literal(1)).from_(_within(together(queries)), copy=False).where(test, copy=False)
+        return bool(read(query.limit(1, copy=False)))
+
+    result: list[Row] = []
+    number, text = column("number"), column("text")
+    is_number, is_text = (exp.EQ(this=column("kind"), expression=literal(int(kind))) for kind in (Kind.QUANTITY, Kind.TEXT))
+    if any(of.kind is Kind.QUANTITY and not of.whole for _, of in of_key):
+        odd: exp.Expr = exp.NEQ(this=number.copy(), expression=exp.Floor(this=number.copy()))
+        shown = first(both([is_number, odd]), number)
+        if not shown and not some(known(column("exact"))):
+            odd = exp.GTE(this=exp.Abs(this=number.copy()), expression=double(2.0**63))
+            shown = first(both([is_number.copy(), odd]), number)
+        if shown and some(both([is_number.copy(), exp.not_(exp.Paren(this=odd.copy()))])):
+            result += shown
+    if any(of.kind is Kind.TEXT or tables.is_finite(of, "t") is not None for _, of in of_key):
+        truth = one_of(text, ("true", "false"))
+        if some(both([is_text, truth])):
+            result += first(both([is_text.copy(), exp.not_(truth.copy())]), tables.cells.by_bytes(text.copy()))
+    return [list(row) for row in result]

@@ -279,13 +279,50 @@ def test_tables_whose_ids_meet_are_refused(tmp_path: Path, key: str) -> None:
         condgraph.open(f"duckdb:///{tmp_path}/meet.duckdb")
 
 
+#: Numbers and texts that others of their column say how to read, as columns of rows and as qualifiers.
+MIXED = (
+    "CREATE TABLE item (id INTEGER PRIMARY KEY, a DOUBLE PRECISION, b DOUBLE PRECISION, c DECIMAL(9, 2), d TEXT, e TEXT, f TEXT, "
+    "g DOUBLE PRECISION)",
+    "INSERT INTO item VALUES (1, 1.5, 1, 2, 'yes', 'true', 'x', 'infinity'), (2, 2, 2, 3, 'true', 'false', 'y', 2), "
+    "(3, 3, 9.3e18, 3.25, 'true', 'true', 'z', 3), (4, 0.5, NULL, 3.25, ' ', NULL, 'true', 4)",
+    "CREATE TABLE pair (a INTEGER REFERENCES item(id), b INTEGER REFERENCES item(id), w DOUBLE PRECISION, t TEXT, "
+    "PRIMARY KEY (a, b))",
+    "INSERT INTO pair VALUES (1, 2, 2.5, 'no'), (2, 3, 2, 'false'), (3, 4, 4, 'true')",
+)
+MIXED_MAP = '[tables.pair]\nrelation = "pair"\n'
+
+
+def check_readings(there: Graph) -> None:
+    """Each cell is read as it is among all of its column, though only its row is fetched, with the same evidence."""
+    here = there.snapshot()
+    for ident in range(1, 5):
+        texts = [f"MATCH (n) WHERE id(n) = 'item/{ident}' RETURN n.{column}" for column in "abcdefg"]
+        texts += [f"MATCH (n)-[r:pair]->(m) WHERE id(n) = 'item/{ident}' RETURN r.w, r.t, m.d, m.a"]
+        texts += [f"MATCH (n:item) WHERE n.id = {ident} RETURN n.a + 0, n.d = 'true'"]
+        for text in texts:
+            answers = [graph.cypher(text) for graph in (here, there)]
+            assert (answers[0].values, answers[0].texts) == (answers[1].values, answers[1].texts), text
+            assert {*map(str, answers[0].evidence)} == {*map(str, answers[1].evidence)}, text
+            assert answers[1].check() == answers[0].check(), text
+
+
+def test_readings(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "mixed.duckdb")) as connection:
+        for statement in MIXED:
+            connection.execute(statement)
+    (tmp_path / "map.toml").write_text(MIXED_MAP)
+    with condgraph.open(f"duckdb:///{tmp_path}/mixed.duckdb", mapping=tmp_path / "map.toml") as graph:
+        check_readings(graph)
+
+
 def test_numbers_that_no_float_holds(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "big.duckdb")) as connection:
         connection.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, fits BIGINT, price DECIMAL(18, 2), big DECIMAL(18, 2))")
-        connection.execute("INSERT INTO a VALUES (1, 9007199254740992, 19.99, 1234567890123456.78)")
+        connection.execute("INSERT INTO a VALUES (1, 9007199254740992, 19.99, 1234567890123456.78), (2, 1, 1, 1)")
     with condgraph.open(f"duckdb:///{tmp_path}/big.duckdb") as graph:
-        assert graph.kopl("FindAll() QueryAttr(fits)").texts == ["9007199254740992"]
-        assert graph.kopl("FindAll() QueryAttr(price)").texts == ["19.99"]
+        assert graph.kopl('Find("a/1") QueryAttr(fits)').texts == ["9007199254740992"]
+        assert graph.kopl('Find("a/1") QueryAttr(price)').texts == ["19.99"]
+        assert graph.cypher("MATCH (n:a) WHERE n.id = 2 RETURN n.big").texts == ["1"]
         with pytest.raises(StoreError, match="big: a number has more digits"):
             graph.kopl("FindAll() QueryAttr(big)")
 

@@ -20,7 +20,7 @@ from condgraph.engine.errors import CancelledError, CondgraphError, DeadlineErro
 from condgraph.engine.values import Quantity, Time
 from condgraph.overview.survey import survey
 from condgraph.remote_sql import TheirGraph
-from tests.matrix.test_sql_theirs import _result, random_rows
+from tests.matrix.test_sql_theirs import MIXED, MIXED_MAP, _result, check_readings, random_rows
 from tests.support import northwind
 from tests.support.graphs import Dice
 from tests.support.lanes import by_lane
@@ -320,6 +320,12 @@ def test_an_idle_connection_that_was_lost_is_opened_again(server: str) -> None:
         with psycopg.connect(server, autocommit=True) as connection:
             connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'condgraph'")
         assert graph.kopl('Find("one") QueryName()').texts == ["one"]
+
+
+def test_readings(server: str, tmp_path: Path) -> None:
+    (tmp_path / "map.toml").write_text(MIXED_MAP)
+    with condgraph.open(_database(server, "mixed", MIXED), mapping=tmp_path / "map.toml") as graph:
+        check_readings(graph)
 
 
 def test_numbers_that_no_float_holds(server: str) -> None:

@@ -5,7 +5,6 @@ server, types and shares those of a sample.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +14,7 @@ from condgraph.cypher.native.introspect import sample_size
 from condgraph.cypher.native.mapping import Mapping, Property
 from condgraph.cypher.native.properties import named
 from condgraph.cypher.native.values import BYTES, INTEGERS, elements, is_list, kinds_of
-from condgraph.engine.stored_schema import StoredSchema
+from condgraph.engine.stored_schema import LookForShown, StoredSchema
 from condgraph.engine.values import Kind
 from condgraph.overview.survey import Ends, Survey
 
@@ -32,28 +31,16 @@ _Counts = dict[tuple[Kind, str], int]
 class NativeSchema(StoredSchema):
     """The schema of a mapping. `mapping` is what it was made from."""
 
-    def __init__(self, mapping: Mapping, look: Callable[[str, bool], list[list[Any]]] | None = None) -> None:
-        super().__init__(_described(mapping))
+    def __init__(self, mapping: Mapping, look: LookForShown | None = None) -> None:
+        super().__init__(_described(mapping), look)
         self.mapping = mapping
-        #: Looks for the values by which others of an attribute, or of a qualifier (True), are read.
-        self._look = look
-
-    def shows(self, sort: str, keys: Collection[str] | None) -> list[list[Any]]:
-        """As of other schemas; looked up, and kept as long as the mapping."""
-        qualifier = sort == "qualifiers"
-        known: dict[str, list[list[Any]]] = self.kept.setdefault(f"shown {sort}", {})
-        names = set(self.qualifiers if qualifier else self.attributes)
-        names = names if keys is None else names.intersection(keys)
-        for key in sorted(names - known.keys()):
-            known[key] = [] if self._look is None or self._plain(key, qualifier) else self._look(key, qualifier)
-        return [place for key in sorted(names) for place in known[key]]
 
     def properties_of(self, attribute: str) -> list[tuple[str, Property]]:
         """The properties of nodes that an attribute is, by label."""
         return [(node.label, prop) for node in self.mapping.nodes for prop in node.properties if prop.predicate == attribute]
 
-    def _plain(self, key: str, qualifier: bool) -> bool:
-        """Whether the values of a key are of types that are read by themselves, or too many to look at, which answers say."""
+    def _read_alone(self, key: str, qualifier: bool) -> bool:
+        """As of other schemas; also where they are too many to look at, which answers say."""
         mapping = self.mapping
         if qualifier:
             of_key = [prop for of in mapping.relationships for prop in of.qualifiers if named(of, prop) == key]
