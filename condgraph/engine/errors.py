@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import takewhile
 from operator import itemgetter
 from pathlib import Path
@@ -388,7 +388,7 @@ def pyarrow_or_error() -> Any:
 
 def nearest(name: str, names: Iterable[str], *, most: int = 5) -> list[str]:
     """The names most like `name`, best first, at most `most`; those with nothing in common are left
-    out.
+    out. Names that end with it behind a slash, as those of predicates without a label do, are almost the same.
 
     Case does not count. Similarity is the ratio of `difflib`; it is computed where a bound on it,
     by the characters in common, is high enough. Names of more than `LONGEST_NAME` characters are like no other.
@@ -401,8 +401,12 @@ def nearest(name: str, names: Iterable[str], *, most: int = 5) -> list[str]:
     wanted = name.casefold()
     letters, counts = zip(*Counter(wanted).items(), strict=True) if wanted else ((), ())
     bounded: list[tuple[float, str, str]] = []
+    ending, ends = [], (f"/{wanted}", f"#{wanted}")
     for candidate in watched(names, 256):
         other = candidate.casefold()
+        if wanted and other.endswith(ends) and len(candidate) <= LONGEST_NAME:
+            ending.append(candidate)
+            continue
         both = (len(wanted) + len(other)) or 1
         if len(candidate) > LONGEST_NAME or 2.0 * min(len(wanted), len(other)) / both < 0.5:
             continue
@@ -410,12 +414,11 @@ def nearest(name: str, names: Iterable[str], *, most: int = 5) -> list[str]:
         bound = 2.0 * sum(map(min, counts, map(other.count, letters))) / both
         if bound >= 0.5:
             bounded.append((bound, other, candidate))
-    if not bounded:
-        return []
     bounded.sort(key=itemgetter(0), reverse=True)
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted)
-    best: list[tuple[float, list[int], str]] = []
+    best = [(0.99, [-ord(c) for c in candidate], candidate) for candidate in sorted(ending)[:most]]
+    heapify(best)
     for bound, other, candidate in watched(bounded, 256):
         if len(best) == most and bound < best[0][0]:
             break

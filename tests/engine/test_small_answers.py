@@ -285,6 +285,13 @@ def test_names_that_are_too_long_are_like_no_other() -> None:
     longest = "a" * LONGEST_NAME
     assert nearest(longest, [longest, longest + "a"]) == [longest]
     assert nearest(longest + "a", [longest]) == []
+
+
+def test_the_last_part_of_an_address_is_near() -> None:
+    names = ["http://x.org/price", "http://x.org/ns#Price", "prices", "unpriced", *(f"t/{n}" for n in range(9))]
+    assert nearest("price", [*names, "Price"]) == ["Price", "http://x.org/ns#Price", "http://x.org/price", "prices", "unpriced"]
+    assert nearest("price", names, most=1) == ["http://x.org/ns#Price"]
+    assert nearest("", names) == []
     assert LONGEST_NAME == 300
 
 

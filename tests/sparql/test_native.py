@@ -300,6 +300,45 @@ def test_of_several_labels_one_is_the_name_whatever_their_order(serve: Any, tmp_
             assert there.kopl("Find(Zoe) Relate(friend of, forward) QueryName()").texts == ["Bob"]
 
 
+#: Numbers and texts that others of their key say how to read.
+MIXED = """
+@prefix : <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+:K rdfs:label "K" .
+:a a :K ; rdfs:label "a" ; :price 1.5 ; :size 1 ; :huge 2.0e0 ; :open "yes" ; :sure "true" ; :odd 2 ; :said "maybe"@en .
+:b a :K ; rdfs:label "b" ; :price 2.0 ; :size 2 ; :huge 9.3e18 ; :open true ; :sure false ; :odd "x" ; :said "true"@en .
+:c a :K ; rdfs:label "c" ; :price 3 ; :size 3.0 ; :huge 4 ; :open "true" ; :sure true ; :odd 2.5, "2020-01-01" .
+"""
+
+
+def test_values_are_read_as_all_of_their_key(serve: Any, tmp_path: Path) -> None:
+    kind, place = serve(MIXED)
+    here = loaded(MIXED, tmp_path / "data.ttl")
+    with condgraph.open(place, layout="native") as there:
+        for name in "abc":
+            for key in ("price", "size", "huge", "open", "sure", "odd", "said"):
+                text = f"MATCH (n:K {{name: '{name}'}}) RETURN n.{key}, n.price / 2"
+                first, second = here.cypher(text), there.cypher(text)
+                assert (second.values, second.texts, second.warnings) == (first.values, first.texts, first.warnings), text
+                # The commonest datatype of a predicate, which no evidence shows, is that of a sample here.
+                shown = [{re.split(r"  \[| \(datatype", str(item))[0] for item in one.evidence} for one in (first, second)]
+                assert shown[0] == shown[1], text
+                assert second.check(), text
+        asked = len(kind.texts)
+        assert there.cypher("MATCH (n:K {name: 'c'}) RETURN n.price / 2").values == [(1.5,)]
+        assert len(kind.texts) == asked + 1
+
+
+def test_values_that_nobody_could_look_at_are_said(serve: Any) -> None:
+    kind, place = serve(MIXED.replace(":a a :K", "[] a :K") + ":a :price 7 .")
+    with condgraph.open(place, layout="native") as there:
+        (warning,) = there.cypher("MATCH (n:K {name: 'b'}) RETURN n.price").warnings
+        assert warning.startswith("values of 'price' are read by those that the query met")
+        assert there.cypher("MATCH (n:K {name: 'b'}) RETURN n.size").warnings == []
+        kind.behave = staticmethod(lambda served, text: "fraction" in text and served.reply(500, b"broken"))
+        there.refresh()
+        assert len(there.cypher("MATCH (n:K {name: 'b'}) RETURN n.size").warnings) == 1
+
+
 def test_what_is_there_decides_what_is_opened(serve: Any) -> None:
     kind, place = serve(FILMS)
     with condgraph.open(place) as graph:

@@ -96,16 +96,21 @@ class KnownReadings(Protocol):
         """Where it is shown, by subject, predicate and value (`Schema.shows`)."""
 
 
+def keys_read(plan: Node) -> set[str] | None:
+    """The attributes and qualifiers that expressions of a plan read (None: any)."""
+    parts = [part for node in postorder(plan) for expression in _expressions(node) for part in ex.walk(expression)]
+    if any(isinstance(part, ex.Index) or (isinstance(part, ex.Call) and part.name in _READ_ALL) for part in parts):
+        return None
+    return {part.key for part in parts if isinstance(part, ex.Property)}
+
+
 def shown(plan: Node, schema: KnownReadings) -> list[Unit]:
     """The statements that show how expressions read the numbers and texts of others, as a schema knows them: their values
     are not those of the rows alone.
     """
-    parts = [part for node in postorder(plan) for expression in _expressions(node) for part in ex.walk(expression)]
-    keys = {part.key for part in parts if isinstance(part, ex.Property)}
-    every = any(isinstance(part, ex.Index) or (isinstance(part, ex.Call) and part.name in _READ_ALL) for part in parts)
-    found: list[Unit] = []
+    keys, found = keys_read(plan), list[Unit]()
     for sort in ("attributes", "qualifiers"):
-        places = schema.shows(sort, None if every else keys) if every or keys else []
+        places = schema.shows(sort, keys) if keys is None or keys else []
         if places:
             subjects, predicates = (tuple(sorted({place[at] for place in places})) for at in (0, 1))
             found.append(Unit(alg.Scan(alg.ById(subjects), predicates)))

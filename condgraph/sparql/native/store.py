@@ -20,7 +20,7 @@ from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.execute.run import count
-from condgraph.engine.execute.witness_plan import Unit
+from condgraph.engine.execute.witness_plan import Unit, keys_read, shown
 from condgraph.engine.facts import Entity, Source
 from condgraph.engine.pieces import watched
 from condgraph.engine.schema import Kinds, offered
@@ -29,6 +29,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import plan_answer
 from condgraph.engine.stored_answer import ExplainedAnswer
 from condgraph.engine.stored_schema import StoredSchema
+from condgraph.engine.terms import is_iri
 from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.overview.survey import partial_survey
 from condgraph.snapshot_store import SnapshotStore
@@ -69,7 +70,7 @@ class EndpointSchema(StoredSchema):
     """What lowering knows of an endpoint. Names of entities are looked up, each once."""
 
     def __init__(self, mapping: Mapping, store: NativeRdfStore) -> None:
-        super().__init__(_described(mapping))
+        super().__init__(_described(mapping), store.shows)
         self.mapping, self._store = mapping, store
         self._names: dict[str, bool] = {}
         #: Names that are taken to be there until an answer shows it; None where names are looked up at once.
@@ -105,6 +106,10 @@ class EndpointSchema(StoredSchema):
     def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
         """The types and units of a qualifier's values; which predicates have it is not known."""
         return super().qualifier_kinds(key) if predicate is None or predicate in self._of else {}
+
+    def _read_alone(self, key: str, qualifier: bool) -> bool:
+        """As of other schemas: the qualifiers of a triple, and the values of a Wikibase."""
+        return qualifier or self.mapping.shape == "wikibase"
 
     def has_concept(self, name: str) -> bool:
         """Whether some class is called so; of a Wikibase the endpoint knows."""
@@ -216,6 +221,8 @@ class NativeRdfStore:
         self._schema: EndpointSchema | None = None
         #: Languages of the objects of predicates.
         self._written: dict[str, tuple[str, ...] | None] = {}
+        #: Attributes of which it is not known how all of their values are read.
+        self._unread: set[str] = set()
         #: Labels of units, as triples.
         self._units: dict[Any, list[tuple[Any, Any, Any]]] = {}
         #: Rows of the longest result that was counted and is whole.
@@ -303,6 +310,30 @@ class NativeRdfStore:
                 check()
         return self._written[iri]
 
+    def shows(self, key: str, qualifier: bool) -> list[list[Any]]:
+        """The values by which others of an attribute are read (`Schema.shows`): one query. An answer that reads others without
+        it says so.
+        """
+        self._unread.discard(key)
+        text = self._fetcher().shown(key)
+        if text is None:
+            return []
+        try:
+            with within(_LOOKED):
+                rows: Any = self.endpoint.query(text, graphs=self.mapping.graphs)
+                found = {row["k"].value: (row["s"], row["o"]) for row in rows}
+        except (StoreError, DeadlineError, ParseError):
+            check()
+            self._unread.add(key)
+            return []
+        number = found.get("fraction", found.get("long")) if "whole" in found else None
+        word = found.get("word") if "truth" in found else None
+        first = [one for one in (number, word) if one is not None]
+        if not all(is_iri(node.value) for node, _ in first):
+            # What hangs on a blank node cannot be asked for.
+            self._unread.add(key)
+        return [[node.value, key, value.value] for node, value in first if is_iri(node.value)]
+
     def has(self, node: alg.Entities) -> bool:
         """Whether some entity is in a set."""
         fetcher = self._fetcher()
@@ -389,7 +420,7 @@ class NativeRdfStore:
 
     def _local(self, plans: Sequence[Node]) -> tuple[Snapshot, str]:
         """What some plans rest on, as a small graph, and the query that fetched it."""
-        parts = [part for plan in map(self._resolved, plans) for part in fetched(plan)]
+        parts = [part for plan in map(self._resolved, plans) for part in (*fetched(plan), *shown(plan, self.schema))]
         plain = [part for part in parts if part.named is None]
         snapshot, text = self._fetched(plain)
         if len(plain) < len(parts):
@@ -440,6 +471,8 @@ class NativeRdfStore:
         run = Run(snapshot)
         run.execute(lowered.plan)
         run.notes.update(lowered.notes)
+        for key in sorted(self._unread.intersection(keys_read(lowered.plan) or self._unread)) if self._unread else ():
+            run.warnings.append(f"values of {key!r} are read by those that the query met: a 2 where others are 2.5 is an integer")
         return EndpointAnswer(self, request, lowered, run, text, whole=parts is None)
 
     def explain(self, request: Request) -> str:
