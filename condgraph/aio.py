@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextvars import copy_context
-from functools import wraps
+from functools import partial, wraps
 from threading import Event, Lock
 from traceback import clear_frames
 from types import TracebackType
@@ -32,7 +32,7 @@ from condgraph.prepared import PreparedProgram
 if TYPE_CHECKING:
     from condgraph.ask.chat import Chat
     from condgraph.ask.demos import LearningDemos
-    from condgraph.ask.records import Asked, AskStep
+    from condgraph.ask.records import Asked, AskStep, AskText
     from condgraph.engine.period import TimeLike
     from condgraph.questions.generate import Questions
     from condgraph.questions.record import Question
@@ -104,20 +104,19 @@ def completed(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[
 
 async def followed(
     ask: Callable[..., Coroutine[Any, Any, Asked]], arguments: Sequence[Any], options: Mapping[str, Any]
-) -> AsyncIterator[AskStep | Asked]:
-    """The steps of a question while they are done, and the outcome at last."""
+) -> AsyncIterator[AskStep | AskText | Asked]:
+    """The steps of a question while they are done, with pieces of what the model writes, and the outcome at last."""
     from asyncio import Queue, create_task, get_running_loop
 
     loop = get_running_loop()
-    steps: Queue[AskStep | None] = Queue()
-    on_step = options.get("on_step")
+    steps: Queue[AskStep | AskText | None] = Queue()
 
-    def report(step: AskStep) -> None:
-        if on_step is not None:
-            on_step(step)
-        loop.call_soon_threadsafe(steps.put_nowait, step)
+    def report(name: str, item: AskStep | AskText) -> None:
+        if (hearer := options.get(name)) is not None:
+            hearer(item)
+        loop.call_soon_threadsafe(steps.put_nowait, item)
 
-    task = create_task(ask(*arguments, **{**options, "on_step": report}))
+    task = create_task(ask(*arguments, **{**options, **{name: partial(report, name) for name in ("on_step", "on_text")}}))
     task.add_done_callback(lambda _: steps.put_nowait(None))
     try:
         while (step := await steps.get()) is not None:
@@ -129,11 +128,11 @@ async def followed(
 
 def stepwise(
     method: Callable[Concatenate[Any, P], Asked],
-) -> Callable[Concatenate[Any, P], AsyncIterator[AskStep | Asked]]:
-    """`Graph.ask` as its steps while they are done, and the outcome at last."""
+) -> Callable[Concatenate[Any, P], AsyncIterator[AskStep | AskText | Asked]]:
+    """`Graph.asking` without waiting."""
 
     @wraps(method)
-    def steps_of(self: AsyncGraph, /, *arguments: Any, **options: Any) -> AsyncIterator[AskStep | Asked]:
+    def steps_of(self: AsyncGraph, /, *arguments: Any, **options: Any) -> AsyncIterator[AskStep | AskText | Asked]:
         return followed(self.ask, arguments, options)
 
     return steps_of
@@ -327,8 +326,8 @@ class AsyncChat:
         timeout = options.get("timeout", self.chat.options.get("timeout"))
         return await self.graph._cancellable(lambda: self.chat.ask(question, **options), timeout, cancelled)
 
-    def asking(self, question: str, **options: Any) -> AsyncIterator[AskStep | Asked]:
-        """`Chat.ask` as its steps while they are done, and the outcome at last."""
+    def asking(self, question: str, **options: Any) -> AsyncIterator[AskStep | AskText | Asked]:
+        """`Chat.asking` without waiting."""
         return followed(self.ask, (question,), options)
 
     def clear(self) -> None:

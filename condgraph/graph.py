@@ -917,6 +917,7 @@ class Graph:
     # -- by subject: each is in the package of its subject -----------------------------------------
 
     ask = words.ask
+    asking = words.asking
     chat = words.chat
     excerpt = words.excerpt
 

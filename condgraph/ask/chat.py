@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.ask.programs import VIA_OF, Runner
@@ -18,7 +19,7 @@ from condgraph.overview.schema import quoted
 
 if TYPE_CHECKING:
     from condgraph.ask.prompt import Known
-    from condgraph.ask.records import Host
+    from condgraph.ask.records import AskStep, AskText, Host
     from condgraph.engine.store import Store
 
 
@@ -342,6 +343,12 @@ class Chat:
         )
         self._turns = [*before, turn]
         return turn
+
+    def asking(self, question: str, **options: Any) -> Iterator[AskStep | AskText | Asked]:
+        """`ask` as its steps while they are done, with pieces of what the model writes, and the outcome at last."""
+        from condgraph.ask.methods import followed
+
+        return followed(partial(self.ask, question), options)
 
     def clear(self) -> None:
         """Forget the turns, and what names mean."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextvars import copy_context
+from functools import partial, wraps
 from pathlib import Path
-from threading import Event
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import DeadlineError
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
     from condgraph.ask.chat import Chat
     from condgraph.ask.prompt import Excerpt
-    from condgraph.ask.records import Asked, AskStep, Host, Via
+    from condgraph.ask.records import Asked, AskStep, AskText, Host, Via
     from condgraph.models.budget import Budget
     from condgraph.names.forms import OnUnknown
 
@@ -38,6 +41,7 @@ def ask(
     temperature: float | None = None,
     transcript: str | os.PathLike[str] | None = None,
     on_step: Callable[[AskStep], Any] | None = None,
+    on_text: Callable[[AskText], Any] | None = None,
     choose: Mapping[str, str] | None = None,
     aware: bool = False,
     cells: bool = True,
@@ -69,7 +73,8 @@ def ask(
     read as the nearest, and the outcome is "doubtful" (the setting of TrustUQA). `excerpt_tokens` is the
     most tokens of the excerpt of the graph in the prompt, by default two fifths of the budget's
     `prompt_tokens` (2,000); `today` is the date for questions that speak of now. `before` is the outcomes
-    of the questions before in a conversation, which `chat` keeps.
+    of the questions before in a conversation, which `chat` keeps. `on_step` is called after each step,
+    `on_text` with pieces of what the model writes, in whichever thread it comes.
 
     Errors of the model and of its programs are part of the outcome; `status` says how it ended.
     Raises `OptionError` for invalid options, `UnknownNameError` for an unknown source,
@@ -88,7 +93,7 @@ def ask(
     options = AskOptions(
         via=via, demos=demos, budget=Bounds() if budget is None else budget, samples=samples, retries=retries, source=source,
         verbalise=verbalise, function=function, seed=seed, temperature=temperature, limit=limit, cells=cells,
-        untrusted=untrusted, choose=dict(choose or {}), prompts=prompts, on_step=on_step, aware=aware,
+        untrusted=untrusted, choose=dict(choose or {}), prompts=prompts, on_step=on_step, on_text=on_text, aware=aware,
         on_unknown=on_unknown, excerpt_tokens=excerpt_tokens, today=today, before=tuple(before),
     )  # fmt: skip
     timeout = graph.timeout if timeout is None else timeout
@@ -105,6 +110,57 @@ def ask(
     if result.answer is not None:
         result.answer.keep_to(timeout)
     return result
+
+
+P = ParamSpec("P")
+
+
+def followed(ask: Callable[..., Asked], options: dict[str, Any]) -> Iterator[AskStep | AskText | Asked]:
+    """The steps of a question while they are done, with pieces of what the model writes, and the outcome at last.
+    Whoever stops earlier ends the question.
+    """
+    from condgraph.ask.records import Asked
+
+    told: SimpleQueue[AskStep | AskText | Asked | BaseException] = SimpleQueue()
+    ended = options.get("cancelled") or Event()
+    hearers = {name: options.get(name) for name in ("on_step", "on_text")}
+
+    def tell(name: str, item: AskStep | AskText) -> None:
+        if (hearer := hearers[name]) is not None:
+            hearer(item)
+        told.put(item)
+
+    def run() -> None:
+        try:
+            told.put(ask(**options, **{name: partial(tell, name) for name in hearers}, cancelled=ended))
+        except BaseException as error:  # noqa: BLE001 - raised again where the steps are read
+            told.put(error)
+
+    options = {name: value for name, value in options.items() if name not in (*hearers, "cancelled")}
+    Thread(target=copy_context().run, args=(run,), name="condgraph-ask", daemon=True).start()
+    try:
+        while not isinstance(item := told.get(), (Asked, BaseException)):
+            yield item
+    except GeneratorExit:
+        ended.set()
+        raise
+    if isinstance(item, BaseException):
+        raise item
+    yield item
+
+
+def _stepwise(
+    method: Callable[Concatenate[Any, str, P], Asked],
+) -> Callable[Concatenate[Any, str, P], Iterator[AskStep | AskText | Asked]]:
+    @wraps(method)
+    def asking(graph: Any, question: str, /, *arguments: Any, **options: Any) -> Iterator[AskStep | AskText | Asked]:
+        return followed(partial(method, graph, question, *arguments), options)
+
+    asking.__name__, asking.__doc__ = "asking", followed.__doc__
+    return asking
+
+
+asking = _stepwise(ask)
 
 
 def chat(graph: Host, llm: Any, **options: Any) -> Chat:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
@@ -35,8 +35,8 @@ from condgraph.ask.prompt import (
     rank_sources,
     speaks_of_now,
 )
-from condgraph.ask.records import MOST_DEMOS, Asked, AskOptions, AskStep, Attempt, Choice, Reference, Stage, Status, Vote
-from condgraph.ask.sentences import facts_of, holding, plain
+from condgraph.ask.records import MOST_DEMOS, Asked, AskOptions, AskStep, AskText, Attempt, Choice, Reference, Stage, Status, Vote
+from condgraph.ask.sentences import facts_of, holding, parts_of, plain, why_not
 from condgraph.ask.wording import CYPHER, WORDS
 from condgraph.engine.bounds import check, current, within
 from condgraph.engine.errors import (
@@ -52,7 +52,7 @@ from condgraph.engine.errors import (
 from condgraph.engine.external import FunctionCall
 from condgraph.grammars.grammar import Grammar, constraint
 from condgraph.models.budget import Metered
-from condgraph.models.chat import ChatModel, ChatOptions, Completion, Message, tokens_of
+from condgraph.models.chat import ChatModel, ChatOptions, Completion, Completions, Message, Tell, heard_by, tokens_of
 from condgraph.overview.schema import quoted
 
 if TYPE_CHECKING:
@@ -152,6 +152,32 @@ def _listed(text: str, name: str) -> list[Any]:
     if len(kept) != len(values) or len(kept) > _MOST_GIVEN:
         raise ModelError(f"the model gave more than texts and numbers for the function {name!r}")
     return kept
+
+
+class Spoken:
+    """Tells the sentences of an answer in words that hold, each as soon as the next one begins."""
+
+    def __init__(self, tell: Callable[[AskText], Any] | None, holds: Callable[[str], bool]) -> None:
+        self._tell, self._holds = tell, holds
+        self._text, self._seen, self._begins = "", 0, True
+
+    def hear(self, sample: int, text: str, begins: bool) -> None:
+        """Take a further piece."""
+        if begins:
+            self._text, self._seen, self._begins = "", 0, True
+        self._text += text
+        self._say(parts_of(self._text)[:-1])
+
+    def end(self) -> None:
+        """Tell the last one as well."""
+        self._say(parts_of(self._text))
+
+    def _say(self, parts: Sequence[str]) -> None:
+        for part in parts[self._seen :]:
+            self._seen += 1
+            if self._tell is not None and self._holds(part):
+                self._tell(AskText("say", part, begins=self._begins))
+                self._begins = False
 
 
 # -- the grammar of a question -----------------------------------------------------------------------
@@ -561,7 +587,8 @@ class Asking:
             options["stop"] = STOPS
         with self.step("write") as about:
             try:
-                result = self.model.chat(messages, **{**options, **({} if self.grammar is None else self.grammar.options())})
+                options |= {} if self.grammar is None else cast("ChatOptions", self.grammar.options())
+                result = self._chat(messages, self._hear, options)
             except ModelError as error:
                 about.append(str(error))
                 self.attempts.append(Attempt("", stage="writing", error=str(error), code=error.code))
@@ -574,6 +601,33 @@ class Asking:
         if len(result) < samples:
             self.warnings.append(f"{samples} samples were asked for, and {len(result)} came")
         return list(result)[:samples]
+
+    def _chat(self, messages: list[Message], hear: Tell, options: ChatOptions) -> Completions:
+        """The completions of a call, which `hear` is told while they are written, where somebody listens."""
+        if self.options.on_text is None:
+            return self.model.chat(messages, **options)
+        heard: set[int] = set()
+        waits = True
+
+        def tell(sample: int, text: str, begins: bool) -> None:
+            # The thread of a call that nobody waits for any more may go on.
+            if waits:
+                heard.add(sample)
+                hear(sample, text, begins)
+
+        try:
+            with heard_by(tell):
+                result = self.model.chat(messages, **options)
+            for sample, completion in enumerate(result):
+                if sample not in heard and completion.text and completion.finish != "refusal":
+                    tell(sample, completion.text, True)
+        finally:
+            waits = False
+        return result
+
+    def _hear(self, sample: int, text: str, begins: bool) -> None:
+        if self.options.on_text is not None:
+            self.options.on_text(AskText("write", text, sample, begins))
 
     def _again(self, messages: list[Message], last: Attempt) -> list[Message]:
         """The prompt with the last attempt and what went wrong, within the budget of tokens."""
@@ -746,7 +800,9 @@ class Asking:
         prompt = self.prompts.fill("verbalise", mark=mark, facts=block(mark, facts), question=self.asked)
         with self.step("say") as about:
             try:
-                result = self.model.chat([{"role": "user", "content": prompt}], max_tokens=300, seed=self.options.seed)
+                spoken = Spoken(self.options.on_text, lambda part: not why_not(part, self.question, answer, statements, self.known))
+                options: ChatOptions = {"max_tokens": 300, "seed": self.options.seed}
+                result = self._chat([{"role": "user", "content": prompt}], spoken.hear, options)
                 said = result[0].text.strip() if result and result[0].finish == "stop" else ""
             except (ModelError, BudgetError) as error:
                 self.warnings.append(f"the answer is said plainly: {error}")
@@ -757,6 +813,8 @@ class Asking:
                 about.append("not finished")
                 self.warnings.append("the answer is said plainly: the time was over while the model was writing")
                 return text, statements
+            if said:
+                spoken.end()
             self.shown.append(facts)
             result_text, wrong = holding(said, self.question, answer, statements, self.known)
             about.append("; ".join(wrong) or "it holds")

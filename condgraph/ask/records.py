@@ -53,6 +53,22 @@ class AskStep:
 
 
 @dataclass(frozen=True, slots=True)
+class AskText:
+    """A piece of `text` as a model writes it: of a reply with a program (`step` is "write"), or a sentence of the
+    answer in words that holds ("say"). `begins`: it is the first piece of the reply of this `sample`; an earlier
+    reply of the same step and sample does not count any more.
+    """
+
+    step: str
+    text: str
+    sample: int = 0
+    begins: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
 class Option:
     """One meaning of a name: its `key` (the id of an entity, or the name of a source), a line `about`
     it, and the `texts` of the answer with this meaning.
@@ -339,6 +355,7 @@ class AskOptions:
     choose: Mapping[str, str] = field(default_factory=dict)
     prompts: str | os.PathLike[str] | None = None
     on_step: Callable[[AskStep], Any] | None = None
+    on_text: Callable[[AskText], Any] | None = None
     aware: bool = False
     same_question: bool = False
     before: Sequence[Asked] = ()

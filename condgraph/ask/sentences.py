@@ -88,7 +88,7 @@ def facts_of(answer: Answer, statements: Sequence[str]) -> str:
 def sentences(text: str, statements: Sequence[str]) -> tuple[Sentence, ...]:
     """The sentences of a text with numbers of statements in brackets, each with the statements that it cites."""
     result = []
-    for part in _parts(text):
+    for part in parts_of(text):
         numbers = dict.fromkeys(_numbers(part))
         result.append(Sentence(part, tuple(statements[number - 1] for number in numbers if 0 < number <= len(statements))))
     return tuple(result)
@@ -97,8 +97,8 @@ def sentences(text: str, statements: Sequence[str]) -> tuple[Sentence, ...]:
 def holding(text: str, question: str, answer: Answer, statements: Sequence[str], known: Known | None) -> tuple[str, list[str]]:
     """The sentences of a text by a model that hold, and why others do not; "" where they say no value of the answer."""
     kept, wrong = [], []
-    for part in _parts(text):
-        if why := _wrong(part, question, answer, statements, known):
+    for part in parts_of(text):
+        if why := why_not(part, question, answer, statements, known):
             wrong.append(why)
         else:
             kept.append(part)
@@ -111,7 +111,7 @@ def holding(text: str, question: str, answer: Answer, statements: Sequence[str],
     return result, wrong
 
 
-def _parts(text: str) -> list[str]:
+def parts_of(text: str) -> list[str]:
     """The sentences of a text; what cites nothing belongs to the sentence behind it."""
     line = _SPACES.sub(" ", text[:_LONGEST])
     return [part for found in _SENTENCE.finditer(line) if (part := found[0].strip())]
@@ -121,7 +121,7 @@ def _numbers(part: str) -> list[int]:
     return [int(number) for found in _CITED.finditer(part) for number in found[1].split(",")]
 
 
-def _wrong(part: str, question: str, answer: Answer, statements: Sequence[str], known: Known | None) -> str:
+def why_not(part: str, question: str, answer: Answer, statements: Sequence[str], known: Known | None) -> str:
     """Why a sentence does not hold; "" where it does."""
     numbers = _numbers(part)
     if not numbers:

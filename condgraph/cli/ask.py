@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from condgraph.ask.records import Asked, AskStep
+from condgraph.ask.records import Asked, AskStep, AskText
 from condgraph.cli.arguments import (
     FileOption,
     LoginOptions,
@@ -96,6 +97,7 @@ class AskingOptions:
     ] = None
     prompts: Annotated[Path | None, typer.Option("--prompts", metavar="FOLDER", help="Prompts of your own.")] = None
     steps: Annotated[bool, typer.Option("--steps", help="Report each step on standard error.")] = False
+    stream: Annotated[bool, typer.Option("--stream", help="The same, with what the model writes as it comes.")] = False
     form: Annotated[AskFormat, typer.Option("--format", help="The answer with its statements, or everything.")] = AskFormat.TEXT
 
     def options(self) -> dict[str, Any]:
@@ -107,7 +109,8 @@ class AskingOptions:
             "samples": self.samples, "retries": self.retries, "seed": self.seed, "verbalise": self.verbalise,
             "budget": Budget(prompt_tokens=self.prompt_tokens, calls=self.calls, seconds=self.seconds),
             "transcript": self.transcript, "prompts": self.prompts, "aware": self.aware, "excerpt_tokens": self.excerpt_tokens,
-            "on_step": _write_step if self.steps else None,
+            "on_step": partial(_write_step, streams=self.stream) if self.steps or self.stream else None,
+            "on_text": _write_text if self.stream else None,
         }  # fmt: skip
 
 
@@ -182,8 +185,17 @@ def _lines() -> Iterator[str]:
             yield line.strip()
 
 
-def _write_step(step: AskStep) -> None:
+def _write_step(step: AskStep, *, streams: bool) -> None:
+    if streams and step.name in ("write", "say"):
+        complain("")
     complain(printable(str(step)))
+
+
+def _write_text(piece: AskText) -> None:
+    """A piece of what the model writes. Pieces of several samples would mix: those of the first are written."""
+    if piece.sample == 0:
+        between = " " if piece.step == "say" and not piece.begins else ""
+        complain(between + "\n".join(map(printable, piece.text.split("\n"))), nl=False)
 
 
 def _report(outcome: Asked, form: AskFormat) -> Exit:

@@ -83,10 +83,10 @@ def _place(program: str, start: int, end: int) -> list[str]:
     return [where, prefix + shown + ("..." if cut + 120 < len(line) else ""), " " * len(prefix) + indent + "^" * width]
 
 
-def complain(text: str) -> None:
-    """Write a line to standard error, if anybody still reads it."""
+def complain(text: str, *, nl: bool = True) -> None:
+    """Write a line (a part of one without `nl`) to standard error, if anybody still reads it."""
     try:
-        typer.echo(text, err=True)
+        typer.echo(text, nl=nl, err=True)
     except BrokenPipeError:
         _forget(sys.stderr.fileno())
 

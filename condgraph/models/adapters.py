@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Unpack
 
@@ -21,13 +21,15 @@ from condgraph.models.chat import (
     Wait,
     failure,
     finished,
+    listener,
 )
 
 
 class CallableModel:
-    """A callable `(messages) -> str`, sync or async, as a model. It is called once for each completion,
-    in a thread, so that deadlines hold; it gets no limit of tokens, schema, temperature or seed. If
-    it has an attribute `count`, from text to a number of tokens, that is used.
+    """A callable `(messages) -> str`, sync or async, as a model; or one that gives pieces of the text, as a
+    generator does. It is called once for each completion, in a thread, so that deadlines hold; it gets no
+    limit of tokens, schema, temperature or seed. If it has an attribute `count`, from text to a number of
+    tokens, that is used.
     """
 
     def __init__(self, function: Callable[[list[dict[str, str]]], Any], name: str | None = None) -> None:
@@ -51,13 +53,13 @@ class CallableModel:
         """`n` completions. Raises `ModelError` where the callable raises or returns no text."""
         request = ChatRequest(messages, **options)
         wait = Wait(request.timeout)
-        return Completions(tuple(self._one(messages, wait) for _ in range(request.n)), requests=request.n)
+        return Completions(tuple(self._one(messages, wait, number) for number in range(request.n)), requests=request.n)
 
-    def _one(self, messages: Sequence[Message], wait: Wait) -> Completion:
+    def _one(self, messages: Sequence[Message], wait: Wait, number: int) -> Completion:
         given = [dict(message) for message in messages]
         who = f"the model {self._name}"
         try:
-            text = wait.until_done(lambda: finished(self._function(given)), who)
+            text = wait.until_done(lambda: _whole(finished(self._function(given)), number, wait), who)
         except CondgraphError:
             raise
         except Exception as error:
@@ -70,6 +72,21 @@ class CallableModel:
         """By the callable's `count`; None without one."""
         count = getattr(self._function, "count", None)
         return None if count is None or not callable(count) else int(count(text))
+
+
+def _whole(text: Any, number: int, wait: Wait) -> Any:
+    """A text, or the text of pieces, each of which a listener hears when it comes."""
+    if not isinstance(text, Iterator):
+        return text
+    tell = listener()
+    parts: list[str] = []
+    for part in text:
+        if wait.over():
+            break
+        if tell is not None:
+            tell(number, part, not parts)
+        parts.append(part)
+    return "".join(parts)
 
 
 # -- LangChain -----------------------------------------------------------------------------------------

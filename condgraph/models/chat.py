@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import copy_context
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, Final, Literal, Protocol, TypedDict, TypeVar, overload, runtime_checkable
@@ -157,6 +158,32 @@ class ModelAround:
 
 def _sum(left: int | None, right: int | None) -> int | None:
     return right if left is None else left if right is None else left + right
+
+
+# -- pieces ------------------------------------------------------------------------------------------
+# Completions are heard while they are written by whoever listens to the calls within a `with` block; a
+# model that cannot give pieces tells nothing.
+
+
+#: Called with the number of a completion, a piece of its text, and whether it is the first piece: what came
+#: before of this completion is void then, as after a connection that broke. The thread may be another one.
+Tell = Callable[[int, str, bool], Any]
+_TELL: Final[ContextVar[Tell | None]] = ContextVar("condgraph_tell", default=None)
+
+
+def listener() -> Tell | None:
+    """Who listens to the call of a model; None where nobody does."""
+    return _TELL.get()
+
+
+@contextmanager
+def heard_by(tell: Tell) -> Iterator[None]:
+    """Let the models that are called within be heard."""
+    token = _TELL.set(tell)
+    try:
+        yield
+    finally:
+        _TELL.reset(token)
 
 
 # -- tokens ------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 
 from condgraph.engine.addresses import parse
 from condgraph.engine.errors import MissingExtraError, ModelError, OptionError, shortened
-from condgraph.models.chat import ChatOptions, ChatRequest, Completion, Completions, Finish, Message, Usage, Wait
+from condgraph.models.chat import ChatOptions, ChatRequest, Completion, Completions, Finish, Message, Tell, Usage, Wait, listener
 
 # -- servers ---------------------------------------------------------------------------------------
 # The address and the key of a server with OpenAI's API, for chat completions and embeddings.
@@ -230,6 +230,34 @@ def _events(body: bytes) -> Iterable[Mapping[str, Any]]:
         yield _object(data)
 
 
+class Heard:
+    """Tells a listener the texts of a stream while it comes; `first` is the number of its first completion."""
+
+    def __init__(self, tell: Tell, first: int) -> None:
+        self._tell, self._first = tell, first
+        #: The line that has not ended, and completions of which something came.
+        self._line: list[bytes] = []
+        self._begun: set[int] = set()
+
+    def read(self, part: bytes) -> None:
+        """Read further bytes. Raises `BrokenReplyError` for an event that is no JSON."""
+        before, end, rest = part.rpartition(b"\n")
+        if not end:
+            self._line.append(part)
+            return
+        lines = b"".join([*self._line, before])
+        self._line = [rest]
+        for event in _events(lines):
+            choices = event.get("choices")
+            for choice in choices if isinstance(choices, list) else ():
+                delta = choice.get("delta") if isinstance(choice, Mapping) else None
+                text = delta.get("content") if isinstance(delta, Mapping) else None
+                if isinstance(text, str) and text:
+                    at = self._first + (_number(choice.get("index")) or 0)
+                    self._tell(at, text, at not in self._begun)
+                    self._begun.add(at)
+
+
 def _joined(events: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
     """The object of these pieces. Raises `BrokenReplyError` where a completion has no end."""
     texts: dict[int, list[str]] = {}
@@ -390,7 +418,7 @@ class OpenAIModel:
     `max_tokens` is the most tokens of a completion, whatever a call requests: a small model may not
     end otherwise. `extra` is sent with every request: a `grammar` for llama.cpp, a `stop`, anything
     that a server takes beyond OpenAI's API. `stream=True` requests completions piece by piece, as
-    some servers close silent connections. `timeout` is in seconds, of a whole call with its retries.
+    some servers close silent connections; so do calls that somebody listens to (`chat.heard_by`). `timeout` is in seconds, of a whole call with its retries.
     """
 
     def __init__(
@@ -454,7 +482,7 @@ class OpenAIModel:
         request = ChatRequest(messages, **options)
         if request.n < 1:
             raise OptionError(f"at least one completion is asked for, not {request.n}")
-        body: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}} if self._stream else {}
+        body: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}} if self._stream or listener() is not None else {}
         body |= {
             "messages": [{"role": message["role"], "content": _whole(message["content"])} for message in messages],
             "temperature": float(request.temperature),
@@ -491,7 +519,7 @@ class OpenAIModel:
             if n - len(items) > 1:
                 asked["n"] = n - len(items)
             try:
-                result = self._one(asked, wait)
+                result = self._one(asked, wait, len(items))
             except ModelError as error:
                 if not items:
                     raise
@@ -506,14 +534,14 @@ class OpenAIModel:
             requests, model = requests + result.requests, result.model or model
         return Completions(tuple(items[:n]), usage or Usage(), model, requests)
 
-    def _one(self, body: dict[str, Any], wait: Wait) -> Completions:
-        """The completions of a request, with retries."""
+    def _one(self, body: dict[str, Any], wait: Wait, first: int) -> Completions:
+        """The completions of a request, with retries; `first` is the number of the first one."""
         tries, sent, pause = 0, 0, _FIRST
         while True:
             fitting = self._fitting(body)
             sent += 1
             try:
-                return completions(*self._sent(fitting, wait), sent)
+                return completions(*self._sent(fitting, wait, first), sent)
             except BrokenReplyError as error:
                 problem, hint, after = self._clean(str(error)), None, None
             except self._openai.APIStatusError as error:
@@ -544,7 +572,7 @@ class OpenAIModel:
             wait.sleep(pause)
             tries, pause = tries + 1, min(pause * 2, _LONGEST)
 
-    def _sent(self, body: dict[str, Any], wait: Wait) -> tuple[bytes, bool]:
+    def _sent(self, body: dict[str, Any], wait: Wait, first: int) -> tuple[bytes, bool]:
         """The body of the reply to a request, and whether it is a stream. Raises errors of the library,
         and `BrokenReplyError`.
         """
@@ -556,14 +584,19 @@ class OpenAIModel:
         with create(model=self.model, **body, extra_body=extra or None, timeout=wait.left() or _SILENCE) as response:
             parts: list[bytes] = []
             size = 0
+            streamed = "event-stream" in response.headers.get("content-type", "")
+            tell = listener() if streamed else None
+            heard = None if tell is None else Heard(tell, first)
             for part in response.iter_bytes():
                 parts.append(part)
+                if heard is not None:
+                    heard.read(part)
                 size += len(part)
                 if size > MOST_BYTES:
                     raise BrokenReplyError(f"the reply has more than {MOST_BYTES >> 20} MiB")
                 if wait.over():
                     raise BrokenReplyError("the reply did not end in time")
-            return b"".join(parts), "event-stream" in response.headers.get("content-type", "")
+            return b"".join(parts), streamed
 
     # -- refused parameters ------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from condgraph.studio.completion import completed, label_ids, schema_of, vocabul
 from condgraph.studio.start import browse, start
 
 if TYPE_CHECKING:
-    from condgraph.ask.records import AskStep
+    from condgraph.ask.records import AskStep, AskText
     from condgraph.engine.period import Period
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.graph import Graph
@@ -473,7 +473,9 @@ def without_folders(text: str, names: dict[str, str]) -> str:
 
 
 def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[str, Any]], None], timeout: float) -> None:
-    """Ask a question in words; calls `tell` with `{"step": ...}` after each step and `{"outcome": ...}` last."""
+    """Ask a question in words; calls `tell` with `{"step": ...}` after each step, `{"text": ...}`
+    for pieces of what the model writes, if asked for, and `{"outcome": ...}` last.
+    """
     from condgraph.ask.chat import Turn, lasting, recalled
     from condgraph.ask.programs import METHODS
     from condgraph.models.budget import Budget
@@ -496,11 +498,15 @@ def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[
     def on_step(step: AskStep) -> None:
         tell({"step": {"name": step.name, "seconds": step.seconds, "about": step.about}})
 
+    def on_text(piece: AskText) -> None:
+        tell({"text": {"step": piece.step, "text": piece.text, "sample": piece.sample, "begins": piece.begins}})
+
     found = graph.ask(
         arguments["question"], llm, via=arguments.get("via") or "auto", source=arguments.get("source"),
         choose=choose, samples=arguments.get("samples") or 1, verbalise=bool(arguments.get("verbalise")),
         aware=bool(arguments.get("aware")),
         budget=Budget(seconds=timeout), limit=arguments["limit"], timeout=timeout, on_step=on_step, before=before,
+        on_text=on_text if arguments.get("texts") else None,
     )  # fmt: skip
     data = found.data()
     answer = None

@@ -264,6 +264,7 @@ class Ask(Bounded):
         None, description="KoPL, held to what the entities of the question have, where the model takes grammars."
     )
     verbalise: bool | None = Field(None, description="Whether the model puts the answer into words.")
+    texts: bool | None = Field(None, description="Whether lines with pieces of what the model writes are sent as well.")
 
 
 class Drop(Request):
@@ -687,6 +688,21 @@ class AskStepLine(Reply):
     step: AskStep
 
 
+class AskText(Reply):
+    """A piece of what the model writes: of a program (step `write`), or a sentence of the answer that holds (`say`)."""
+
+    step: str
+    text: str
+    sample: int = Field(description="The number of the reply, where several are written at once.")
+    begins: bool = Field(description="It is the first piece of a reply; an earlier one of this step and sample is void.")
+
+
+class AskTextLine(Reply):
+    """A line with a piece of text."""
+
+    text: AskText
+
+
 class Outcome(Reply):
     """The outcome of a question in words."""
 
@@ -708,8 +724,8 @@ class OutcomeLine(Reply):
     outcome: Outcome
 
 
-class Line(RootModel[AskStepLine | OutcomeLine | Error]):
-    """One line: a step, the outcome, or an error."""
+class Line(RootModel[AskStepLine | AskTextLine | OutcomeLine | Error]):
+    """One line: a step, a piece of text, the outcome, or an error."""
 
 
 class Loaded(Reply):

@@ -340,6 +340,14 @@ def test_questions_in_words(samples_store: Path, monkeypatch: pytest.MonkeyPatch
             assert outcome["status"] == "answered"
             assert outcome["answer"]["rows"][0][0]["text"] == "Kathmandu"
             assert [line["step"]["name"] for line in lines[:-1]][:3] == ["look", "excerpt", "write"]
+            # With the texts of the model, in as many lines as it gives pieces.
+            asked = {"question": "What is the capital of Nepal?", "via": "query", "texts": True}
+            lines = [json.loads(line) for line in client.send("ask", json.dumps(asked).encode()).text.splitlines()]
+            for line in lines:
+                judge.check("Line", line)
+            pieces = [line["text"] for line in lines if "text" in line]
+            assert ("".join(one["text"] for one in pieces), pieces[0]["begins"]) == (say.texts[0], True)
+            assert len(pieces) == len(say.texts[0])
             assert "sk-a-secret" not in reply.text
             # A conversation: the client sends the turns before, whose programs are run again.
             first = {"question": outcome["question"], "program": outcome["program"], "language": outcome["language"]}

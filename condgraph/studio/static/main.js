@@ -169,13 +169,18 @@ function conversation(before) {
 }
 
 async function inWords(text, asked, words, signal) {
-  const steps = el("ol", { class: "steps" }), place = el("div");
-  fill(result, el("h2", {}, "Steps"), steps, place);
+  const steps = el("ol", { class: "steps" }), writes = el("pre", { class: "writes", hidden: true, "aria-label": "What the model writes" }), place = el("div");
+  fill(result, el("h2", {}, "Steps"), steps, writes, place);
   let outcome = null;
   // A question that is asked again, with a choice say, takes the place of its turn.
   const before = talk.graph === asked.graph ? talk.turns.filter((one, at) => one.question !== text || at < talk.turns.length - 1) : [];
-  await ask({ ...asked, question: text, before: before.slice(-MOST_TURNS), ...words }, (line) => {
-    if (line.step) steps.append(el("li", {}, el("strong", {}, line.step.name), ` ${(1000 * line.step.seconds).toFixed(0)} ms `, line.step.about));
+  await ask({ ...asked, question: text, before: before.slice(-MOST_TURNS), texts: true, ...words }, (line) => {
+    if (line.text) {
+      // Pieces of several samples would mix: those of the first are shown.
+      if (line.text.sample) return;
+      writes.hidden = false;
+      writes.textContent = (line.text.begins ? "" : writes.textContent) + (line.text.step === "say" && !line.text.begins ? " " : "") + line.text.text;
+    } else if (line.step) steps.append(el("li", {}, el("strong", {}, line.step.name), ` ${(1000 * line.step.seconds).toFixed(0)} ms `, line.step.about));
     else if (line.outcome) outcome = line.outcome;
     else throw new Refused(200, line.error);
   }, signal);
