@@ -14,6 +14,7 @@ from condgraph.engine.execute.paths import Path, path_of
 from condgraph.engine.execute.run import Run
 from condgraph.engine.passes import names
 from condgraph.engine.quick_answer import QuickAnswer, QuickRows
+from condgraph.engine.schema import OpenSchema
 from condgraph.engine.store import Request
 from condgraph.languages.parameters import BoundQuery, Given
 from condgraph.languages.registry import lower
@@ -21,7 +22,6 @@ from condgraph.languages.registry import lower
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
     from condgraph.engine.execute.small_rows import SmallRows
-    from condgraph.engine.schema import Schema
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.languages.parameters import Template
 
@@ -65,6 +65,10 @@ class OpenPlan:
         return QuickAnswer(run.results[id(self._plan)], snapshot, whole, language)
 
 
+def _is_placeholder(name: str) -> bool:
+    return name.startswith(_PLACEHOLDER)
+
+
 def open_plan(template: Template, snapshot: Snapshot, texts: Mapping[str, Given], options: dict[str, Any]) -> OpenPlan | None:
     """The plan of a program whose parameters for entities are left open, and whose others have these
     values; None where the plan depends on the names, or where lowering fails, which is reported
@@ -74,7 +78,7 @@ def open_plan(template: Template, snapshot: Snapshot, texts: Mapping[str, Given]
     bound = {name: Given.of(name, _PLACEHOLDER + name) if name in template.entities else text for name, text in texts.items()}
     request = Request(template.bind(bound), template.language, options, None, lower)
     try:
-        lowered = request.lowered(_SchemaWithPlaceholders(snapshot.schema))  # type: ignore[arg-type]
+        lowered = request.lowered(OpenSchema(snapshot.schema, _is_placeholder))  # type: ignore[arg-type]
     except CondgraphError:
         return None
     opened: list[tuple[int, str]] = []
@@ -86,20 +90,6 @@ def open_plan(template: Template, snapshot: Snapshot, texts: Mapping[str, Given]
                 return None
             opened.extend((id(node), name.removeprefix(_PLACEHOLDER)) for name in placeholders)
     return OpenPlan(snapshot, lowered.plan, order, opened) if {name for _, name in opened} == template.entities else None
-
-
-class _SchemaWithPlaceholders:
-    """A schema that has an entity for every placeholder."""
-
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._schema, name)
-
-    def has_entity(self, name: str) -> bool:
-        """Whether the graph has an entity of this name, or it is a placeholder."""
-        return name.startswith(_PLACEHOLDER) or self._schema.has_entity(name)
 
 
 # -- Texts of one shape ------------------------------------------------------------------------------

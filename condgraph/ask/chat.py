@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
+from queue import SimpleQueue
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.ask.programs import VIA_OF, Runner
@@ -112,6 +116,21 @@ def refer(
         elif kind != "that":
             lost.append(text)
     return references, choices, lost
+
+
+#: A word for the answer to an earlier part of a question.
+ANSWER: Final = re.compile(r"\bANSWER(\d{1,2})\b")
+
+
+def answer_references(question: str, answers: Mapping[str, Asked], known: Known) -> list[Reference]:
+    """What the words for the answers to earlier parts of a question refer to: entities, or values."""
+    result = []
+    for match in ANSWER.finditer(question):
+        if (part := answers.get(match[0])) is not None:
+            entities = answered_entities(part, known) or [Referent(text, "") for text in part.texts[:MOST_SHOWN]]
+            origin = f"the answer to {part.question!r}"
+            result.append(Reference(match[0], match.start(), match.end(), tuple(entities), origin))
+    return result
 
 
 def _pronouns(question: str, found: Sequence[Mention]) -> Iterator[tuple[int, int, str]]:
@@ -237,12 +256,16 @@ def history_line(turn: Asked) -> str:
     return f"- {quoted(' '.join(turn.question.split()))}: {gave}"
 
 
-def reference_lines(references: Sequence[Reference]) -> list[str]:
-    """What the words of a question refer to, for the data of a prompt."""
-    return [
-        f"In the question, {quoted(item.text)} is {', '.join(quoted(one.name) for one in item.entities[:MOST_SHOWN])}"
-        for item in references
-    ]
+def reference_lines(references: Sequence[Reference], sizes: Mapping[str, int]) -> list[str]:
+    """What the words of a question refer to, for the data of a prompt; those of `sizes` may stand in a program for so
+    many entities.
+    """
+    lines = []
+    for item in references:
+        names = ", ".join(quoted(one.name) for one in item.entities[:MOST_SHOWN])
+        many = f"; in a program, {item.text} as the name of an entity is all {sizes[item.text]:,}" if item.text in sizes else ""
+        lines.append(f"In the question, {quoted(item.text)} is {names}{many}")
+    return lines
 
 
 def referred(references: Sequence[Reference]) -> list[Mention]:
@@ -250,6 +273,41 @@ def referred(references: Sequence[Reference]) -> list[Mention]:
     return [
         Mention(item.text, item.start, item.end, tuple(dict.fromkeys(one.name for one in item.entities))) for item in references
     ]
+
+
+# -- steps while they are done ------------------------------------------------------------------------
+
+
+def followed(ask: Callable[..., Asked], options: dict[str, Any]) -> Iterator[AskStep | AskText | Asked]:
+    """The steps of a question while they are done, with pieces of what the model writes, and the outcome at last.
+    Whoever stops earlier ends the question.
+    """
+    told: SimpleQueue[AskStep | AskText | Asked | BaseException] = SimpleQueue()
+    ended = options.get("cancelled") or Event()
+    hearers = {name: options.get(name) for name in ("on_step", "on_text")}
+
+    def tell(name: str, item: AskStep | AskText) -> None:
+        if (hearer := hearers[name]) is not None:
+            hearer(item)
+        told.put(item)
+
+    def run() -> None:
+        try:
+            told.put(ask(**options, **{name: partial(tell, name) for name in hearers}, cancelled=ended))
+        except BaseException as error:  # noqa: BLE001 - raised again where the steps are read
+            told.put(error)
+
+    options = {name: value for name, value in options.items() if name not in (*hearers, "cancelled")}
+    Thread(target=copy_context().run, args=(run,), name="condgraph-ask", daemon=True).start()
+    try:
+        while not isinstance(item := told.get(), (Asked, BaseException)):
+            yield item
+    except GeneratorExit:
+        ended.set()
+        raise
+    if isinstance(item, BaseException):
+        raise item
+    yield item
 
 
 # -- conversations -------------------------------------------------------------------------------------
@@ -346,8 +404,6 @@ class Chat:
 
     def asking(self, question: str, **options: Any) -> Iterator[AskStep | AskText | Asked]:
         """`ask` as its steps while they are done, with pieces of what the model writes, and the outcome at last."""
-        from condgraph.ask.methods import followed
-
         return followed(partial(self.ask, question), options)
 
     def clear(self) -> None:

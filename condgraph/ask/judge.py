@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from condgraph.ask.demos import names_of
 from condgraph.ask.programs import counts_nothing
 from condgraph.ask.prompt import NAMES, asked_about
-from condgraph.ask.sentences import english
+from condgraph.ask.sentences import english, foreign
 from condgraph.engine.algebra import ByName, Compare, Count, Node, postorder
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.facts import Entity
@@ -98,8 +98,8 @@ def doubts(question: str, mentions: Sequence[Mention], attempt: Attempt, known: 
         return []
     result = []
     kind = wanted(question)
-    if kind is not None and (gave := _misfit(kind, answer)):
-        result.append(f"the question asks {_NAMES[kind]}, and the program gives {gave}")
+    if why := misfit(question, answer):
+        result.append(why)
     elif (
         kind is None
         and english(question)
@@ -130,6 +130,13 @@ def doubts(question: str, mentions: Sequence[Mention], attempt: Attempt, known: 
         )
         result += filter(None, looked)
     return result
+
+
+def misfit(question: str, answer: Answer) -> str:
+    """That an answer is of another type than the question asks for; "" where it is none."""
+    kind = wanted(question)
+    gave = "" if kind is None else _misfit(kind, answer)
+    return f"the question asks {_NAMES[kind]}, and the program gives {gave}" if kind is not None and gave else ""
 
 
 def _one(answer: Answer) -> str:
@@ -201,8 +208,11 @@ def _has(name: str, whole: str, words: Sequence[str], stems: set[str], begin: se
 
 def _unasked(question: str, mentions: Sequence[Mention], answer: Answer, known: Known) -> str:
     """Why a program is about something else: the question speaks of a predicate, and of none of those that the program has.
-    Of tables it is not judged: what a question says stands in their cells more than in the names of columns.
+    Of tables it is not judged: what a question says stands in their cells more than in the names of columns; nor of questions
+    in other languages, whose words for what the graph calls otherwise are not known.
     """
+    if foreign(question):
+        return ""
     columns = {place for source in known.linker.tables for place in known.of_source(source)}
     own = [name for name in names_of(answer, known) if name in known.places]
     if not own or any(known.places[name] in columns or bare(name) in NAMES for name in own):
@@ -214,6 +224,9 @@ def _unasked(question: str, mentions: Sequence[Mention], answer: Answer, known: 
     scores = known.asked_for(asked_about(question, mentions))
     best = int(scores.argmax())
     if scores[best] < _ASKED or any(scores[known.places[name]] >= _UNASKED for name in own):
+        return ""
+    # "Which countries are in Asia" asks for things of this kind, and not for their predicate `country`.
+    if known.predicates.names[best] in known.concepts.names:
         return ""
     instead = " and ".join(map(repr, own[:3]))
     return f"the question speaks of {known.predicates.names[best]!r}, and the program has {instead} in its place"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextvars import copy_context
 from functools import partial, wraps
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Event, Thread
+from threading import Event
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from condgraph.engine.bounds import check, within
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
     from condgraph.ask.chat import Chat
     from condgraph.ask.prompt import Excerpt
-    from condgraph.ask.records import Asked, AskStep, AskText, Host, Via
+    from condgraph.ask.records import Asked, AskStep, AskText, Host, Parts, Via
     from condgraph.models.budget import Budget
     from condgraph.names.forms import OnUnknown
 
@@ -52,6 +50,7 @@ def ask(
     excerpt_tokens: int | None = None,
     today: date | None = None,
     before: Sequence[Asked] = (),
+    parts: Parts = "never",
     timeout: float | None = None,
     cancelled: Event | None = None,
 ) -> Asked:
@@ -73,13 +72,16 @@ def ask(
     read as the nearest, and the outcome is "doubtful" (the setting of TrustUQA). `excerpt_tokens` is the
     most tokens of the excerpt of the graph in the prompt, by default two fifths of the budget's
     `prompt_tokens` (2,000); `today` is the date for questions that speak of now. `before` is the outcomes
-    of the questions before in a conversation, which `chat` keeps. `on_step` is called after each step,
+    of the questions before in a conversation, which `chat` keeps. With `parts="doubt"` a question
+    whose own answer is none or doubtful is split by the model into parts that are asked one after the other,
+    with "always" every question; `Asked.parts` has their outcomes. `on_step` is called after each step,
     `on_text` with pieces of what the model writes, in whichever thread it comes.
 
     Errors of the model and of its programs are part of the outcome; `status` says how it ended.
     Raises `OptionError` for invalid options, `UnknownNameError` for an unknown source,
     `StoreMissingError` for an empty graph, `DeadlineError` after `timeout`.
     """
+    from condgraph.ask.parts import InParts
     from condgraph.ask.pipeline import Asking
     from condgraph.ask.records import AskOptions
     from condgraph.models.adapters import model_of
@@ -94,11 +96,11 @@ def ask(
         via=via, demos=demos, budget=Bounds() if budget is None else budget, samples=samples, retries=retries, source=source,
         verbalise=verbalise, function=function, seed=seed, temperature=temperature, limit=limit, cells=cells,
         untrusted=untrusted, choose=dict(choose or {}), prompts=prompts, on_step=on_step, on_text=on_text, aware=aware,
-        on_unknown=on_unknown, excerpt_tokens=excerpt_tokens, today=today, before=tuple(before),
+        on_unknown=on_unknown, excerpt_tokens=excerpt_tokens, today=today, before=tuple(before), parts=parts,
     )  # fmt: skip
     timeout = graph.timeout if timeout is None else timeout
     with within(timeout, cancelled):
-        asking = Asking(graph, question, model, options)
+        asking = (Asking if parts == "never" else InParts)(graph, question, model, options)
         try:
             # A program by a model may run for ever: the seconds of the budget bound it as well.
             with within(options.budget.seconds):
@@ -115,48 +117,19 @@ def ask(
 P = ParamSpec("P")
 
 
-def followed(ask: Callable[..., Asked], options: dict[str, Any]) -> Iterator[AskStep | AskText | Asked]:
-    """The steps of a question while they are done, with pieces of what the model writes, and the outcome at last.
-    Whoever stops earlier ends the question.
-    """
-    from condgraph.ask.records import Asked
-
-    told: SimpleQueue[AskStep | AskText | Asked | BaseException] = SimpleQueue()
-    ended = options.get("cancelled") or Event()
-    hearers = {name: options.get(name) for name in ("on_step", "on_text")}
-
-    def tell(name: str, item: AskStep | AskText) -> None:
-        if (hearer := hearers[name]) is not None:
-            hearer(item)
-        told.put(item)
-
-    def run() -> None:
-        try:
-            told.put(ask(**options, **{name: partial(tell, name) for name in hearers}, cancelled=ended))
-        except BaseException as error:  # noqa: BLE001 - raised again where the steps are read
-            told.put(error)
-
-    options = {name: value for name, value in options.items() if name not in (*hearers, "cancelled")}
-    Thread(target=copy_context().run, args=(run,), name="condgraph-ask", daemon=True).start()
-    try:
-        while not isinstance(item := told.get(), (Asked, BaseException)):
-            yield item
-    except GeneratorExit:
-        ended.set()
-        raise
-    if isinstance(item, BaseException):
-        raise item
-    yield item
-
-
 def _stepwise(
     method: Callable[Concatenate[Any, str, P], Asked],
 ) -> Callable[Concatenate[Any, str, P], Iterator[AskStep | AskText | Asked]]:
     @wraps(method)
     def asking(graph: Any, question: str, /, *arguments: Any, **options: Any) -> Iterator[AskStep | AskText | Asked]:
+        from condgraph.ask.chat import followed
+
         return followed(partial(method, graph, question, *arguments), options)
 
-    asking.__name__, asking.__doc__ = "asking", followed.__doc__
+    asking.__name__ = "asking"
+    asking.__doc__ = """The steps of a question while they are done, with pieces of what the model writes, and the outcome of `ask`
+    at last. Whoever stops earlier ends the question.
+    """
     return asking
 
 

@@ -12,7 +12,7 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from condgraph.ask.chat import MOST_SHOWN, MOST_TURNS, history_line, refer, reference_lines, referred
+from condgraph.ask.chat import ANSWER, MOST_SHOWN, MOST_TURNS, answer_references, history_line, refer, reference_lines, referred
 from condgraph.ask.demos import Demos, Similar, names_of
 from condgraph.ask.judge import confidence, doubts, fit, taken_instead
 from condgraph.ask.programs import METHODS, VIA_OF, Runner, candidates, declines, feedback_of, first_program, gives_up, program_in
@@ -312,7 +312,7 @@ class Asking:
                 )
             result = self._referring(mentions_in(self.question, known), known, store)
             # What a word refers to is named by its name.
-            texts = {item.start: item.entities[0].name for item in self.references}
+            texts = {item.start: item.entities[0].name for item in self.references if item.entities and not ANSWER.match(item.text)}
             self.mentions = [replace(item, text=texts.get(item.start, item.text)) for item in result]
             about += [str(item) for item in self.references]
             form = masked(self.question, result)
@@ -346,6 +346,7 @@ class Asking:
         runner = Runner(
             self.graph, self.question, source, ranked, options.choose, limit=options.limit, on_unknown=options.on_unknown,
             refers={one.name: one.id for item in self.references for one in item.entities if one.id},
+            stands={name: item.entities for name, item in options.stands.items()},
         )  # fmt: skip
         if options.function:
             mark = mark_of(options.seed + 1, [self.question])
@@ -356,16 +357,21 @@ class Asking:
         """The mentions of a question with what its words refer to in the turns before; where it names and refers
         to nothing, with what the turn before was about.
         """
-        before = self.options.before
+        before, answers = self.options.before, self.options.answers
+        self.references = answer_references(self.question, answers, known) if answers else []
+        for item in self.references:
+            found = [one for one in found if one.end <= item.start or item.end <= one.start]
+        found = sorted([*found, *referred(self.references)], key=lambda item: item.start)
         if not before:
             return found
-        self.references, self.open, lost = refer(self.question, before, found, known, store, self.options.choose)
-        for item in self.references:
+        references, self.open, lost = refer(self.question, before, found, known, store, self.options.choose)
+        self.references += references
+        for item in references:
             if item.others:
                 others = " or ".join(repr(one.name) for one in item.others[:3])
                 self.warnings.append(f"{item}; it may be {others}")
         self.warnings += [f"{text!r} refers to nothing in the turns before" for text in lost]
-        result = sorted([*found, *referred(self.references)], key=lambda item: item.start)
+        result = sorted([*found, *referred(references)], key=lambda item: item.start)
         if not any(item.names for item in result):
             last = next((turn.excerpt for turn in reversed(before) if turn.excerpt is not None), None)
             end = len(self.question)
@@ -390,7 +396,7 @@ class Asking:
         if len(lines) < len(before):
             self.history.append(f"the last {len(lines)} of {len(before)} turns are shown")
         data = ["Earlier in this conversation:", *reversed(lines)] if lines else []
-        data += reference_lines(self.references)
+        data += reference_lines(self.references, {name: entities.size for name, entities in self.options.stands.items()})
         return data, "".join(["Earlier in this conversation:\n\n", *reversed(programs)]) if any(programs) else ""
 
     def _grammar_notes(self) -> list[str]:
@@ -476,7 +482,7 @@ class Asking:
             used += cost
             self.reply_tokens = min(max(self.reply_tokens, _PROGRAMS * self.count(item.demo.program)), MOST_REPLY)
         weights = self.graph.demos.weights(similar)
-        history, programs = self._shown_history(_FOR_HISTORY * left) if options.before else ([], "")
+        history, programs = self._shown_history(_FOR_HISTORY * left) if options.before or self.references else ([], "")
         used += self.count("\n".join([*history, programs])) if history else 0
         for name in names_of(options.before[-1].answer, known) if options.before else ():
             weights[name] = max(weights.get(name, 0.0), _BEFORE)
@@ -766,14 +772,16 @@ class Asking:
         if status in ("empty", "failed", "abstained") and self.excerpt is not None:
             self.warnings.append(self._looked_for(self.excerpt))
         if answer is not None and status in ("answered", "doubtful"):
-            text, citations = self._in_words(answer)
+            text, citations = self.in_words(answer)
+        against: tuple[str, ...] = ()
         if answer is not None and status == "doubtful":
             assert attempt is not None
-            text = "\n".join([f"Doubtful: {'; '.join([*answer.substitutions, *attempt.doubts])}", *([text] if text else [])])
+            against = (*answer.substitutions, *attempt.doubts)
+            text = "\n".join([f"Doubtful: {'; '.join(against)}", *([text] if text else [])])
             self.warnings += attempt.doubts
         sure = None
         if attempt is not None and answer is not None and self.known is not None and status in ("answered", "doubtful"):
-            sure = confidence(fit(self.question, self.mentions, attempt, self.known), [*answer.substitutions, *attempt.doubts])
+            sure = confidence(fit(self.question, self.mentions, attempt, self.known), against)
         spent = self.model.spent
         return Asked(
             self.question, status, answer, VIA_OF.get(attempt.language, "") if attempt else "",
@@ -781,7 +789,7 @@ class Asking:
             () if attempt is None or attempt.choice is None else tuple(self.open) or (attempt.choice,),
             text, citations, tuple(self.attempts), votes, tuple(self.steps), spent.usage, spent.calls, self.model.name,
             self.prompts.versions, self.excerpt, tuple(dict.fromkeys(self.warnings)), tuple(self.shown), reason=self.reason,
-            references=tuple(self.references), confidence=sure,
+            references=tuple(self.references), confidence=sure, doubts=against,
         )  # fmt: skip
 
     def _looked_for(self, found: Excerpt) -> str:
@@ -790,7 +798,7 @@ class Asking:
         predicates = ", ".join(map(repr, found.predicates[:5])) or "no predicate"
         return f"looked for: {things}; nearest predicates: {predicates}"
 
-    def _in_words(self, answer: Any) -> tuple[str, tuple[str, ...]]:
+    def in_words(self, answer: Any) -> tuple[str, tuple[str, ...]]:
         """The answer in words: in the plain form, or by the model where its text fits the answer."""
         text, statements = plain(answer)
         if not self.options.verbalise or not statements or not self.asks:

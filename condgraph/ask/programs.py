@@ -9,12 +9,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.ask.prompt import known_of
 from condgraph.ask.records import Attempt, Choice, Draft, Option, Stage
 from condgraph.ask.wording import CYPHER
-from condgraph.engine.algebra import ById, ByName, Compare, Distinct, Names, Node, Objects, Scan, Where, expressions, postorder
+from condgraph.engine.algebra import (
+    ById,
+    ByName,
+    Compare,
+    Distinct,
+    Entities,
+    Names,
+    Node,
+    Objects,
+    Scan,
+    Union,
+    Where,
+    expressions,
+    postorder,
+)
 from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import (
     AmbiguousNameError,
@@ -32,6 +46,7 @@ from condgraph.engine.errors import (
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.passes import rebuild
+from condgraph.engine.schema import OpenSchema
 from condgraph.engine.store import Request, plan_texts
 from condgraph.engine.tracing import traced
 from condgraph.languages.cypher.parse import parse as parse_cypher
@@ -569,6 +584,8 @@ class Runner:
     on_unknown: OnUnknown = "error"
     #: The ids of entities that words of the question refer to, by name.
     refers: Mapping[str, str] = field(default_factory=dict)
+    #: The entities that names stand for which the graph does not have: answers to earlier parts of a question.
+    stands: Mapping[str, Entities] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: {"resolve": 0.0, "run": 0.0})
 
     def attempt(self, reply: str, program: str, language: str) -> Attempt:
@@ -604,9 +621,11 @@ class Runner:
         def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
             nonlocal resolving
             begin = time.perf_counter()
+            if self.stands:
+                schema = cast("KnownSchema", OpenSchema(schema, self.stands.__contains__))
             result = lower_program(schema, program, language, options)
-            if meant:
-                result = _meaning(result, meant)
+            if meant or self.stands:
+                result = _meaning(result, {**self.stands, **{name: ById((key,)) for name, key in (meant or {}).items()}})
             seen.append(result)
             resolving += time.perf_counter() - begin
             return result
@@ -845,8 +864,8 @@ def counts_nothing(answer: Answer) -> bool:
     return len(values) == 1 and type(values[0]) is int and not values[0] and sum(not step.size for step in answer.trace) > 1
 
 
-def _meaning(lowered: Lowered, meant: Mapping[str, str]) -> Lowered:
-    """A plan in which names stand for one entity each."""
+def _meaning(lowered: Lowered, meant: Mapping[str, Entities]) -> Lowered:
+    """A plan in which names stand for certain entities."""
     done: dict[int, Node] = {}
     roots = [lowered.plan, *(node for _, node in lowered.steps)]
     for root in roots:
@@ -855,7 +874,8 @@ def _meaning(lowered: Lowered, meant: Mapping[str, str]) -> Lowered:
                 continue
             fresh = rebuild(node, done)
             if isinstance(node, ByName) and all(name in meant for name in node.names):
-                fresh = ById(tuple(meant[name] for name in node.names))
+                parts = tuple(meant[name] for name in node.names)
+                fresh = parts[0] if len(parts) == 1 else Union(parts)
             done[id(node)] = fresh
     steps = [(label, done[id(node)]) for label, node in lowered.steps]
     notes = {id(done[key]): text for key, text in lowered.notes.items() if key in done}

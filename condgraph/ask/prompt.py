@@ -1084,6 +1084,7 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "pattern": frozenset(),
     "retry": frozenset({"feedback"}),
     "verbalise": frozenset({"mark", "facts", "question"}),
+    "parts": frozenset({"question", "most"}),
     "function": frozenset({"mark", "question", "step", "function", "values"}),
 }
 _OWN: Final = Path(__file__).with_name("prompts")

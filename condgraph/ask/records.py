@@ -19,6 +19,7 @@ from condgraph.names.forms import OnUnknown
 
 if TYPE_CHECKING:
     from condgraph.ask.prompt import Excerpt
+    from condgraph.engine.algebra import Entities
     from condgraph.engine.answer import Answer
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import Store
@@ -36,11 +37,14 @@ STAGES: Final[tuple[Stage, ...]] = ("retrieval", "writing", "resolving", "runnin
 #: The languages of programs.
 Via = Literal["auto", "query", "kopl", "cypher", "pattern"]
 VIAS: Final[tuple[Via, ...]] = get_args(Via)
+#: When a question is asked in parts: never, where its own answer is none or doubtful, or always.
+Parts = Literal["never", "doubt", "always"]
+PARTS: Final[tuple[Parts, ...]] = get_args(Parts)
 
 
 @dataclass(frozen=True, slots=True)
 class AskStep:
-    """A step: its `name` ("look", "excerpt", "write", "read", "resolve", "run", "vote" or "say"), how
+    """A step: its `name` ("look", "excerpt", "write", "read", "resolve", "run", "vote", "say" or "split"), how
     many `seconds` it took, and a line `about` its result.
     """
 
@@ -192,6 +196,8 @@ class Asked:
     the answer into words. `reason` is why `via="auto"` took this language; "" where it was given.
     `references` are the words that refer to earlier turns of a conversation. `confidence` is the share of
     answers like this one that are right on the evaluation sets, from 0 to 1; None where there is no answer.
+    `doubts` say why the answer may be one to another question. `parts` are the outcomes of the parts that the
+    question was asked in; `answer` is that of the last one.
     """
 
     question: str
@@ -216,6 +222,8 @@ class Asked:
     reason: str = ""
     references: tuple[Reference, ...] = ()
     confidence: float | None = None
+    doubts: tuple[str, ...] = ()
+    parts: tuple[Asked, ...] = ()
 
     @property
     def texts(self) -> list[str]:
@@ -234,7 +242,9 @@ class Asked:
 
     @property
     def evidence(self) -> Sequence[Any]:
-        """The statements that the answer rests on."""
+        """The statements that the answer rests on, those of the last part first."""
+        if self.parts:
+            return tuple(dict.fromkeys(item for part in reversed(self.parts) for item in part.evidence))
         return () if self.answer is None else self.answer.evidence
 
     @property
@@ -289,6 +299,13 @@ class Asked:
                 }
                 for attempt in self.attempts
             ],
+            "parts": [
+                {
+                    "question": part.question, "status": part.status, "program": part.program, "language": part.language,
+                    "answers": part.texts[:20], "doubts": list(part.doubts),
+                }
+                for part in self.parts
+            ],
             "votes": [{"answers": list(vote.texts), "count": vote.count} for vote in self.votes],
             "steps": [{"name": step.name, "seconds": round(step.seconds, 6), "about": step.about} for step in self.steps],
             "failures": dict(self.failures),
@@ -334,6 +351,14 @@ _EXCERPT_SHARE: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """What a word for an answer is in a plan, and how many entities these are."""
+
+    entities: Entities
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class AskOptions:
     """As the parameters of `Graph.ask`."""
 
@@ -359,11 +384,17 @@ class AskOptions:
     aware: bool = False
     same_question: bool = False
     before: Sequence[Asked] = ()
+    parts: str = "never"
+    #: Of a part: the outcomes of earlier ones, and the entities in them, by the words for them.
+    answers: Mapping[str, Asked] = field(default_factory=dict)
+    stands: Mapping[str, Standing] = field(default_factory=dict)
     on_unknown: OnUnknown = "error"
 
     def __post_init__(self) -> None:
         if self.via not in VIAS:
             raise OptionError(f"via is one of {', '.join(VIAS)}, not {self.via!r}", candidates=nearest(str(self.via), VIAS))
+        if self.parts not in PARTS:
+            raise OptionError(f"parts is one of {', '.join(PARTS)}, not {self.parts!r}", candidates=nearest(str(self.parts), PARTS))
         if self.aware and self.via not in ("auto", "kopl"):
             raise OptionError(
                 f"aware= is an option of programs in KoPL, and via is {self.via!r}", hint='via="kopl" or "auto", or aware=False'

@@ -39,8 +39,14 @@ _SPACES: Final = re.compile(r"[ \t\r\n\f\v]+")
 _LONGEST: Final = 4_000
 #: A number with the marks between its digits.
 _NUMBER: Final = re.compile(r"\d+(?:[.,'’ \u00a0\u202f]\d{3}(?!\d))*(?:[.,]\d+)?")
-#: Words of which an English question has one, and letters of languages that write a point before decimals.
+#: Words of which an English question has one, those that other languages have as well, and common words of these.
 _ENGLISH: Final = frozenset("what which who whom whose when where why how is are was were does did has have the list name".split())  # noqa: SIM905
+_SHARED: Final = frozenset("is are was has list name".split())  # noqa: SIM905
+_OF_OTHERS: Final = """der die das den dem des ein eine ist sind wer wie wo wann welche welcher welches welchem wurde hat von und im
+het een van de wat waar welke le la les du des est quel quelle qui ou el los las del es que cual quien donde il di che quale os da
+do em qual"""
+_OTHERS: Final = frozenset(_OF_OTHERS.split())
+#: Letters of languages that write a point before decimals.
 _POINT: Final = re.compile(r"[\u0900-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _MONTHS: Final = "january february march april may june july august september october november december".split()  # noqa: SIM905
 
@@ -76,6 +82,11 @@ def cited(answer: Answer) -> list[str]:
     texts = answer.texts[:MOST_CITED_VALUES]
     showing = [item for item in seen if any(_appears(text, item) for text in texts)]
     return list(dict.fromkeys([*showing, *seen]))[:MOST_CITED]
+
+
+def renumbered(text: str, by: int) -> str:
+    """A text whose numbers of statements are so much higher."""
+    return _CITED.sub(lambda found: f"[{', '.join(str(int(number) + by) for number in found[1].split(','))}]", text)
 
 
 def facts_of(answer: Answer, statements: Sequence[str]) -> str:
@@ -170,8 +181,24 @@ def _decimal_comma(question: str) -> bool:
 
 
 def english(question: str) -> bool:
-    """Whether a question is an English one, by its words."""
-    return bool(_ENGLISH & set(words_of(question)))
+    """Whether a question is an English one, by its words.
+
+    >>> english("Who directed Das Boot?"), english("Was ist die Hauptstadt?"), english("Wat is er?"), english("Capital of Nepal")
+    (True, False, False, False)
+    """
+    words = set(words_of(question))
+    own = words & _ENGLISH
+    return bool(own) and len(own - _SHARED) + len(own) > len(words & _OTHERS)
+
+
+def foreign(question: str) -> bool:
+    """Whether a question is one in another language than English, by its words or its letters.
+
+    >>> foreign("Wer schrieb Faust?"), foreign("尼泊尔的首都是什么？"), foreign("Capital of Nepal"), foreign("Who wrote Faust?")
+    (True, True, False, False)
+    """
+    others = bool(_OTHERS & set(words_of(question)))
+    return not english(question) and (others or any(letter > "\u036f" and letter.isalpha() for letter in question))
 
 
 def _has_nouns(question: str, named: Sequence[str]) -> bool:
@@ -180,7 +207,7 @@ def _has_nouns(question: str, named: Sequence[str]) -> bool:
     return any(
         found[0][:1].isupper() and question[: found.start()].strip() and fold(found[0]) not in names
         for found in WORD.finditer(question)
-    ) and not _ENGLISH & set(words_of(question))
+    ) and not english(question)
 
 
 def _values(text: str, *, comma: bool) -> set[str]:

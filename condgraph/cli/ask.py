@@ -46,6 +46,14 @@ class ViaName(StrEnum):
     PATTERN = "pattern"
 
 
+class PartsName(StrEnum):
+    """When a question is asked in parts."""
+
+    NEVER = "never"
+    DOUBT = "doubt"
+    ALWAYS = "always"
+
+
 class AskFormat(StrEnum):
     """How the outcome is written."""
 
@@ -78,6 +86,9 @@ class AskingOptions:
     ] = None
     samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="How many programs vote.")] = 1
     retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is corrected.")] = 3
+    parts: Annotated[
+        PartsName, typer.Option("--parts", help="When it is split into parts: if its answer is none or doubtful, or always.")
+    ] = PartsName.NEVER
     calls: Annotated[int, typer.Option("--calls", metavar="N", min=1, help="The most calls of the model.")] = 8
     prompt_tokens: Annotated[int, typer.Option("--prompt-tokens", metavar="N", min=1, help="The most tokens of a prompt.")] = 5000
     excerpt_tokens: Annotated[
@@ -107,6 +118,7 @@ class AskingOptions:
         return {
             "via": self.via.value, "source": self.source, "choose": _chosen(self.choose or []), "demos": self.shown,
             "samples": self.samples, "retries": self.retries, "seed": self.seed, "verbalise": self.verbalise,
+            "parts": self.parts.value,
             "budget": Budget(prompt_tokens=self.prompt_tokens, calls=self.calls, seconds=self.seconds),
             "transcript": self.transcript, "prompts": self.prompts, "aware": self.aware, "excerpt_tokens": self.excerpt_tokens,
             "on_step": partial(_write_step, streams=self.stream) if self.steps or self.stream else None,

@@ -7,7 +7,7 @@ made from here, so that one plan means the same on every store.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -428,3 +428,17 @@ class Schema:
     def _used(self, offsets: str) -> tuple[str, ...]:
         numbers = np.flatnonzero(np.diff(self._snapshot.arrays.get(offsets)))
         return tuple(self._snapshot.texts.take(self._snapshot.arrays.get("pred.text")[numbers]))
+
+
+class OpenSchema:
+    """A schema that has an entity for every name that is open."""
+
+    def __init__(self, schema: Any, is_open: Callable[[str], bool]) -> None:
+        self._schema, self._is_open = schema, is_open
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._schema, name)
+
+    def has_entity(self, name: str) -> bool:
+        """Whether the graph has an entity of this name, or it is open."""
+        return self._is_open(name) or bool(self._schema.has_entity(name))

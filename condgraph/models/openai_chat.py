@@ -418,7 +418,8 @@ class OpenAIModel:
     `max_tokens` is the most tokens of a completion, whatever a call requests: a small model may not
     end otherwise. `extra` is sent with every request: a `grammar` for llama.cpp, a `stop`, anything
     that a server takes beyond OpenAI's API. `stream=True` requests completions piece by piece, as
-    some servers close silent connections; so do calls that somebody listens to (`chat.heard_by`). `timeout` is in seconds, of a whole call with its retries.
+    some servers close silent connections; so do calls that somebody listens to (`chat.heard_by`).
+    `timeout` is in seconds, of a whole call with its retries.
     """
 
     def __init__(
@@ -482,7 +483,9 @@ class OpenAIModel:
         request = ChatRequest(messages, **options)
         if request.n < 1:
             raise OptionError(f"at least one completion is asked for, not {request.n}")
-        body: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}} if self._stream or listener() is not None else {}
+        body: dict[str, Any] = (
+            {"stream": True, "stream_options": {"include_usage": True}} if self._stream or listener() is not None else {}
+        )
         body |= {
             "messages": [{"role": message["role"], "content": _whole(message["content"])} for message in messages],
             "temperature": float(request.temperature),

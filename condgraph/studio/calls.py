@@ -504,7 +504,7 @@ def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[
     found = graph.ask(
         arguments["question"], llm, via=arguments.get("via") or "auto", source=arguments.get("source"),
         choose=choose, samples=arguments.get("samples") or 1, verbalise=bool(arguments.get("verbalise")),
-        aware=bool(arguments.get("aware")),
+        aware=bool(arguments.get("aware")), parts=arguments.get("parts") or "never",
         budget=Budget(seconds=timeout), limit=arguments["limit"], timeout=timeout, on_step=on_step, before=before,
         on_text=on_text if arguments.get("texts") else None,
     )  # fmt: skip
@@ -527,6 +527,7 @@ def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[
         "references",
         "choices",
         "attempts",
+        "parts",
         "votes",
         "failures",
     )

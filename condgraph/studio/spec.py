@@ -264,6 +264,9 @@ class Ask(Bounded):
         None, description="KoPL, held to what the entities of the question have, where the model takes grammars."
     )
     verbalise: bool | None = Field(None, description="Whether the model puts the answer into words.")
+    parts: Literal["never", "doubt", "always"] | None = Field(
+        None, description="When the model splits it into parts that are asked each: if its answer is none or doubtful, or always."
+    )
     texts: bool | None = Field(None, description="Whether lines with pieces of what the model writes are sent as well.")
 
 

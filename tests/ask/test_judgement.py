@@ -7,6 +7,7 @@ import pytest
 import condgraph
 from condgraph.ask.judge import wanted
 from condgraph.engine.facts import Entity, Ref, Statement
+from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 from condgraph.models.chat import Completion
 from tests.ask.asking import Scripted, countries
@@ -173,3 +174,49 @@ def test_a_predicate_that_is_a_name_as_well_is_asked_for() -> None:
     assert graph.ask(question, Scripted(program), via="kopl").status == "answered"
     other = program.replace("executive producer, backward", "occupation, forward")
     assert graph.ask("What is the filming location of Robert Zemeckis?", Scripted(other), via="kopl").status == "doubtful"
+
+
+HAUPTSTADT = "Find(Nepal) Relate(Hauptstadt, forward) QueryName()"
+IN_GERMAN = [
+    ("Was ist die Hauptstadt von Nepal?", HAUPTSTADT, ["Kathmandu"]),
+    ("Wie viele Berge liegen in Nepal?", "Find(Nepal) Relate(liegt in, backward) Count()", ["2"]),
+    ("Was ist die Anzahl der Berge in Nepal?", "Find(Nepal) Relate(liegt in, backward) Count()", ["2"]),
+    ("Wann wurde der Manaslu zuerst bestiegen?", "Find(Manaslu) QueryAttr(Erstbesteigung)", ["1956-05-09"]),
+    ("Welcher Berg in Nepal ist der höchste?", "Find(Nepal) Relate(liegt in, backward) SelectAmong(Höhe, largest)", ["Manaslu"]),
+    ("Liegt der Manaslu in Nepal?", "Find(Manaslu) Relate(liegt in, forward) QueryName()", ["Nepal"]),
+    ("Was ist die Hauptstadt von Germany?", "Find(Deutschland) Relate(Hauptstadt, forward) QueryName()", ["Berlin"]),
+    ("尼泊尔的首都是什么？", "Find(尼泊尔) Relate(首都, forward) QueryName()", ["加德满都"]),
+    ("马纳斯卢峰有多高？", "Find(马纳斯卢峰) QueryAttr(高度)", ["8163 米"]),
+    ("尼泊尔有几座山？", "Find(尼泊尔) Relate(位于, backward) Count()", ["1"]),
+]
+
+
+@pytest.fixture(scope="module")
+def mountains() -> Graph:
+    """A graph in German and Chinese, with a predicate that German questions name for what they look for."""
+    graph = condgraph.open()
+    rows = "Nepal/Hauptstadt/Kathmandu Deutschland/Hauptstadt/Berlin Manaslu/liegt in/Nepal Annapurna/liegt in/Nepal"
+    rows += " Zug/Berg/Manaslu 尼泊尔/首都/加德满都 马纳斯卢峰/位于/尼泊尔"
+    links = [row.split("/") for row in rows.replace("liegt in", "liegt_in").split(" ")]
+    items = [Statement(a, b.replace("_", " "), Ref(c)) for a, b, c in links]
+    items += [Statement("Manaslu", "Höhe", Quantity(8163, "m")), Statement("Annapurna", "Höhe", Quantity(8091, "m"))]
+    items += [Statement("Manaslu", "Erstbesteigung", Time.day(1956, 5, 9)), Statement("马纳斯卢峰", "高度", Quantity(8163, "米"))]
+    graph.add(items, source="Berge")
+    return graph
+
+
+@pytest.mark.parametrize(("question", "program", "wanted"), IN_GERMAN)
+def test_right_answers_in_other_languages_are_not_doubted(mountains: Graph, question: str, program: str, wanted: list[str]) -> None:
+    found = mountains.ask(question, Scripted(program), via="kopl", retries=0)
+    assert (found.status, found.texts) == ("answered", wanted), found.doubts
+
+
+def test_programs_about_something_else_are_doubted_in_other_languages(mountains: Graph) -> None:
+    found = mountains.ask("Was ist die Hauptstadt von Nepal?", Scripted("Find(Manaslu) QueryAttr(Höhe)"), via="kopl", retries=0)
+    assert found.doubts == ("the answer does not depend on 'Nepal', which the question names",)
+
+
+def test_a_question_for_things_of_a_kind_is_none_for_the_predicate_of_its_name(graph: Graph) -> None:
+    """Countries are asked for, which mountains have as a predicate too."""
+    found = graph.ask("Which countries are in Asia?", Scripted("Find(Asia) Relate(continent, backward) QueryName()"), via="kopl")
+    assert (found.status, found.doubts) == ("answered", ())

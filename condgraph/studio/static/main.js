@@ -169,7 +169,7 @@ function conversation(before) {
 }
 
 async function inWords(text, asked, words, signal) {
-  const steps = el("ol", { class: "steps" }), writes = el("pre", { class: "writes", hidden: true, "aria-label": "What the model writes" }), place = el("div");
+  const steps = el("ol", { class: "steps" }), writes = el("pre", { class: "writes", hidden: true, tabindex: "0", "aria-label": "What the model writes" }), place = el("div");
   fill(result, el("h2", {}, "Steps"), steps, writes, place);
   let outcome = null;
   // A question that is asked again, with a choice say, takes the place of its turn.
