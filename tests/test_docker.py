@@ -47,8 +47,12 @@ def test_condgraph_writes_to_its_volume_and_temporary_files_alone() -> None:
     assert all(any(path.startswith(f"{volume}/") for volume in volumes) for path in written)
 
 
-def test_neo4j_can_be_started_alone() -> None:
-    assert "up -d neo4j\n" in (ROOT / "docker" / "compose.yaml").read_text(encoding="utf-8")
+def test_neo4j_is_a_profile() -> None:
+    """A start that names no profile takes that of `.env`, which `--profile` replaces."""
+    profiles = {name: service["profiles"] for name, service in COMPOSE["services"].items()}
+    assert [name for name, some in profiles.items() if "neo4j" in some] == ["neo4j"]
+    assert (ROOT / "docker" / ".env").read_text() == "COMPOSE_PROFILES=all\n"
+    assert all("all" in some for some in profiles.values())
     assert "depends_on" not in COMPOSE["services"]["neo4j"]
 
 
@@ -116,7 +120,9 @@ def test_compose_reads_the_file_where_it_is_installed() -> None:
     found = shutil.which("docker")
     if found is None or subprocess.run([found, "compose", "version"], capture_output=True, check=False).returncode:
         pytest.skip("docker compose is not installed")
-    command = [found, "compose", "-f", str(ROOT / "docker" / "compose.yaml"), "config", "--quiet"]
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert said.returncode == 0, said.stderr
-    assert not said.stderr
+    for profile, services in ((), ["condgraph", "load", "neo4j"]), (("--profile", "neo4j"), ["neo4j"]):
+        command = [found, "compose", "-f", str(ROOT / "docker" / "compose.yaml"), *profile, "config", "--services"]
+        said = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert said.returncode == 0, said.stderr
+        assert not said.stderr
+        assert sorted(said.stdout.split()) == services

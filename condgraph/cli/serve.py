@@ -316,7 +316,8 @@ def serve(
             typer.echo(f"{address}/ serves {at.name!r} of {at.place if local else shown(at.place)}{addresses}")
 
         sock = listen(host, port)
-        api.workers.prepare()
+        for workers in {api.workers, *api.graphs.values()}:
+            workers.prepare()
         spoken = bolt.server(at, api, host, watch, queries, clients.body_size << 10)
         beside = None if spoken is None else Beside(spoken[1], spoken[0].factory, spoken[0].close)
         own = api.routes(sparql=answers is not None, tiles=tiles)

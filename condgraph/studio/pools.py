@@ -124,12 +124,16 @@ class Workers:
         pool = self._pools.get(network)
         if pool is None:
             command = partial(_command, self._options["memory"], network)
-            pool = self._pools[network] = WorkerPool(self._source_for(network), **self._options, command=command)
+            pool = self._pools[network] = WorkerPool(
+                self._source_for(network), **self._options, command=command, opens=network and self._remote
+            )
         return pool
 
     def prepare(self) -> None:
-        """Open the served graph ahead of the first call, which would wait for it; returns at once."""
-        self._pool(self._remote).prepare()
+        """Open the served graph ahead of the first call, which would wait for it: a folder meanwhile, a graph on a server
+        before this returns, since a busy server may take as long as a call has.
+        """
+        self._pool(self._remote).prepare(wait=self._remote)
 
     async def call(self, call: Call) -> Reply:
         """Make a call; raises a `CondgraphError` where there is no reply."""

@@ -42,12 +42,21 @@ class Worker:
         # Workers share what is imported and made here.
         from condgraph.studio import calls, trees  # noqa: F401
 
-        if source.get("place") and "://" not in source["place"]:
+        if source.get("place") and not self._remote:
             with suppress(Exception):
-                graph = self._graph(None)
-                for name, arguments in (("about", {}), ("start", {}), ("names", {"text": "a", "limit": 5})):
-                    calls.call(graph, name, arguments, 60.0)
-                graph.query("FindAll() Count()", language="kopl")
+                self._warm(("about", {}), ("start", {}), ("names", {"text": "a", "limit": 5}))
+                self._graph(None).query("FindAll() Count()", language="kopl")
+
+    @property
+    def _remote(self) -> bool:
+        return "://" in self.source.get("place", "")
+
+    def _warm(self, *begun: tuple[str, dict[str, Any]]) -> None:
+        """Make the calls that a page begins with."""
+        from condgraph.studio import calls
+
+        for name, arguments in begun:
+            calls.call(self._graph(None), name, arguments, 60.0)
 
     def _graph(self, place: str | None) -> Any:
         import condgraph
@@ -67,7 +76,11 @@ class Worker:
         return known[1]
 
     def serve(self) -> None:
-        """Answer calls until the server closes the socket."""
+        """Answer calls until the server closes the socket; a graph on a server is opened first, which a frame states."""
+        if self._remote:
+            with suppress(Exception):  # the first call tells why
+                self._warm(("about", {}), ("start", {"questions": False}))
+            _frame(b"O", b"")
         for request in forking.requests():
             self.answer(request)
 

@@ -239,6 +239,55 @@ def test_a_worker_that_was_killed_is_replaced(store: Path) -> None:
         assert pid not in pool.pids()
 
 
+#: A worker that opens its source when the file `open` is there, or ends where it says so; each answer is its process.
+OPENS = """
+import os, struct, sys, time
+from pathlib import Path
+from condgraph.sparql.workers import forking
+
+class Worker:
+    def open(self, source):
+        self.mark = Path(source["mark"])
+
+    def serve(self):
+        def frame(kind, data):
+            os.write(0, struct.pack(">cI", kind, len(data)) + data)
+
+        while not self.mark.exists():
+            time.sleep(0.01)
+        if text := self.mark.read_text():
+            os._exit(int(text))
+        frame(b"O", b"")
+        for _ in forking.requests():
+            frame(b"H", b'{"kind": "boolean"}')
+            frame(b"D", str(os.getpid()).encode())
+            frame(b"Z", b'{"cut": false}')
+
+forking.serve_forks(Worker())
+"""
+
+
+def test_no_call_ends_a_worker_that_opens_its_graph(tmp_path: Path) -> None:
+    """A graph that takes longer to open than a call has is open for later calls."""
+    mark, command = tmp_path / "open", [sys.executable, "-c", OPENS]
+    with WorkerPool({"mark": str(mark)}, workers=1, command=lambda: command, opens=True) as pool:
+        for _ in range(2):
+            with pytest.raises(BusyError, match="the graph is still being opened"):
+                pool.query(Query("ASK {}"), timeout=0.2)
+        mark.touch()
+        pool.prepare(wait=True)
+        (pid,) = pool.pids()
+        assert pool.query(Query("ASK {}"), timeout=20).read() == str(pid).encode()
+    mark.unlink()
+    with WorkerPool({"mark": str(mark)}, workers=1, command=lambda: command, opens=True) as pool:
+        pool.prepare()  # closing it does not wait for the graph
+    mark.write_text("3")
+    with WorkerPool({"mark": str(mark)}, workers=1, command=lambda: command, opens=True) as pool:
+        pool.prepare(wait=True)
+        with pytest.raises(StoreError, match="the process that opens the graph ended with code 3"):
+            pool.query(Query("ASK {}"), timeout=20)
+
+
 def test_many_threads_and_long_queries_at_once(store: Path) -> None:
     until = by_lane(3.0, 6.0, 6.0)
     with WorkerPool(store, workers=2, long=2, quantum=0.05) as pool:

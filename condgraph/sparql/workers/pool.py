@@ -236,11 +236,12 @@ class BusyError(InterruptedQueryError):
 class Scheduler:
     """`size` places for queries, and room for `long` queries that gave up theirs. A place is not a
     process: idle processes are kept apart. `command` gives the command that starts the process that
-    workers are forked from.
+    workers are forked from; `opens` is whether each worker opens the source itself, and sends a frame when it has.
     """
 
-    def __init__(self, size: int, long: int, waiting: int, command: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, size: int, long: int, waiting: int, command: Callable[[], Sequence[str]], *, opens: bool = False) -> None:
         self._size, self._most_long, self._most_waiting, self._command = size, long, waiting, command
+        self._opens = opens
         self._lock = Lock()
         self._source = b""
         self._begin()
@@ -282,6 +283,11 @@ class Scheduler:
         with self._lock:
             if not self._closed and not self._idle:
                 self._start(1)
+
+    def opening(self) -> bool:
+        """Whether there is no process yet, since the first one still opens the source."""
+        with self._lock:
+            return self._opens and self._starting > 0 and not self._all
 
     # -- workers for queries -----------------------------------------------------------------------
 
@@ -402,6 +408,8 @@ class Scheduler:
     def _start_one(self) -> None:
         try:
             worker = self._new_worker()
+            if self._opens:
+                self._wait_until_open(worker)
         except (OSError, StoreError) as error:
             with self._lock:
                 self._starting -= 1
@@ -440,6 +448,18 @@ class Scheduler:
             if source is self._source:
                 self._forks = forks
         return Worker(forks)
+
+    def _wait_until_open(self, worker: Worker) -> None:
+        """Wait for the frame of a worker that opens the source itself. A call that waited for that would end the worker at its
+        deadline, and the next call would begin anew.
+        """
+        try:
+            while not self._closed and not (worker.poll.poll(100) and worker.receive()):
+                pass
+        except EOFError:
+            code = worker.exit_code()
+            worker.close()
+            raise StoreError(f"the process that opens the graph ended with code {code}") from None
 
     def _discard(self, worker: Worker) -> None:
         self._all.discard(worker)
@@ -553,7 +573,8 @@ class WorkerPool:
     bytes of data a process may have, 0 for any number.
 
     `command` starts other processes than those of Oxigraph: they get the source as JSON, and use the
-    protocol of `process`.
+    protocol of `process`. With `opens` each of them opens the source itself, and sends a frame when it has: until then it gets
+    no query.
     """
 
     def __init__(
@@ -566,6 +587,7 @@ class WorkerPool:
         quantum: float = 0.01,
         memory: int = MEMORY,
         command: Callable[[], Sequence[str]] | None = None,
+        opens: bool = False,
     ) -> None:
         if workers < 1 or (long is not None and long < 0):
             raise OptionError("a pool has at least one worker")
@@ -574,7 +596,7 @@ class WorkerPool:
         # Where no long queries may run, every query keeps its place.
         self._quantum, self._memory = quantum if long != 0 else None, memory
         self._scheduler = Scheduler(
-            workers, 2 * workers if long is None else long, waiting, command or partial(oxigraph_command, memory)
+            workers, 2 * workers if long is None else long, waiting, command or partial(oxigraph_command, memory), opens=opens
         )
         self.use(source)
         # A pool that is not closed leaves no process.
@@ -591,9 +613,14 @@ class WorkerPool:
             opened = {"files": [[str(file.path), file.media_type, file.graph, file.base] for file in source]}
         self._scheduler.use(frame(json.dumps(opened).encode()))
 
-    def prepare(self) -> None:
-        """Open the source ahead of the first query; returns at once."""
+    def prepare(self, *, wait: bool = False) -> None:
+        """Open the source ahead of the first query; returns at once, or with `wait` when a process is ready or cannot be had."""
         self._scheduler.prepare()
+        if wait and isinstance(place := self._scheduler.acquire(long=False), Future):
+            place.exception()
+            self._scheduler.withdraw(place)
+        elif wait:
+            self._scheduler.release(place, healthy=True)
 
     def close(self) -> None:
         """Kill all processes; running queries fail."""
@@ -655,6 +682,8 @@ class WorkerPool:
             if not come:
                 self._scheduler.withdraw(place)
         if not come:
+            if self._scheduler.opening():
+                raise BusyError("the graph is still being opened", hint="try again later")
             raise DeadlineError(f"the query did not get to run to its end in {timeout:g} s, there are too many")
         return place.result()
 
