@@ -329,7 +329,7 @@ def serve(
             if copy is None:
                 following = partial(_follow, at, base, backend, api, graph_directory(Path(at.place), login.graph), stop)
             else:
-                following = partial(copy.follow, partial(_use, backend, api), complain, stop)
+                following = partial(copy.follow, partial(_use, backend), complain, stop)
             watching = Thread(target=following, daemon=True)
             watching.start()
         Thread(target=_renew, args=(api, stop), daemon=True).start()
@@ -441,12 +441,13 @@ def _live(at: Graph, base: str | None, queries: QueryOptions, *, required: bool)
         return None
 
 
-def _use(backend: OxigraphBackend, api: Api, copy: Replica, fresh: bool) -> None:
-    """Serve the current state of a replica; if it is not `fresh`, only its headers have changed."""
+def _use(backend: OxigraphBackend, copy: Replica, fresh: bool) -> None:
+    """Serve the current state of a replica; if it is not `fresh`, only its headers have changed. The studio asks the
+    database itself, and sees what changes there.
+    """
     if fresh:
         backend.use(copy.embedded.source, **_served(copy.embedded))
         backend.prepare()
-        api.workers.renew()
     backend.headers = copy.headers
 
 

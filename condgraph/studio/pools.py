@@ -113,6 +113,7 @@ class Workers:
         """Open the served graph again: it was loaded again."""
         for network, pool in list(self._pools.items()):
             pool.use(self._source_for(network))
+            pool.prepare()
 
     def _source_for(self, network: bool) -> dict[str, Any]:
         """What a process opens: one without network gets no login and no model."""
