@@ -36,7 +36,7 @@ def guarded(samples_store: Path, tmp_path_factory: pytest.TempPathFactory) -> It
         "--token-file",
         str(folder / "tokens"),
         "--rate",
-        "20",
+        "5",
         "--body-timeout",
         "1",
         "--drop-size",

@@ -616,11 +616,14 @@ class WorkerPool:
     def prepare(self, *, wait: bool = False) -> None:
         """Open the source ahead of the first query; returns at once, or with `wait` when a process is ready or cannot be had."""
         self._scheduler.prepare()
-        if wait and isinstance(place := self._scheduler.acquire(long=False), Future):
+        if not wait:
+            return
+        place = self._scheduler.acquire(long=False)
+        if isinstance(place, Worker):
+            self._scheduler.release(place, healthy=True)
+        else:
             place.exception()
             self._scheduler.withdraw(place)
-        elif wait:
-            self._scheduler.release(place, healthy=True)
 
     def close(self) -> None:
         """Kill all processes; running queries fail."""
