@@ -37,6 +37,7 @@ from condgraph.languages.kopl.lower import lower
 from condgraph.languages.kopl.table import FUNCTIONS
 from condgraph.languages.llm.functions import TABLE as LLM_FUNCTIONS
 from condgraph.languages.llm.lower.search import markdown
+from condgraph.models.chat import Completion, Completions
 from condgraph.samples import FOLDER
 
 DOCS = Path(__file__).parent.parent
@@ -349,6 +350,24 @@ PROMPTS: Final = (
 )
 
 
+class Sent:
+    """A model that takes what a server with OpenAI's API takes, and notes what it is sent."""
+
+    name, accepts = "sent", frozenset(("json-schema", "stop"))
+
+    def __init__(self) -> None:
+        self.messages: list[Any] = []
+
+    def chat(self, messages: Any, **options: Any) -> Completions:
+        """A program, whatever is asked."""
+        self.messages.append(messages)
+        return Completions((Completion("Find(Nepal) Relate(capital, forward) QueryName()"),))
+
+    def count(self, text: str) -> int | None:
+        """It has no tokenizer."""
+        return None
+
+
 def prompts() -> str:
     """The messages that a model is sent for questions over the samples; the last follows the first as in a
     conversation.
@@ -360,12 +379,7 @@ def prompts() -> str:
     parts = []
     before: tuple[Any, ...] = ()
     for number, (question, via) in enumerate(PROMPTS, start=1):
-        sent: list[Any] = []
-
-        def model(messages: Any, sent: list[Any] = sent) -> str:
-            sent.append(messages)
-            return "Find(Nepal) Relate(capital, forward) QueryName()"
-
+        model = Sent()
         options: dict[str, Any] = {"before": before[:1]} if number == len(PROMPTS) else {}
         outcome = graph.ask(
             question,
@@ -378,7 +392,7 @@ def prompts() -> str:
             **options,  # type: ignore[arg-type]
         )
         before = (*before, outcome)
-        texts = [f"[{message['role']}]\n{message['content']}" for message in sent[0]]
+        texts = [f"[{message['role']}]\n{message['content']}" for message in model.messages[0]]
         parts.append(f"## {number}. {question}\n\n`via={via!r}`\n\n```text\n" + "\n\n".join(texts) + "\n```\n")
     return "\n".join(parts)
 

@@ -101,6 +101,22 @@ def test_servers_that_do_not_stream_and_several_samples(graph: Graph, model_serv
     assert found.texts == ["Kathmandu"]
 
 
+@pytest.mark.service
+def test_the_page_of_prompts_is_what_a_server_is_sent(graph: Graph, model_server: Server) -> None:
+    """The script that prints the page has no server; `tests/test_docs.py` compares the page with the script."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "prompts.md").read_text("utf-8")
+    model = OpenAIModel("small", base_url=model_server.url)
+    for question, via in (
+        (QUESTION, "kopl"),
+        ("How high is Annapurna I?", "query"),
+        ("Which mountain in Nepal was climbed first?", "cypher"),
+    ):
+        model_server.requests.clear()
+        graph.ask(question, model, via=via, retries=0, demos=2, excerpt_tokens=400)  # type: ignore[arg-type]
+        sent = [f"[{one['role']}]\n{one['content']}" for one in model_server.requests[0]["messages"]]
+        assert "```text\n" + "\n\n".join(sent) + "\n```\n" in page
+
+
 def test_callables_give_pieces(graph: Graph) -> None:
     def model(messages: object) -> Iterator[str]:
         yield from ("Find(Nepal) ", "Relate(capital, forward) ", "QueryName()")
