@@ -12,7 +12,7 @@ from condgraph.ask.demos import names_of
 from condgraph.ask.programs import counts_nothing
 from condgraph.ask.prompt import NAMES, asked_about
 from condgraph.ask.sentences import english, foreign
-from condgraph.engine.algebra import ByName, Compare, Count, Node, postorder
+from condgraph.engine.algebra import ById, ByName, Compare, Count, Names, Node, Union, postorder
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import Quantity, Time
@@ -124,6 +124,7 @@ def doubts(question: str, mentions: Sequence[Mention], attempt: Attempt, known: 
     plan = getattr(answer, "plan", None)
     if plan is not None and not result:
         looked = (
+            _itself(question, mentions, plan),
             _unnamed(question, before, mentions, plan, known),
             _unasked(question, mentions, answer, known),
             _equal(question, plan),
@@ -164,6 +165,16 @@ def _equal(question: str, plan: Node) -> str:
     digits = re.sub(r"\D", "", beyond[1])
     found = any(digits == re.sub(r"\D", "", str(one.value)) for one in compared if not isinstance(one.value, str))
     return f"the program looks for {beyond[1]!r} itself, and the question for what is {beyond[0]!r}" if found else ""
+
+
+def _itself(question: str, mentions: Sequence[Mention], plan: Node) -> str:
+    """Why a program answers nothing: it gives the only name that the question says, and asks nothing of it. Of several names
+    one may be what is asked for.
+    """
+    named = [item for item in mentions if item.names and item.text in question]
+    if len(named) != 1 or not all(isinstance(node, (Names, ByName, ById, Union)) for node in postorder(plan)):
+        return ""
+    return f"the program gives {named[0].text!r} itself, and asks nothing of it"
 
 
 def _unnamed(question: str, before: str, mentions: Sequence[Mention], plan: Node, known: Known) -> str:

@@ -216,6 +216,16 @@ def test_programs_about_something_else_are_doubted_in_other_languages(mountains:
     assert found.doubts == ("the answer does not depend on 'Nepal', which the question names",)
 
 
+def test_a_name_of_the_question_is_no_answer_to_it(graph: Graph) -> None:
+    def ask(question: str, program: str) -> tuple[str, ...]:
+        return graph.ask(question, Scripted(program), via="kopl", retries=0).doubts
+
+    assert ask("What is the capital of Nepal?", "Find(Nepal) QueryName()") == (
+        "the program gives 'Nepal' itself, and asks nothing of it",
+    )
+    assert not ask("Which country is in Asia, Nepal or Peru?", "Find(Nepal) QueryName()")
+
+
 def test_a_question_for_things_of_a_kind_is_none_for_the_predicate_of_its_name(graph: Graph) -> None:
     """Countries are asked for, which mountains have as a predicate too."""
     found = graph.ask("Which countries are in Asia?", Scripted("Find(Asia) Relate(continent, backward) QueryName()"), via="kopl")
