@@ -5,7 +5,7 @@ server, and whether the cause and the repair are named.
     CONDGRAPH_DATA=/data python -m benchmarks.why_not --programs 200 --at bolt://127.0.0.1:7687
     CONDGRAPH_DATA=/data python -m benchmarks.why_not --at sparql+http://127.0.0.1:7878/query --update http://127.0.0.1:7878/update
 
-The programs are chosen first; then each is asked once, its answer looked at (its own time) and printed. The server gets two
+The programs are chosen first; then each is asked, its answer looked at (its own time) and printed. The server gets two
 graphs, which are deleted at the end.
 """
 
@@ -61,6 +61,7 @@ def main() -> None:
     options.add_argument("--at", help="the address of a server; without it in process")
     options.add_argument("--update", help="the address for updates of an RDF store, where it is another one")
     options.add_argument("--seed", type=int, default=5)
+    options.add_argument("--rounds", type=int, default=1, help="how often each is asked and explained: the least time counts")
     given = options.parse_args()
     oracle = Path(os.environ["CONDGRAPH_DATA"]) / "oracle"
     records = [json.loads(line)["program"] for line in (oracle / "programs_small.jsonl").read_text().splitlines()]
@@ -75,7 +76,7 @@ def main() -> None:
     cases = empty_programs(records, given.programs, given.seed, *here)
     # The first explanation looks up names for all that follow.
     judged(cases[: len(RULES)], here[0], *there)
-    result = judged(cases, here[0], *there, sent=lambda: len(sent))
+    result = judged(cases, here[0], *there, sent=lambda: len(sent), rounds=given.rounds)
     print("\n".join([*result.wrong, str(result)]))
     for rule in RULES:
         times = sorted(late / own for case, (own, late, _) in zip(cases, result.times, strict=True) if case.rule == rule)

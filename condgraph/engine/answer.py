@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import starmap
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -58,25 +57,25 @@ def totals(plan: Node) -> Iterator[Scalar]:
 
 
 def of_nothing(
-    plan: Node, is_nothing: Callable[[Scalar], bool], steps: Sequence[tuple[str, Node]], trace: Callable[[], Iterable[Step]]
+    plan: Node, is_nothing: Callable[[Scalar], bool], steps: Sequence[tuple[str, Node]], sizes: Callable[[], Iterable[int]]
 ) -> Iterator[str]:
     """A warning for each count and sum of nothing: the step below it that gave nothing first.
-    `trace` has an entry a step, in order, and is read until that one.
+    `sizes` says how much each step gave, in order, and is read until that one.
     """
     for node in totals(plan):
         if not is_nothing(node):
             continue
         (of,) = node.inputs()
         below, first = {id(part) for part in postorder(of)}, None
-        for (_, one), step in zip(steps, trace(), strict=False):
-            if step.size == 0:
+        for step, size in zip(steps, sizes(), strict=False):
+            if size == 0:
                 first = first or step
-                if id(one) in below:
-                    emptied: Step | None = step
+                if id(step[1]) in below:
+                    emptied: tuple[str, Node] | None = step
                     break
         else:
             emptied = first
-        why = describe(of) if emptied is None else f"{emptied.function} gave nothing, {emptied.operator}"
+        why = describe(of) if emptied is None else f"{emptied[0]} gave nothing, {describe(emptied[1])}"
         yield f"what is {node.facets.total} is empty: {why}"
 
 
@@ -330,9 +329,11 @@ class Answer(AnswerValues):
             self._step(function, node) for function, node in watched(self._steps or [(type(self.plan).__name__, self.plan)], 16)
         ]
 
-    def _traced(self) -> Iterable[Step]:
-        """The same one by one, where each costs something."""
-        return starmap(self._step, self._steps)
+    def _sizes(self) -> Iterable[int]:
+        """How much each step gave; one by one, where each costs something."""
+        for _, node in self._steps:
+            found: Any = self.run.outcome(node)
+            yield 1 if isinstance(node, Scalar) else len(found)
 
     def _step(self, function: str, node: Node) -> Step:
         size, sample = self._size(node)
@@ -504,7 +505,7 @@ class Answer(AnswerValues):
         if not values and not self._cut:
             why = self._why_empty()
             found.append("the answer is empty: " + "; ".join(why.lines()))
-        found.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, self._traced))
+        found.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, self._sizes))
         return found
 
     def why_not(self, expected: Any = None, *, timeout: float | None = None) -> WhyNot:

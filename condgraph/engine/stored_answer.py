@@ -24,7 +24,7 @@ from condgraph.engine.why_not import MOST_ENTITIES, folded
 if TYPE_CHECKING:
     from condgraph.engine.algebra import Node, Values
     from condgraph.engine.execute.grid import Grid
-    from condgraph.engine.lowered import Lowered, Step
+    from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import KnownSchema, QueryStore, Request
     from condgraph.engine.why_not import Lookup, Program, WhyNot
 
@@ -51,8 +51,8 @@ class ExplainedAnswer(Answer):
             check()
             return [f"what left the answer without values could not be found out within {self._explaining:.3g} s"]
 
-    def _traced(self) -> Iterable[Step]:
-        return self.trace
+    def _sizes(self) -> Iterable[int]:
+        return [step.size for step in self.trace]
 
     def _contradicted(self) -> list[str]:
         return contradicted(self, self._store, self._timeout)

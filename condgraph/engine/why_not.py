@@ -597,9 +597,9 @@ def _phases(failed: Node, program: Program) -> Iterator[Iterator[Candidate]]:
                 yield from _left_out(node, program)
 
     yield names()
-    if not _met_nowhere(failed, lookup):
-        # Where a program goes on from what a relation led to, the relation may have led the wrong way.
-        turned = [one for node in below if isinstance(node, Scan | alg.Pattern) for one in _turned(node)]
+    # Where a program goes on from what a relation led to, the relation may have led the wrong way.
+    turned = [one for node in below if isinstance(node, Scan | alg.Pattern) for one in _turned(node)]
+    if not (turned and _met_nowhere(failed, lookup)):
         yield chain(turned, _joins(failed, program))
         yield _joined_everywhere(program)
     yield conditions()
