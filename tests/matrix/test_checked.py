@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 import condgraph
-from condgraph import Graph
+from condgraph import Entity, Graph, Ref, Statement
 from condgraph.engine.errors import DeadlineError
 from condgraph.languages.registry import answer
 from condgraph.sparql.dialect import FUSEKI, OXIGRAPH, VIRTUOSO, Dialect
@@ -87,6 +87,28 @@ def test_embedded(small: Graph, engine: str, tmp_path: Path) -> None:
                 assert all_said(one, one.check(full=True)) == all_said(two, two.check(full=True)), program
             continue
         assert differences(graph, there, asked) == []
+
+
+#: What a text names has no statement of the predicate, so that only its name tells that there is something.
+NAMES_THAT_LEAD_NOWHERE = [
+    f"Query1: \"get_information(relation='note', head_entity='Ann')\"\n{between}"
+    f"Query3: \"get_information(relation='knows', {end}='output_of_query{2 if between else 1}')\""
+    for between in ("", "Query2: \"most(set='output_of_query1')\"\n")
+    for end in ("head_entity", "tail_entity")
+]
+
+
+def noted() -> Graph:
+    graph = condgraph.open()
+    graph.add([Statement("Ann", "note", text) for text in ("Bo", "of no name")])
+    graph.add([Entity("Bo", "Bo"), Entity("other/Bo", "Bo"), Statement("Cy", "knows", Ref("Ann"))])
+    return graph
+
+
+def test_names_that_lead_nowhere_are_counted() -> None:
+    graph = noted()
+    assert [one.start for one in graph.query(NAMES_THAT_LEAD_NOWHERE[0]).evidence.searched] == [2, 1, None, None]
+    assert differences(graph, ThereGraph(graph), NAMES_THAT_LEAD_NOWHERE) == []  # type: ignore[arg-type]
 
 
 @settings(max_examples=50 if ALL else 8)

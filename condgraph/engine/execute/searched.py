@@ -63,7 +63,25 @@ def looks(trail: Trail, plan: Node) -> list[Look]:
             for look in _looks(run, node):
                 family = getattr(look.counted, "family", "")
                 found.setdefault((look.what, look.names, look.direction, look.source, id(look.start), family), look)
-    return list(found.values())
+    return [look if look.start is None else replace(look, start=_by_names(run, look.start)) for look in found.values()]
+
+
+def _by_names(run: Run, start: alg.Entities) -> alg.Entities:
+    """A set with the names that values give in place of these values: of the entities that only such a name leads to, a run
+    on what a store fetched has those with statements alone.
+    """
+    if isinstance(start, alg.SameName):
+        return alg.SameName(of) if (of := _by_names(run, start.of)) is not start.of else start
+    if not isinstance(start, alg.Referents):
+        return start
+    bag, snapshot, entities = run.values(start.values), run.snapshot, run.entities(start)
+    names = _texts(run, Bag(bag.scope, [part for part in bag.parts if part.kind not in ("ent", "name")]))
+    if not names:
+        return start
+    idents, called = (snapshot.texts.take(texts.take(entities)) for texts in (snapshot.entity_id, snapshot.entity_name))
+    known = set(names)
+    others = tuple(ident for ident, name in zip(idents, called, strict=True) if name not in known)
+    return alg.Union((alg.ById(others), alg.ByName(names))) if others else alg.ByName(names)
 
 
 def _bounded(order: list[Node]) -> set[int]:
