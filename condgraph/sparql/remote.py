@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from condgraph.engine import algebra as alg
 from condgraph.engine.bounds import cached, current, within
 from condgraph.engine.errors import (
     OptionError,
@@ -111,6 +112,11 @@ class LookupSchema(StoredSchema):
     def has_id(self, ident: str) -> bool:
         """Whether some entity has this id."""
         return self._graph.ask(f"ASK {{ {self._graph.target.names.entity(ident)} <pred:name> ?name }}")
+
+    def has_text(self, text: str) -> bool:
+        """Some entity has this name or id, or some attribute this text."""
+        values = alg.Where(alg.Scan(None, None, family="attribute"), alg.Compare("=", text))
+        return self.has_entity(text) or self.has_id(text) or self._graph.counted([values], lambda _: [])[0] > 0
 
     def every_name(self) -> list[str]:
         """The names of all entities, concepts and rows, as of the first look; none of a large graph."""

@@ -48,6 +48,13 @@ def test_servers_name_the_same_missing_statements(graph: Graph, there: Any) -> N
     assert not wrong
 
 
+def test_servers_know_their_texts(graph: Graph, there: Any) -> None:
+    here, far = graph.current.schema, there.store.naming_schema
+    ids = [graph.current.ident(at) for at in range(5)]
+    texts = ["Mother and motherland", "mother and motherland", "Nepal", "Nepla", "no 'such\n\"text\\", "mountains", *ids]
+    assert {text: far.has_text(text) for text in texts} == {text: here.has_text(text) for text in texts}
+
+
 @pytest.fixture(params=["memory", "duckdb", *marked("neo4j", "oxigraph", nightly=("virtuoso",))])
 def stored(request: pytest.FixtureRequest, graph: Graph) -> Iterator[Any]:
     if request.param == "memory":
