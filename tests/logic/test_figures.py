@@ -98,6 +98,12 @@ def test_without_a_model_hard_answers_tie_with_all_that_is_wrong() -> None:
     assert case.explained == (None,)
 
 
+def test_no_queries_give_no_figures_and_a_warning() -> None:
+    found = opened().evaluate_logic([], held=HELD)
+    assert found.mrr() == {}
+    assert found.warnings == ("there are no queries, so that there are no figures",)
+
+
 def test_the_negation_scale_is_chosen_on_validation() -> None:
     held = [*HELD, ("n0", "b", "n3")]
     # Half sure of both: only a strong negation puts n5, which b does not lead to, before n3.

@@ -229,7 +229,9 @@ def evaluate(
             if on_case is not None:
                 on_case(number, case.kind)
         warnings = list(getattr(matrix, "warnings", ()))
-        if checked is None:
+        if not found:
+            warnings.append("there are no queries, so that there are no figures")
+        elif checked is None:
             warnings.append("there are no validation queries: the threshold of cardinality was chosen on the queries themselves")
         threshold = best_threshold(found) if checked is None else checked
     options = {"alpha": alpha, "epsilon": epsilon, "cap": cap, "threshold": threshold}
