@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -284,6 +286,7 @@ def serve(
         from condgraph.endpoint.app import Limits, application
         from condgraph.endpoint.guard import Proxies
         from condgraph.endpoint.server import Beside, listen, log_to_stderr, server
+        from condgraph.sparql.layout import base_iri, checked_base
         from condgraph.studio.api import ApiExchange
 
         bounds, proxies = clients.bounds(), Proxies(clients.trusted_proxy or ())
@@ -299,10 +302,17 @@ def serve(
         api = _api(at, store, login, queries, studio, further or ())
         log_to_stderr(requests=not quiet)
         copy = None if local or replica.live else _replica(at, base, replica)
-        if local and (statements := at.status().statements) > _MANY:
-            complain(f"SPARQL over {statements:,} statements is prepared: minutes after a load, seconds later")
-        embedded = at.rdf(base) if local else None if copy is None else copy.embedded
-        backend = None if embedded is None else _backend(embedded, queries, {} if copy is None else copy.headers)
+        embedded = None if copy is None else copy.embedded
+        statements, preparing = at.status().statements if local else 0, ""
+        if statements > _MANY:
+            preparing = f"SPARQL over {statements:,} statements is being prepared: minutes after a load, seconds later"
+            complain(preparing)
+        elif local:
+            embedded = at.rdf(base)
+        backend = None
+        if embedded is not None or preparing:
+            backend = _backend(embedded, checked_base(base or base_iri(at.name)), queries, preparing)
+            backend.headers = {} if copy is None else copy.headers
         live = _live(at, base, queries, required=replica.live) if embedded is None and replica.replica_size else None
 
         answers: Backend | None = live if backend is None else backend
@@ -327,7 +337,7 @@ def serve(
         if backend is not None:
             following: Callable[[], None]
             if copy is None:
-                following = partial(_follow, at, base, backend, api, graph_directory(Path(at.place), login.graph), stop)
+                following = partial(_follow, at, base, backend, api, stop)
             else:
                 following = partial(copy.follow, partial(_use, backend), complain, stop)
             watching = Thread(target=following, daemon=True)
@@ -451,23 +461,25 @@ def _use(backend: OxigraphBackend, copy: Replica, fresh: bool) -> None:
     backend.headers = copy.headers
 
 
-def _backend(embedded: EmbeddedStore, queries: QueryOptions, headers: Mapping[str, str]) -> OxigraphBackend:
+def _backend(embedded: EmbeddedStore | None, base: str, queries: QueryOptions, preparing: str) -> OxigraphBackend:
+    """SPARQL over the RDF of a graph; where that is not there yet, `preparing` says so."""
     from condgraph.endpoint.backend import OxigraphBackend
     from condgraph.engine.iris import PRED, PREFIXES
 
     backend = OxigraphBackend(
-        embedded.source,
-        **_served(embedded),
-        base=embedded.base,
-        headers=headers,
+        [] if embedded is None else embedded.source,
+        **({} if embedded is None else _served(embedded)),
+        base=base,
         predeclared=PREFIXES,
         # None for the names: not every reader of Turtle understands escapes after a prefix.
         prefixes={"pred": PRED},
         held=queries.in_memory,
         workers=queries.at_once,
         memory=queries.memory << 20,
+        preparing=preparing,
     )
-    backend.prepare()
+    if not preparing:
+        backend.prepare()
     return backend
 
 
@@ -488,14 +500,38 @@ def _served(embedded: EmbeddedStore) -> dict[str, Any]:
     }
 
 
-def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api, directory: Path, stop: Event) -> None:
-    """Serve the generation of a new load as soon as its RDF is ready, and free the old one."""
+#: What a process does that builds the RDF of a graph in a folder, after all that people wait for. Ended, it leaves no half of it.
+_BUILD: Final = """\
+import os, signal, sys
+import condgraph
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+getattr(os, "nice", int)(10)
+with condgraph.open(sys.argv[1], graph=sys.argv[2], read_only=True) as graph:
+    graph.rdf()
+"""
+
+
+def _build_apart(opened: Graph, stop: Event) -> None:
+    """Have the RDF of a large graph built next to it by another process, while this one answers; `stop` ends it. Where that
+    fails, who asks for the RDF builds it, and has the error.
+    """
+    with subprocess.Popen([sys.executable, "-c", _BUILD, os.path.abspath(opened.place), opened.name]) as process:
+        while process.poll() is None and not stop.wait(_INTERVAL / 10):
+            pass
+        process.terminate()
+
+
+def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api, stop: Event) -> None:
+    """Serve the generation of a new load as soon as its RDF is ready, and free the old one; also the first one, where that
+    is still `preparing`.
+    """
     from condgraph.endpoint.backend import free_unused
 
+    directory = graph_directory(Path(opened.place), opened.name)
     # A load may have come while the server started.
-    seen, served, problem = None, opened.current, ""
-    replaced, checks = ref(served), 0
-    while not stop.wait(_INTERVAL):
+    seen, served, problem = None, None if backend.preparing else opened.current, ""
+    replaced, checks = ref(opened.current), 0
+    while not stop.wait(0 if backend.preparing and not problem else _INTERVAL):
         if checks and replaced() is not None:
             checks -= 1
             free_unused()
@@ -505,17 +541,27 @@ def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api,
         try:
             opened.refresh()
             if opened.current is not served:
+                if base is None and opened.status().statements > _MANY:
+                    _build_apart(opened, stop)
+                if stop.is_set():
+                    return
                 embedded = opened.rdf(base)
                 backend.use(embedded.source, **_served(embedded))
                 backend.prepare()
-                api.workers.renew()
-                replaced, checks, served = ref(served), _CHECKS, embedded.snapshot
+                if served is None:
+                    complain("SPARQL is ready")
+                else:
+                    api.workers.renew()
+                    replaced, checks = ref(served), _CHECKS
+                served = embedded.snapshot
                 del embedded
             seen, problem = now, ""
         except Exception as error:  # noqa: BLE001 - the server goes on, and sees the next load
             if str(error) != problem:
                 problem = str(error)
-                complain(f"warning: the graph was loaded again and cannot be served: {error}; the old one goes on")
+                before = "the graph was loaded again and cannot be served", "the old one goes on"
+                what, then = ("there is no SPARQL", "it is tried again") if backend.preparing else before
+                complain(f"warning: {what}: {error}; {then}")
 
 
 def _version(directory: Path) -> tuple[int, int] | None:

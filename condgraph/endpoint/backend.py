@@ -57,7 +57,8 @@ class OxigraphBackend:
     The default graph of a query that names none is the union of those of `default`, or of all graphs
     where that is None. `predeclared` are prefixes that queries need not declare; `is_name` says
     whether the graph has a name (`prologue.underscored`). The workers load a store of at most `held`
-    quads into memory. `workers`, `memory` and the like are those of `WorkerPool`.
+    quads into memory. Queries are refused with status 503 for the reason `preparing`, until `use`.
+    `workers`, `memory` and the like are those of `WorkerPool`.
     """
 
     #: The kind of store that spans name.
@@ -77,8 +78,11 @@ class OxigraphBackend:
         examples: Sequence[tuple[str, str]] = (),
         headers: Mapping[str, str] | None = None,
         held: int = 0,
+        preparing: str = "",
         **options: Any,
     ) -> None:
+        #: Why queries are refused until there is a source (`use`); empty where there is one.
+        self.preparing = preparing
         self.graphs, self.base, self.prefixes = tuple(graphs), base, dict(prefixes or {})
         self.default = (default,) if isinstance(default, str) else None if default is None else tuple(default)
         self.predeclared, self.examples = dict(predeclared or {}), tuple(examples)
@@ -106,6 +110,7 @@ class OxigraphBackend:
         # Running queries keep the old pool until they end.
         self._named = self._naming(naming)
         self._uses += 1
+        self.preparing = ""
         self.graphs = self.graphs if graphs is None else tuple(graphs)
         self.default = self.default if default is None else tuple(default)
         self._is_name = is_name or self._is_name
@@ -127,6 +132,8 @@ class OxigraphBackend:
         """Run a query in a worker. A load may replace the generation before workers have opened it: such a
         query waits for the next source.
         """
+        if self.preparing:
+            raise ProtocolError(503, self.preparing, {"Retry-After": "5"})
         until = time.monotonic() + timeout
         newer = time.monotonic() + _NEWER
         while True:
@@ -169,8 +176,9 @@ class OxigraphBackend:
             yield named
 
     def status(self) -> Mapping[str, Any]:
-        """The number of processes."""
-        return {"graphs": list(self.graphs), "processes": sum(len(pool.pids()) for pool in self._pools())}
+        """The number of processes, and whether SPARQL has to wait."""
+        more = {"preparing": self.preparing} if self.preparing else {}
+        return {"graphs": list(self.graphs), "processes": sum(len(pool.pids()) for pool in self._pools()), **more}
 
     def close(self) -> None:
         """End all processes."""

@@ -191,6 +191,37 @@ def test_a_graph_that_is_loaded_anew_is_served_anew(tmp_path: Path) -> None:
             time.sleep(0.1)
 
 
+#: Starts condgraph as if every graph were a large one, whose RDF another process builds by this text.
+_LARGE = "import condgraph.cli.serve as one; one._MANY = 0; one._BUILD = {}; from condgraph.cli import main; main()"
+
+
+@pytest.mark.service
+def test_a_large_graph_is_served_before_its_rdf_is_there(world: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "world"
+    shutil.copytree(world, folder)
+    for stores in folder.glob("default/g*/*rdf*"):
+        shutil.rmtree(stores)
+    with command("-d", str(folder), start=("-c", _LARGE.format("'import time; time.sleep(100)'"))) as (url, process):
+        waits = ask(url, query="ASK {}")
+        assert waits.status == 503
+        assert waits.headers["retry-after"] == "5"
+        assert "is being prepared" in waits.text
+        assert "is being prepared" in json.loads(ask(url, path="/health").text)["preparing"]
+        assert ask(url, path="/api/v1/about").status == 200
+        begin = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+        assert time.monotonic() - begin < 15
+    # The process may build it, or fail: then the server does.
+    for build in ("one._BUILD", "'raise SystemExit(1)'"):
+        with command("-d", str(folder), start=("-c", _LARGE.format(build))) as (url, _):
+            until = time.monotonic() + 60
+            while (found := ask(url, query=ANNAPURNA, headers={"Accept": "text/csv"})).status == 503 and time.monotonic() < until:
+                time.sleep(0.2)
+            assert "Asia" in found.text
+            assert "preparing" not in json.loads(ask(url, path="/health").text)
+
+
 @pytest.mark.service
 def test_stopping(world: Path) -> None:
     with command("-d", str(world), "--timeout", "8", "--grace", "20") as (url, process):
