@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -250,6 +251,8 @@ _LONGEST_NAME: Final = 64
 _INTERVAL: Final = 1.0
 #: Checks in which memory of a replaced generation is freed if it is still in use.
 _CHECKS: Final = 10
+#: Seconds in which a process that builds RDF may remove what it began.
+_ENDING: Final = 5.0
 #: Seconds after which an existing database is copied again: its counts do not show every change.
 _OLD: Final = 60.0
 
@@ -519,6 +522,9 @@ def _build_apart(opened: Graph, stop: Event) -> None:
         while process.poll() is None and not stop.wait(_INTERVAL / 10):
             pass
         process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_ENDING)
+        process.kill()
 
 
 def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api, stop: Event) -> None:
