@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Never
 
 from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES, SQL_SCHEMES, check_scheme, is_misplaced_login, shown
-from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.errors import OptionError, StoreMissingError, nearest
 from condgraph.graph import Graph
 from condgraph.storage import no_versions
 
@@ -190,7 +190,7 @@ def _check_folder(place: str) -> None:
     with builtins.open(place, "rb") as file:
         is_duckdb = file.read(12)[8:] == b"DUCK"
     hint = f"condgraph.open({f'duckdb:///{place}'!r})" if is_duckdb else "load() reads files into a graph"
-    raise OptionError(f"{place} is a file, and a graph is a folder", hint=hint)
+    raise StoreMissingError(f"{place} is a file, and a graph is a folder", hint=hint)
 
 
 def _several(places: Any, graph: str, same: Any, given: dict[str, Any]) -> Graph:

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import condgraph
 from condgraph.cli.app import app
 from condgraph.engine.addresses import is_misplaced_login, parse, shown
-from condgraph.engine.errors import CondgraphError, MissingExtraError, OptionError
+from condgraph.engine.errors import CondgraphError, MissingExtraError, OptionError, StoreMissingError
 from condgraph.loaders.database.server import DatabaseUrl
 from condgraph.sparql.client import wrapper_class
 from condgraph.vectors.encoders import encoder_of
@@ -152,7 +152,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "a.duckdb").write_bytes(b"\0" * 8 + b"DUCK" + b"\0" * 8)
     (tmp_path / "a.csv").write_text("a,b\n")
     for name, hint in (("a.duckdb", r"condgraph.open\('duckdb:////.*a.duckdb'\)"), ("a.csv", "load.. reads files")):
-        with pytest.raises(OptionError, match=f"is a file, and a graph is a folder; {hint}"):
+        with pytest.raises(StoreMissingError, match=f"is a file, and a graph is a folder; {hint}"):
             condgraph.open(tmp_path / name)
 
 

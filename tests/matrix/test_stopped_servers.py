@@ -105,6 +105,7 @@ CALLS: dict[str, Call] = {
     "Endpoint.query": lambda graph: graph.store.endpoint.query("ASK {}", timeout=TIMEOUT),
     "Endpoint.update": lambda graph: graph.store.endpoint.update("INSERT DATA {}", timeout=TIMEOUT),
     "Graph.ask": lambda graph: _asked(graph.ask("Whom does Ann know?", lambda messages: PROGRAM, timeout=TIMEOUT)),
+    "Graph.asking": lambda graph: _asked([*graph.asking("Whom does Ann know?", lambda messages: PROGRAM, timeout=TIMEOUT)][-1]),
     "Graph.excerpt": lambda graph: graph.excerpt("Whom does Ann know?", timeout=TIMEOUT),
     "Graph.verify": lambda graph: graph.verify([("Ann", "knows", "Bo")], timeout=TIMEOUT),
     "Graph.grammar": lambda graph: graph.grammar("kopl", timeout=TIMEOUT),
