@@ -334,6 +334,7 @@ def test_values_that_nobody_could_look_at_are_said(serve: Any) -> None:
         (warning,) = there.cypher("MATCH (n:K {name: 'b'}) RETURN n.price").warnings
         assert warning.startswith("values of 'price' are read by those that the query met")
         assert there.cypher("MATCH (n:K {name: 'b'}) RETURN n.size").warnings == []
+        assert there.kopl("Find(b) QueryName()").warnings == []
         kind.behave = staticmethod(lambda served, text: "fraction" in text and served.reply(500, b"broken"))
         there.refresh()
         assert len(there.cypher("MATCH (n:K {name: 'b'}) RETURN n.size").warnings) == 1

@@ -545,28 +545,27 @@ class Fetcher:
         """The parts of the query of some units, each a query."""
         return self._distinct(partial(self._unit, unit) for unit in fetched)
 
-    def shown(self, key: str) -> str | None:
-        """The query of what shows how the values of an attribute are read (`snapshot.readings`), as rows of what a value is with
-        the first one and its node: whole numbers and "true" or "false" (`?o` alone), others, and floats beyond 64 bits. None
-        where its values say no more than each by itself.
+    def shown(self, key: str) -> str:
+        """The query of what shows how the values of an attribute are read (`snapshot.readings`): rows of a sort (`?k`: numbers are
+        "whole", "fraction" or "long", beyond 64 bits; texts "truth" or "word"), a value of it (`?o`) and its node (`?s`). The
+        kinds that a look found are often those of a sample, and say nothing here.
         """
-        kinds = {kind for kind, _ in self._predicates[key].values} if self.mapping.whole else {Kind.QUANTITY, Kind.TEXT}
         s, o = self.fresh("e"), self.fresh("o")
         patterns, fact = self._scan(alg.Scan(None, (key,), family="attribute"), s, o)
-        floor, texts = f"isNumeric({o}) && {o} = FLOOR({o})", f"DATATYPE({o}) IN (<{XSD}string>, <{RDF}langString>)"
-        truth = f'STR({o}) IN ("true", "false")'
-        tests = dict[str, str]()
-        if Kind.QUANTITY in kinds:
-            tests |= {"whole": floor, "fraction": f"isNumeric({o}) && {o} != FLOOR({o})"}
-            tests["long"] = f"DATATYPE({o}) IN (<{XSD}double>, <{XSD}float>) && ABS({o}) >= 9.223372036854775808e18"
-        if Kind.TEXT in kinds:
-            tests |= {"truth": f"isLiteral({o}) && {truth}", "word": f"{texts} && !({truth})"}
+        texts, truth = f"DATATYPE({o}) IN (<{XSD}string>, <{RDF}langString>)", f'STR({o}) IN ("true", "false")'
+        tests = {
+            "whole": f"isNumeric({o}) && {o} = FLOOR({o})",
+            "fraction": f"isNumeric({o}) && {o} != FLOOR({o})",
+            "long": f"DATATYPE({o}) IN (<{XSD}double>, <{XSD}float>) && ABS({o}) >= 9.223372036854775808e18",
+            "truth": f"isLiteral({o}) && {truth}",
+            "word": f"{texts} && !({truth})",
+        }
         branches = []
         for name, test in tests.items():
             first = "" if name in ("whole", "truth") else f"ORDER BY {o} STR({fact.subject}) "
             columns = f"({string(name)} AS ?k) ({fact.subject} AS ?s) ({o} AS ?o)"
             branches.append(f"{{ SELECT {columns} WHERE {{ {' '.join(patterns)} FILTER({test}) }} {first}LIMIT 1 }}")
-        return f"SELECT ?k ?s ?o WHERE {{ {' UNION '.join(branches)} }}" if branches else None
+        return f"SELECT ?k ?s ?o WHERE {{ {' UNION '.join(branches)} }}"
 
     def _distinct(self, made: Iterable[Callable[[], Iterable[Part]]]) -> list[Part]:
         result: dict[str, Part] = {}

@@ -315,12 +315,9 @@ class NativeRdfStore:
         it says so.
         """
         self._unread.discard(key)
-        text = self._fetcher().shown(key)
-        if text is None:
-            return []
         try:
             with within(_LOOKED):
-                rows: Any = self.endpoint.query(text, graphs=self.mapping.graphs)
+                rows: Any = self.endpoint.query(self._fetcher().shown(key), graphs=self.mapping.graphs)
                 found = {row["k"].value: (row["s"], row["o"]) for row in rows}
         except (StoreError, DeadlineError, ParseError):
             check()
@@ -471,7 +468,8 @@ class NativeRdfStore:
         run = Run(snapshot)
         run.execute(lowered.plan)
         run.notes.update(lowered.notes)
-        for key in sorted(self._unread.intersection(keys_read(lowered.plan) or self._unread)) if self._unread else ():
+        keys = keys_read(lowered.plan) if self._unread else set()
+        for key in sorted(self._unread if keys is None else self._unread & keys):
             run.warnings.append(f"values of {key!r} are read by those that the query met: a 2 where others are 2.5 is an integer")
         return EndpointAnswer(self, request, lowered, run, text, whole=parts is None)
 
