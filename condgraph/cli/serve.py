@@ -308,7 +308,7 @@ def serve(
         embedded = None if copy is None else copy.embedded
         statements, preparing = at.status().statements if local else 0, ""
         if statements > _MANY:
-            preparing = f"SPARQL over {statements:,} statements is being prepared: minutes after a load, seconds later"
+            preparing = f"SPARQL over {statements:,} statements is being prepared: after a load this takes minutes, later seconds"
             complain(preparing)
         elif local:
             embedded = at.rdf(base)

@@ -20,10 +20,10 @@ from condgraph.engine.values import NO_UNIT, Kind
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: How the values of a key are read in a graph of others, who may change it, is looked up again after so many seconds, or so
-#: many times as long as that took.
-_LEASE: Final = 5.0
-_PAUSE: Final = 50
+#: What was looked up in a graph of others, who may change it, is taken for unchanged for so many seconds, or for so many times
+#: as long as the look took.
+LEASE: Final = 5.0
+PAUSE: Final = 50
 
 #: Looks for the values by which others of an attribute, or of a qualifier (True), are read, as `shows` gives them.
 LookForShown = Callable[[str, bool], list[list[Any]]]
@@ -167,7 +167,7 @@ class StoredSchema:
             if key not in known or known[key][0] < begin:
                 found = [] if self._read_alone(key, qualifier) else self._look(key, qualifier)
                 end = time.monotonic()
-                known[key] = end + max(_LEASE, _PAUSE * (end - begin)), found
+                known[key] = end + max(LEASE, PAUSE * (end - begin)), found
             result += known[key][1]
         return result
 

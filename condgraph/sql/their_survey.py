@@ -234,7 +234,7 @@ def _ends(predicates: Iterable[str], counts: dict[str, Counter[str]], place: dic
 
 def shown_by(read: Read, tables: TheirTables, key: str, qualifier: bool) -> list[list[Any]]:
     """The values by which others of an attribute, or of a qualifier, are read (`Schema.shows`, `snapshot.readings`): up to
-    four queries, none of them where the types of the columns say that all are read alone.
+    four queries for numbers and two for texts, none where the types of the columns say that all are read alone.
     """
     of_key = []
     for table in tables.tables.values():

@@ -36,6 +36,7 @@ from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.bounds import check, left, wait_for, within
 from condgraph.engine.errors import DeadlineError, OptionError
 from condgraph.engine.facts import END_TIME, START_TIME
+from condgraph.engine.stored_schema import LEASE, PAUSE
 from condgraph.engine.toml import read_file
 
 if TYPE_CHECKING:
@@ -327,11 +328,6 @@ def _texts_in(part: Any) -> Iterable[str]:
 
 
 T = TypeVar("T", NodeType, RelationshipType)
-#: Seconds for which the counts are taken for unchanged.
-LEASE: Final = 5.0
-#: A database whose counts change all the time is looked at again after so many times as long as a
-#: look takes, and at once where it has other labels or types than before.
-PAUSE: Final = 50
 #: Seconds that counting what some properties have may take, and no more than half of what a call has
 #: left.
 MOST_COUNTING: Final = 20.0
@@ -392,6 +388,7 @@ class Current:
             if now.mark == before.mark:
                 return result
             same = now.labels.keys() == before.labels.keys() and now.types.keys() == before.types.keys()
+            # Where counts change all the time not all is looked at for each change, but for other labels or types it is.
             if not same or self._clock() - self._looked > PAUSE * self._took:
                 return self._look(first=False)
             self._counts = now
