@@ -15,6 +15,7 @@ from condgraph.engine.algebra import tables
 from condgraph.sparql.compile import operators as sparql
 from condgraph.sparql.compile import solutions as sparql_rows
 from condgraph.sparql.compile.plan import BY_NAME, READ
+from tests.support.algebra import classes
 
 SORTS: dict[Any, type] = {
     tables.EntityTable: alg.Entities,
@@ -45,7 +46,7 @@ def test_a_table_has_a_key_for_each_operator(table: Any) -> None:
     """mypy holds the stores to the keys; that there is a key for each operator is held here."""
     sort = SORTS[table]
     sorts = tuple(SORTS.values())
-    names = [name for name in alg.__all__ if isinstance(one := getattr(alg, name), type) and issubclass(one, sort)]
+    names = [name for name, item in classes().items() if issubclass(item, sort)]
     found = {name for name in names if getattr(alg, name) not in sorts} - BRIDGES
     if table is tables.SolutionTable:
         found |= BRIDGES

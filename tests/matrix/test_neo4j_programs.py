@@ -27,6 +27,7 @@ from condgraph.engine.algebra import Condition, Entities, Facts, Node, Scalar, T
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.frontends.test_llm_query import EXPECTED, PEOPLE, get, program, work
 from tests.matrix.conftest import Oracle
+from tests.support.algebra import classes
 from tests.support.differential import Comparison
 from tests.support.lanes import by_lane, sample
 
@@ -37,8 +38,7 @@ def test_every_operator_has_an_answer() -> None:
     """The table of support names exactly the operators and tests of the algebra, and what it says
     is so.
     """
-    names = [getattr(algebra, name) for name in algebra.__all__]
-    found = {one for one in names if isinstance(one, type) and issubclass(one, (Node, Condition))}
+    found = set(classes().values())
     assert set(SUPPORT) == found - {Node, Condition, Entities, Facts, Values, Scalar, Table, algebra.Solutions}
     for operator, support in SUPPORT.items():
         assert support.how == "supported" or support.why

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -39,6 +38,7 @@ from condgraph.remote_sql import SqlGraph
 from condgraph.sql.compiler import ENTITIES, FACTS
 from condgraph.sql.plan import SUPPORT
 from tests.matrix.test_random_rows import check, made
+from tests.support.algebra import classes
 from tests.support.cases import case, differences
 from tests.support.differential import Comparison
 from tests.support.lanes import by_lane
@@ -289,9 +289,8 @@ def test_no_message_has_the_password(server: str) -> None:
 
 
 def test_the_table_of_support_has_every_operator() -> None:
-    names = [cls for name in alg.__all__ if inspect.isclass(cls := getattr(alg, name)) and issubclass(cls, Node | Condition)]
     sorts = {Node, Condition, alg.Entities, alg.Facts, alg.Values, alg.Scalar, alg.Table, alg.Solutions}
-    assert set(SUPPORT) == set(names) - sorts
+    assert set(SUPPORT) == set(classes().values()) - sorts
     for name, compiled in {**ENTITIES, **FACTS}.items():
         assert SUPPORT[getattr(alg, name)].startswith("supported") == (compiled is not None), name
 

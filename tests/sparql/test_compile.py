@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
 from rdflib.plugins.sparql.parser import parseQuery
 
@@ -14,12 +12,13 @@ from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Statement
 from condgraph.graph import Graph
 from condgraph.sparql.compile.plan import PATTERNS, SUPPORT
+from tests.support.algebra import classes
 from tests.support.world import PROGRAMS, QUERIES, world
 
 
 def operators() -> set[type[Node]]:
     sorts = {alg.Entities, alg.Facts, alg.Values, alg.Scalar, alg.Table, alg.Solutions}
-    found = {cls for name in alg.__all__ if inspect.isclass(cls := getattr(alg, name)) and issubclass(cls, Node)}
+    found = set(classes().values())
     return {cls for cls in found if any(issubclass(cls, sort) for sort in sorts) and cls not in sorts}
 
 
