@@ -20,7 +20,7 @@ from condgraph.engine.facts import Item, Source
 from condgraph.engine.origins import ALSO, API
 from condgraph.loaders.base import OnError, Progress, Reading
 from condgraph.reports import LoadReport, UnloadReport, report
-from condgraph.spilling import memory_bound
+from condgraph.spilling import SpillingBuilder, memory_bound
 from condgraph.storage import LocalStorage, Storage
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def load(
             scope = scope_of(one.source, changed, known)
             reading = Reading(knowing_terms(one.source, changed, known), on_error, progress, own_rdf=_own_rdf, scope=scope)
             reading.known, reading.gone = partial(storage.known, bool(changed)), changed.without
+            reading.spill = builder.files if isinstance(builder, SpillingBuilder) else None
             readings.append(reading)
             builder.added_to(changed.more)
             builder.begin(one.source)

@@ -15,16 +15,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.errors import LoadError, MissingExtraError, OptionError, StoreError
+from condgraph.engine.errors import LoadError, OptionError, StoreError
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, EntityKind, Item, Many, Rows
 from condgraph.engine.pieces import changed, different, in_order, slices
 from condgraph.engine.snapshot.build import Builder, fewer_collections, gather
@@ -32,7 +32,7 @@ from condgraph.engine.snapshot.cells import PARTS, sortable
 from condgraph.engine.snapshot.container import released
 from condgraph.engine.snapshot.declared import PARTS as DECLARED
 from condgraph.engine.snapshot.declared import Declared, joined, lay_declared
-from condgraph.engine.snapshot.directory import SPILL, remove_spill
+from condgraph.engine.snapshot.directory import SPILL
 from condgraph.engine.snapshot.layout import (
     ATTRIBUTE,
     QUALIFIER,
@@ -47,22 +47,16 @@ from condgraph.engine.snapshot.layout import (
 from condgraph.engine.snapshot.layout import lay_out as lay_out_in_memory
 from condgraph.engine.snapshot.pool import buckets_of, bytes_of_texts
 from condgraph.engine.snapshot.readback import items
+from condgraph.engine.snapshot.sorted_parts import Counts, Fresh, Groups, Offsets, joined_parts, whole
+from condgraph.engine.snapshot.spill import AT_REST, I32, Part, SpilledColumn, SpilledFiles, SpilledTable, binary
 from condgraph.engine.text_bytes import SPARE, checksums
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
-I32 = np.int32
-Part = dict[str, NDArray[Any]]
 #: The least bound: Python, NumPy, Arrow and DuckDB alone take half of it.
 LEAST: Final = 512 << 20
-#: What the process has before it reads anything.
-_AT_REST: Final = 200 << 20
-#: Rows that are read from a sorted file at once.
-_ROWS: Final = 1 << 17
 #: Items between two looks at how much is held.
 _ITEMS: Final = 1 << 13
 _UNITS: Final = {"": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4} | {
@@ -71,8 +65,6 @@ _UNITS: Final = {"": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4}
 _SIZE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]i?b|)", re.IGNORECASE | re.ASCII)
 #: What a text is in a run.
 _TEXT, _ENTITY, _NAME = 0, 1, 2
-#: Parts of counts that are gathered before they are added up.
-_TOGETHER: Final = 64
 _OF_SOURCES: Final = ("name", "location", "format", "content", "terms")
 #: Qualifiers in their order.
 _QUALIFIED: Final = ("key", "kind", "value", "b", "unit", "ref", "precision")
@@ -99,9 +91,9 @@ class SpillingBuilder(Builder):
 
     def __init__(self, folder: Path, memory: int, run: int | None = None) -> None:
         super().__init__()
-        self.files = _Files(folder, memory)
+        self.files = SpilledFiles(folder, memory)
         #: Bytes that a run may take while it is gathered. Laying it out takes about as much again.
-        self._most = run or (memory - _AT_REST) // 4
+        self._most = run or (memory - AT_REST) // 4
         self.runs: list[dict[str, Any]] = []
         self.text_table, self.naming_table = self.files.table("texts"), self.files.table("namings")
         #: Bytes of the batches that are held; how many texts and entities were measured, and their characters.
@@ -199,7 +191,7 @@ class SpillingBuilder(Builder):
         self._write_texts(number, names)
         if self._namings:
             at = np.arange(self.named_before, self.named_before + len(self._namings))
-            ids, called = (_binary(*bytes_of_texts([one[side] for one in self._namings])) for side in (0, 1))
+            ids, called = (binary(*bytes_of_texts([one[side] for one in self._namings])) for side in (0, 1))
             self.naming_table.add({"id": ids, "name": called, "seq": at})
             self.named_before += len(self._namings)
         self.runs.append(
@@ -221,11 +213,11 @@ class SpillingBuilder(Builder):
 
     def _write_texts(self, run: int, names: Mapping[str, int]) -> None:
         parts = [
-            (what, np.fromiter(index.values(), I32, len(index)), _binary(*bytes_of_texts(list(index))))
+            (what, np.fromiter(index.values(), I32, len(index)), binary(*bytes_of_texts(list(index))))
             for what, index in ((_TEXT, self.texts), (_ENTITY, self.entities), (_NAME, names))
         ]
         for begin, data, sizes in self.spelled:
-            parts.append((_TEXT, np.arange(begin, begin + len(sizes), dtype=I32), _binary(data, sizes)))
+            parts.append((_TEXT, np.arange(begin, begin + len(sizes), dtype=I32), binary(data, sizes)))
         for what, numbers, texts in parts:
             if len(numbers):
                 same = {"what": np.full(len(numbers), what, np.int8), "run": np.full(len(numbers), run, I32)}
@@ -245,139 +237,7 @@ def _size(chunk: Any) -> int:
     return chunk.nbytes if isinstance(chunk, np.ndarray) else sum(column.nbytes for column in chunk.values())
 
 
-# -- files -----------------------------------------------------------------------------------------
-
-
-def _binary(data: Any, lengths: NDArray[Any]) -> pa.Array:
-    """Texts that are bytes back to back, as an Arrow array."""
-    import pyarrow as pa
-
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data) if isinstance(data, np.ndarray) else data)]
-    return pa.Array.from_buffers(pa.large_binary(), len(lengths), buffers)
-
-
-class _Table:
-    """Rows that are written to a Parquet file, to be sorted."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.rows = path, 0
-        self._writer: Any = None
-
-    def add(self, columns: Mapping[str, Any]) -> None:
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        table = pa.table(dict(columns))
-        if self._writer is None:
-            self._writer = parquet.ParquetWriter(self.path, table.schema, use_dictionary=False, write_statistics=False)
-        self._writer.write_table(table, row_group_size=_ROWS)
-        self.rows += table.num_rows
-
-    def close(self) -> None:
-        if self._writer is not None:
-            writer, self._writer = self._writer, None
-            writer.close()
-
-
-class _Column:
-    """A column that is written to a file from its begin to its end."""
-
-    def __init__(self, path: Path, dtype: Any) -> None:
-        self.path, self.dtype, self.length = path, np.dtype(dtype), 0
-        self._file = path.open("wb", buffering=1 << 16)
-
-    def add(self, part: NDArray[Any]) -> None:
-        self._file.write(np.ascontiguousarray(part, self.dtype).data)
-        self.length += len(part)
-
-    def close(self) -> None:
-        self._file.close()
-
-    def mapped(self, mode: Any = "r") -> NDArray[Any]:
-        """The column as it lies in the file; `released` takes it out of memory."""
-        self.close()
-        if not self.length:
-            return np.empty(0, self.dtype)
-        return np.memmap(self.path, self.dtype, mode, shape=(self.length,))
-
-
-_File = TypeVar("_File", "_Table", "_Column")
-
-
-class _Files:
-    """The folder of a spill, and DuckDB over the tables in it."""
-
-    def __init__(self, folder: Path, memory: int) -> None:
-        try:
-            import duckdb
-            import pyarrow  # noqa: F401
-        except ModuleNotFoundError:
-            raise MissingExtraError("duckdb", "duckdb") from None
-        self.folder = folder
-        folder.mkdir(exist_ok=True)
-        self._open: dict[str, _Table | _Column] = {}
-        self._database = duckdb.connect(
-            config={"memory_limit": f"{(memory - _AT_REST) // 2 >> 20}MiB", "temp_directory": str(folder), "threads": 2}
-        )
-        self._sorted = 0
-
-    def close(self) -> None:
-        """Remove everything."""
-        self._database.close()
-        for file in self._open.values():
-            # What a full disk did not take is of no interest any more.
-            with suppress(OSError):
-                file.close()
-        remove_spill(self.folder.parent)
-
-    def table(self, name: str) -> _Table:
-        return self._opened(name, _Table(self.folder / f"{name}.parquet"))
-
-    def column(self, name: str, dtype: Any = I32) -> _Column:
-        return self._opened(f"{name}.column", _Column(self.folder / f"{name}.column", dtype))
-
-    def _opened(self, name: str, file: _File) -> _File:
-        # One of this name is written anew.
-        if name in self._open:
-            self._open[name].close()
-        self._open[name] = file
-        return file
-
-    def save(self, run: int, parts: Part) -> None:
-        with self.run_path(run).open("wb") as file:
-            np.savez(file, **parts)  # type: ignore[arg-type]
-
-    def run(self, run: int) -> Any:
-        return np.load(self.run_path(run))
-
-    def run_path(self, run: int) -> Path:
-        return self.folder / f"run-{run}.npz"
-
-    def rows(self, query: str, *tables: _Table) -> Iterator[Any]:
-        """The record batches of a query, in which `$0`, `$1`, ... stand for tables."""
-        from pyarrow import parquet
-
-        for number, table in enumerate(tables):
-            table.close()
-            query = query.replace(f"${number}", f"read_parquet('{str(table.path).replace(chr(39), chr(39) * 2)}')")
-        self._sorted += 1
-        path = self.folder / f"sorted-{self._sorted}.parquet"
-        quoted = str(path).replace("'", "''")
-        self._database.execute(f"COPY ({query}) TO '{quoted}' (FORMAT parquet, ROW_GROUP_SIZE {_ROWS})")
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(_ROWS):
-                if batch.num_rows:
-                    yield batch
-        path.unlink()
-
-    def parts(self, query: str, *tables: _Table) -> Iterator[Part]:
-        """The same as columns of numbers; nothing where a table is empty."""
-        if not all(table.rows for table in tables):
-            return
-        for batch in self.rows(query, *tables):
-            yield {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
+# -- a load in a folder ----------------------------------------------------------------------------
 
 
 @contextmanager
@@ -412,78 +272,6 @@ def _one_line(error: Exception) -> str:
 # -- laying out ------------------------------------------------------------------------------------
 
 
-class _Fresh:
-    """Which rows are not the row before, in a sorted table that comes in parts."""
-
-    def __init__(self) -> None:
-        self._last: list[Any] | None = None
-
-    def __call__(self, *columns: NDArray[Any]) -> NDArray[np.bool_]:
-        fresh = changed(*columns)
-        if self._last is not None:
-            fresh[0] = any(column[0] != last for column, last in zip(columns, self._last, strict=True))
-        self._last = [column[-1] for column in columns]
-        return fresh
-
-
-class _Groups:
-    """Runs of rows with equal marks in a table that comes in parts: the marks, and where each starts."""
-
-    def __init__(self, *names: str) -> None:
-        self._names, self._fresh, self._length = names, _Fresh(), 0
-        self._found: dict[str, list[NDArray[Any]]] = {name: [] for name in (*names, "start")}
-
-    def add(self, part: Part) -> None:
-        marks = [part[name] for name in self._names]
-        starts = np.flatnonzero(self._fresh(*marks))
-        for name, mark in zip(self._names, marks, strict=True):
-            self._found[name].append(mark[starts])
-        self._found["start"].append(starts + self._length)
-        self._length += len(marks[0])
-
-    def columns(self, prefix: str, kind_of: Mapping[str, Any], called: Mapping[str, str]) -> Part:
-        self._found["start"].append(np.array([self._length]))
-        types = {**dict.fromkeys(self._names, I32), **kind_of, "start": np.int64}
-        return {f"{prefix}.{called.get(name, name)}": _joined(found, types[name]) for name, found in self._found.items()}
-
-
-def _joined(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
-    return np.concatenate([np.empty(0, dtype), *parts]).astype(dtype, copy=False)
-
-
-class _Offsets:
-    """Where each number begins in a sorted column that comes in parts, written as it comes."""
-
-    def __init__(self, column: _Column) -> None:
-        self._column, self._next, self._seen = column, 0, 0
-
-    def add(self, numbers: NDArray[Any]) -> None:
-        last = int(numbers[-1])
-        for low in range(self._next, last + 1, _ROWS):
-            high = min(low + _ROWS, last + 1)
-            self._column.add(self._seen + np.searchsorted(numbers, np.arange(low, high)))
-        self._next, self._seen = max(self._next, last + 1), self._seen + len(numbers)
-
-    def end(self, size: int) -> None:
-        for low in range(self._next, size + 1, _ROWS):
-            self._column.add(np.full(min(low + _ROWS, size + 1) - low, self._seen))
-
-
-def _whole(parts: Iterable[Part], *keys: str) -> Iterator[Part]:
-    """The same rows, in parts that end where a group of rows with equal keys ends."""
-    held: Part | None = None
-    for part in parts:
-        if held is not None:
-            part = {name: np.concatenate([held[name], column]) for name, column in part.items()}
-        starts = np.flatnonzero(changed(*(part[key] for key in keys)))
-        cut = int(starts[-1])
-        if cut:
-            yield {name: column[:cut] for name, column in part.items()}
-        held = {name: column[cut:] for name, column in part.items()}
-    if held is not None:
-        yield held
-
-
 class _Layout:
     """Lays out the runs of a builder."""
 
@@ -513,18 +301,18 @@ class _Layout:
         self._by_source()
         return self._ordered()
 
-    def _column(self, name: str, dtype: Any = I32) -> _Column:
+    def _column(self, name: str, dtype: Any = I32) -> SpilledColumn:
         """A column of the graph."""
         column = self.out[name] = self.files.column(name, dtype)
         return column
 
     def _get(self, name: str) -> NDArray[Any]:
         column = self.out[name]
-        return column.mapped() if isinstance(column, _Column) else column
+        return column.mapped() if isinstance(column, SpilledColumn) else column
 
     # -- texts
 
-    def _texts(self, condition: str, *further: _Table) -> None:
+    def _texts(self, condition: str, *further: SpilledTable) -> None:
         """Number the texts of all runs by code point, and write the pool. Of each run the numbers of its texts are written
         to a file of their own.
         """
@@ -538,7 +326,7 @@ class _Layout:
         data, offsets, ids = self._column("pool.bytes", np.uint8), self.files.column("offsets", np.int64), self.files.column("ids")
         hashes = self.files.column("hashes", np.uint32)
         offsets.add(np.zeros(1, np.int64))
-        texts, size, last, fresh_entity = 0, 0, None, _Fresh()
+        texts, size, last, fresh_entity = 0, 0, None, Fresh()
         query = f"SELECT text, what, run, local FROM $0 {condition} ORDER BY text"
         for batch in self.files.rows(query, self.builder.text_table, *further):
             text = batch.column(0).cast(pa.large_binary())
@@ -580,7 +368,7 @@ class _Layout:
             self.out["pool.offsets"] = offsets
         self._buckets(hashes)
 
-    def _buckets(self, hashes: _Column) -> None:
+    def _buckets(self, hashes: SpilledColumn) -> None:
         table, mask = self.files.table("slots"), buckets_of(self.text_count) - 1
         counts = np.zeros(mask + 2, np.int64)
         found = hashes.mapped()
@@ -631,7 +419,7 @@ class _Layout:
         self.named = 0
         dropped = []
         query = "SELECT e, src, name, kind, row, run FROM $0 ORDER BY e, src, run"
-        for part in _whole(self.files.parts(query, table), "e"):
+        for part in whole(self.files.parts(query, table), "e"):
             rows = Declared(*(part[name] for name in DECLARED))
             said = joined([rows])
             if len(said.e) < len(rows.e):
@@ -647,9 +435,9 @@ class _Layout:
             at, first = said.firsts(said.row)
             if len(at):
                 self.row_table.add({"e": at, "src": said.src[first], "row": said.row[first]})
-        return different(_joined(dropped, I32))
+        return different(joined_parts(dropped, I32))
 
-    def _only_dropped(self, dropped: NDArray[Any]) -> _Table | None:
+    def _only_dropped(self, dropped: NDArray[Any]) -> SpilledTable | None:
         """The texts, out of those of dropped names, that nothing else in the graph is."""
         names = self.said[DECLARED.index("name")].mapped()
         for part in slices(len(names)):
@@ -734,7 +522,7 @@ class _Layout:
         for part, numbers in self.builder.described.items():
             self.out[f"src.{part}"] = text[np.array(numbers, np.int64)]
 
-    def _renumbered(self) -> dict[str, _Table]:
+    def _renumbered(self) -> dict[str, SpilledTable]:
         """The statements, qualifiers, further places and memberships of all runs, by the numbers of the graph."""
         tables = {name: self.files.table(name) for name in ("rel", "att", "qual", "more", "mem", "sub")}
         further = 0
@@ -779,7 +567,7 @@ class _Layout:
     def _predicate(self, text: NDArray[Any]) -> NDArray[Any]:
         return np.searchsorted(self.predicates, text).astype(I32)
 
-    def _statements(self, tables: Mapping[str, _Table]) -> None:
+    def _statements(self, tables: Mapping[str, SpilledTable]) -> None:
         """Join equal statements, and write the columns of what is left."""
         self.numbers, self.places = self.files.table("numbers"), self.files.table("places")
         self.starts, self.ends = self.files.table("out"), self.files.table("in")
@@ -792,8 +580,8 @@ class _Layout:
             ("att", "att", ("p", "kind", "unit", "value", "b", "ref", "precision", "s", "fp"), ("s", "raw", *dict(PARTS))),
         ):
             columns = {name: self._column(f"{prefix}.{name}", dict(PARTS).get(name, I32)) for name in kept}
-            counts, fresh_of = np.zeros(len(self.predicates) + 1, np.int64), _Fresh()
-            groups = _Groups("p", "kind", "unit")
+            counts, fresh_of = np.zeros(len(self.predicates) + 1, np.int64), Fresh()
+            groups = Groups("p", "kind", "unit")
             for part in self.files.parts(f"SELECT * FROM $0 ORDER BY {', '.join(keys)}, sid", tables[family]):
                 fresh = fresh_of(*(part[key] for key in keys))
                 number = (total - 1 + np.cumsum(fresh)).astype(I32)
@@ -844,7 +632,7 @@ class _Layout:
                 zeros = {"rank": np.zeros(len(stmt), np.int8), "seq": np.zeros(len(stmt), np.int64)}
                 own.add({"stmt": stmt, "src": source[stmt], "row": row[stmt], "raw": texts, **zeros})
             query = "SELECT stmt, src, row, raw FROM (FROM $0 UNION ALL FROM $1) ORDER BY stmt, src, row, rank, seq"
-            for part in _whole(self.files.parts(query, self.places, own), "stmt"):
+            for part in whole(self.files.parts(query, self.places, own), "stmt"):
                 # Of one place that says it twice the first text counts, as it was loaded.
                 fresh = changed(part["stmt"], part["src"], part["row"])
                 part = {name: column[fresh] for name, column in part.items()}
@@ -868,7 +656,7 @@ class _Layout:
 
     def _adjacency(self) -> None:
         for name, table in (("out", self.starts), ("in", self.ends)):
-            items, offsets = self._column(f"{name}.items"), _Offsets(self._column(f"{name}.offsets"))
+            items, offsets = self._column(f"{name}.items"), Offsets(self._column(f"{name}.offsets"))
             for part in self.files.parts("SELECT node, n FROM $0 ORDER BY node, n", table):
                 items.add(part["n"])
                 offsets.add(part["node"])
@@ -878,17 +666,17 @@ class _Layout:
         """Qualifiers by statement and by key, the validity of statements, and what keys each predicate has."""
         columns = {name: self._column(f"q.{name}", dict(PARTS).get(name, I32)) for name in ("owner", "key", *dict(PARTS))}
         if self.qual.rows:
-            offsets = _Offsets(self._column("q.offsets"))
+            offsets = Offsets(self._column("q.offsets"))
         valid = {
             name: self._column(f"val.{name}", dtype) for name, dtype in (("stmt", I32), ("start", np.int64), ("end", np.int64))
         }
         times = {name: self._text_as_predicate(name) for name in (START_TIME, END_TIME, POINT_IN_TIME)}
-        keys, kinds, place = self.files.table("keys-of"), _Counts(4), 0
+        keys, kinds, place = self.files.table("keys-of"), Counts(4), 0
         query = (
             "SELECT n.number AS owner, n.p AS p, q.* EXCLUDE (sid) FROM $0 q JOIN $1 n USING (sid) "
             f"ORDER BY owner, {', '.join(_QUALIFIED)}"
         )
-        for part in _whole(self.files.parts(query, self.qual, self.numbers), "owner"):
+        for part in whole(self.files.parts(query, self.qual, self.numbers), "owner"):
             fresh = changed(part["owner"], *(part[name] for name in _QUALIFIED))
             part = {name: column[fresh] for name, column in part.items()}
             for name, column in columns.items():
@@ -904,7 +692,7 @@ class _Layout:
             offsets.end(self.total)
         items, groups, counts = (
             self._column("qkey.items"),
-            _Groups("key", "kind", "unit"),
+            Groups("key", "kind", "unit"),
             np.zeros(len(self.predicates) + 1, np.int64),
         )
         for part in self.files.parts("SELECT key, kind, unit, place FROM $0 ORDER BY key, kind, unit, value, b, place", keys):
@@ -932,7 +720,7 @@ class _Layout:
 
     # -- the rest
 
-    def _links(self, tables: Mapping[str, _Table]) -> None:
+    def _links(self, tables: Mapping[str, SpilledTable]) -> None:
         """Memberships and subclasses, each once, with their sources; concepts closed."""
         for prefix, names, order in (("mem", ("e", "c"), "b, a"), ("sub", ("c", "p"), "a, b")):
             columns = [self._column(f"{prefix}.{name}") for name in (*names, "src", "row")]
@@ -951,7 +739,7 @@ class _Layout:
     def _by_source(self) -> None:
         """The statements of each source, and the sources of each predicate; who declared what."""
         width = max(len(self.out["src.name"]), 1)
-        pairs, table = _Counts(2), self.files.table("by-source")
+        pairs, table = Counts(2), self.files.table("by-source")
         for owner, source in ((None, self._get("st.src")), (self._get("prov.stmt"), self._get("prov.src"))):
             for part in slices(len(source)):
                 stmt = np.arange(part.start, part.stop, dtype=I32) if owner is None else np.array(owner[part])
@@ -985,31 +773,6 @@ class _Layout:
         return columns, counts_of(columns)
 
 
-class _Counts:
-    """How often each row of some columns comes."""
-
-    def __init__(self, width: int) -> None:
-        self._width = width
-        self._found: list[tuple[list[NDArray[Any]], NDArray[Any]]] = []
-
-    def add(self, columns: Sequence[NDArray[Any]], counts: NDArray[Any] | None = None) -> None:
-        columns = [np.asarray(column, np.int64) for column in columns]
-        order = in_order(columns)
-        columns = [column[order] for column in columns]
-        starts = np.flatnonzero(changed(*columns))
-        each = np.ones(len(order), np.int64) if counts is None else counts[order]
-        self._found.append(([column[starts] for column in columns], np.add.reduceat(each, starts) if len(starts) else each))
-        if len(self._found) > _TOGETHER:
-            self.found()
-
-    def found(self) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
-        """The different rows in order, and their counts."""
-        found, self._found = self._found, []
-        columns = [_joined([one[0][at] for one in found], np.int64) for at in range(self._width)]
-        self.add(columns, _joined([one[1] for one in found], np.int64))
-        return self._found[0]
-
-
 class MappedColumns(dict[str, Any]):
     """Columns by name, those in files mapped anew each time that one is asked for, so that what was read leaves memory."""
 
@@ -1019,7 +782,7 @@ class MappedColumns(dict[str, Any]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         column = super().__getitem__(name)
-        return column.mapped() if isinstance(column, _Column) else column
+        return column.mapped() if isinstance(column, SpilledColumn) else column
 
     def __setitem__(self, name: str, column: NDArray[Any]) -> None:
         self.fresh[name] = column

@@ -20,6 +20,7 @@ from condgraph.engine.facts import Item, Source
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.engine.snapshot.spill import SpilledFiles
 
 OnError: TypeAlias = Literal["raise", "skip"]
 #: Called with the source's location, the records read so far, and the fraction of the source read
@@ -152,6 +153,8 @@ class Reading:
     #: What ids begin with that hold within the source alone (rows without a key, blank nodes); its
     #: name where it is empty.
     scope: str = ""
+    #: The files of a load that is bounded in memory.
+    spill: SpilledFiles | None = None
     #: The table of a workbook or a database that is read.
     table: str | None = None
     #: Predicates that the source itself declares as having one value at a time, with their preferences.

@@ -17,9 +17,11 @@ import condgraph
 from condgraph import spilling
 from condgraph.engine.errors import LoadError, OptionError, StoreError, UnsupportedError
 from condgraph.engine.facts import Source
+from condgraph.engine.snapshot import sorted_parts, spill
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.directory import graph_directory
 from condgraph.engine.snapshot.layout import lay_out
+from condgraph.loaders.table import seen
 from condgraph.samples import SAMPLES
 from condgraph.spilling import SpillingBuilder, memory_bound
 from tests.snapshot.test_killed import kill_before
@@ -54,7 +56,8 @@ def spilling_often(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(SpillingBuilder, "__init__", small)
     monkeypatch.setattr(SpillingBuilder, "lay_out", counted)
     monkeypatch.setattr(spilling, "_ITEMS", 50)
-    monkeypatch.setattr(spilling, "_ROWS", 500)
+    monkeypatch.setattr(spill, "ROWS", 500)
+    monkeypatch.setattr(sorted_parts, "ROWS", 500)
     return runs
 
 
@@ -97,7 +100,9 @@ def random_sources(seed: int) -> list[tuple[str, list[Any]]]:
 def test_random_things(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dice = random.Random(seed)
     monkeypatch.setattr(spilling, "_ITEMS", 20)
-    monkeypatch.setattr(spilling, "_ROWS", dice.choice((7, 100, 100_000)))
+    rows = dice.choice((7, 100, 100_000))
+    for module in (spill, sorted_parts):
+        monkeypatch.setattr(module, "ROWS", rows)
     whole, part = Builder(), SpillingBuilder(tmp_path / "spill", 1 << 30, dice.choice((1, 5_000, 40_000)))
     for builder in (whole, part):
         for name, items in random_sources(seed):
@@ -139,6 +144,49 @@ def test_a_text_that_a_second_name_alone_has(tmp_path: Path, spilling_often: lis
     path.write_text("\n".join(lines) + "\n", "utf-8")
     check_same(tmp_path, path)
     assert spilling_often[0] > 3
+
+
+@pytest.mark.parametrize("seed", range(by_lane(2, 10, 40)))
+def test_keys_of_rows(seed: int, tmp_path: Path, spilling_often: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that come again, are missing, or are only nearly what cells say, in files whose hashes say little."""
+    dice = random.Random(seed)
+    monkeypatch.setattr(seen, "_HELD", dice.choice((1, 7, 60)))
+    monkeypatch.setattr(seen, "_SORTED", dice.choice((2, 100)))
+    monkeypatch.setattr(seen, "hash", lambda text: len(text) % 3 - 1, raising=False)
+    paths = [tmp_path / f"staff-{part}.csv" for part in (1, 2)]
+    for path in paths:
+        rows = [
+            ",".join(
+                f'"{cell}"' for cell in (_ugly(dice), _ugly(dice), _ugly(dice), f"{_ugly(dice)};{_ugly(dice)}", dice.randrange(9))
+            )
+            for _ in range(400)
+        ]
+        path.write_text("\n".join(["id,boss,friend,peers,size", *rows]) + "\n", "utf-8")
+    options = {"key": "id", "refs": ["friend", "peers"], "join": {"boss": "staff.id"}, "on_error": "skip", "name": "staff"}
+    reports = []
+    for name, bound in (("whole", None), ("parts", BOUND)):
+        graph = condgraph.open(tmp_path / name)
+        for path, append in zip(paths, (False, True), strict=True):
+            reports.append(graph.load(path, memory=bound, append=append, **options))
+        graph.status(verify=True)
+        reports.append(graph.load(paths[0], memory=bound, **options | {"name": "other", "join": {"boss": "staff.id"}}))
+        with pytest.raises(LoadError) as error:
+            graph.load(paths[1], memory=bound, **options | {"name": "third", "on_error": "raise", "join": None})
+        reports.append(str(error.value))
+    half = len(reports) // 2
+    for whole, part in zip(reports[:half], reports[half:], strict=True):
+        if isinstance(whole, str):
+            assert part == whole
+        else:
+            assert (part.problems, part.warnings, part.skipped) == (whole.problems, whole.warnings, whole.skipped)
+            assert part.skipped > 20
+    assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
+
+
+def _ugly(dice: random.Random) -> str:
+    """A cell that is a key often, or nearly."""
+    text = f"{dice.choice(('k', 'K', 'é', '0', '𝄞 '))}{dice.randrange(90)}"
+    return dice.choice((text, text, text, text.upper(), f"  {text} ", "n/a" if dice.random() < 0.1 else text))
 
 
 @pytest.mark.data

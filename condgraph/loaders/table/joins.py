@@ -18,6 +18,7 @@ from condgraph.engine.snapshot.sources import Rest, without_sources
 from condgraph.engine.values import NO_UNIT, collapse, text_of
 from condgraph.loaders.base import Options, Read, Reading
 from condgraph.loaders.table.fields import Fields
+from condgraph.loaders.table.seen import Cells, SpilledCells
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -439,10 +440,10 @@ class Keys:
         self._former = graph_tables.former
         self._there = graph_tables.referred(key, table)
 
-    def ids_of(self, keys: Sequence[str], rows: Sequence[int]) -> list[str]:
-        """The ids of rows."""
+    def ids_of(self, keys: Sequence[str], rows: Sequence[int] | None = None) -> list[str]:
+        """The ids of rows, or of what refers to them."""
         if self._former or self._there:
-            return list(map(self.id_of, keys, rows))
+            return list(map(self.id_of, keys)) if rows is None else list(map(self.id_of, keys, rows))
         return list(map(f"{self._table}/".__add__, keys))
 
     def id_of(self, key: str, row: int | None = None) -> str:
@@ -465,12 +466,20 @@ class Keys:
 
 
 class Targets:
-    """Which entities the cells of one column of references are; `own`: those of the table itself."""
+    """Which entities the cells of one column of references are; `own`: those of the table itself; `cells`: none so far."""
 
     def __init__(
-        self, graph_tables: GraphTables, column: str, to: JoinTarget | None, warn: Callable[..., None], own: Keys | None = None
+        self,
+        graph_tables: GraphTables,
+        column: str,
+        to: JoinTarget | None,
+        warn: Callable[..., None],
+        cells: Cells | SpilledCells,
+        own: Keys | None = None,
     ) -> None:
         self._warn, self._graph_tables, self._own = warn, graph_tables, own
+        #: Those of a column that refers to no table, or to its own.
+        self._cells = cells
         self.column = column
         self.key = ""
         self.known: Mapping[str, str] = {}
@@ -493,31 +502,24 @@ class Targets:
             elif tables:
                 self.table = tables[0]
                 self.known = graph_tables.rows(tables[0])
-        #: The cells of a column that refers to no table.
-        self._named: set[str] = set()
-        #: What cells are that are no keys, and where the first of them stand.
+        #: What cells are that are no keys of another table.
         self._others: dict[str, str] = {}
-        self._first: dict[str, int] = {}
 
     def ids(self, cells: Sequence[str], rows: Sequence[int]) -> Sequence[str]:
         """The ids of what cells refer to; says which are not there."""
-        if self.table is None:
-            self._named.update(cells)
-            return cells
+        if self.table is None or self._own is not None:
+            self._cells.add(cells, rows)
+            return cells if self._own is None else self._own.ids_of(cells)
         known, others = self.known, self._others
         for cell, row in zip(cells, rows, strict=True):
             if cell not in known and cell not in others:
                 others[cell] = self._other(cell)
-                if self._own is not None:
-                    self._first[cell] = row
-                elif known or len(others) == 1:
+                if known or len(others) == 1:
                     # Said once of a table that may follow.
                     self._warn_missing(cell, row, "" if known else ", which is not loaded yet")
         return [known.get(cell) or others[cell] for cell in cells]
 
     def _other(self, cell: str) -> str:
-        if self._own is not None:
-            return self._own.id_of(cell)
         if self._joined:
             return self._graph_tables.place(self.table or "", self.key, cell)
         ident = self._graph_tables.ident(self.table or "", cell)
@@ -526,22 +528,22 @@ class Targets:
     def _warn_missing(self, cell: str, row: int, more: str = "") -> None:
         self._warn(f"{cell!r} is no key of {self.table!r}{more}", row=row, field=self.column)
 
-    def finish(self, keys: Collection[str]) -> None:
+    def finish(self, keys: Any) -> None:
         """Say which cells that refer to rows of the table itself are no keys of it, and which are keys
         of it although nothing says that they refer to them (Singapore is the capital of Singapore,
         and a manager is an employee: only people know which of the two it is).
         """
-        both = self._named.intersection(keys)
+        both, some = (0, []) if self.table is not None else self._cells.that_are(keys)
         if both:
-            named = ", ".join(repr(shortened(cell, 60)) for cell in sorted(both)[:3])
-            item = len(both) == 1
+            named = ", ".join(repr(shortened(cell, 60)) for cell in some)
+            item = both == 1
             self._warn(
-                f"{len(both):,} of the {len(self._named):,} entities named here {'has' if item else 'have'} the key of a row of "
+                f"{both:,} of the {self._cells.count():,} entities named here {'has' if item else 'have'} the key of a row of "
                 f"this table, and {'is' if item else 'are'} not that row: such as {named} "
                 f"(join={{{self.column!r}: {self._graph_tables.own!r}}} makes the column refer to the rows)",
                 field=self.column,
             )
-        lost = [(cell, row) for cell, row in self._first.items() if cell not in keys]
+        lost = [] if self._own is None else self._cells.that_are_not(keys)
         for cell, row in lost:
             self._warn_missing(cell, row)
         none = [cell for cell, _ in lost] if self._own is not None else self._others

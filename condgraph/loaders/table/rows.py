@@ -25,6 +25,7 @@ from condgraph.loaders.base import Options, Reading, option_bool, option_texts
 from condgraph.loaders.table.column_types import DECLARED, FEW, MISSING, Cell, ColumnType, Declared, Profile
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.joins import GraphTables, JoinTarget, Keys, Targets, join_option
+from condgraph.loaders.table.seen import Cells, Seen, SpilledCells, SpilledSeen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -332,10 +333,11 @@ class Table:
             if at is not None and at != self.key:
                 to = joins.get(at)
                 own = self._own(at, to) if to is not None and to.table == source else None
-                self._targets[at] = Targets(graph_tables, self.names[at], to, reading.warn, own)
+                cells = Cells() if reading.spill is None else SpilledCells(reading.spill, at)
+                self._targets[at] = Targets(graph_tables, self.names[at], to, reading.warn, cells, own)
         for name in options.types:
             self._find(name, "types")
-        self._seen: dict[str, int] = {}
+        self._seen = Seen() if reading.spill is None else SpilledSeen(reading.spill)
         self._commas: str | None = None
         self._undecided = False
 
@@ -375,9 +377,13 @@ class Table:
         columns or of other sources, are to nothing.
         """
         source = self.reading.source.name
-        for target in self._targets.values():
-            target.finish(self._seen if source in self.reading.gone else {*self._seen, *self._graph_tables.former})
-        lost = [key for key in self._graph_tables.wanted() if key not in self._seen]
+        if self._targets:
+            keys = self._seen.among(() if source in self.reading.gone else self._graph_tables.former)
+            for target in self._targets.values():
+                target.finish(keys)
+        wanted = self._graph_tables.wanted()
+        there = set(wanted).intersection(self._seen) if wanted else ()
+        lost = [key for key in wanted if key not in there]
         if lost:
             named = ", ".join(repr(shortened(key, 60)) for key in lost[:5])
             more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
@@ -504,18 +510,20 @@ class Table:
         assert self._keys is not None
         clean = self._clean(keys)
         # A key that was there before has the number of its first row.
-        if clean is not None and list(map(self._seen.setdefault, clean, numbers)) == list(numbers):
+        if clean is not None and self._seen.firsts(clean, numbers) == list(numbers):
             called: Sequence[str] = clean if names is None else self._row_names(names, numbers, clean)
             return Rows(tuple(self._keys.ids_of(clean, numbers)), called, numbers), None
         idents: list[str] = []
         called = []
         kept: list[int] = []
-        for at, (number, cell) in enumerate(zip(numbers, keys, strict=True)):
-            key = None if cell is None else collapse(cell)
-            if key is None or key.casefold() in self.options.missing:
+        collapsed = ["" if cell is None else collapse(cell) for cell in keys]
+        there = [at for at, key in enumerate(collapsed) if keys[at] is not None and key.casefold() not in self.options.missing]
+        firsts = dict(zip(there, self._seen.firsts([collapsed[at] for at in there], [numbers[at] for at in there]), strict=True))
+        for at, (number, key) in enumerate(zip(numbers, collapsed, strict=True)):
+            if at not in firsts:
                 self.reading.bad("the row has no key", row=number, field=self.options.key)
                 continue
-            first = self._seen.setdefault(key, number)
+            first = firsts[at]
             if first != number:
                 self.reading.bad(f"the key {key!r} stands in row {first} already", row=number, field=self.options.key)
                 continue

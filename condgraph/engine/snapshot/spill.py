@@ -1,0 +1,167 @@
+"""Files of what a load in bounded memory does not hold: rows that DuckDB sorts and joins, columns, and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.errors import MissingExtraError
+from condgraph.engine.snapshot.directory import remove_spill
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+I32 = np.int32
+Part = dict[str, NDArray[Any]]
+#: Rows that are read from a sorted file at once.
+ROWS: Final = 1 << 17
+#: What the process has before it reads anything.
+AT_REST: Final = 200 << 20
+
+
+def binary(data: Any, lengths: NDArray[Any]) -> pa.Array:
+    """Texts that are bytes back to back, as an Arrow array."""
+    import pyarrow as pa
+
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data) if isinstance(data, np.ndarray) else data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(lengths), buffers)
+
+
+class SpilledTable:
+    """Rows that are written to a Parquet file, to be sorted."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.rows = path, 0
+        self._writer: Any = None
+
+    def add(self, columns: Mapping[str, Any]) -> None:
+        """Write rows."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        table = pa.table(dict(columns))
+        if self._writer is None:
+            self._writer = parquet.ParquetWriter(self.path, table.schema, use_dictionary=False, write_statistics=False)
+        self._writer.write_table(table, row_group_size=ROWS)
+        self.rows += table.num_rows
+
+    def close(self) -> None:
+        """End the file."""
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            writer.close()
+
+
+class SpilledColumn:
+    """A column that is written to a file from its begin to its end."""
+
+    def __init__(self, path: Path, dtype: Any) -> None:
+        self.path, self.dtype, self.length = path, np.dtype(dtype), 0
+        self._file = path.open("wb", buffering=1 << 16)
+
+    def add(self, part: NDArray[Any]) -> None:
+        """Write what comes next."""
+        self._file.write(np.ascontiguousarray(part, self.dtype).data)
+        self.length += len(part)
+
+    def close(self) -> None:
+        """End the file."""
+        self._file.close()
+
+    def mapped(self, mode: Any = "r") -> NDArray[Any]:
+        """The column as it lies in the file so far; `released` takes it out of memory."""
+        if not self._file.closed:
+            self._file.flush()
+        if not self.length:
+            return np.empty(0, self.dtype)
+        return np.memmap(self.path, self.dtype, mode, shape=(self.length,))
+
+
+_File = TypeVar("_File", "SpilledTable", "SpilledColumn")
+
+
+class SpilledFiles:
+    """The folder of a spill, and DuckDB over the tables in it."""
+
+    def __init__(self, folder: Path, memory: int) -> None:
+        try:
+            import duckdb
+            import pyarrow  # noqa: F401
+        except ModuleNotFoundError:
+            raise MissingExtraError("duckdb", "duckdb") from None
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+        self._open: dict[str, SpilledTable | SpilledColumn] = {}
+        self._database = duckdb.connect(
+            config={"memory_limit": f"{(memory - AT_REST) // 2 >> 20}MiB", "temp_directory": str(folder), "threads": 2}
+        )
+        self._sorted = 0
+
+    def close(self) -> None:
+        """Remove everything."""
+        self._database.close()
+        for file in self._open.values():
+            # What a full disk did not take is of no interest any more.
+            with suppress(OSError):
+                file.close()
+        remove_spill(self.folder.parent)
+
+    def table(self, name: str) -> SpilledTable:
+        """A table that is written anew."""
+        return self._opened(name, SpilledTable(self.folder / f"{name}.parquet"))
+
+    def column(self, name: str, dtype: Any = I32) -> SpilledColumn:
+        """A column that is written anew."""
+        return self._opened(f"{name}.column", SpilledColumn(self.folder / f"{name}.column", dtype))
+
+    def _opened(self, name: str, file: _File) -> _File:
+        # One of this name is written anew.
+        if name in self._open:
+            self._open[name].close()
+        self._open[name] = file
+        return file
+
+    def save(self, run: int, parts: Part) -> None:
+        """Write the arrays of a run."""
+        with self.run_path(run).open("wb") as file:
+            np.savez(file, **parts)  # type: ignore[arg-type]
+
+    def run(self, run: int) -> Any:
+        """The arrays of a run, by name."""
+        return np.load(self.run_path(run))
+
+    def run_path(self, run: int) -> Path:
+        """The file of a run."""
+        return self.folder / f"run-{run}.npz"
+
+    def rows(self, query: str, *tables: SpilledTable) -> Iterator[Any]:
+        """The record batches of a query, in which `$0`, `$1`, ... stand for tables."""
+        from pyarrow import parquet
+
+        for number, table in enumerate(tables):
+            table.close()
+            query = query.replace(f"${number}", f"read_parquet('{str(table.path).replace(chr(39), chr(39) * 2)}')")
+        self._sorted += 1
+        path = self.folder / f"sorted-{self._sorted}.parquet"
+        quoted = str(path).replace("'", "''")
+        self._database.execute(f"COPY ({query}) TO '{quoted}' (FORMAT parquet, ROW_GROUP_SIZE {ROWS})")
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(ROWS):
+                if batch.num_rows:
+                    yield batch
+        path.unlink()
+
+    def parts(self, query: str, *tables: SpilledTable) -> Iterator[Part]:
+        """The same as columns of numbers; nothing where a table is empty."""
+        if not all(table.rows for table in tables):
+            return
+        for batch in self.rows(query, *tables):
+            yield {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
