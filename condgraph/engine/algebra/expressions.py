@@ -30,6 +30,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from condgraph.engine.algebra.operators import held
+
 if TYPE_CHECKING:
     from condgraph.engine.period import Period
 
@@ -45,8 +47,8 @@ class Expression:
     __slots__ = ()
 
     def parts(self) -> tuple[Expression, ...]:
-        """The expressions that it takes, in order."""
-        return ()
+        """The expressions that it takes, in the order of its fields."""
+        return tuple(held(self, (Expression,)))
 
     def bound(self) -> tuple[str, ...]:
         """The variables that it binds within its parts."""
@@ -90,9 +92,6 @@ class Property(Expression):
     key: str
     period: Period | None = None
 
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.of,)
-
 
 @dataclass(frozen=True, slots=True)
 class HasConcept(Expression):
@@ -102,9 +101,6 @@ class HasConcept(Expression):
 
     of: Expression
     names: tuple[str, ...]
-
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.of,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +113,6 @@ class Call(Expression):
     arguments: tuple[Expression, ...]
     period: Period | None = None
 
-    def parts(self) -> tuple[Expression, ...]:
-        return self.arguments
-
 
 @dataclass(frozen=True, slots=True)
 class And(Expression):
@@ -127,18 +120,12 @@ class And(Expression):
 
     operands: tuple[Expression, ...]
 
-    def parts(self) -> tuple[Expression, ...]:
-        return self.operands
-
 
 @dataclass(frozen=True, slots=True)
 class Or(Expression):
     """True if an operand is true, else null if one is null, else false."""
 
     operands: tuple[Expression, ...]
-
-    def parts(self) -> tuple[Expression, ...]:
-        return self.operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +135,6 @@ class Xor(Expression):
     left: Expression
     right: Expression
 
-    def parts(self) -> tuple[Expression, ...]:
-        return self.left, self.right
-
 
 @dataclass(frozen=True, slots=True)
 class Not(Expression):
@@ -158,18 +142,12 @@ class Not(Expression):
 
     of: Expression
 
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.of,)
-
 
 @dataclass(frozen=True, slots=True)
 class IsNull(Expression):
     """Whether a value is null; never null itself."""
 
     of: Expression
-
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.of,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +157,6 @@ class Comparison(Expression):
     operator: ComparisonOperator
     left: Expression
     right: Expression
-
-    def parts(self) -> tuple[Expression, ...]:
-        return self.left, self.right
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,18 +172,12 @@ class Arithmetic(Expression):
     left: Expression
     right: Expression
 
-    def parts(self) -> tuple[Expression, ...]:
-        return self.left, self.right
-
 
 @dataclass(frozen=True, slots=True)
 class Negative(Expression):
     """A number, quantity or duration with the opposite sign."""
 
     of: Expression
-
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.of,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +190,6 @@ class TextTest(Expression):
     left: Expression
     right: Expression
 
-    def parts(self) -> tuple[Expression, ...]:
-        return self.left, self.right
-
 
 @dataclass(frozen=True, slots=True)
 class In(Expression):
@@ -234,18 +200,12 @@ class In(Expression):
     item: Expression
     items: Expression
 
-    def parts(self) -> tuple[Expression, ...]:
-        return self.item, self.items
-
 
 @dataclass(frozen=True, slots=True)
 class ListOf(Expression):
     """A list of values, null among them."""
 
     items: tuple[Expression, ...]
-
-    def parts(self) -> tuple[Expression, ...]:
-        return self.items
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,9 +228,6 @@ class Index(Expression):
     index: Expression
     period: Period | None = None
 
-    def parts(self) -> tuple[Expression, ...]:
-        return self.of, self.index
-
 
 @dataclass(frozen=True, slots=True)
 class Slice(Expression):
@@ -281,9 +238,6 @@ class Slice(Expression):
     of: Expression
     start: Expression | None
     stop: Expression | None
-
-    def parts(self) -> tuple[Expression, ...]:
-        return tuple(part for part in (self.of, self.start, self.stop) if part is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +266,6 @@ class ListComprehension(Expression):
     where: Expression | None = None
     result: Expression | None = None
 
-    def parts(self) -> tuple[Expression, ...]:
-        return tuple(part for part in (self.items, self.where, self.result) if part is not None)
-
     def bound(self) -> tuple[str, ...]:
         return (self.variable,)
 
@@ -329,9 +280,6 @@ class Quantified(Expression):
     variable: str
     items: Expression
     where: Expression
-
-    def parts(self) -> tuple[Expression, ...]:
-        return self.items, self.where
 
     def bound(self) -> tuple[str, ...]:
         return (self.variable,)
@@ -348,9 +296,6 @@ class Reduce(Expression):
     variable: str
     items: Expression
     result: Expression
-
-    def parts(self) -> tuple[Expression, ...]:
-        return self.initial, self.items, self.result
 
     def bound(self) -> tuple[str, ...]:
         return self.accumulator, self.variable

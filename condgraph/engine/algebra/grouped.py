@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
 from condgraph.engine.algebra.facets import ALWAYS, Facets, Needs
-from condgraph.engine.algebra.operators import Entities, Facts, Node, Operator, Table, Values
+from condgraph.engine.algebra.operators import Entities, Facts, Operator, Table, Values
 from condgraph.engine.values import Value
 
 # -- Expressions -------------------------------------------------------------------------------------
@@ -227,9 +227,6 @@ class Group(Table):
     each: bool = False
     unsure: tuple[int, ...] = ()
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of, *self.facts, *self.values)
-
 
 @dataclass(frozen=True, slots=True)
 class Having(Table):
@@ -239,9 +236,6 @@ class Having(Table):
     facets: ClassVar[Facets] = Facets(carries=(), strict=("table",), gives="any", reads="nothing", warns=ALWAYS)
     table: Table
     test: Test
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.table,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +248,6 @@ class Order(Table):
     facets: ClassVar[Facets] = Facets(carries=(), strict=("table",), gives="any", reads="nothing", warns=ALWAYS)
     table: Table
     by: tuple[By, ...]
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.table,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +263,3 @@ class Limit(Table):
     offset: int = 0
     ties: bool = False
     per: tuple[int, ...] = ()
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.table,)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from condgraph.engine.algebra.facets import ALWAYS, EACH, NEVER, Facets, Needs, Warns, declared
 from condgraph.engine.external import Asked
@@ -49,8 +51,8 @@ class Node:
         """What others must know of it."""
 
     def inputs(self) -> tuple[Node, ...]:
-        """The operators this one takes, in order."""
-        return ()
+        """The operators this one takes, in the order of its fields."""
+        return _inputs(self)
 
 
 class Entities(Node):
@@ -95,11 +97,11 @@ class Condition:
 
     def parts(self) -> tuple[Condition, ...]:
         """The tests it is made of."""
-        return ()
+        return tuple(part for part in held(self, _REFERRING) if isinstance(part, Condition))
 
     def inputs(self) -> tuple[Node, ...]:
-        """The operators the test refers to."""
-        return tuple(node for part in self.parts() for node in part.inputs())
+        """The operators the test refers to, in the order of its fields."""
+        return _inputs(self)
 
 
 class Table(Node):
@@ -125,8 +127,44 @@ class Parameter:
     __slots__ = ()
 
     def inputs(self) -> tuple[Node, ...]:
-        """The operators it refers to."""
-        return ()
+        """The operators it refers to, in the order of its fields."""
+        return _inputs(self)
+
+
+_REFERRING: Final = (Node, Condition, Parameter)
+#: The fields of a class that may hold records of some sorts.
+_FIELDS: Final[dict[type, tuple[str, ...]]] = {}
+
+
+def held(record: Any, sorts: tuple[type, ...]) -> list[Any]:
+    """What the fields of a dataclass hold of some sorts, alone or in a tuple, in the order of the fields."""
+    names = _FIELDS.get(type(record))
+    if names is None:
+        names = _FIELDS[type(record)] = _holding(type(record), sorts)
+    result: list[Any] = []
+    for name in names:
+        value = getattr(record, name)
+        if isinstance(value, sorts):
+            result.append(value)
+        elif isinstance(value, tuple):
+            result += value
+    return result
+
+
+def _holding(cls: Any, sorts: tuple[type, ...]) -> tuple[str, ...]:
+    """The fields whose annotations name one of the sorts, or a union with one."""
+    known = vars(sys.modules[cls.__module__])
+
+    def names_one(annotation: str) -> bool:
+        named = [known.get(word) for word in re.findall(r"\w+", annotation)]
+        types = [item for name in named for item in get_args(name) or (name,)]
+        return any(isinstance(item, type) and issubclass(item, sorts) for item in types)
+
+    return tuple(field.name for field in fields(cls) if names_one(field.type))
+
+
+def _inputs(record: Node | Condition | Parameter) -> tuple[Node, ...]:
+    return tuple([node for part in held(record, _REFERRING) for node in ((part,) if isinstance(part, Node) else part.inputs())])
 
 
 def postorder(root: Node, known: Mapping[int, object] | None = None) -> list[Node]:
@@ -213,9 +251,6 @@ class AnyOf(Condition):
     needs: ClassVar[Needs] = EACH
     conditions: tuple[Condition, ...]
 
-    def parts(self) -> tuple[Condition, ...]:
-        return self.conditions
-
 
 @dataclass(frozen=True, slots=True)
 class AllOf(Condition):
@@ -223,9 +258,6 @@ class AllOf(Condition):
 
     needs: ClassVar[Needs] = EACH
     conditions: tuple[Condition, ...]
-
-    def parts(self) -> tuple[Condition, ...]:
-        return self.conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +267,6 @@ class Among(Condition):
     needs: ClassVar[Needs] = EACH
     entities: Entities
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.entities,)
-
 
 @dataclass(frozen=True, slots=True)
 class Equals(Condition):
@@ -245,9 +274,6 @@ class Equals(Condition):
 
     needs: ClassVar[Needs] = EACH
     values: Values
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,9 +286,6 @@ class Versus(Condition):
     operator: Operator
     values: Values
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values,)
-
 
 @dataclass(frozen=True, slots=True)
 class Not(Condition):
@@ -270,9 +293,6 @@ class Not(Condition):
 
     needs: ClassVar[Needs] = Needs(whole=("condition",))
     condition: Condition
-
-    def parts(self) -> tuple[Condition, ...]:
-        return (self.condition,)
 
 
 # -- Entities ----------------------------------------------------------------------------------------
@@ -318,9 +338,6 @@ class Members(Entities):
     facets: ClassVar[Facets] = Facets(carries=(), strict=("concepts",), gives="entities", reads="members", warns=NEVER)
     concepts: Entities
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.concepts,)
-
 
 @dataclass(frozen=True, slots=True)
 class Union(Entities):
@@ -330,9 +347,6 @@ class Union(Entities):
     facets: ClassVar[Facets] = Facets(carries=("parts",), strict=(), gives="entities", reads="nothing", warns=NEVER)
     parts: tuple[Entities, ...]
 
-    def inputs(self) -> tuple[Node, ...]:
-        return self.parts
-
 
 @dataclass(frozen=True, slots=True)
 class Intersect(Entities):
@@ -341,9 +355,6 @@ class Intersect(Entities):
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=("parts",), strict=("parts",), gives="entities", reads="nothing", warns=NEVER)
     parts: tuple[Entities, ...]
-
-    def inputs(self) -> tuple[Node, ...]:
-        return self.parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,9 +366,6 @@ class Minus(Entities):
     left: Entities
     right: Entities
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
 
 @dataclass(frozen=True, slots=True)
 class Neighbour(Entities):
@@ -368,9 +376,6 @@ class Neighbour(Entities):
     of: Entities
     distance: int
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
 
 @dataclass(frozen=True, slots=True)
 class Reached(Entities):
@@ -380,9 +385,6 @@ class Reached(Entities):
     facets: ClassVar[Facets] = Facets(carries=(), strict=("facts",), gives="entities", reads="nothing", warns=NEVER)
     facts: Facts
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.facts,)
-
 
 @dataclass(frozen=True, slots=True)
 class SubjectsOf(Entities):
@@ -391,9 +393,6 @@ class SubjectsOf(Entities):
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=(), strict=("values",), gives="entities", reads="nothing", warns=NEVER)
     values: Values
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,9 +405,6 @@ class Referents(Entities):
     )
     values: Values
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values,)
-
 
 @dataclass(frozen=True, slots=True)
 class SameName(Entities):
@@ -419,9 +415,6 @@ class SameName(Entities):
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=(), strict=("of",), gives="entities", reads="entities", warns=NEVER)
     of: Entities
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,9 +432,6 @@ class ArgExtreme(Entities):
     of: Entities
     key: str
     direction: Direction
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
 
 
 # -- Facts -------------------------------------------------------------------------------------------
@@ -467,9 +457,6 @@ class Scan(Facts):
     family: Family = "any"
     source: str | None = None
 
-    def inputs(self) -> tuple[Node, ...]:
-        return () if self.of is None else (self.of,)
-
 
 @dataclass(frozen=True, slots=True)
 class Where(Facts):
@@ -481,9 +468,6 @@ class Where(Facts):
     )
     facts: Facts
     condition: Condition
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.facts, *self.condition.inputs())
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,9 +481,6 @@ class WhereQualifier(Facts):
     facts: Facts
     key: str
     condition: Condition
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.facts, *self.condition.inputs())
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,9 +503,6 @@ class During(Facts):
     relation: Span
     interval: Time
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.facts,)
-
 
 @dataclass(frozen=True, slots=True)
 class DuringAny(Facts):
@@ -544,9 +522,6 @@ class DuringAny(Facts):
     relation: Span
     values: Values
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.facts, self.values)
-
 
 @dataclass(frozen=True, slots=True)
 class WhereValidity(Facts):
@@ -560,9 +535,6 @@ class WhereValidity(Facts):
     part: Literal["start", "end"]
     condition: Condition
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.facts, *self.condition.inputs())
-
 
 @dataclass(frozen=True, slots=True)
 class OtherEnd(Facts):
@@ -574,9 +546,6 @@ class OtherEnd(Facts):
     )
     facts: Facts
     reach: End
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.facts,)
 
 
 # -- Values ------------------------------------------------------------------------------------------
@@ -591,9 +560,6 @@ class Objects(Values):
     facets: ClassVar[Facets] = Facets(carries=("facts",), strict=("facts",), gives="carried", reads="nothing", warns=NEVER)
     facts: Facts
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.facts,)
-
 
 @dataclass(frozen=True, slots=True)
 class Qualifiers(Values):
@@ -603,9 +569,6 @@ class Qualifiers(Values):
     facets: ClassVar[Facets] = Facets(carries=("facts",), strict=("facts",), gives="stated", reads="nothing", warns=NEVER)
     facts: Facts
     key: str | None
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.facts,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -619,9 +582,6 @@ class Validity(Values):
     facts: Facts
     part: Literal["interval", "start", "end"]
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.facts,)
-
 
 @dataclass(frozen=True, slots=True)
 class Predicates(Values):
@@ -630,9 +590,6 @@ class Predicates(Values):
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=("facts",), strict=("facts",), gives="texts", reads="nothing", warns=NEVER)
     facts: Facts
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.facts,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -643,9 +600,6 @@ class QualifierKeys(Values):
     facets: ClassVar[Facets] = Facets(carries=("facts",), strict=("facts",), gives="texts", reads="nothing", warns=NEVER)
     facts: Facts
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.facts,)
-
 
 @dataclass(frozen=True, slots=True)
 class Names(Values):
@@ -655,9 +609,6 @@ class Names(Values):
     facets: ClassVar[Facets] = Facets(carries=("entities",), strict=("entities",), gives="texts", reads="nothing", warns=NEVER)
     entities: Entities
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.entities,)
-
 
 @dataclass(frozen=True, slots=True)
 class RowNumbers(Values):
@@ -666,9 +617,6 @@ class RowNumbers(Values):
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=("entities",), strict=("entities",), gives="numbers", reads="nothing", warns=NEVER)
     entities: Entities
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.entities,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -682,9 +630,6 @@ class FilterValues(Values):
     values: Values
     condition: Condition
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values, *self.condition.inputs())
-
 
 @dataclass(frozen=True, slots=True)
 class Distinct(Values):
@@ -694,9 +639,6 @@ class Distinct(Values):
     facets: ClassVar[Facets] = Facets(carries=("values",), strict=("values",), gives="carried", reads="nothing", warns=NEVER)
     values: Values
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values,)
-
 
 @dataclass(frozen=True, slots=True)
 class Concat(Values):
@@ -705,9 +647,6 @@ class Concat(Values):
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=("parts",), strict=(), gives="any", reads="nothing", warns=NEVER)
     parts: tuple[Values, ...]
-
-    def inputs(self) -> tuple[Node, ...]:
-        return self.parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -723,9 +662,6 @@ class Extreme(Values):
     values: Values
     direction: Direction
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values,)
-
 
 @dataclass(frozen=True, slots=True)
 class Mode(Values):
@@ -739,9 +675,6 @@ class Mode(Values):
     )
     values: Values
     direction: Direction = "largest"
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -760,9 +693,6 @@ class Nth(Values):
     values: Values
     place: int
     order: Literal["row", "ascending", "descending"]
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -788,9 +718,6 @@ class Clip(Values):
     operator: Operator
     limits: Values
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values, self.limits)
-
 
 @dataclass(frozen=True, slots=True)
 class Bound(Values):
@@ -804,9 +731,6 @@ class Bound(Values):
     )
     values: Values
     part: Literal["start", "end"]
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -823,9 +747,6 @@ class Choose(Values):
     then: Values
     otherwise: Values
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.condition, self.then, self.otherwise)
-
 
 @dataclass(frozen=True, slots=True)
 class Shown(Values):
@@ -835,9 +756,6 @@ class Shown(Values):
     facets: ClassVar[Facets] = Facets(carries=("values",), strict=("values",), gives="any", reads="nothing", warns=NEVER)
     values: Values
     rows: Entities
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values, self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -861,9 +779,6 @@ class Apply(Values):
     arguments: tuple[Values | Scalar, ...]
     options: tuple[tuple[str, str], ...] = ()
 
-    def inputs(self) -> tuple[Node, ...]:
-        return self.arguments
-
 
 @dataclass(frozen=True, slots=True)
 class External(Values):
@@ -883,9 +798,6 @@ class External(Values):
     about: tuple[Facts, ...] = ()
     asked: Asked | None = None
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (*self.arguments, *self.about)
-
 
 # -- Scalars -----------------------------------------------------------------------------------------
 # Operators that give one number, text, time or truth value.
@@ -899,9 +811,6 @@ class Count(Scalar):
     facets: ClassVar[Facets] = Facets(carries=(), strict=("of",), gives="numbers", reads="nothing", warns=NEVER, total="counted")
     of: Entities | Values
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
 
 @dataclass(frozen=True, slots=True)
 class Sum(Scalar):
@@ -913,9 +822,6 @@ class Sum(Scalar):
     )
     values: Values
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values,)
-
 
 @dataclass(frozen=True, slots=True)
 class Mean(Scalar):
@@ -924,9 +830,6 @@ class Mean(Scalar):
     needs: ClassVar[Needs] = Needs(whole=("values",))
     facets: ClassVar[Facets] = Facets(carries=(), strict=("values",), gives="numbers", reads="nothing", warns=ALWAYS)
     values: Values
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -939,9 +842,6 @@ class Median(Scalar):
     facets: ClassVar[Facets] = Facets(carries=(), strict=("values",), gives="numbers", reads="nothing", warns=ALWAYS)
     values: Values
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values,)
-
 
 @dataclass(frozen=True, slots=True)
 class Deviation(Scalar):
@@ -950,9 +850,6 @@ class Deviation(Scalar):
     needs: ClassVar[Needs] = Needs(whole=("values",))
     facets: ClassVar[Facets] = Facets(carries=(), strict=("values",), gives="numbers", reads="nothing", warns=ALWAYS)
     values: Values
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -964,9 +861,6 @@ class AnySatisfies(Scalar):
     values: Values
     condition: Condition
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.values, *self.condition.inputs())
-
 
 @dataclass(frozen=True, slots=True)
 class Exists(Scalar):
@@ -975,6 +869,3 @@ class Exists(Scalar):
     needs: ClassVar[Needs] = Needs(shown=True)
     facets: ClassVar[Facets] = Facets(carries=(), strict=("facts",), gives="truths", reads="nothing", warns=NEVER)
     facts: Facts
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.facts,)

@@ -30,7 +30,6 @@ from condgraph.engine.algebra.operators import (
     Entities,
     Facts,
     Family,
-    Node,
     Parameter,
     Scan,
     Solutions,
@@ -66,16 +65,6 @@ def _variables(*places: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(place.name for place in places if isinstance(place, Variable)))
 
 
-def _nodes(*places: object) -> tuple[Node, ...]:
-    found: list[Node] = []
-    for place in places:
-        if isinstance(place, Node):
-            found.append(place)
-        elif isinstance(place, Condition | Parameter):
-            found.extend(place.inputs())
-    return tuple(found)
-
-
 def _word(place: object) -> str:
     return "" if place is None else str(place) if isinstance(place, Variable) else f"{type(place).__name__}"
 
@@ -92,9 +81,6 @@ class QualifierPattern(Parameter):
     key: str | Variable
     value: Place = None
     condition: Condition | None = None
-
-    def inputs(self) -> tuple[Node, ...]:
-        return _nodes(self.value, self.condition)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -129,9 +115,6 @@ class StatementPattern(Parameter):
         if self.undirected and self.condition is not None:
             raise PlanError("a pattern of both directions has no condition on its object")
 
-    def inputs(self) -> tuple[Node, ...]:
-        return _nodes(self.subject, self.object, self.condition, *self.qualifiers, self.among)
-
     @property
     def variables(self) -> tuple[str, ...]:
         """What it binds, in the order of its fields."""
@@ -163,9 +146,6 @@ class MembershipPattern(Parameter):
     concept: Place
     direct: bool = False
 
-    def inputs(self) -> tuple[Node, ...]:
-        return _nodes(self.member, self.concept)
-
     @property
     def variables(self) -> tuple[str, ...]:
         """What it binds."""
@@ -194,9 +174,6 @@ class Pattern(Solutions):
     statements: tuple[StatementPattern, ...]
     memberships: tuple[MembershipPattern, ...] = ()
     different: bool = False
-
-    def inputs(self) -> tuple[Node, ...]:
-        return _nodes(*self.statements, *self.memberships)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -249,9 +226,6 @@ class Path(Solutions):
     length: Variable | None = None
     among: Facts | None = None
 
-    def inputs(self) -> tuple[Node, ...]:
-        return _nodes(self.of, self.subject, self.object, self.among)
-
     @property
     def variables(self) -> tuple[str, ...]:
         before = () if self.of is None else self.of.variables
@@ -266,9 +240,6 @@ class EntityRows(Solutions):
     facets: ClassVar[Facets] = Facets(carries=("entities",), strict=("entities",), gives="any", reads="nothing", warns=NEVER)
     variable: str
     entities: Entities
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.entities,)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -302,9 +273,6 @@ class _Pair(Solutions):
     facets: ClassVar[Facets] = _TAKES
     left: Solutions
     right: Solutions
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -393,9 +361,6 @@ class UnionAll(Solutions):
     facets: ClassVar[Facets] = Facets(carries=("parts",), strict=(), gives="any", reads="nothing", warns=NEVER)
     parts: tuple[Solutions, ...]
 
-    def inputs(self) -> tuple[Node, ...]:
-        return self.parts
-
     @property
     def variables(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for part in self.parts for name in part.variables))
@@ -414,9 +379,6 @@ class _Of(Solutions):
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = _OF
     of: Solutions
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -442,9 +404,6 @@ class WhereRows(_Of):
     facets: ClassVar[Facets] = Facets(carries=("of",), strict=("of",), gives="any", reads="nothing", warns=NEVER, tests="values")
     variable: str
     condition: Condition
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of, *self.condition.inputs())
 
 
 @dataclass(frozen=True, slots=True)
@@ -603,9 +562,6 @@ class EntitiesOf(Entities):
     of: Solutions
     variable: str
 
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
 
 @dataclass(frozen=True, slots=True)
 class FactsOf(Facts):
@@ -616,6 +572,3 @@ class FactsOf(Facts):
     of: Solutions
     variable: str
     reach: End = "subject"
-
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)

@@ -34,10 +34,6 @@ class Aggregate(Expression):
     distinct: bool = False
     argument: Expression | None = None
 
-    def parts(self) -> tuple[Expression, ...]:
-        """The expressions that it takes."""
-        return tuple(part for part in (self.of, self.argument) if part is not None)
-
 
 @dataclass(frozen=True, slots=True)
 class SubQuery(Expression):
@@ -62,16 +58,16 @@ class PatternComprehension(Expression):
     where: Expression | None
     result: Expression
 
+    def parts(self) -> tuple[Expression, ...]:
+        """None of its own: they are lowered with the pattern."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class AllProperties(Expression):
     """`n {.*}`: the properties of a variable as a map."""
 
     of: Expression
-
-    def parts(self) -> tuple[Expression, ...]:
-        """The expressions that it takes."""
-        return (self.of,)
 
 
 # -- Patterns ----------------------------------------------------------------------------------------
