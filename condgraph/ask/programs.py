@@ -14,21 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from condgraph.ask.prompt import known_of
 from condgraph.ask.records import Attempt, Choice, Draft, Option, Stage
 from condgraph.ask.wording import CYPHER
-from condgraph.engine.algebra import (
-    ById,
-    ByName,
-    Compare,
-    Distinct,
-    Entities,
-    Names,
-    Node,
-    Objects,
-    Scan,
-    Union,
-    Where,
-    expressions,
-    postorder,
-)
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import expressions
 from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import (
     AmbiguousNameError,
@@ -585,7 +572,7 @@ class Runner:
     #: The ids of entities that words of the question refer to, by name.
     refers: Mapping[str, str] = field(default_factory=dict)
     #: The entities that names stand for which the graph does not have: answers to earlier parts of a question.
-    stands: Mapping[str, Entities] = field(default_factory=dict)
+    stands: Mapping[str, alg.Entities] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: {"resolve": 0.0, "run": 0.0})
 
     def attempt(self, reply: str, program: str, language: str) -> Attempt:
@@ -625,7 +612,7 @@ class Runner:
                 schema = cast("KnownSchema", OpenSchema(schema, self.stands.__contains__))
             result = lower_program(schema, program, language, options)
             if meant or self.stands:
-                result = _meaning(result, {**self.stands, **{name: ById((key,)) for name, key in (meant or {}).items()}})
+                result = _meaning(result, {**self.stands, **{name: alg.ById((key,)) for name, key in (meant or {}).items()}})
             seen.append(result)
             resolving += time.perf_counter() - begin
             return result
@@ -693,7 +680,7 @@ class Runner:
         """An answer, where the names of the program are those of one entity each, or all their
         meanings answer the same; else the meaning that gives something, or a choice.
         """
-        names = {name for node in postorder(lowered.plan) if isinstance(node, ByName) for name in node.names}
+        names = {name for node in alg.postorder(lowered.plan) if isinstance(node, alg.ByName) for name in node.names}
         result = self._entities(sorted(names))
         given_ids = {**self.refers, **self.choose}
         meant = {name: given_ids[name] for name, ids in result.items() if len(ids) > 1 and given_ids.get(name) in ids}
@@ -748,7 +735,7 @@ class Runner:
         """The ids of the entities of each name; concepts and rows of tables are none."""
         if not names:
             return {}
-        plan = ByName(tuple(names))
+        plan = alg.ByName(tuple(names))
         made = Lowered(plan, [("", plan)])
         result: dict[str, list[str]] = {}
         for entity in self.graph._store_of(None).answer(Request("", "kopl", {}, None, lambda *_: made)).entities:
@@ -758,7 +745,7 @@ class Runner:
 
     def _about(self, ident: str) -> str:
         """The first statements of an entity, to tell it from others of its name."""
-        plan = Scan(ById((ident,)), None, "subject", "subject")
+        plan = alg.Scan(alg.ById((ident,)), None, "subject", "subject")
         made = Lowered(plan, [("", plan)])
         answer = self.graph._store_of(None).answer(Request("", "kopl", {}, 3, lambda *_: made))
         return "; ".join(f"{item.predicate} {_text(item.object)}" for item in list(answer.evidence)[:3])
@@ -770,15 +757,17 @@ class Runner:
         store = self.graph._store_of(None)
         for key, text in islice(_texts_of(parse_cypher(unfenced(program)).query), MOST_TRIED):
             check()
-            values = Scan(None, (key,), "subject", "subject", "attribute")
-            if plan_texts(store, Names(ByName((text,))), 1) or plan_texts(store, Objects(Where(values, Compare("=", text))), 1):
+            values = alg.Scan(None, (key,), "subject", "subject", "attribute")
+            if plan_texts(store, alg.Names(alg.ByName((text,))), 1) or plan_texts(
+                store, alg.Objects(alg.Where(values, alg.Compare("=", text))), 1
+            ):
                 continue
             if key == "name":
                 known = known_of(store, self.graph._survey())
                 names = known.linker.entities
                 near = entities(text, known, [names.names[place] for place in names.folded(text)])[:MOST_NAMES]
             else:
-                near = nearest(text, plan_texts(store, Distinct(Objects(values)), _MOST_NEAR))
+                near = nearest(text, plan_texts(store, alg.Distinct(alg.Objects(values)), _MOST_NEAR))
             raise UnknownNameError("entity" if key == "name" else f"value of {key!r}", text, candidates=near)
 
     # -- patterns ----------------------------------------------------------------------------------
@@ -864,22 +853,22 @@ def counts_nothing(answer: Answer) -> bool:
     return len(values) == 1 and type(values[0]) is int and not values[0] and sum(not step.size for step in answer.trace) > 1
 
 
-def _meaning(lowered: Lowered, meant: Mapping[str, Entities]) -> Lowered:
+def _meaning(lowered: Lowered, meant: Mapping[str, alg.Entities]) -> Lowered:
     """A plan in which names stand for certain entities."""
-    done: dict[int, Node] = {}
+    done: dict[int, alg.Node] = {}
     roots = [lowered.plan, *(node for _, node in lowered.steps)]
     for root in roots:
-        for node in postorder(root):
+        for node in alg.postorder(root):
             if id(node) in done:
                 continue
             fresh = rebuild(node, done)
-            if isinstance(node, ByName) and all(name in meant for name in node.names):
+            if isinstance(node, alg.ByName) and all(name in meant for name in node.names):
                 parts = tuple(meant[name] for name in node.names)
-                fresh = parts[0] if len(parts) == 1 else Union(parts)
+                fresh = parts[0] if len(parts) == 1 else alg.Union(parts)
             done[id(node)] = fresh
     steps = [(label, done[id(node)]) for label, node in lowered.steps]
     notes = {id(done[key]): text for key, text in lowered.notes.items() if key in done}
-    return Lowered(done[id(lowered.plan)], steps, lowered.warnings, notes, postorder(done[id(lowered.plan)]))
+    return Lowered(done[id(lowered.plan)], steps, lowered.warnings, notes, alg.postorder(done[id(lowered.plan)]))
 
 
 def _asked_for(program: str) -> str:

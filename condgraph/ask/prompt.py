@@ -20,21 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.ask.wording import WORDS, CypherWording, Wording
-from condgraph.engine.algebra import (
-    Among,
-    ByName,
-    Compare,
-    Constants,
-    Distinct,
-    Entities,
-    Predicates,
-    Reached,
-    Scan,
-    Where,
-    around,
-    intersect,
-    union,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.bounds import cached, check
 from condgraph.engine.errors import OptionError, nearest, shortened
 from condgraph.engine.lowered import Lowered
@@ -310,7 +296,7 @@ def schema_of(store: Store) -> KnownSchema:
 
     def look(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
         seen.append(schema)
-        plan = Constants(("",))
+        plan = alg.Constants(("",))
         return Lowered(plan, [("", plan)], order=[plan])
 
     store.explain(Request("", "llm_query", {}, None, look))
@@ -793,8 +779,8 @@ def _key_of(known: Known, store: Store, names: tuple[str, ...], words: Wording) 
         return ""
     key = known.keys.get(names)
     if key is None:
-        named = Where(Scan(ByName(names), None, "subject", "subject", "attribute"), Compare("=", names[0]))
-        several = plan_texts(store, Distinct(Predicates(named)))
+        named = alg.Where(alg.Scan(alg.ByName(names), None, "subject", "subject", "attribute"), alg.Compare("=", names[0]))
+        several = plan_texts(store, alg.Distinct(alg.Predicates(named)))
         key = known.keys[names] = "name" if "name" in several or not several else several[0]
     return key
 
@@ -809,11 +795,11 @@ def _paths(
     pairs = [(one, two) for at, one in enumerate(found) for two in found[at + 1 :] if one[0].names != two[0].names]
     for (one, left_end), (two, right_end) in pairs[:_MOST_PAIRS]:
         check()
-        first, second = ByName(one.names), ByName(two.names)
-        steps, back = ([Scan(end, None, *way, "relation") for way in _WAYS] for end in (first, second))
+        first, second = alg.ByName(one.names), alg.ByName(two.names)
+        steps, back = ([alg.Scan(end, None, *way, "relation") for way in _WAYS] for end in (first, second))
         if sum(store.counted(steps + back, lambda _: ())) > _MOST_AROUND:
             continue
-        middle = intersect(union(*map(Reached, steps)), union(*map(Reached, back)))
+        middle = alg.intersect(alg.union(*map(alg.Reached, steps)), alg.union(*map(alg.Reached, back)))
         ways = [_between(store, left, right) for left, right in ((first, second), (first, middle), (middle, second))]
         for name, _ in (pair for several in ways for pair in several):
             if (place := known.places.get(name)) is not None:
@@ -825,12 +811,14 @@ def _paths(
     return lines
 
 
-def _between(store: Store, left: Entities, right: Entities) -> list[tuple[str, bool]]:
+def _between(store: Store, left: alg.Entities, right: alg.Entities) -> list[tuple[str, bool]]:
     """The relations from some entities to others, and (False) from the others to them."""
     return [
         (name, forward)
         for one, two, forward in ((left, right, True), (right, left, False))
-        for name in plan_texts(store, Distinct(Predicates(Where(Scan(one, None, "subject", "object", "relation"), Among(two)))))
+        for name in plan_texts(
+            store, alg.Distinct(alg.Predicates(alg.Where(alg.Scan(one, None, "subject", "object", "relation"), alg.Among(two))))
+        )
     ]
 
 
@@ -843,12 +831,12 @@ def predicates_around(known: Known, store: Store, names: tuple[str, ...]) -> dic
     kept: dict[tuple[str, ...], dict[str, list[str]]] = known.around
     result = kept.get(names)
     if result is None:
-        result = {way: plan_texts(store, plan) for way, plan in around(ByName(names)).items()}
-        steps = Scan(ByName(names), None, "subject", "object", "relation")
-        back = Scan(ByName(names), None, "object", "subject", "relation")
+        result = {way: plan_texts(store, plan) for way, plan in alg.around(alg.ByName(names)).items()}
+        steps = alg.Scan(alg.ByName(names), None, "subject", "object", "relation")
+        back = alg.Scan(alg.ByName(names), None, "object", "subject", "relation")
         if sum(store.counted([steps, back], lambda _: ())) <= _MOST_AROUND:
-            beyond = Predicates(Scan(Reached(steps), None)), Predicates(Scan(Reached(back), None))
-            result["beyond"] = [text for plan in beyond for text in plan_texts(store, Distinct(plan))]
+            beyond = alg.Predicates(alg.Scan(alg.Reached(steps), None)), alg.Predicates(alg.Scan(alg.Reached(back), None))
+            result["beyond"] = [text for plan in beyond for text in plan_texts(store, alg.Distinct(plan))]
         if len(kept) > 4_096:
             kept.clear()
         kept[names] = result

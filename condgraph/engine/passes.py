@@ -10,32 +10,18 @@ from dataclasses import fields
 from operator import is_
 from typing import Any, Final
 
-from condgraph.engine.algebra import (
-    AllEntities,
-    ById,
-    ByName,
-    Condition,
-    Constants,
-    Entities,
-    Intersect,
-    Members,
-    Node,
-    Parameter,
-    Scan,
-    intersect,
-    postorder,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.pieces import watched
 
 # -- Rebuilding a plan bottom up: what does not change stays the same object -----------------------
 
 
-def rewrite(plan: Node, rule: Callable[[Node], Node]) -> Node:
+def rewrite(plan: alg.Node, rule: Callable[[alg.Node], alg.Node]) -> alg.Node:
     """Apply a rule to every operator, inputs first. A shared operator is rewritten once and stays
     shared.
     """
-    done: dict[int, Node] = {}
-    for node in watched(postorder(plan)):
+    done: dict[int, alg.Node] = {}
+    for node in watched(alg.postorder(plan)):
         fresh = node
         for child in node.inputs():
             if done[id(child)] is not child:
@@ -57,7 +43,7 @@ def names(record: Any) -> tuple[str, ...]:
 _NAMES: dict[type[Any], tuple[str, ...]] = {}
 
 
-def rebuild(node: Any, done: dict[int, Node]) -> Any:
+def rebuild(node: Any, done: dict[int, alg.Node]) -> Any:
     """The same record (an operator or a test) with its inputs replaced."""
     values = [getattr(node, name) for name in names(node)]
     fresh = [value if type(value) in _PLAIN else done.get(id(value)) or _replaced(value, done) for value in values]
@@ -68,12 +54,12 @@ def rebuild(node: Any, done: dict[int, Node]) -> Any:
 _PLAIN: Final = frozenset((str, int, bool, type(None)))
 
 
-def _replaced(value: Any, done: dict[int, Node]) -> Any:
-    if (known := done.get(id(value))) is not None or isinstance(value, Node):
+def _replaced(value: Any, done: dict[int, alg.Node]) -> Any:
+    if (known := done.get(id(value))) is not None or isinstance(value, alg.Node):
         return value if known is None else known
-    if isinstance(value, Condition | Parameter):
+    if isinstance(value, alg.Condition | alg.Parameter):
         return rebuild(value, done) if value.inputs() else value
-    if isinstance(value, tuple) and value and isinstance(value[0], Node | Condition | Parameter):
+    if isinstance(value, tuple) and value and isinstance(value[0], alg.Node | alg.Condition | alg.Parameter):
         fresh = tuple([_replaced(part, done) for part in value])
         return fresh if any(a is not b for a, b in zip(fresh, value, strict=True)) else value
     return value
@@ -89,11 +75,11 @@ def mark(value: Any) -> Hashable:
 
 
 def _marked(value: Any) -> Hashable:
-    if isinstance(value, Node):
+    if isinstance(value, alg.Node):
         return id(value)
-    if isinstance(value, Condition | Parameter):
+    if isinstance(value, alg.Condition | alg.Parameter):
         return mark(value) if value.inputs() else value
-    if isinstance(value, tuple) and value and isinstance(value[0], Node | Condition | Parameter):
+    if isinstance(value, tuple) and value and isinstance(value[0], alg.Node | alg.Condition | alg.Parameter):
         return tuple([_marked(part) for part in value])
     return value  # type: ignore[no-any-return]
 
@@ -101,17 +87,17 @@ def _marked(value: Any) -> Hashable:
 # -- Flat intersections ----------------------------------------------------------------------------
 
 
-def _flatten_applies(order: list[Node]) -> bool:
+def _flatten_applies(order: list[alg.Node]) -> bool:
     """Some intersection has another one, or every entity, as a part."""
     for node in order:
-        if type(node) is Intersect:
+        if type(node) is alg.Intersect:
             for part in node.parts:
-                if type(part) is Intersect or type(part) is AllEntities:
+                if type(part) is alg.Intersect or type(part) is alg.AllEntities:
                     return True
     return False
 
 
-def flatten(plan: Node) -> Node:
+def flatten(plan: alg.Node) -> alg.Node:
     """Intersections within intersections become one, and "every entity" drops out where the rest
     are entities anyway.
 
@@ -128,37 +114,37 @@ def flatten(plan: Node) -> Node:
     return rewrite(plan, _flat)
 
 
-def _flat(node: Node) -> Node:
-    if not isinstance(node, Intersect):
+def _flat(node: alg.Node) -> alg.Node:
+    if not isinstance(node, alg.Intersect):
         return node
     parts = list(node.parts)
-    if any(isinstance(part, Members) or (isinstance(part, Intersect) and _holds_members(part)) for part in parts):
-        parts = [part for part in parts if not (isinstance(part, AllEntities) and part == AllEntities())]
-    elif not any(isinstance(part, Intersect) for part in parts):
+    if any(isinstance(part, alg.Members) or (isinstance(part, alg.Intersect) and _holds_members(part)) for part in parts):
+        parts = [part for part in parts if not (isinstance(part, alg.AllEntities) and part == alg.AllEntities())]
+    elif not any(isinstance(part, alg.Intersect) for part in parts):
         return node
-    return intersect(*parts)
+    return alg.intersect(*parts)
 
 
-def _holds_members(part: Entities) -> bool:
-    return isinstance(part, Intersect) and any(isinstance(inner, Members) for inner in part.parts)
+def _holds_members(part: alg.Entities) -> bool:
+    return isinstance(part, alg.Intersect) and any(isinstance(inner, alg.Members) for inner in part.parts)
 
 
 # -- Equal parts -----------------------------------------------------------------------------------
 
 #: Operators that take none and are worth looking at; every entity is kept by the store anyway.
-_LEAVES: Final = frozenset((ByName, ById, Constants))
+_LEAVES: Final = frozenset((alg.ByName, alg.ById, alg.Constants))
 
 
-def _common_subplans_apply(order: list[Node]) -> bool:
+def _common_subplans_apply(order: list[alg.Node]) -> bool:
     """Equal parts have equal leaves, or equal scans of the same leaf; most plans have none."""
     kinds = list(map(type, order))
-    if kinds.count(Scan) < 2 and sum(map(kinds.count, _LEAVES)) < 2:
+    if kinds.count(alg.Scan) < 2 and sum(map(kinds.count, _LEAVES)) < 2:
         return False
     seen: set[Hashable] = set()
     for node in order:
         key: Hashable
-        if type(node) is Scan:
-            of = AllEntities if type(node.of) is AllEntities else id(node.of)
+        if type(node) is alg.Scan:
+            of = alg.AllEntities if type(node.of) is alg.AllEntities else id(node.of)
             key = (node.predicates, node.anchor, node.reach, of)
         elif type(node) in _LEAVES:
             key = node
@@ -170,7 +156,7 @@ def _common_subplans_apply(order: list[Node]) -> bool:
     return False
 
 
-def common_subplans(plan: Node) -> Node:
+def common_subplans(plan: alg.Node) -> alg.Node:
     """Equal parts of a plan become one part, so that they are run (and, on a server, bound) once.
 
     >>> from condgraph.engine.algebra import ByName, Intersect, Reached, Scan
@@ -182,7 +168,7 @@ def common_subplans(plan: Node) -> Node:
     >>> after == before, after.parts[0] is after.parts[1]
     (True, True)
     """
-    known: dict[Hashable, Node] = {}
+    known: dict[Hashable, alg.Node] = {}
     return rewrite(plan, lambda node: known.setdefault(mark(node), node))
 
 
@@ -192,7 +178,7 @@ def common_subplans(plan: Node) -> Node:
 PASSES: Final = ((_flatten_applies, flatten), (_common_subplans_apply, common_subplans))
 
 
-def chain(plan: Node) -> list[Node] | None:
+def chain(plan: alg.Node) -> list[alg.Node] | None:
     """The operators of a plan that has no branches, in which nothing is to be rewritten; None for
     others.
     """
@@ -205,14 +191,14 @@ def chain(plan: Node) -> list[Node] | None:
     return order
 
 
-def optimise(plan: Node) -> tuple[Node, list[Node]]:
+def optimise(plan: alg.Node) -> tuple[alg.Node, list[alg.Node]]:
     """All passes that apply; the plan and its operators, inputs first."""
     order = chain(plan)
     if order is not None:
         return plan, order
-    order = postorder(plan)
+    order = alg.postorder(plan)
     for applies, rewrite in PASSES:
         if applies(order):
             plan = rewrite(plan)
-            order = postorder(plan)
+            order = alg.postorder(plan)
     return plan, order

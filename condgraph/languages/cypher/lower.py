@@ -13,21 +13,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from condgraph.engine.algebra import (
-    AllEntities,
-    ById,
-    ByName,
-    Compare,
-    Entities,
-    Members,
-    Node,
-    Reached,
-    Scan,
-    Solutions,
-    Where,
-    solutions,
-    union,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.errors import PlanError, UnknownNameError, nearest
 from condgraph.engine.execute.expressions import Compiler
@@ -72,7 +58,7 @@ def lower(program: Any, schema: KnownSchema, *, parameters: Mapping[str, Any] | 
     parsed = parse(program)
     lowering = Lowering(schema, dict(parameters or {}), on_unknown, parsed.names, procedures)
     rows, columns = lowering.query(parsed.query, None)
-    plan = solutions.Project(rows.plan, tuple((name, rows.scope[name]) for name in columns))
+    plan = alg.solutions.Project(rows.plan, tuple((name, rows.scope[name]) for name in columns))
     lowering.steps.append(("RETURN", plan))
     return Lowered(plan, lowering.steps, lowering.warnings)
 
@@ -110,7 +96,7 @@ class Lowering:
         #: Variables of the plan that are a property with several values in places, by its key, and the keys of those read.
         self._several: dict[str, str] = {}
         self._several_read: dict[str, None] = {}
-        self.steps: list[tuple[str, Node]] = []
+        self.steps: list[tuple[str, alg.Node]] = []
         self.warnings: list[str] = []
 
     def fresh(self, name: str = "") -> str:
@@ -164,18 +150,18 @@ class Lowering:
                 self._several_read[key] = None
         return ex.Property(of, key)
 
-    def label_set(self, names: Sequence[str]) -> Entities:
+    def label_set(self, names: Sequence[str]) -> alg.Entities:
         """The entities that have one of some labels, which are known."""
-        parts: list[Entities] = []
+        parts: list[alg.Entities] = []
         concepts = [name for name in names if self.schema.has_concept(name)]
         if concepts:
-            parts.append(Members(ByName(tuple(concepts))))
+            parts.append(alg.Members(alg.ByName(tuple(concepts))))
         for name in names:
             if (table := self.schema.table_called(name)) is not None:
-                parts.append(AllEntities((EntityKind.ROW,), source=table, own=True))
-        return union(*parts)
+                parts.append(alg.AllEntities((EntityKind.ROW,), source=table, own=True))
+        return alg.union(*parts)
 
-    def having(self, key: str, operator: ex.ComparisonOperator, value: ex.Expression, rows: Rows) -> Entities | None:
+    def having(self, key: str, operator: ex.ComparisonOperator, value: ex.Expression, rows: Rows) -> alg.Entities | None:
         """Entities of which those are whose property compares so with a constant; None where no set is quickly found.
         A set may have others as well: the condition is tested again.
         """
@@ -183,19 +169,19 @@ class Lowering:
         given: Any = lowered.value if isinstance(lowered, ex.Constant) else None
         if not self.schema.has_attribute(key):
             if operator == "=" and isinstance(given, str) and key in ("name", "id"):
-                return ByName((given,)) if key == "name" else ById((given,))
+                return alg.ByName((given,)) if key == "name" else alg.ById((given,))
             return None
         kinds = self.schema.attribute_kinds(key)
-        test: Compare | None = None
+        test: alg.Compare | None = None
         if isinstance(given, str) and operator == "=":
-            test = Compare("=", given)
+            test = alg.Compare("=", given)
         elif type(given) in (int, float, Decimal) and len(kinds) == 1 and operator != "<>":
             ((kind, unit),) = kinds
             if kind is Kind.QUANTITY and math.isfinite(given):
-                test = Compare(operator, Quantity(given, unit))
+                test = alg.Compare(operator, Quantity(given, unit))
         if test is None:
             return None
-        return Reached(Where(Scan(None, (key,), anchor="subject", reach="subject", family="attribute"), test))
+        return alg.Reached(alg.Where(alg.Scan(None, (key,), anchor="subject", reach="subject", family="attribute"), test))
 
     # -- expressions -------------------------------------------------------------------------------
 
@@ -262,7 +248,7 @@ class Lowering:
         if isinstance(e, ex.Variable):
             return e.name
         variable = self.fresh(name)
-        rows.plan = solutions.Extend(rows.plan, variable, e)
+        rows.plan = alg.solutions.Extend(rows.plan, variable, e)
         rows.types[variable] = self.kind_of(e, rows)
         if self.may_be_null(e, rows):
             rows.nullable.add(variable)
@@ -277,7 +263,7 @@ class Lowering:
         for condition in conjuncts(where):
             test = self.expression(condition, rows)
             self.check_truth(test, self.kind_of(test, rows))
-            rows.plan = solutions.Filter(rows.plan, test)
+            rows.plan = alg.solutions.Filter(rows.plan, test)
 
     @staticmethod
     def check_truth(test: ex.Expression, kind: str = "") -> None:
@@ -317,12 +303,12 @@ class Lowering:
                 )
         carried = () if start is None else start.carried
         made = [
-            solutions.Project(rows.plan, (*((name, rows.scope[name]) for name in columns), *((key, key) for key in carried)))
+            alg.solutions.Project(rows.plan, (*((name, rows.scope[name]) for name in columns), *((key, key) for key in carried)))
             for rows, _ in parts
         ]
-        plan: Solutions = solutions.UnionAll(tuple(made))
+        plan: alg.Solutions = alg.solutions.UnionAll(tuple(made))
         if not query.every:
-            plan = solutions.DistinctRows(plan)
+            plan = alg.solutions.DistinctRows(plan)
         self.steps.append(("UNION ALL" if query.every else "UNION", plan))
         types = {name: first.types.get(first.scope[name], VALUE) for name in columns}
         for rows, _ in parts[1:]:
@@ -361,7 +347,7 @@ class Lowering:
         if clause.variable in rows.scope:
             raise PlanError(f"the variable {clause.variable!r} is there already", span=(clause.position, clause.position + 6))
         variable = clause.variable if clause.variable not in rows.plan.variables else self.fresh(clause.variable)
-        rows.plan = solutions.Unwind(rows.plan, variable, items)
+        rows.plan = alg.solutions.Unwind(rows.plan, variable, items)
         rows.scope[clause.variable] = variable
         rows.types[variable] = RELATIONSHIP if self.kind_of(items, rows) == RELATIONSHIPS else VALUE
         rows.nullable.add(variable)
@@ -415,16 +401,16 @@ class Lowering:
         if rows.nullable.intersection(variables):
             # A null joins with everything: rows are told apart by all of it as one list.
             marker = self.fresh()
-            rows.plan = solutions.Extend(rows.plan, marker, ex.ListOf(tuple(ex.Variable(name) for name in variables)))
+            rows.plan = alg.solutions.Extend(rows.plan, marker, ex.ListOf(tuple(ex.Variable(name) for name in variables)))
             rows.types[marker] = SCALAR
             key = (marker,)
-        plan = solutions.DistinctRows(
-            solutions.Project(rows.plan, tuple((name, name) for name in dict.fromkeys([*variables, *key])))
+        plan = alg.solutions.DistinctRows(
+            alg.solutions.Project(rows.plan, tuple((name, name) for name in dict.fromkeys([*variables, *key])))
         )
         scope = {name: rows.scope[name] for name in names}
         types = {name: rows.types.get(name, VALUE) for name in variables}
         only = (
-            solutions.DistinctRows(solutions.Project(plan, tuple((name, name) for name in key)))
+            alg.solutions.DistinctRows(alg.solutions.Project(plan, tuple((name, name) for name in key)))
             if len(key) != len(variables) or set(key) != set(variables)
             else plan
         )
@@ -450,8 +436,8 @@ class Lowering:
         """Whether a subquery has rows, as a variable of the rows."""
         made, _, key = self.subquery(query, rows, outer)
         mark = self.fresh()
-        right = solutions.Project(made.plan, tuple((name, name) for name in key))
-        rows.plan = solutions.MarkJoin(rows.plan, right, mark)
+        right = alg.solutions.Project(made.plan, tuple((name, name) for name in key))
+        rows.plan = alg.solutions.MarkJoin(rows.plan, right, mark)
         rows.types[mark] = SCALAR
         return ex.Variable(mark)
 
@@ -459,8 +445,8 @@ class Lowering:
         """How many rows a subquery has."""
         made, _, key = self.subquery(query, rows, outer)
         name = self.fresh()
-        grouped = solutions.GroupRows(made.plan, key, (solutions.RowAggregate(name, "count"),))
-        rows.plan = solutions.LeftJoin(rows.plan, grouped)
+        grouped = alg.solutions.GroupRows(made.plan, key, (alg.solutions.RowAggregate(name, "count"),))
+        rows.plan = alg.solutions.LeftJoin(rows.plan, grouped)
         return ex.Call("coalesce", (ex.Variable(name), ex.Constant(0)))
 
     def collect(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
@@ -468,9 +454,9 @@ class Lowering:
         made, columns, key = self.subquery(query, rows, outer)
         boxed, name, item = self.fresh(), self.fresh(), self.fresh()
         # In a list of its own each, since groups leave null out.
-        plan = solutions.Extend(made.plan, boxed, ex.ListOf((ex.Variable(made.scope[columns[0]]),)))
-        grouped = solutions.GroupRows(plan, key, (solutions.RowAggregate(name, "list", boxed),))
-        rows.plan = solutions.LeftJoin(rows.plan, grouped)
+        plan = alg.solutions.Extend(made.plan, boxed, ex.ListOf((ex.Variable(made.scope[columns[0]]),)))
+        grouped = alg.solutions.GroupRows(plan, key, (alg.solutions.RowAggregate(name, "list", boxed),))
+        rows.plan = alg.solutions.LeftJoin(rows.plan, grouped)
         items = ex.Call("coalesce", (ex.Variable(name), ex.ListOf(())))
         return ex.ListComprehension(item, items, None, ex.Index(ex.Variable(item), ex.Constant(0)))
 
@@ -494,10 +480,10 @@ class Lowering:
             if name in rows.scope:
                 raise PlanError(f"the variable {name!r} is there already", hint="give the column of CALL { } another name with AS")
         names = {name: self.fresh(name) for name in columns}
-        right = solutions.Project(
+        right = alg.solutions.Project(
             made.plan, (*((name, name) for name in key), *((names[name], made.scope[name]) for name in columns))
         )
-        rows.plan = solutions.LeftJoin(rows.plan, right) if clause.optional else solutions.Join(rows.plan, right)
+        rows.plan = alg.solutions.LeftJoin(rows.plan, right) if clause.optional else alg.solutions.Join(rows.plan, right)
         for name, variable in names.items():
             rows.scope[name] = variable
             rows.types[variable] = made.types.get(made.scope[name], VALUE)
@@ -548,10 +534,10 @@ class Lowering:
         inner = Matching(self, clause, start).rows()
         new = [name for name in inner.scope if name not in before]
         names = {name: inner.scope[name] for name in new}
-        right = solutions.Project(
+        right = alg.solutions.Project(
             inner.plan, (*((name, name) for name in key), *((variable, variable) for variable in dict.fromkeys(names.values())))
         )
-        rows.plan = solutions.LeftJoin(rows.plan, right)
+        rows.plan = alg.solutions.LeftJoin(rows.plan, right)
         for name, variable in names.items():
             rows.scope[name] = variable
             rows.types[variable] = inner.types.get(variable, VALUE)
@@ -614,17 +600,17 @@ class Lowering:
             if clause.distinct:
                 order_values = [self.of_items(value, items) for value in order_values]
                 rows = self.projected(rows, names)
-                rows.plan = solutions.DistinctRows(rows.plan)
+                rows.plan = alg.solutions.DistinctRows(rows.plan)
             else:
                 rows.scope = rows.scope | names
         if grouped and clause.distinct:
             rows = self.projected(rows, {name: rows.scope[name] for name in columns})
-            rows.plan = solutions.DistinctRows(rows.plan)
+            rows.plan = alg.solutions.DistinctRows(rows.plan)
         if order:
             keys = []
             for one, value in zip(order, order_values, strict=True):
                 keys.append(self.order_key(value, rows, one.descending))
-            rows.plan = solutions.OrderRows(rows.plan, tuple(keys))
+            rows.plan = alg.solutions.OrderRows(rows.plan, tuple(keys))
         skip = 0 if clause.skip is None else self.whole(clause.skip, "SKIP")
         limit = None if clause.limit is None else self.whole(clause.limit, "LIMIT")
         if skip or limit is not None:
@@ -638,7 +624,7 @@ class Lowering:
     def projected(self, rows: Rows, names: Mapping[str, str]) -> Rows:
         """The rows with some variables alone, by their names in the query."""
         kept = dict.fromkeys([*names.values(), *rows.carried])
-        plan = solutions.Project(rows.plan, tuple((name, name) for name in kept))
+        plan = alg.solutions.Project(rows.plan, tuple((name, name) for name in kept))
         return Rows(
             plan,
             dict(names),
@@ -651,28 +637,28 @@ class Lowering:
     def sliced(self, rows: Rows, skip: int, limit: int | None) -> Rows:
         """Some of the rows in their order; of a subquery for each row outside."""
         if not rows.carried:
-            rows.plan = solutions.SliceRows(rows.plan, skip, limit)
+            rows.plan = alg.solutions.SliceRows(rows.plan, skip, limit)
             return rows
         # As a list for each row outside, of which a part is taken.
         variables = [name for name in dict.fromkeys(rows.scope.values()) if name not in rows.carried]
         boxed, listed, item = self.fresh(), self.fresh(), self.fresh()
-        plan: Solutions = solutions.Extend(rows.plan, boxed, ex.ListOf(tuple(ex.Variable(name) for name in variables)))
-        plan = solutions.GroupRows(plan, rows.carried, (solutions.RowAggregate(listed, "list", boxed),))
+        plan: alg.Solutions = alg.solutions.Extend(rows.plan, boxed, ex.ListOf(tuple(ex.Variable(name) for name in variables)))
+        plan = alg.solutions.GroupRows(plan, rows.carried, (alg.solutions.RowAggregate(listed, "list", boxed),))
         stop = None if limit is None else ex.Constant(skip + limit)
-        plan = solutions.Unwind(plan, item, ex.Slice(ex.Variable(listed), ex.Constant(skip), stop))
+        plan = alg.solutions.Unwind(plan, item, ex.Slice(ex.Variable(listed), ex.Constant(skip), stop))
         renamed = {name: self.fresh(name) for name in variables}
         for at, name in enumerate(variables):
-            plan = solutions.Extend(plan, renamed[name], ex.Index(ex.Variable(item), ex.Constant(at)))
+            plan = alg.solutions.Extend(plan, renamed[name], ex.Index(ex.Variable(item), ex.Constant(at)))
         pairs = (*((name, name) for name in rows.carried), *((name, renamed[name]) for name in variables))
-        plan = solutions.Project(plan, pairs)
+        plan = alg.solutions.Project(plan, pairs)
         return replace(rows, plan=plan)
 
-    def order_key(self, value: ex.Expression, rows: Rows, descending: bool) -> solutions.RowOrder:
+    def order_key(self, value: ex.Expression, rows: Rows, descending: bool) -> alg.solutions.RowOrder:
         """A key of `ORDER BY`, as a variable of the rows."""
         made = self.expression(value, rows)
         if not self.of_one_type(made):
             made = ex.Call("orderkey", (made,))
-        return solutions.RowOrder(self.extended(rows, made), descending, first=descending)
+        return alg.solutions.RowOrder(self.extended(rows, made), descending, first=descending)
 
     def of_one_type(self, e: ex.Expression) -> bool:
         """Whether the values of an expression have the same order everywhere: numbers, or texts."""
@@ -711,7 +697,7 @@ class Lowering:
         for item in keys:
             key_names[item.name] = self.extended(rows, self.expression(item.value, rows), item.name)
         aggregates: dict[tree.Aggregate, ex.Expression] = {}
-        made: list[solutions.RowAggregate] = []
+        made: list[alg.solutions.RowAggregate] = []
         hidden: dict[str, str] = {}
 
         def aggregate(part: tree.Aggregate) -> ex.Expression:
@@ -747,10 +733,12 @@ class Lowering:
                 ordered.append(value)
             else:
                 ordered.append(replaced(self.of_items(value, [item for item in items if _aggregated(item.value)])))
-        plan: Solutions = solutions.GroupRows(rows.plan, tuple(dict.fromkeys([*key_names.values(), *rows.carried])), tuple(made))
+        plan: alg.Solutions = alg.solutions.GroupRows(
+            rows.plan, tuple(dict.fromkeys([*key_names.values(), *rows.carried])), tuple(made)
+        )
         if rows.carried and not keys and rows.seed is not None:
             # A subquery that groups everything has a row even for nothing.
-            plan = solutions.LeftJoin(rows.seed, plan)
+            plan = alg.solutions.LeftJoin(rows.seed, plan)
         after = Rows(
             plan, dict(key_names), {v: rows.types.get(v, VALUE) for v in key_names.values()},
             rows.nullable.intersection(key_names.values()), rows.carried, rows.seed,
@@ -776,7 +764,7 @@ class Lowering:
             hint="make it a column of its own, or compute it in a WITH before",
         )
 
-    def aggregate(self, part: tree.Aggregate, rows: Rows, made: list[solutions.RowAggregate]) -> ex.Expression:
+    def aggregate(self, part: tree.Aggregate, rows: Rows, made: list[alg.solutions.RowAggregate]) -> ex.Expression:
         """An aggregate as one of the group, and what is computed from that."""
         for value in (part.of, part.argument):
             if value is not None and _aggregated(value):
@@ -785,15 +773,15 @@ class Lowering:
         if part.of is not None and any(isinstance(one, ex.Call) and one.name in ("rand", "randomuuid") for one in ex.walk(part.of)):
             raise PlanError(f"{part.function}() of a random value means nothing", hint="compute it in a WITH before")
         if part.of is None:
-            made.append(solutions.RowAggregate(name, "count"))
+            made.append(alg.solutions.RowAggregate(name, "count"))
             self._uniform.add(name)
             return ex.Call("coalesce", (ex.Variable(name), ex.Constant(0)))
         of = self.extended(rows, self.expression(part.of, rows))
         if part.function == "count":
-            made.append(solutions.RowAggregate(name, "count", of, part.distinct))
+            made.append(alg.solutions.RowAggregate(name, "count", of, part.distinct))
             self._uniform.add(name)
             return ex.Call("coalesce", (ex.Variable(name), ex.Constant(0)))
-        made.append(solutions.RowAggregate(name, "list", of, part.distinct))
+        made.append(alg.solutions.RowAggregate(name, "list", of, part.distinct))
         values = ex.Call("coalesce", (ex.Variable(name), ex.ListOf(())))
         if part.function == "collect":
             return values

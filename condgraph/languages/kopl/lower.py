@@ -13,39 +13,7 @@ from itertools import permutations
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
-from condgraph.engine.algebra import (
-    AllEntities,
-    Among,
-    AnySatisfies,
-    ArgExtreme,
-    ById,
-    ByName,
-    Compare,
-    Condition,
-    Count,
-    Distinct,
-    End,
-    Entities,
-    Facts,
-    Family,
-    Intersect,
-    Members,
-    Minus,
-    Names,
-    Node,
-    Objects,
-    Operator,
-    Predicates,
-    Qualifiers,
-    Reached,
-    Scan,
-    Union,
-    Values,
-    Where,
-    WhereQualifier,
-    intersect,
-    union,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.bounds import current
 from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
 from condgraph.engine.facts import EntityKind
@@ -68,7 +36,7 @@ from condgraph.names.words import near_names
 #: The call of a function within what should be a name.
 _CALL: Final = re.compile(rf"\b({'|'.join(FUNCTIONS)})\(")
 Read = TypeVar("Read")
-Made = TypeVar("Made", bound=Node)
+Made = TypeVar("Made", bound=alg.Node)
 
 
 class Lowering:
@@ -97,16 +65,16 @@ class Lowering:
         self.warnings: list[str] = []
         #: The program, and what its steps became so far.
         self.steps: list[Step] = []
-        self.results: list[Node] = []
+        self.results: list[alg.Node] = []
         #: Every operator of the plan, inputs first.
-        self.order: list[Node] = []
+        self.order: list[alg.Node] = []
         #: Whether `order` is right, and no pass has anything to do; the rules look where they make
         #: what a pass would change.
         self.tidy = True
         # A name that occurs twice is one operator.
-        self._named: dict[str, ByName] = {}
-        self._members: dict[str, Members] = {}
-        self._rows: dict[str, AllEntities] = {}
+        self._named: dict[str, alg.ByName] = {}
+        self._members: dict[str, alg.Members] = {}
+        self._rows: dict[str, alg.AllEntities] = {}
         self._scans: set[tuple[int, tuple[str] | None, str, str]] = set()
         self._places: list[CallSpan] | None = None
 
@@ -132,38 +100,40 @@ class Lowering:
         self.order.append(node)
         return node
 
-    def scan(self, of: Entities, predicates: tuple[str] | None, anchor: End, reach: End, family: Family) -> Scan:
+    def scan(
+        self, of: alg.Entities, predicates: tuple[str] | None, anchor: alg.End, reach: alg.End, family: alg.Family
+    ) -> alg.Scan:
         """The statements of one predicate, or of all; of equal scans a pass makes one."""
-        key = 0 if type(of) is AllEntities and of.source is None else id(of), predicates, anchor, reach
+        key = 0 if type(of) is alg.AllEntities and of.source is None else id(of), predicates, anchor, reach
         if key in self._scans:
             self.tidy = False
         self._scans.add(key)
-        node = Scan(of, predicates, anchor, reach, family)
+        node = alg.Scan(of, predicates, anchor, reach, family)
         self.order.append(node)
         return node
 
-    def named(self, name: str) -> ByName:
+    def named(self, name: str) -> alg.ByName:
         """The entities of a name."""
         result = self._named.get(name)
         if result is None:
-            result = self._named[name] = self.put(ByName((name,)))
+            result = self._named[name] = self.put(alg.ByName((name,)))
         return result
 
-    def members(self, concept: str) -> Members:
+    def members(self, concept: str) -> alg.Members:
         """The members of the concepts of a name."""
         result = self._members.get(concept)
         if result is None:
-            result = self._members[concept] = self.put(Members(self.named(concept)))
+            result = self._members[concept] = self.put(alg.Members(self.named(concept)))
         return result
 
-    def rows(self, table: str) -> AllEntities:
+    def rows(self, table: str) -> alg.AllEntities:
         """The rows of a table that is no concept."""
         result = self._rows.get(table)
         if result is None:
-            result = self._rows[table] = self.put(AllEntities((EntityKind.ROW,), table, own=True))
+            result = self._rows[table] = self.put(alg.AllEntities((EntityKind.ROW,), table, own=True))
         return result
 
-    def drop(self, node: Entities) -> None:
+    def drop(self, node: alg.Entities) -> None:
         """An operator that is taken apart, or is not needed, leaves the order; nothing else refers
         to it.
         """
@@ -174,24 +144,24 @@ class Lowering:
 
     # -- inputs of the right sort ------------------------------------------------------------------
 
-    def entities(self, node: Node) -> Entities:
+    def entities(self, node: alg.Node) -> alg.Entities:
         """A set of entities, also from facts."""
-        if isinstance(node, Entities):
+        if isinstance(node, alg.Entities):
             return node
-        if isinstance(node, Facts):
-            return self.put(Reached(node))
+        if isinstance(node, alg.Facts):
+            return self.put(alg.Reached(node))
         raise PlanError(f"{self.function} takes entities; the step before gives {sort_of(node)}", span=self.span())
 
-    def values(self, node: Node) -> Values:
+    def values(self, node: alg.Node) -> alg.Values:
         """A bag of values."""
-        if isinstance(node, Values):
+        if isinstance(node, alg.Values):
             return node
-        hint = "QueryAttr gives the values of an attribute" if isinstance(node, (Entities, Facts)) else None
+        hint = "QueryAttr gives the values of an attribute" if isinstance(node, (alg.Entities, alg.Facts)) else None
         raise PlanError(f"{self.function} takes values; the step before gives {sort_of(node)}", span=self.span(), hint=hint)
 
-    def facts(self, node: Node) -> Facts:
+    def facts(self, node: alg.Node) -> alg.Facts:
         """Facts of the step before."""
-        if isinstance(node, Facts):
+        if isinstance(node, alg.Facts):
             return node
         raise PlanError(
             f"{self.function} takes facts; the step before gives {sort_of(node)}",
@@ -313,20 +283,20 @@ class Lowering:
             raise UnknownNameError(what, text, candidates=candidates, span=self.span(i), hint=hint)
         return text
 
-    def operator(self, text: str, i: int) -> Operator:
+    def operator(self, text: str, i: int) -> alg.Operator:
         """A comparison operator."""
         return self.closed(text, i, "op")  # type: ignore[return-value]
 
     # -- typed tests -------------------------------------------------------------------------------
 
-    def typed(self, kind: str, text: str, operator: Operator, i: int, kinds: Kinds) -> Condition:
+    def typed(self, kind: str, text: str, operator: alg.Operator, i: int, kinds: Kinds) -> alg.Condition:
         """The test of FilterStr, FilterNum, FilterYear or FilterDate and their relatives."""
         if kind == "Str":
-            return Compare(operator, formed_literal(text, kinds) or collapse(text))
+            return alg.Compare(operator, formed_literal(text, kinds) or collapse(text))
         try:
             if kind == "Num":
                 return quantity_test(operator, self.literal(i, read_quantity, text), kinds)
-            return Compare(operator, self.literal(i, read_time, text))
+            return alg.Compare(operator, self.literal(i, read_time, text))
         except LiteralError as error:
             result = {item for item, _ in kinds}
             if result and result <= COMPARED.keys() - {Kind.QUANTITY if kind == "Num" else Kind.TIME}:
@@ -357,9 +327,9 @@ _QUALIFIER: Final = (
 _SPELLINGS = {"==": "=", "<>": "!=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<=", "≠": "!="}
 
 
-def sort_of(node: Node) -> str:
+def sort_of(node: alg.Node) -> str:
     """What an operator gives, in words."""
-    for sort, word in ((Entities, "entities"), (Facts, "facts"), (Values, "values")):
+    for sort, word in ((alg.Entities, "entities"), (alg.Facts, "facts"), (alg.Values, "values")):
         if isinstance(node, sort):
             return word
     return "a single result"
@@ -394,43 +364,43 @@ def lower(program: Program, schema: Schema, *, on_unknown: OnUnknown = "error") 
 
 _function = itemgetter(0)
 #: What an intersection takes apart, or a pass takes out of one.
-_TAKEN_APART = (Intersect, AllEntities)
-Rule = Callable[[Lowering, list[Node], tuple[str, ...]], Node]
+_TAKEN_APART = (alg.Intersect, alg.AllEntities)
+Rule = Callable[[Lowering, list[alg.Node], tuple[str, ...]], alg.Node]
 
 
-def _find_all(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
-    return low.put(AllEntities())
+def _find_all(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
+    return low.put(alg.AllEntities())
 
 
-def _find(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+def _find(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
     if not low.schema.has_entity(texts[0]):
         also = low.schema.also_called(texts[0])
         if also:
             names = ", ".join(repr(name) for _, name in also[:3]) + (", ..." if len(also) > 3 else "")
             low.warnings.append(f"no entity is called {texts[0]!r}; it is an alternative label of {names}")
-            return low.put(ById(tuple(ident for ident, _ in also)))
+            return low.put(alg.ById(tuple(ident for ident, _ in also)))
         rows = low.schema.keyed(texts[0])
         if len(rows) > 1:
             listed = ", ".join(repr(ident) for ident, _ in rows[:5]) + (", ..." if len(rows) > 5 else "")
             low.warnings.append(f"no entity is called {texts[0]!r}; it is the key of several rows, and means all: {listed}")
         if rows:
-            return low.put(ById(tuple(ident for ident, _ in rows)))
+            return low.put(alg.ById(tuple(ident for ident, _ in rows)))
         hint = "it is the id of an entity; Find takes names" if low.schema.has_id(texts[0]) else None
         low.unknown("entity", texts[0], 0, [] if low.lenient else low.schema.nearest_entities(texts[0]), hint)
     return low.named(texts[0])
 
 
-def _filter_concept(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+def _filter_concept(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
     table = low.schema.table_called(texts[0])
     if table is None and not low.schema.has_concept(texts[0]):
         table, texts = _concept(low, texts[0])
     of = low.entities(inputs[0])
-    whole = type(of) is AllEntities and of.source is None
-    if whole or type(of) is Intersect:
+    whole = type(of) is alg.AllEntities and of.source is None
+    if whole or type(of) is alg.Intersect:
         # Members are entities already, so that all entities among them are the members.
         low.drop(of)
     members = low.members(texts[0]) if table is None else low.rows(table)
-    return members if whole or of is members else low.put(intersect(of, members))
+    return members if whole or of is members else low.put(alg.intersect(of, members))
 
 
 def _concept(low: Lowering, name: str) -> tuple[str | None, tuple[str, ...]]:
@@ -446,114 +416,114 @@ def _concept(low: Lowering, name: str) -> tuple[str | None, tuple[str, ...]]:
     return schema.table_called(name), (name,)
 
 
-def _attribute_facts(low: Lowering, of: Node, key: str, i: int) -> tuple[Scan, str]:
+def _attribute_facts(low: Lowering, of: alg.Node, key: str, i: int) -> tuple[alg.Scan, str]:
     """The facts of an attribute, and its name in the graph."""
     entities, name = low.entities(of), low.attribute(key, i)
     return low.scan(entities, (name,), "subject", "subject", "attribute"), name
 
 
 def _filter(kind: str) -> Rule:
-    def rule(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+    def rule(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
         operator = low.operator(texts[2], 2) if len(texts) > 2 else "="
         facts, key = _attribute_facts(low, inputs[0], texts[0], 0)
-        return low.put(Where(facts, low.typed(kind, texts[1], operator, 1, low.schema.attribute_kinds(key))))
+        return low.put(alg.Where(facts, low.typed(kind, texts[1], operator, 1, low.schema.attribute_kinds(key))))
 
     return rule
 
 
 def _qualifier_filter(kind: str) -> Rule:
-    def rule(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+    def rule(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
         operator = low.operator(texts[2], 2) if len(texts) > 2 else "="
         facts, key = low.facts(inputs[0]), low.qualifier(texts[0], 0)
-        return low.put(WhereQualifier(facts, key, low.typed(kind, texts[1], operator, 1, low.schema.qualifier_kinds(key))))
+        return low.put(alg.WhereQualifier(facts, key, low.typed(kind, texts[1], operator, 1, low.schema.qualifier_kinds(key))))
 
     return rule
 
 
-def _relate(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+def _relate(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
     of, relation = low.entities(inputs[0]), low.relation(texts[0], 0)
     if low.closed(texts[1], 1, "direction") == "forward":
         return low.scan(of, (relation,), "subject", "object", "relation")
     return low.scan(of, (relation,), "object", "subject", "relation")
 
 
-def _and(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+def _and(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
     left, right = low.entities(inputs[0]), low.entities(inputs[1])
     if left is right:
         return left
     if type(left) in _TAKEN_APART or type(right) in _TAKEN_APART:
         low.tidy = False
-    return low.put(intersect(left, right))
+    return low.put(alg.intersect(left, right))
 
 
-def _or(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+def _or(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
     return _either(low, low.entities(inputs[0]), low.entities(inputs[1]))
 
 
-def _either(low: Lowering, left: Entities, right: Entities) -> Entities:
+def _either(low: Lowering, left: alg.Entities, right: alg.Entities) -> alg.Entities:
     if left is right:
         return left
-    if type(left) is Union or type(right) is Union:
+    if type(left) is alg.Union or type(right) is alg.Union:
         low.tidy = False
-    return low.put(union(left, right))
+    return low.put(alg.union(left, right))
 
 
-def _except(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
-    return low.put(Minus(low.entities(inputs[0]), low.entities(inputs[1])))
+def _except(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
+    return low.put(alg.Minus(low.entities(inputs[0]), low.entities(inputs[1])))
 
 
-def _query_name(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
-    return low.put(Names(low.entities(inputs[0])))
+def _query_name(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
+    return low.put(alg.Names(low.entities(inputs[0])))
 
 
-def _count(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
-    return low.put(Count(low.entities(inputs[0])))
+def _count(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
+    return low.put(alg.Count(low.entities(inputs[0])))
 
 
-def _query_attr(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
-    return low.put(Distinct(low.put(Objects(_attribute_facts(low, inputs[0], texts[0], 0)[0]))))
+def _query_attr(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
+    return low.put(alg.Distinct(low.put(alg.Objects(_attribute_facts(low, inputs[0], texts[0], 0)[0]))))
 
 
-def _query_attr_under_condition(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+def _query_attr_under_condition(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
     key, qkey, qvalue = texts
     facts, _ = _attribute_facts(low, inputs[0], key, 0)
     qkey = low.qualifier(qkey, 1)
     test = low.literal(2, readings, "=", qvalue, low.schema.qualifier_kinds(qkey))
-    return low.put(Distinct(low.put(Objects(low.put(WhereQualifier(facts, qkey, test))))))
+    return low.put(alg.Distinct(low.put(alg.Objects(low.put(alg.WhereQualifier(facts, qkey, test))))))
 
 
-def _query_relation(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+def _query_relation(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
     between = low.scan(low.entities(inputs[0]), None, "subject", "object", "relation")
-    return low.put(Distinct(low.put(Predicates(low.put(Where(between, Among(low.entities(inputs[1]))))))))
+    return low.put(alg.Distinct(low.put(alg.Predicates(low.put(alg.Where(between, alg.Among(low.entities(inputs[1]))))))))
 
 
-def _select(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+def _select(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
     sets = [low.entities(node) for node in inputs]
     role = "between" if len(sets) == 2 else "among"
     word = low.closed(texts[1], 1, role)
     of = _either(low, *sets) if len(sets) == 2 else sets[0]
-    best = ArgExtreme(of, low.attribute(texts[0], 0), "largest" if word in ("greater", "largest") else "smallest")
-    return low.put(Names(low.put(best)))
+    best = alg.ArgExtreme(of, low.attribute(texts[0], 0), "largest" if word in ("greater", "largest") else "smallest")
+    return low.put(alg.Names(low.put(best)))
 
 
-def _query_attr_qualifier(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+def _query_attr_qualifier(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
     key, value, qkey = texts
     facts, key = _attribute_facts(low, inputs[0], key, 0)
     test = low.literal(1, readings, "=", value, low.schema.attribute_kinds(key))
-    return low.put(Distinct(low.put(Qualifiers(low.put(Where(facts, test)), low.qualifier(qkey, 2)))))
+    return low.put(alg.Distinct(low.put(alg.Qualifiers(low.put(alg.Where(facts, test)), low.qualifier(qkey, 2)))))
 
 
-def _query_relation_qualifier(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+def _query_relation_qualifier(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
     relation, qkey = low.relation(texts[0], 0), low.qualifier(texts[1], 1)
     facts = low.scan(low.entities(inputs[0]), (relation,), "subject", "object", "relation")
-    there = low.put(Where(facts, Among(low.entities(inputs[1]))))
-    return low.put(Distinct(low.put(Qualifiers(there, qkey))))
+    there = low.put(alg.Where(facts, alg.Among(low.entities(inputs[1]))))
+    return low.put(alg.Distinct(low.put(alg.Qualifiers(there, qkey))))
 
 
 def _verify(kind: str) -> Rule:
-    def rule(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
+    def rule(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
         operator = low.operator(texts[1], 1) if len(texts) > 1 else "="
-        return low.put(AnySatisfies(low.values(inputs[0]), low.typed(kind, texts[0], operator, 0, {})))
+        return low.put(alg.AnySatisfies(low.values(inputs[0]), low.typed(kind, texts[0], operator, 0, {})))
 
     return rule
 

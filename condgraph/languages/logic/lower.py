@@ -11,20 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from condgraph.engine.algebra import (
-    AllEntities,
-    ById,
-    ByName,
-    Entities,
-    Members,
-    Minus,
-    Node,
-    Reached,
-    Scan,
-    intersect,
-    remade,
-    union,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
@@ -100,7 +87,7 @@ def as_written(query: Query, schema: Schema, on_unknown: OnUnknown = "error") ->
             return replace(node, concept=read("concept", node.concept, (*schema.concepts, *schema.tables)))
         return node
 
-    found: Query = remade(query, change)
+    found: Query = alg.remade(query, change)
     return found, warnings
 
 
@@ -133,61 +120,61 @@ class _Lowering:
 
     def __init__(self, schema: Schema, lenient: bool) -> None:
         self.schema, self.lenient = schema, lenient
-        self.steps: list[tuple[str, Node]] = []
+        self.steps: list[tuple[str, alg.Node]] = []
         self.warnings: list[str] = []
 
-    def entities(self, tree: Tree) -> Entities:
+    def entities(self, tree: Tree) -> alg.Entities:
         """The operators of a node."""
         found = self._entities(tree)
         self.steps.append((_STEPS[type(tree)], found))
         return found
 
-    def _entities(self, tree: Tree) -> Entities:
+    def _entities(self, tree: Tree) -> alg.Entities:
         if isinstance(tree, Anchor):
             return self._anchor(tree)
         if isinstance(tree, OfType):
             table = self.schema.table_called(tree.concept)
             if table is not None:
-                return AllEntities((EntityKind.ROW,), table, own=True)
+                return alg.AllEntities((EntityKind.ROW,), table, own=True)
             if not self.schema.has_concept(tree.concept):
                 hint = other_use(self.schema, tree.concept, "concept")
                 known = (*self.schema.concepts, *self.schema.tables)
                 self._unknown("concept", tree.concept, nearest(tree.concept, known), tree, hint)
-            return Members(ByName((tree.concept,)))
+            return alg.Members(alg.ByName((tree.concept,)))
         if isinstance(tree, Projection):
             if not self.schema.has_relation(tree.relation):
                 hint = other_use(self.schema, tree.relation, "relation")
                 self._unknown("relation", tree.relation, nearest(tree.relation, self.schema.relations), tree, hint)
             of = None if isinstance(tree.of, Anything) else self.entities(tree.of)
             ends = ("object", "subject") if tree.inverse else ("subject", "object")
-            return Reached(Scan(of, (tree.relation,), *ends, "relation"))  # type: ignore[arg-type]
+            return alg.Reached(alg.Scan(of, (tree.relation,), *ends, "relation"))  # type: ignore[arg-type]
         if isinstance(tree, Union):
-            return union(*(self.entities(part) for part in tree.parts))
+            return alg.union(*(self.entities(part) for part in tree.parts))
         if isinstance(tree, Intersection):
             return self._intersection(tree)
         if isinstance(tree, Complement):
-            return Minus(AllEntities(EVERY_KIND), self.entities(tree.part))
-        return AllEntities(EVERY_KIND)
+            return alg.Minus(alg.AllEntities(EVERY_KIND), self.entities(tree.part))
+        return alg.AllEntities(EVERY_KIND)
 
-    def _intersection(self, tree: Intersection) -> Entities:
+    def _intersection(self, tree: Intersection) -> alg.Entities:
         """What is left out is taken from what is named, where something is."""
         named = [part for part in tree.parts if not isinstance(part, Complement)]
         if any(map(bounded, named)):
             named = [part for part in named if not isinstance(part, Anything)]
-        found = intersect(*map(self.entities, named)) if named else AllEntities(EVERY_KIND)
+        found = alg.intersect(*map(self.entities, named)) if named else alg.AllEntities(EVERY_KIND)
         without = [self.entities(part.part) for part in tree.parts if isinstance(part, Complement)]
-        return Minus(found, union(*without)) if without else found
+        return alg.Minus(found, alg.union(*without)) if without else found
 
-    def _anchor(self, anchor: Anchor) -> Entities:
+    def _anchor(self, anchor: Anchor) -> alg.Entities:
         schema, name = self.schema, anchor.name
         if anchor.is_id:
             if not schema.has_id(name):
                 self._unknown("id", name, [], anchor)
-            return ById((name,))
+            return alg.ById((name,))
         if not schema.has_entity(name):
             hint = f"it is an id: <{name}>" if schema.has_id(name) else None
             self._unknown("entity", name, [] if self.lenient else schema.nearest_entities(name), anchor, hint)
-        return ByName((name,))
+        return alg.ByName((name,))
 
     def _unknown(
         self, kind: str, name: str, candidates: list[str], node: Anchor | OfType | Projection, hint: str | None = None

@@ -6,25 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from condgraph.engine.algebra import (
-    AllEntities,
-    Apply,
-    Compare,
-    Condition,
-    Constants,
-    Entities,
-    Facts,
-    Node,
-    Not,
-    Operator,
-    Reached,
-    Scalar,
-    Scan,
-    Table,
-    Values,
-    Where,
-    any_of,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, OptionError, PlanError, UnknownNameError, nearest
 from condgraph.engine.external import Asked, LlmFunction
 from condgraph.engine.facts import EntityKind
@@ -64,25 +46,25 @@ class Result:
     duplicates for aggregates. `empty`: rows without a value of `column`.
     """
 
-    node: Node
+    node: alg.Node
     table: str | None = None
     sources: tuple[str, ...] = ()
     column: str | None = None
     kinds: Kinds = field(default_factory=dict)
     led: tuple[str, ...] = ()
-    validity: Facts | None = None
+    validity: alg.Facts | None = None
     carried: bool = False
     order: str = ""
     #: A literal whose meaning depends on where it is used.
     literal: Literal | None = None
     span: Span = (0, 0)
-    facts: Facts | None = None
+    facts: alg.Facts | None = None
     empty: bool = False
 
     @property
     def is_entities(self) -> bool:
         """Whether it is a set of entities."""
-        return isinstance(self.node, Entities)
+        return isinstance(self.node, alg.Entities)
 
     @property
     def is_rows(self) -> bool:
@@ -92,9 +74,9 @@ class Result:
     @property
     def is_scalar(self) -> bool:
         """Whether it is a count, a truth value or the like."""
-        return isinstance(self.node, Scalar)
+        return isinstance(self.node, alg.Scalar)
 
-    def of(self, node: Node, **changes: object) -> Result:
+    def of(self, node: alg.Node, **changes: object) -> Result:
         """A copy with another operator."""
         # Spelled out: `dataclasses.replace` takes longer than lowering a query.
         fresh = Result(
@@ -117,20 +99,20 @@ class Result:
         return fresh
 
 
-def as_values(result: Result) -> Values:
+def as_values(result: Result) -> alg.Values:
     """Values of values or a scalar; entities need a column first."""
-    if isinstance(result.node, Values):
+    if isinstance(result.node, alg.Values):
         return result.node
-    if isinstance(result.node, Table):
+    if isinstance(result.node, alg.Table):
         hint = "having, order_by, limit and top take a table; group_by ends what is looked up"
         raise PlanError("a table of groups is no set that this function could take", span=result.span, hint=hint)
-    assert isinstance(result.node, Scalar)
-    return Apply("identity", (result.node,))
+    assert isinstance(result.node, alg.Scalar)
+    return alg.Apply("identity", (result.node,))
 
 
-def given(*values: Value) -> Constants:
+def given(*values: Value) -> alg.Constants:
     """Values written in the program."""
-    return Constants(values)
+    return alg.Constants(values)
 
 
 # -- names and literals ------------------------------------------------------------------------------
@@ -200,17 +182,17 @@ class Matching:
 
     # -- literals as tests -------------------------------------------------------------------------
 
-    def condition(self, operator: Operator, literal: Literal, column: Column, what: str) -> Condition:
+    def condition(self, operator: alg.Operator, literal: Literal, column: Column, what: str) -> alg.Condition:
         """A test of a column's values against a literal."""
         if operator == "=":
             return self.equality(literal, column, what)
         if operator == "!=":
-            return Not(self.equality(literal, column, what, unlike=True))
+            return alg.Not(self.equality(literal, column, what, unlike=True))
         typed = literal_tests(operator, literal.text, column.kinds, european=ambiguous(literal.text) and column.european)
         for remark in typed.remarks:
             self.warn(remark)
         if typed.conditions:
-            return any_of(typed.conditions)
+            return alg.any_of(typed.conditions)
         if typed.refused:
             raise LiteralError(f"{what}: {typed.refused}, which do not compare", span=literal.span, hint=_IN_ITS_UNIT)
         types = {kind for kind, _ in column.kinds}
@@ -223,7 +205,7 @@ class Matching:
                 return tests
             if types:
                 self.warn(f"{what}: the values are texts; {operator} {literal.text!r} compares by code point")
-            return Compare(operator, collapse(literal.text))
+            return alg.Compare(operator, collapse(literal.text))
         wanted = " or ".join(sorted(kind.name.lower() for kind in types))
         raise LiteralError(
             f"{what}: {literal.text!r} cannot be read as {wanted}, the type of the values",
@@ -231,7 +213,7 @@ class Matching:
             hint="a year is 1960, a day 1960-02-01",
         )
 
-    def by_number(self, operator: Operator, literal: Literal, column: Column, what: str) -> Condition | None:
+    def by_number(self, operator: alg.Operator, literal: Literal, column: Column, what: str) -> alg.Condition | None:
         """A comparison with a number, where most cells are texts that begin with one, as a test for the
         texts that satisfy it; None for others.
         """
@@ -246,9 +228,9 @@ class Matching:
         bound = exact(limit.number)
         compare = OPERATORS[operator]
         kept = [text for text, number in numbers.items() if number is not None and compare(exact(number), bound)]
-        return any_of([Compare("=", collapse(text)) for text in kept] or [Compare("<", "")])
+        return alg.any_of([alg.Compare("=", collapse(text)) for text in kept] or [alg.Compare("<", "")])
 
-    def equality(self, literal: Literal, column: Column, what: str, *, unlike: bool = False) -> Condition:
+    def equality(self, literal: Literal, column: Column, what: str, *, unlike: bool = False) -> alg.Condition:
         """`=` against a column: cells with this text, values that are read the same, else cells that
         contain it or are similar.
         """
@@ -257,12 +239,12 @@ class Matching:
         types = {kind for kind, _ in column.kinds}
         textual = bool(types & {Kind.TEXT, Kind.ENTITY})
         if len(column) > LARGE and (typed.conditions or (textual and self.schema.has_text(collapse(text)))):
-            tests = [*typed.conditions, Compare("=", collapse(text))] if textual else typed.conditions
-            return any_of(tests)
+            tests = [*typed.conditions, alg.Compare("=", collapse(text))] if textual else typed.conditions
+            return alg.any_of(tests)
         if same := self.same(text, column, what, typed):
             # A literal that is the text of a cell needs no reading with a remark.
             tests = [exactly(value) for value in same]
-            return any_of(list(dict.fromkeys([*tests, *([] if typed.remarks else typed.conditions)])))
+            return alg.any_of(list(dict.fromkeys([*tests, *([] if typed.remarks else typed.conditions)])))
         for remark in typed.remarks:
             self.warn(remark)
         return self._nearly(literal, column, what, typed, unlike)
@@ -274,12 +256,12 @@ class Matching:
         folded = column.folded.get(fold(text), [])
         exactly_so = [item for item in folded if collapse(item) == collapse(text)]
         values = list(dict.fromkeys(value for item in exactly_so or folded for value in column.cells[item]))
-        read = {test.value for test in typed.conditions if isinstance(test, Compare)} if typed is not None else set()
+        read = {test.value for test in typed.conditions if isinstance(test, alg.Compare)} if typed is not None else set()
         if folded and not exactly_so and not read.issuperset(values):
             self.folded(what, text, folded)
         return values
 
-    def _nearly(self, literal: Literal, column: Column, what: str, typed: Typed, unlike: bool) -> Condition:
+    def _nearly(self, literal: Literal, column: Column, what: str, typed: Typed, unlike: bool) -> alg.Condition:
         """`=` for a literal that is not the text of a cell: values that are read the same, else cells
         that contain it or are similar.
         """
@@ -299,7 +281,7 @@ class Matching:
             result = self.containing(text, column, what, among=among)
         if typed.conditions:
             tests = [*typed.conditions, *(exactly(value) for item in result for value in column.cells[item])]
-            return any_of(list(dict.fromkeys(tests)))
+            return alg.any_of(list(dict.fromkeys(tests)))
         if not result:
             if typed.refused and typed.certain and not unlike:
                 raise LiteralError(f"{what}: {typed.refused}, which do not compare", span=literal.span, hint=_IN_ITS_UNIT)
@@ -307,15 +289,15 @@ class Matching:
             if number is not None and types == {Kind.QUANTITY} and not typed.certain:
                 tests = literal_tests("=", str(number), column.kinds).conditions
                 self.warn(f"{what}: {typed.refused or 'the values are numbers'}; {text!r} is read as {number}")
-                return any_of(tests)
+                return alg.any_of(tests)
             if typed.refused and (typed.certain or not textual):
                 self.warn(f"{what}: {typed.refused}; everything is unlike it")
-                return Compare("=", collapse(text))
+                return alg.Compare("=", collapse(text))
             result = self.similar(literal, column, what, unlike=unlike)
         if not result:
-            return Compare("=", collapse(text))
+            return alg.Compare("=", collapse(text))
         values = dict.fromkeys(value for item in result for value in column.cells[item])
-        return any_of([exactly(value) for value in values])
+        return alg.any_of([exactly(value) for value in values])
 
     def containing(self, text: str, column: Column, what: str, *, among: list[str] | None = None) -> list[str]:
         """Cells that contain the words of the literal in a row."""
@@ -555,7 +537,7 @@ class Context(Matching):
         self.near(what, literal.text, result.matches)
         return tuple(dict.fromkeys(match.name for match in result.matches))
 
-    def rows_with(self, literal: Literal, table: str) -> Entities:
+    def rows_with(self, literal: Literal, table: str) -> alg.Entities:
         """The rows of a table with a cell equal to a literal."""
         self.warn(f"{literal.text!r} as a head means the rows of {table!r} with such a cell")
         wanted = fold(literal.text)
@@ -565,13 +547,13 @@ class Context(Matching):
         holding = tuple(exactly_so or [name for name in names if texts[name]]) or None
         column = self.linker.column(holding, table)
         test = self.equality(literal, column, f"cell of {table!r}")
-        return Reached(Where(Scan(None, holding, "subject", "subject", source=table), test))
+        return alg.Reached(alg.Where(alg.Scan(None, holding, "subject", "subject", source=table), test))
 
     # -- universes ---------------------------------------------------------------------------------
 
-    def rows(self, table: str) -> AllEntities:
+    def rows(self, table: str) -> alg.AllEntities:
         """Every row of a table."""
-        return AllEntities((EntityKind.ROW,), table)
+        return alg.AllEntities((EntityKind.ROW,), table)
 
 
 # -- rules of calls ----------------------------------------------------------------------------------
@@ -583,17 +565,17 @@ class Lowering(Protocol):
     context: Context
     program: Program
     #: The last operator sorted in descending order, which an answer does not show.
-    descending: Node | None
+    descending: alg.Node | None
     #: The current query, for external functions.
     asked: Asked
 
     def evaluate(self, expression: Expression) -> Result:
         """The result of an expression."""
 
-    def truth(self, expression: Expression) -> Values | Scalar:
+    def truth(self, expression: Expression) -> alg.Values | alg.Scalar:
         """An expression as a truth value."""
 
-    def as_bag(self, result: Result) -> Values:
+    def as_bag(self, result: Result) -> alg.Values:
         """Any result as values: rows by the column shown for them, entities by their names, a literal
         by its reading.
         """
@@ -611,7 +593,7 @@ class Lowering(Protocol):
     def shown_column(self, result: Result) -> str | None:
         """The column that represents rows."""
 
-    def entities(self, result: Result, table: str | None, sources: Sequence[str]) -> Entities:
+    def entities(self, result: Result, table: str | None, sources: Sequence[str]) -> alg.Entities:
         """A result as entities of a table (its rows) or of a graph: by carrier, by id, or by name.
 
         `table` is the source whose rows are wanted, None for entities of a graph; `sources` are

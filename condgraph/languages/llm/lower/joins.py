@@ -10,22 +10,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from condgraph.engine.algebra import (
-    Among,
-    ById,
-    ByName,
-    Entities,
-    Equals,
-    Objects,
-    Reached,
-    Referents,
-    SameName,
-    Scan,
-    Values,
-    Where,
-    intersect,
-    union,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.errors import PlanError
 from condgraph.engine.values import Kind
 from condgraph.languages.llm.lower.context import Lowering, Result
@@ -33,15 +18,15 @@ from condgraph.names.linking import Column
 from condgraph.vectors.encoders import fold
 
 
-def themselves(lowering: Lowering, result: Result, column: Column, name: str) -> Entities | None:
+def themselves(lowering: Lowering, result: Result, column: Column, name: str) -> alg.Entities | None:
     """The rows of a result, where a column refers to their table; None elsewhere."""
-    if not isinstance(result.node, Entities) or result.table is None:
+    if not isinstance(result.node, alg.Entities) or result.table is None:
         return None
     how = _refers(lowering, column, result.table)
     if how is None:
         return None
     lowering.context.remark(f"rows of {result.table!r} stand for themselves: {name!r} refers to them{_BY[how]}")
-    return result.node if how == "row" else SameName(result.node)
+    return result.node if how == "row" else alg.SameName(result.node)
 
 
 def _refers(lowering: Lowering, column: Column, table: str) -> Literal["row", "name"] | None:
@@ -60,7 +45,7 @@ def _refers(lowering: Lowering, column: Column, table: str) -> Literal["row", "n
 _BY: Final = {"row": "", "name": " by their names"}
 
 
-def keyed(lowering: Lowering, text: str, column: Column, name: str) -> Entities | None:
+def keyed(lowering: Lowering, text: str, column: Column, name: str) -> alg.Entities | None:
     """The rows that a key means, in a column that refers to their table: who asks knows the keys,
     as in SQL. Where an object of the column is called so, too, both are meant. None where no row
     has the key.
@@ -79,16 +64,16 @@ def keyed(lowering: Lowering, text: str, column: Column, name: str) -> Entities 
     tables = " and ".join(map(repr, dict.fromkeys(result.values())))
     if context.schema.has_entity(text) and fold(text) in column.folded:
         context.warn(f"{text!r} is a name and the key of a row of {tables}, to which {name!r} refers; both are taken")
-        return union(ByName((text,)), ById(tuple(result)))
+        return alg.union(alg.ByName((text,)), alg.ById(tuple(result)))
     context.warn(f"{text!r} is taken as the key of a row of {tables}, to which {name!r} refers")
-    return ById(tuple(result))
+    return alg.ById(tuple(result))
 
 
-def shared_values(lowering: Lowering, result: Result, column: Column, name: str) -> Values:
+def shared_values(lowering: Lowering, result: Result, column: Column, name: str) -> alg.Values:
     """The values by which rows are known in a column of another source: those of the column that
     shares most with it.
     """
-    assert isinstance(result.node, Entities)
+    assert isinstance(result.node, alg.Entities)
     assert result.table is not None
     shared = _nearest(lowering, result.table, column, name, result.column)
     if shared is None:
@@ -100,35 +85,41 @@ def shared_values(lowering: Lowering, result: Result, column: Column, name: str)
     else:
         used = shared
         lowering.context.warn(f"rows of {result.table!r} stand for their values of {used!r}, which {name!r} has as well")
-    return Objects(Scan(result.node, (used,)))
+    return alg.Objects(alg.Scan(result.node, (used,)))
 
 
-def joined_rows(lowering: Lowering, result: Result, table: str) -> Entities | None:
+def joined_rows(lowering: Lowering, result: Result, table: str) -> alg.Entities | None:
     """The rows of a table that belong to what came from another one: they refer to each other, or
     share values of a column.
     """
     context = lowering.context
     if result.table is None or result.table == table:
         return None
-    if not isinstance(result.node, Entities):
-        if result.column is None or not result.carried or not isinstance(result.node, Values):
+    if not isinstance(result.node, alg.Entities):
+        if result.column is None or not result.carried or not isinstance(result.node, alg.Values):
             return None
         how = _refers(lowering, _column(lowering, result.table, result.column), table)
         if how is None:
             return None
         context.remark(f"{result.column!r} refers to rows of {table!r}{_BY[how]}")
-        return intersect(SameName(Referents(result.node)), context.rows(table))
+        return alg.intersect(alg.SameName(alg.Referents(result.node)), context.rows(table))
     there = [name for name in _names(lowering, table) if _refers(lowering, _column(lowering, table, name), result.table)]
     here = [name for name in _names(lowering, result.table) if _refers(lowering, _column(lowering, result.table, name), table)]
     if there or here:
         context.remark(f"rows of {result.table!r} and {table!r} refer to each other by {', '.join(map(repr, (*there, *here)))}")
-        parts: list[Entities] = []
+        parts: list[alg.Entities] = []
         if there:
-            parts.append(Reached(Where(Scan(None, tuple(there), "subject", "subject", source=table), Among(SameName(result.node)))))
+            parts.append(
+                alg.Reached(
+                    alg.Where(
+                        alg.Scan(None, tuple(there), "subject", "subject", source=table), alg.Among(alg.SameName(result.node))
+                    )
+                )
+            )
         if here:
-            referred = Referents(Objects(Scan(result.node, tuple(here), family="relation")))
-            parts.append(intersect(SameName(referred), context.rows(table)))
-        return union(*parts)
+            referred = alg.Referents(alg.Objects(alg.Scan(result.node, tuple(here), family="relation")))
+            parts.append(alg.intersect(alg.SameName(referred), context.rows(table)))
+        return alg.union(*parts)
     pairs = [
         (_likeness(lowering, result.table, own, _column(lowering, table, name), name, result.column, table), -at, own, name)
         for at, name in enumerate(_names(lowering, table))
@@ -139,8 +130,8 @@ def joined_rows(lowering: Lowering, result: Result, table: str) -> Entities | No
         return None
     _, _, own, name = best
     context.warn(f"rows of {result.table!r} mean the rows of {table!r} whose {name!r} is their {own!r}")
-    values = Objects(Scan(result.node, (own,)))
-    return Reached(Where(Scan(None, (name,), "subject", "subject", source=table), Equals(values)))
+    values = alg.Objects(alg.Scan(result.node, (own,)))
+    return alg.Reached(alg.Where(alg.Scan(None, (name,), "subject", "subject", source=table), alg.Equals(values)))
 
 
 def _nearest(lowering: Lowering, table: str, column: Column, name: str, used: str | None) -> str | None:

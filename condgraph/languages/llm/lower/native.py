@@ -6,52 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from typing import Literal as Literal_
 
-from condgraph.engine.algebra import (
-    AllEntities,
-    Apply,
-    Bound,
-    ByName,
-    Choose,
-    Clip,
-    Compare,
-    Concat,
-    Condition,
-    Constants,
-    Count,
-    Deviation,
-    Direction,
-    Distinct,
-    Entities,
-    Equals,
-    External,
-    Extreme,
-    Facts,
-    FilterValues,
-    Mean,
-    Median,
-    Minus,
-    Mode,
-    Names,
-    Neighbour,
-    Not,
-    Nth,
-    Objects,
-    Operator,
-    OtherEnd,
-    Reached,
-    Referents,
-    RowNumbers,
-    Scalar,
-    Scan,
-    SubjectsOf,
-    Sum,
-    Validity,
-    Values,
-    Versus,
-    any_of,
-    intersect,
-    union,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.errors import OptionError, PlanError, UnknownNameError, nearest
 from condgraph.engine.external import remembering, takes_call
 from condgraph.engine.facts import EntityKind
@@ -76,7 +31,7 @@ def operands_of(lowering: Lowering, call: Application) -> list[Result]:
             result.extend(lowering.evaluate(item) for item in operand.items)
         else:
             result.append(lowering.evaluate(operand))
-    return result or [Result(Constants(()), kinds=TEXTS, span=call.span)]
+    return result or [Result(alg.Constants(()), kinds=TEXTS, span=call.span)]
 
 
 def lower_set(lowering: Lowering, call: Application) -> Result:
@@ -96,30 +51,30 @@ def lower_set(lowering: Lowering, call: Application) -> Result:
     model = whole or results[0]
     led = tuple(dict.fromkeys(name for item in results for name in item.led))
     if call.function == "set_union":
-        return model.of(Distinct(Concat(tuple(parts))) if len(parts) > 1 else Distinct(parts[0]), led=led)
+        return model.of(alg.Distinct(alg.Concat(tuple(parts))) if len(parts) > 1 else alg.Distinct(parts[0]), led=led)
     result = parts[0]
     for part in parts[1:]:
-        test: Condition = Equals(part)
-        result = FilterValues(result, Not(test) if call.function == "set_difference" else test)
-    return model.of(Distinct(result), led=results[0].led if call.function == "set_difference" else led)
+        test: alg.Condition = alg.Equals(part)
+        result = alg.FilterValues(result, alg.Not(test) if call.function == "set_difference" else test)
+    return model.of(alg.Distinct(result), led=results[0].led if call.function == "set_difference" else led)
 
 
 def _entity_set(lowering: Lowering, function: str, results: list[Result], model: Result) -> Result:
     table, sources = model.table, model.sources
-    parts: list[Entities] = []
+    parts: list[alg.Entities] = []
     for member in results:
         if member.literal is not None:
             parts.append(_literal_members(lowering, member.literal, model))
         else:
             parts.append(lowering.entities(member, table, sources))
     if function == "set_union":
-        node = union(*parts)
+        node = alg.union(*parts)
     elif function == "set_intersection":
-        node = intersect(*parts)
+        node = alg.intersect(*parts)
     else:
         node = parts[0]
         for part in parts[1:]:
-            node = Minus(node, part)
+            node = alg.Minus(node, part)
     same = [result for result in results if result.column is not None]
     column = same[0].column if same else None
     led = (
@@ -130,14 +85,14 @@ def _entity_set(lowering: Lowering, function: str, results: list[Result], model:
     return model.of(node, column=column, led=led, empty=any(item.empty and item.column == column for item in left))
 
 
-def _literal_members(lowering: Lowering, literal: Literal, model: Result) -> Entities:
+def _literal_members(lowering: Lowering, literal: Literal, model: Result) -> alg.Entities:
     """A literal as a set of entities: the rows with such a cell, or the entities of the name."""
     if model.table is not None:
         return lowering.context.rows_with(literal, model.table)
-    return ByName(lowering.context.named(literal, "entity", None))
+    return alg.ByName(lowering.context.named(literal, "entity", None))
 
 
-def bag_like(lowering: Lowering, result: Result, model: Result | None) -> Values:
+def bag_like(lowering: Lowering, result: Result, model: Result | None) -> alg.Values:
     """A literal among values as a value of their type."""
     if result.literal is None:
         return as_values(result)
@@ -148,7 +103,7 @@ def bag_like(lowering: Lowering, result: Result, model: Result | None) -> Values
         column = lowering.context.linker.column((model.column,), model.table)
         values.extend(lowering.context.same(text, column, f"value of {model.column!r}", literal_tests("=", text, kinds)))
     for test in literal_tests("=", text, kinds).conditions:
-        if isinstance(test, Compare):
+        if isinstance(test, alg.Compare):
             values.append(test.value)
     return given(*dict.fromkeys(values or [text]))
 
@@ -159,20 +114,20 @@ def lower_negation(lowering: Lowering, call: Application) -> Result:
     if result.literal is not None:
         raise PlanError("set_negation takes the output of a query", span=call.span)
     if result.is_entities:
-        assert isinstance(result.node, Entities)
-        return result.of(Minus(_universe(lowering, result), result.node))
+        assert isinstance(result.node, alg.Entities)
+        return result.of(alg.Minus(_universe(lowering, result), result.node))
     if result.column is None or result.is_scalar:
         raise PlanError("set_negation takes a set", span=call.span, hint="it gives what is not in the set: rows, entities, values")
-    everything = Objects(Scan(None, (result.column,), source=result.table))
-    return result.of(Distinct(FilterValues(everything, Not(Equals(as_values(result))))))
+    everything = alg.Objects(alg.Scan(None, (result.column,), source=result.table))
+    return result.of(alg.Distinct(alg.FilterValues(everything, alg.Not(alg.Equals(as_values(result))))))
 
 
-def _universe(lowering: Lowering, result: Result) -> Entities:
+def _universe(lowering: Lowering, result: Result) -> alg.Entities:
     if result.table is not None:
         return lowering.context.rows(result.table)
     several = len(lowering.context.schema.sources) > 1
-    parts: list[Entities] = [AllEntities((EntityKind.ENTITY,), source) for source in result.sources if several]
-    return union(*parts) if parts else AllEntities((EntityKind.ENTITY,))
+    parts: list[alg.Entities] = [alg.AllEntities((EntityKind.ENTITY,), source) for source in result.sources if several]
+    return alg.union(*parts) if parts else alg.AllEntities((EntityKind.ENTITY,))
 
 
 def lower_keep(lowering: Lowering, call: Application) -> Result:
@@ -190,26 +145,28 @@ def _kept(lowering: Lowering, result: Result, condition: Comparison) -> Result:
     right = lowering.evaluate(condition.right)
     if right.literal is None:
         limits = lowering.as_bag(right)
-        node: Values = Clip(values, condition.op, limits) if times else FilterValues(values, Versus(condition.op, limits))
+        node: alg.Values = (
+            alg.Clip(values, condition.op, limits) if times else alg.FilterValues(values, alg.Versus(condition.op, limits))
+        )
         return result.of(node, validity=None)
     text = right.literal.text
     if times and (read := read_times(text)):
-        return result.of(Clip(values, condition.op, Constants(tuple(read))), validity=None)
+        return result.of(alg.Clip(values, condition.op, alg.Constants(tuple(read))), validity=None)
     if result.column is not None and result.carried and result.kinds:
         column = lowering.context.linker.column((result.column,), result.table)
         if len(column):
             test = lowering.context.condition(condition.op, right.literal, column, f"value of {result.column!r}")
-            return result.of(FilterValues(values, test), validity=None)
+            return result.of(alg.FilterValues(values, test), validity=None)
     tests = literal_tests(condition.op, text, result.kinds or NUMBERS).conditions
-    return result.of(FilterValues(values, any_of(tests or [Compare(condition.op, collapse(text))])), validity=None)
+    return result.of(alg.FilterValues(values, alg.any_of(tests or [alg.Compare(condition.op, collapse(text))])), validity=None)
 
 
 # -- comparisons, conditionals, arithmetic -----------------------------------------------------------
 
 
-def apply(name: str, arguments: Sequence[Values | Scalar], **options: str) -> Apply:
+def apply(name: str, arguments: Sequence[alg.Values | alg.Scalar], **options: str) -> alg.Apply:
     """A native function with its options in a fixed order."""
-    return Apply(name, tuple(arguments), tuple(sorted(options.items())))
+    return alg.Apply(name, tuple(arguments), tuple(sorted(options.items())))
 
 
 def _options(call: Application) -> dict[str, str]:
@@ -243,11 +200,11 @@ def _counted(lowering: Lowering, result: Result) -> Result:
     if result.is_scalar or result.literal is not None:
         return result
     lowering.context.remark("sets are compared by how many members they have")
-    of = result.node if isinstance(result.node, Entities) else lowering.as_bag(result)
-    return result.of(Count(of), kinds=NUMBERS, table=None)
+    of = result.node if isinstance(result.node, alg.Entities) else lowering.as_bag(result)
+    return result.of(alg.Count(of), kinds=NUMBERS, table=None)
 
 
-def comparison(lowering: Lowering, left: Result, right: Result, operator: Operator, *, bare: bool) -> Result:
+def comparison(lowering: Lowering, left: Result, right: Result, operator: alg.Operator, *, bare: bool) -> Result:
     """Which of two wins, a word for it, or whether it holds: as the target type asks.
 
     The winner is named by the constant that led to it. A bare comparison is a truth value unless a
@@ -287,7 +244,7 @@ def asks_truth(target: str | None) -> bool:
     return bool(result & {"yes", "no", "boolean", "bool", "true", "false"})
 
 
-def _winner(lowering: Lowering, one: Result, other: Result) -> Values | None:
+def _winner(lowering: Lowering, one: Result, other: Result) -> alg.Values | None:
     """What names a side: the constants that led to it and not to the other."""
     if one.literal is not None:
         return given(collapse(one.literal.text))
@@ -307,7 +264,7 @@ def _each(lowering: Lowering, call: Application) -> list[Result]:
         if isinstance(operand, Items):
             results = [lowering.evaluate(item) for item in operand.items]
             result.append(
-                Result(Concat(tuple(lowering.as_bag(member) for member in results)), led=results[0].led if results else ())
+                Result(alg.Concat(tuple(lowering.as_bag(member) for member in results)), led=results[0].led if results else ())
             )
         else:
             result.append(lowering.evaluate(operand))
@@ -324,7 +281,7 @@ def lower_conditional(lowering: Lowering, call: Application) -> Result:
     model = branches[0]
     same = all(branch.table == model.table and branch.carried and not branch.is_entities for branch in branches)
     bags = [lowering.as_bag(branch) for branch in branches] or [given("yes")]
-    node = Choose(test, bags[0], bags[1] if len(bags) > 1 else given())
+    node = alg.Choose(test, bags[0], bags[1] if len(bags) > 1 else given())
     if same and branches:
         return Result(node, model.table, model.sources, model.column, model.kinds, led, carried=True)
     return Result(node, kinds=model.kinds if branches else TEXTS, led=led)
@@ -402,22 +359,22 @@ def lower_foreign(lowering: Lowering, call: Foreign) -> Result:
     arguments = tuple(map(lowering.as_bag, results))
     options = tuple((f"argument {at}", argument.name) for at, argument in enumerate(call.call.arguments, 1) if argument.name)
     if not takes_call(function):
-        return Result(External(call.call.name, remembering(function), arguments, options), kinds=TEXTS)
+        return Result(alg.External(call.call.name, remembering(function), arguments, options), kinds=TEXTS)
     about = tuple(facts for pair in zip(results, arguments, strict=True) if (facts := _about(*pair)) is not None)
-    return Result(External(call.call.name, remembering(function), arguments, options, about, lowering.asked), kinds=TEXTS)
+    return Result(alg.External(call.call.name, remembering(function), arguments, options, about, lowering.asked), kinds=TEXTS)
 
 
-def _about(result: Result, bag: Values) -> Facts | None:
+def _about(result: Result, bag: alg.Values) -> alg.Facts | None:
     """The facts of the rows that carry an argument; None where nothing does."""
-    if isinstance(bag, Objects):
-        carriers: Entities = Reached(OtherEnd(bag.facts, "subject"))
-    elif isinstance(bag, Names):
+    if isinstance(bag, alg.Objects):
+        carriers: alg.Entities = alg.Reached(alg.OtherEnd(bag.facts, "subject"))
+    elif isinstance(bag, alg.Names):
         carriers = bag.entities
     elif result.is_entities or result.carried:
-        carriers = SubjectsOf(bag)
+        carriers = alg.SubjectsOf(bag)
     else:
         return None
-    return Scan(carriers, None, "subject", "subject", "any", result.table)
+    return alg.Scan(carriers, None, "subject", "subject", "any", result.table)
 
 
 # -- aggregates ------------------------------------------------------------------------------------
@@ -428,9 +385,9 @@ def count(lowering: Lowering, call: Application) -> Result:
     result = lowering.evaluate(call.operands[0])
     if "distinct" in call.options and result.is_rows:
         result = lowering.column_values(result, "count")
-    if isinstance(result.node, Entities):
-        return Result(Count(result.node), kinds=NUMBERS, led=result.led)
-    return Result(Count(lowering.as_bag(result)), kinds=NUMBERS, led=result.led)
+    if isinstance(result.node, alg.Entities):
+        return Result(alg.Count(result.node), kinds=NUMBERS, led=result.led)
+    return Result(alg.Count(lowering.as_bag(result)), kinds=NUMBERS, led=result.led)
 
 
 def _bag_of_all(lowering: Lowering, call: Application) -> Result:
@@ -442,10 +399,10 @@ def _bag_of_all(lowering: Lowering, call: Application) -> Result:
     parts = tuple(bag_like(lowering, result, model) if result.literal is not None else as_values(result) for result in results)
     led = tuple(dict.fromkeys(name for result in results for name in result.led))
     carried = all(result.carried for result in results)
-    return Result(Concat(parts), model.table, model.sources, model.column, model.kinds, led, carried=carried)
+    return Result(alg.Concat(parts), model.table, model.sources, model.column, model.kinds, led, carried=carried)
 
 
-def total(kind: type[Sum | Mean | Median | Deviation]) -> Rule:
+def total(kind: type[alg.Sum | alg.Mean | alg.Median | alg.Deviation]) -> Rule:
     """An aggregate of numbers."""
 
     def rule(lowering: Lowering, call: Application) -> Result:
@@ -455,38 +412,38 @@ def total(kind: type[Sum | Mean | Median | Deviation]) -> Rule:
     return rule
 
 
-def extreme(direction: Direction) -> Rule:
+def extreme(direction: alg.Direction) -> Rule:
     """The largest or smallest of all."""
 
     def rule(lowering: Lowering, call: Application) -> Result:
         result = _bag_of_all(lowering, call)
-        return result.of(Extreme(_bounded(result, direction), direction), validity=None)
+        return result.of(alg.Extreme(_bounded(result, direction), direction), validity=None)
 
     return rule
 
 
-def _bounded(result: Result, direction: Direction) -> Values:
+def _bounded(result: Result, direction: alg.Direction) -> alg.Values:
     """Times by the end that decides: the earliest start, the latest end."""
     part: Literal_["start", "end"] = "start" if direction == "smallest" else "end"
     if result.validity is not None:
-        return Validity(result.validity, part)
+        return alg.Validity(result.validity, part)
     values = as_values(result)
-    if isinstance(values, (Clip, Concat)) and any(kind is Kind.TIME for kind, _ in result.kinds) and result.table is None:
-        return Bound(values, part)
+    if isinstance(values, (alg.Clip, alg.Concat)) and any(kind is Kind.TIME for kind, _ in result.kinds) and result.table is None:
+        return alg.Bound(values, part)
     return values
 
 
-def most_frequent(direction: Direction) -> Rule:
+def most_frequent(direction: alg.Direction) -> Rule:
     """The values that appear most or least often."""
 
     def rule(lowering: Lowering, call: Application) -> Result:
         result = lowering.column_values(lowering.evaluate(call.operands[0]), call.function)
-        return result.of(Distinct(Mode(as_values(result), direction)), validity=None)
+        return result.of(alg.Distinct(alg.Mode(as_values(result), direction)), validity=None)
 
     return rule
 
 
-def carriers(direction: Direction) -> Rule:
+def carriers(direction: alg.Direction) -> Rule:
     """The rows or entities that have the largest or smallest value."""
 
     def rule(lowering: Lowering, call: Application) -> Result:
@@ -494,7 +451,7 @@ def carriers(direction: Direction) -> Rule:
         if not result.carried:
             hint = "max gives the value itself"
             raise PlanError(f"{call.function} takes values that rows or entities have", span=call.span, hint=hint)
-        return result.of(SubjectsOf(Extreme(_bounded(result, direction), direction)), validity=None)
+        return result.of(alg.SubjectsOf(alg.Extreme(_bounded(result, direction), direction)), validity=None)
 
     return rule
 
@@ -510,7 +467,7 @@ def neighbour(distance: int) -> Rule:
         table = result.table or lowering.context.table_scope or lowering.context.scope
         if table is None or not lowering.context.is_table(table):
             raise PlanError(f"{call.function} takes table rows, and these are none", span=call.span)
-        return result.of(Neighbour(lowering.entities(result, table, ()), distance), table=table, validity=None)
+        return result.of(alg.Neighbour(lowering.entities(result, table, ()), distance), table=table, validity=None)
 
     return rule
 
@@ -521,7 +478,7 @@ def row_number(lowering: Lowering, call: Application) -> Result:
     if result.table is None:
         raise PlanError("row_number takes table rows, and these are none", span=call.span)
     rows = lowering.entities(result, result.table, ())
-    return Result(RowNumbers(rows), result.table, result.sources, None, NUMBERS, result.led, carried=True)
+    return Result(alg.RowNumbers(rows), result.table, result.sources, None, NUMBERS, result.led, carried=True)
 
 
 def position(place: int) -> Rule:
@@ -533,14 +490,14 @@ def nth(lowering: Lowering, result: Result, place: int) -> Result:
     """The member at a place: rows and their values in the order of the table, sorted ones as they
     were sorted.
     """
-    if isinstance(result.node, Entities):
+    if isinstance(result.node, alg.Entities):
         if result.table is not None:
-            return result.of(SubjectsOf(Nth(RowNumbers(result.node), place, "ascending")), empty=result.empty)
-        return result.of(Referents(Nth(Names(result.node), place, "ascending")))
+            return result.of(alg.SubjectsOf(alg.Nth(alg.RowNumbers(result.node), place, "ascending")), empty=result.empty)
+        return result.of(alg.Referents(alg.Nth(alg.Names(result.node), place, "ascending")))
     order = result.order or "row"
     if order != "row":
         _warn_mixed(lowering, result, "sort")
-    return result.of(Nth(lowering.as_bag(result), place, order), validity=None)  # type: ignore[arg-type]
+    return result.of(alg.Nth(lowering.as_bag(result), place, order), validity=None)  # type: ignore[arg-type]
 
 
 def _warn_mixed(lowering: Lowering, result: Result, what: str) -> None:
@@ -573,12 +530,12 @@ def nth_highest(lowering: Lowering, call: Application) -> Result:
     if number is None or not isinstance(number.number, int) or number.number < 1:
         raise PlanError("nth_highest needs n, a whole number from 1", span=call.span)
     if number.number == 1:
-        return result.of(Extreme(_bounded(result, "largest"), "largest"), validity=None)
+        return result.of(alg.Extreme(_bounded(result, "largest"), "largest"), validity=None)
     _warn_mixed(lowering, result, "nth_highest")
-    return result.of(Nth(as_values(result), number.number - 1, "descending"), validity=None)
+    return result.of(alg.Nth(as_values(result), number.number - 1, "descending"), validity=None)
 
 
 def unique(lowering: Lowering, call: Application) -> Result:
     """Each member once."""
     result = lowering.evaluate(call.operands[0])
-    return result if result.is_entities else result.of(Distinct(lowering.as_bag(result)))
+    return result if result.is_entities else result.of(alg.Distinct(lowering.as_bag(result)))

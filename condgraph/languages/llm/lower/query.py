@@ -12,30 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from condgraph.engine.algebra import (
-    Apply,
-    ByName,
-    Choose,
-    Concat,
-    Constants,
-    Entities,
-    Equals,
-    Extreme,
-    Facts,
-    Names,
-    Node,
-    Objects,
-    Reached,
-    Referents,
-    SameName,
-    Scalar,
-    Scan,
-    Shown,
-    SubjectsOf,
-    Table,
-    Values,
-    Where,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, PlanError
 from condgraph.engine.external import Asked, LlmFunction
@@ -125,9 +102,9 @@ class ProgramLowering(Lowering):
     def __init__(self, context: Context, program: Program) -> None:
         self.context, self.program = context, program
         self.results: dict[int, Result] = {}
-        self.steps: list[tuple[str, Node]] = []
+        self.steps: list[tuple[str, alg.Node]] = []
         self.notes: dict[int, str] = {}
-        self.descending: Node | None = None
+        self.descending: alg.Node | None = None
         self.asked = Asked()
 
     # -- queries and expressions -------------------------------------------------------------------
@@ -141,7 +118,7 @@ class ProgramLowering(Lowering):
         self.asked = Asked(self.context.question, f"Query{query.label}", query.step, self.context.target_type or "")
         result = self.evaluate(query.expression)
         if result.literal is not None:
-            result = result.of(Constants((literal_value(result.literal.text),)), led=(collapse(result.literal.text),))
+            result = result.of(alg.Constants((literal_value(result.literal.text),)), led=(collapse(result.literal.text),))
         self.results[position] = result
         self.steps.append((f"Query{query.label}", result.node))
         if self.context.remarks:
@@ -153,7 +130,7 @@ class ProgramLowering(Lowering):
             return self.results[expression.position]
         if isinstance(expression, Literal):
             text = collapse(expression.text)
-            return Result(Constants((text,)), kinds=TEXTS, led=(text,), literal=expression, span=expression.span)
+            return Result(alg.Constants((text,)), kinds=TEXTS, led=(text,), literal=expression, span=expression.span)
         if isinstance(expression, Call):
             check()
             bound = bind(expression)
@@ -194,42 +171,42 @@ class ProgramLowering(Lowering):
         result = rule(self, call)
         return result.of(result.node, span=call.span)
 
-    def truth(self, expression: Expression) -> Values | Scalar:
+    def truth(self, expression: Expression) -> alg.Values | alg.Scalar:
         """See `Lowering`."""
         if isinstance(expression, Comparison):
             sides = [self.as_bag(self.evaluate(side)) for side in (expression.left, expression.right)]
             return apply("relation", sides, operator=expression.op)
         result = self.evaluate(expression)
-        if isinstance(result.node, Scalar):
+        if isinstance(result.node, alg.Scalar):
             return result.node
         return self.as_bag(result)
 
     # -- coercions ---------------------------------------------------------------------------------
 
-    def as_bag(self, result: Result) -> Values:
+    def as_bag(self, result: Result) -> alg.Values:
         """See `Lowering`."""
         if result.literal is not None:
-            return Constants((literal_value(result.literal.text),))
-        if isinstance(result.node, Entities):
+            return alg.Constants((literal_value(result.literal.text),))
+        if isinstance(result.node, alg.Entities):
             return as_values(self.shown(result) if result.table is not None else self.column_values(result, ""))
         return as_values(result)
 
     def column_values(self, result: Result, function: str) -> Result:
         """See `Lowering`."""
-        if not isinstance(result.node, Entities):
+        if not isinstance(result.node, alg.Entities):
             return result
         if result.table is None and result.facts is not None:
-            return result.of(Objects(result.facts), kinds={(Kind.ENTITY, NO_UNIT): 1}, carried=True)
+            return result.of(alg.Objects(result.facts), kinds={(Kind.ENTITY, NO_UNIT): 1}, carried=True)
         if result.table is None:
-            return result.of(Names(result.node), kinds=TEXTS, carried=True)
+            return result.of(alg.Names(result.node), kinds=TEXTS, carried=True)
         if result.column is None:
             return self.shown(result)
         self.context.warn(f"{function} of rows takes their values of {result.column!r}")
         return self._column(result, result.column)
 
     def _column(self, result: Result, column: str) -> Result:
-        assert isinstance(result.node, Entities)
-        values = Objects(Scan(result.node, (column,)))
+        assert isinstance(result.node, alg.Entities)
+        values = alg.Objects(alg.Scan(result.node, (column,)))
         kinds = self.context.linker.column((column,), result.table).kinds
         return result.of(values, column=column, kinds=kinds, carried=True)
 
@@ -256,78 +233,78 @@ class ProgramLowering(Lowering):
         another column.
         """
         target = self.context.target_type
-        if result.table is None or not result.carried or target is None or not isinstance(result.node, (Choose, Extreme)):
+        if result.table is None or not result.carried or target is None or not isinstance(result.node, (alg.Choose, alg.Extreme)):
             return None
-        if isinstance(result.node, Extreme) and not isinstance(result.node.values, Concat):
+        if isinstance(result.node, alg.Extreme) and not isinstance(result.node.values, alg.Concat):
             return None
         results = self.context.find_predicates(target, result.table)
         return results[0] if len(results) == 1 and results[0] != result.column else None
 
-    def entities(self, result: Result, table: str | None, sources: Sequence[str]) -> Entities:
+    def entities(self, result: Result, table: str | None, sources: Sequence[str]) -> alg.Entities:
         """See `Lowering`."""
         node = result.node
         if result.literal is not None:
             if table is not None:
                 return self.context.rows_with(result.literal, table)
-            return ByName(self.context.named(result.literal, "entity", None))
-        if isinstance(node, Table):
+            return alg.ByName(self.context.named(result.literal, "entity", None))
+        if isinstance(node, alg.Table):
             as_values(result)
         if table is not None:
             return self._rows(result, table)
-        if isinstance(node, Entities):
+        if isinstance(node, alg.Entities):
             if result.table is not None and result.table not in sources:
                 self.context.remark(f"rows of {result.table!r} meet entities by the name in their shown column")
-                return Referents(as_values(self.shown(result)))
+                return alg.Referents(as_values(self.shown(result)))
             if result.sources and sources and not set(result.sources) & set(sources):
                 self.context.remark(f"entities of {', '.join(result.sources)} meet those of {', '.join(sources)} by name")
-                return SameName(node)
+                return alg.SameName(node)
             return node
         values = as_values(result)
         if result.table is not None:
             self.context.remark(f"values of {result.table!r} meet entities by name")
         elif result.sources and sources and not set(result.sources) & set(sources):
             self.context.remark(f"entities of {', '.join(result.sources)} meet those of {', '.join(sources)} by name")
-            return SameName(Referents(values))
-        return Referents(values)
+            return alg.SameName(alg.Referents(values))
+        return alg.Referents(values)
 
-    def _rows(self, result: Result, table: str) -> Entities:
+    def _rows(self, result: Result, table: str) -> alg.Entities:
         node = result.node
         if result.table == table:
-            if isinstance(node, Entities):
+            if isinstance(node, alg.Entities):
                 return node
             if result.carried:
-                return SubjectsOf(as_values(result))
+                return alg.SubjectsOf(as_values(result))
         joined = joined_rows(self, result, table)
         if joined is not None:
             return joined
         values = self.as_bag(result)
         self.context.warn(f"values that no row of {table!r} carries mean its rows with such a cell")
-        facts: Facts = Where(Scan(None, None, source=table), Equals(values))
-        return Reached(facts)
+        facts: alg.Facts = alg.Where(alg.Scan(None, None, source=table), alg.Equals(values))
+        return alg.Reached(facts)
 
     # -- the end -----------------------------------------------------------------------------------
 
     def finish(self) -> Lowered:
         """The plan of the last query; rows show a column, and remain with the answer."""
         result = self.results[self.program.used[-1]]
-        plan: Node = result.node
+        plan: alg.Node = result.node
         if plan is self.descending:
             self.context.warn("an answer has its own order, which is ascending; order_by gives a table in the order asked for")
-        if isinstance(plan, Entities) and asks_truth(self.context.target_type):
+        if isinstance(plan, alg.Entities) and asks_truth(self.context.target_type):
             self.context.warn("the target type asks for yes or no: whether there is anything")
-            plan = apply("exists", [Names(plan)])
-        elif isinstance(plan, Entities) and result.empty and self.shown_column(result) == result.column:
+            plan = apply("exists", [alg.Names(plan)])
+        elif isinstance(plan, alg.Entities) and result.empty and self.shown_column(result) == result.column:
             # By the column that they have no value of there would be nothing to see.
             self.context.warn("the answer is table rows; it shows the column that tells most of them")
-        elif isinstance(plan, Entities) and result.table is not None:
+        elif isinstance(plan, alg.Entities) and result.table is not None:
             shown = self.shown(result)
             self.context.warn(f"the answer is table rows; it shows their values of {shown.column!r}")
-            plan = Shown(as_values(shown), plan)
+            plan = alg.Shown(as_values(shown), plan)
         elif (other := self.asked_column(result)) is not None:
-            rows = SubjectsOf(as_values(result))
+            rows = alg.SubjectsOf(as_values(result))
             self.context.warn(f"the target type asks for {other!r}: the answer shows it for the rows of these values")
-            plan = Shown(Objects(Scan(rows, (other,))), rows)
-        elif isinstance(plan, Apply) and plan.function == "identity":
+            plan = alg.Shown(alg.Objects(alg.Scan(rows, (other,))), rows)
+        elif isinstance(plan, alg.Apply) and plan.function == "identity":
             plan = plan.arguments[0]
         if self.context.remarks and id(result.node) not in self.notes:
             self.notes[id(result.node)] = "; ".join(self.context.remarks)

@@ -10,49 +10,7 @@ from types import MappingProxyType
 from typing import Final
 from typing import Literal as Literal_
 
-from condgraph.engine.algebra import (
-    Among,
-    ByName,
-    Compare,
-    Concat,
-    Condition,
-    Constants,
-    Distinct,
-    During,
-    DuringAny,
-    End,
-    Entities,
-    Equals,
-    Exists,
-    Extreme,
-    Facts,
-    Family,
-    FilterValues,
-    Intersect,
-    Minus,
-    Mode,
-    Names,
-    Not,
-    Objects,
-    Predicates,
-    QualifierKeys,
-    Qualifiers,
-    Reached,
-    Referents,
-    RowNumbers,
-    Scan,
-    Span,
-    SubjectsOf,
-    Validity,
-    Values,
-    Versus,
-    Where,
-    WhereQualifier,
-    WhereValidity,
-    any_of,
-    intersect,
-    union,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.errors import LiteralError, PlanError
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind, collapse
@@ -79,7 +37,7 @@ from condgraph.vectors.encoders import fold
 # Keys that are not predicates: qualifiers of statements, and time words for when a statement holds.
 
 
-_SPANS: Final[dict[str, Span]] = {
+_SPANS: Final[dict[str, alg.Span]] = {
     "=": "overlaps",
     "!=": "disjoint",
     "<": "before",
@@ -135,72 +93,76 @@ class Key:
         """The kinds of its values."""
         return TIMES if self.part is not None else self.lowering.context.schema.qualifier_kinds(self.text)
 
-    def values(self, facts: Facts) -> Result:
+    def values(self, facts: alg.Facts) -> Result:
         """The values of the qualifier, or the times of the facts."""
         if self.part is not None:
             whole = facts if self.part == "interval" else None
-            return Result(Validity(facts, self.part), kinds=TIMES, validity=whole, carried=True)
+            return Result(alg.Validity(facts, self.part), kinds=TIMES, validity=whole, carried=True)
         kinds = self.lowering.context.schema.qualifier_kinds(self.text)
-        return Result(Qualifiers(facts, self.text), kinds=kinds, column=self.text, carried=True)
+        return Result(alg.Qualifiers(facts, self.text), kinds=kinds, column=self.text, carried=True)
 
-    def where(self, facts: Facts, *conditions: ColumnCondition) -> Facts:
+    def where(self, facts: alg.Facts, *conditions: ColumnCondition) -> alg.Facts:
         """The facts whose qualifier, or validity, satisfies every condition."""
         for condition in conditions:
             facts = self._where(facts, condition)
         return facts
 
-    def _where(self, facts: Facts, condition: ColumnCondition) -> Facts:
+    def _where(self, facts: alg.Facts, condition: ColumnCondition) -> alg.Facts:
         value = condition.value
         if self.part is None:
-            return WhereQualifier(facts, self.text, self._test(condition))
+            return alg.WhereQualifier(facts, self.text, self._test(condition))
         if isinstance(value, Literal):
             word = superlative(value.text, TIMES) if condition.op != "!=" else None
             if word is not None:
                 # The earliest interval begins first, the latest ends last.
                 part = self.part if self.part != "interval" else "start" if word[1] == "smallest" else "end"
-                return WhereValidity(facts, part, Versus("=", Extreme(Validity(facts, part), word[1])))
+                return alg.WhereValidity(facts, part, alg.Versus("=", alg.Extreme(alg.Validity(facts, part), word[1])))
             times = read_times(value.text)
             if not times:
                 return self._as_of_entity(facts, condition, value)
             if self.part == "interval":
                 relation = _SPANS[condition.op]
-                return During(facts, relation, times[0]) if len(times) == 1 else DuringAny(facts, relation, Constants(tuple(times)))
-            return WhereValidity(facts, self.part, any_of([Compare(condition.op, time) for time in times]))
+                return (
+                    alg.During(facts, relation, times[0])
+                    if len(times) == 1
+                    else alg.DuringAny(facts, relation, alg.Constants(tuple(times)))
+                )
+            return alg.WhereValidity(facts, self.part, alg.any_of([alg.Compare(condition.op, time) for time in times]))
         limits = self._times(self.lowering.evaluate(value), facts)
         if self.part == "interval":
-            return DuringAny(facts, _SPANS[condition.op], limits)
-        return WhereValidity(facts, self.part, Versus(condition.op, limits))
+            return alg.DuringAny(facts, _SPANS[condition.op], limits)
+        return alg.WhereValidity(facts, self.part, alg.Versus(condition.op, limits))
 
-    def _as_of_entity(self, facts: Facts, condition: ColumnCondition, literal: Literal) -> Facts:
+    def _as_of_entity(self, facts: alg.Facts, condition: ColumnCondition, literal: Literal) -> alg.Facts:
         """A literal that is not a time but names an entity: the times of its facts."""
         context = self.lowering.context
         if not context.schema.has_entity(collapse(literal.text)):
             raise LiteralError(f"{literal.text!r} is no time", span=literal.span, hint="a year is 1960, a day 1960-02-01")
         context.warn(f"{literal.text!r} is no time; the times of the facts of the entity of this name are taken")
-        limits = Validity(Scan(ByName((collapse(literal.text),)), None), "interval")
+        limits = alg.Validity(alg.Scan(alg.ByName((collapse(literal.text),)), None), "interval")
         if self.part == "interval":
-            return DuringAny(facts, _SPANS[condition.op], limits)
+            return alg.DuringAny(facts, _SPANS[condition.op], limits)
         assert self.part is not None
-        return WhereValidity(facts, self.part, Versus(condition.op, limits))
+        return alg.WhereValidity(facts, self.part, alg.Versus(condition.op, limits))
 
-    def _times(self, result: Result, facts: Facts) -> Values:
+    def _times(self, result: Result, facts: alg.Facts) -> alg.Values:
         """The result of an earlier query as times; entities give the times of their facts."""
         if result.literal is not None:
             times = read_times(result.literal.text)
             if times:
-                return Constants(tuple(times))
-        if isinstance(result.node, Entities):
+                return alg.Constants(tuple(times))
+        if isinstance(result.node, alg.Entities):
             self.lowering.context.warn("entities as a time stand for the times of their facts")
-            return Validity(Scan(result.node, None), "interval")
+            return alg.Validity(alg.Scan(result.node, None), "interval")
         return as_values(result)
 
-    def _test(self, condition: ColumnCondition) -> Condition:
+    def _test(self, condition: ColumnCondition) -> alg.Condition:
         value = condition.value
         context = self.lowering.context
         if not isinstance(value, Literal):
             result = self.lowering.evaluate(value)
             if result.literal is None:
-                return Versus(condition.op, self.lowering.as_bag(result))
+                return alg.Versus(condition.op, self.lowering.as_bag(result))
             value = result.literal
         kinds = context.schema.qualifier_kinds(self.text)
         typed = literal_tests(condition.op, value.text, kinds)
@@ -214,8 +176,8 @@ class Key:
             if not types & {Kind.TEXT, Kind.ENTITY}:
                 wanted = " or ".join(sorted(kind.name.lower() for kind in types))
                 raise LiteralError(f"{value.text!r} cannot be read as {wanted}, the type of {self.text!r}", span=value.span)
-            tests.append(Compare(condition.op, collapse(value.text)))
-        return any_of(tests)
+            tests.append(alg.Compare(condition.op, collapse(value.text)))
+        return alg.any_of(tests)
 
 
 # -- calls -------------------------------------------------------------------------------------------
@@ -231,7 +193,7 @@ class Relation:
     source: str | None
     sources: tuple[str, ...]
     table: str | None
-    family: Family = "any"
+    family: alg.Family = "any"
     numbers: bool = False
 
 
@@ -274,7 +236,7 @@ class SearchCall:
         schema = ctx.schema
         relation = any(schema.has_relation(name) for name in names)
         attribute = any(schema.has_attribute(name) for name in names)
-        family: Family = "any" if relation == attribute else "relation" if relation else "attribute"
+        family: alg.Family = "any" if relation == attribute else "relation" if relation else "attribute"
         scan = None if table is None and source is None else sources[0] if sources else source
         if scan is not None and all(len(ctx.linker.sources_of(name)) == 1 for name in names):
             scan = None
@@ -290,18 +252,18 @@ class SearchCall:
         else:
             self.key_relation = self._relation(expression, "key")
 
-    def _heads(self, head: Expression, relation: Relation | None) -> Entities:
+    def _heads(self, head: Expression, relation: Relation | None) -> alg.Entities:
         table = relation.table if relation is not None else self.source if self.ctx.is_table(self.source) else None
         if isinstance(head, Items):
             parts = [self._heads(item, relation) for item in head.items]
-            return union(*parts)
+            return alg.union(*parts)
         if isinstance(head, Literal):
             if table is not None and not self.ctx.schema.has_entity(head.text):
                 self.led.append(head.text)
                 return self.ctx.rows_with(head, table)
             names = self.ctx.named(head, "entity", relation.names if relation and not relation.numbers else None)
             self.led.extend(names[:1])
-            return ByName(names)
+            return alg.ByName(names)
         result = self.head_result if head is self.search.head else self.lowering.evaluate(head)
         assert result is not None
         return self.lowering.entities(result, table, relation.sources if relation else ())
@@ -345,25 +307,27 @@ class SearchCall:
 
     # -- scans and conditions ----------------------------------------------------------------------
 
-    def scan(self, relation: Relation, of: Entities | None = None, *, reach: End = "subject") -> Facts:
+    def scan(self, relation: Relation, of: alg.Entities | None = None, *, reach: alg.End = "subject") -> alg.Facts:
         """The facts of a relation."""
         # Rows belong to one table, so a set of them needs no scope.
         scoped = relation.source if of is None or relation.table is None else None
-        return Scan(of, relation.names, "subject", reach, relation.family, scoped)
+        return alg.Scan(of, relation.names, "subject", reach, relation.family, scoped)
 
-    def any_facts(self, of: Entities | None) -> Facts:
+    def any_facts(self, of: alg.Entities | None) -> alg.Facts:
         """Facts of any predicate, of one source where there is a scope."""
         scope = self.source if len(self.ctx.schema.sources) > 1 else None
-        return Scan(of, None, "subject", "subject", "any", scope)
+        return alg.Scan(of, None, "subject", "subject", "any", scope)
 
-    def facts(self, relation: Relation | None, of: Entities | None, *conditions: ColumnCondition, reach: End = "subject") -> Facts:
+    def facts(
+        self, relation: Relation | None, of: alg.Entities | None, *conditions: ColumnCondition, reach: alg.End = "subject"
+    ) -> alg.Facts:
         """The facts of a relation, or of any, whose objects satisfy conditions."""
         facts = self.any_facts(of) if relation is None else self.scan(relation, of, reach=reach)
         for condition in conditions:
             facts = self._where(facts, condition, relation)
         return facts
 
-    def _where(self, facts: Facts, condition: ColumnCondition, relation: Relation | None) -> Facts:
+    def _where(self, facts: alg.Facts, condition: ColumnCondition, relation: Relation | None) -> alg.Facts:
         """Facts whose object satisfies a condition."""
         value = condition.value
         if isinstance(value, Literal):
@@ -373,30 +337,30 @@ class SearchCall:
                 # Models write `tail_entity>='highest'`, which is the superlative.
                 said = "" if condition.op == "=" else f"; {condition.op} says nothing more"
                 (self.ctx.warn if said else self.ctx.remark)(f"{value.text!r} is taken as a superlative{said}")
-                objects = Objects(facts)
-                best: Values = Mode(objects, word[1]) if word[0] == "mode" else Extreme(objects, word[1])
-                return Where(facts, Equals(best))
+                objects = alg.Objects(facts)
+                best: alg.Values = alg.Mode(objects, word[1]) if word[0] == "mode" else alg.Extreme(objects, word[1])
+                return alg.Where(facts, alg.Equals(best))
             rows = self._keyed(condition, relation)
             if rows is not None:
-                return Where(facts, Among(rows) if condition.op == "=" else Not(Among(rows)))
+                return alg.Where(facts, alg.Among(rows) if condition.op == "=" else alg.Not(alg.Among(rows)))
             if relation is not None and relation.family == "relation" and condition.op == "=":
                 names = self._tail_names(value, relation)
-                return Where(facts, Among(ByName(names)))
+                return alg.Where(facts, alg.Among(alg.ByName(names)))
             what = "value" if relation is None else f"value of {relation.names[0]!r}" if relation.names else "value"
             test = self.ctx.condition(condition.op, value, column, what)
             self.led.append(" ".join(value.text.split()))
-            return Where(facts, test)
+            return alg.Where(facts, test)
         if isinstance(value, Items):
             tests = [self._test_of(ColumnCondition(condition.op, item), relation) for item in value.items]
-            return Where(facts, any_of(tests))
-        return Where(facts, self._test_of(condition, relation))
+            return alg.Where(facts, alg.any_of(tests))
+        return alg.Where(facts, self._test_of(condition, relation))
 
-    def _test_of(self, condition: ColumnCondition, relation: Relation | None) -> Condition:
+    def _test_of(self, condition: ColumnCondition, relation: Relation | None) -> alg.Condition:
         """A test against a literal, or the result of an earlier query."""
         if isinstance(condition.value, Literal):
             rows = self._keyed(condition, relation)
             if rows is not None:
-                return Among(rows) if condition.op == "=" else Not(Among(rows))
+                return alg.Among(rows) if condition.op == "=" else alg.Not(alg.Among(rows))
             what = "value" if relation is None or not relation.names else f"value of {relation.names[0]!r}"
             return self.ctx.condition(condition.op, condition.value, self._column(relation), what)
         result = self.lowering.evaluate(condition.value)
@@ -407,39 +371,39 @@ class SearchCall:
             name = " or ".join(relation.names)
             rows = themselves(self.lowering, result, self._column(relation), name) if condition.op in ("=", "!=") else None
             if rows is not None:
-                return Among(rows) if condition.op == "=" else Not(Among(rows))
+                return alg.Among(rows) if condition.op == "=" else alg.Not(alg.Among(rows))
         if relation is not None and relation.family == "relation" and condition.op == "=":
-            return Among(self._targets(result, relation))
+            return alg.Among(self._targets(result, relation))
         values = self._tail_values(result, relation)
         if condition.op == "!=" and result.is_rows and relation is not None and relation.table != result.table:
             # Other than these rows, not other than one of them.
-            return Not(Versus("=", values))
+            return alg.Not(alg.Versus("=", values))
         same = relation is not None and result.column in relation.names and result.carried
-        return Equals(values) if condition.op == "=" and same else Versus(condition.op, values)
+        return alg.Equals(values) if condition.op == "=" and same else alg.Versus(condition.op, values)
 
-    def _tail_values(self, result: Result, relation: Relation | None) -> Values:
+    def _tail_values(self, result: Result, relation: Relation | None) -> alg.Values:
         """The result of an earlier query as values of this column."""
         if not result.is_entities:
             return as_values(result)
-        assert isinstance(result.node, Entities)
+        assert isinstance(result.node, alg.Entities)
         if result.table is None:
-            return Names(result.node)
+            return alg.Names(result.node)
         if relation is not None and relation.table == result.table:
             self.ctx.warn(f"rows as tail_entity stand for their values of {' or '.join(relation.names) or 'row_number'}")
-            return RowNumbers(result.node) if relation.numbers else Objects(self.scan(relation, result.node))
+            return alg.RowNumbers(result.node) if relation.numbers else alg.Objects(self.scan(relation, result.node))
         if relation is not None and relation.names:
             return shared_values(self.lowering, result, self._column(relation), " or ".join(relation.names))
         return as_values(self.lowering.shown(result))
 
-    def _targets(self, result: Result, relation: Relation) -> Entities:
+    def _targets(self, result: Result, relation: Relation) -> alg.Entities:
         """The result of an earlier query as entities that a relation leads to."""
         if not result.is_rows:
             return self.lowering.entities(result, None, relation.sources)
         column, name = self._column(relation), " or ".join(relation.names)
         rows = themselves(self.lowering, result, column, name)
-        return rows if rows is not None else Referents(shared_values(self.lowering, result, column, name))
+        return rows if rows is not None else alg.Referents(shared_values(self.lowering, result, column, name))
 
-    def _keyed(self, condition: ColumnCondition, relation: Relation | None) -> Entities | None:
+    def _keyed(self, condition: ColumnCondition, relation: Relation | None) -> alg.Entities | None:
         """The rows with this literal as their key, where the column refers to them."""
         value = condition.value
         if not isinstance(value, Literal) or condition.op not in ("=", "!=") or relation is None or relation.family == "attribute":
@@ -468,37 +432,37 @@ class SearchCall:
 
     # -- results -----------------------------------------------------------------------------------
 
-    def entities(self, node: Entities, relation: Relation | None) -> Result:
+    def entities(self, node: alg.Entities, relation: Relation | None) -> Result:
         """Entities as a result; rows where the relation is one of a table."""
         table = relation.table if relation is not None else self.source if self.ctx.is_table(self.source) else None
         column = relation.names[0] if relation is not None and relation.names else None
         return Result(node, table, relation.sources if relation else (), column)
 
-    def reached(self, facts: Facts, relation: Relation | None) -> Result:
+    def reached(self, facts: alg.Facts, relation: Relation | None) -> Result:
         """The entities that facts reach."""
-        return self.entities(Reached(facts), relation)
+        return self.entities(alg.Reached(facts), relation)
 
-    def values(self, node: Values, relation: Relation | None, kinds: Kinds) -> Result:
+    def values(self, node: alg.Values, relation: Relation | None, kinds: Kinds) -> Result:
         """Values as a result, with the entities or rows that carry them."""
-        result = self.entities(SubjectsOf(node), relation)
+        result = self.entities(alg.SubjectsOf(node), relation)
         return Result(node, result.table, result.sources, result.column, kinds, carried=True)
 
-    def objects(self, relation: Relation, of: Entities | None, *conditions: ColumnCondition) -> Result:
+    def objects(self, relation: Relation, of: alg.Entities | None, *conditions: ColumnCondition) -> Result:
         """The objects of facts: entities where the relation has nothing else, else values."""
         if relation.numbers:
             rows = of if of is not None else self.ctx.rows(relation.table or "")
-            return self.values(RowNumbers(self._numbered(rows, *conditions)), relation, NUMBERS)
+            return self.values(alg.RowNumbers(self._numbered(rows, *conditions)), relation, NUMBERS)
         if relation.family == "relation" and relation.table is None:
             facts = self.facts(relation, of, *conditions, reach="object")
             return self._objects_reached(facts, relation)
-        return self.values(Objects(self.facts(relation, of, *conditions)), relation, self._column(relation).kinds)
+        return self.values(alg.Objects(self.facts(relation, of, *conditions)), relation, self._column(relation).kinds)
 
-    def _objects_reached(self, facts: Facts, relation: Relation) -> Result:
+    def _objects_reached(self, facts: alg.Facts, relation: Relation) -> Result:
         """The entities that facts of a relation lead to, with the facts, since columns are bags."""
         column = relation.names[0] if relation.names else None
-        return Result(Reached(facts), None, relation.sources, column, facts=facts)
+        return Result(alg.Reached(facts), None, relation.sources, column, facts=facts)
 
-    def subjects(self, relation: Relation, of: Entities | None, *conditions: ColumnCondition) -> Result:
+    def subjects(self, relation: Relation, of: alg.Entities | None, *conditions: ColumnCondition) -> Result:
         """The subjects of facts that satisfy conditions."""
         if relation.numbers:
             rows = of if of is not None else self.ctx.rows(relation.table or "")
@@ -516,11 +480,11 @@ class SearchCall:
     def _backward(self, relation: Relation, condition: ColumnCondition) -> Result | None:
         """Subjects by an entity at the object: a scan from there."""
         value = condition.value
-        targets: Entities
+        targets: alg.Entities
         if isinstance(value, Literal):
             if superlative(value.text, {}) is not None and not self.ctx.schema.has_entity(value.text):
                 return None
-            targets = self._keyed(condition, relation) or ByName(self._tail_names(value, relation))
+            targets = self._keyed(condition, relation) or alg.ByName(self._tail_names(value, relation))
         elif isinstance(value, Items):
             return None
         else:
@@ -529,7 +493,7 @@ class SearchCall:
                 return self._backward(relation, ColumnCondition("=", result.literal, condition.span))
             self.led.extend(result.led)
             targets = self._targets(result, relation)
-        return self.reached(Scan(targets, relation.names, "object", "subject", "relation", relation.source), relation)
+        return self.reached(alg.Scan(targets, relation.names, "object", "subject", "relation", relation.source), relation)
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -538,34 +502,34 @@ class SearchCall:
             return self.ctx.linker.column(None, self.source if len(self.ctx.schema.sources) > 1 else None)
         return self.ctx.linker.column(relation.names, relation.source)
 
-    def _numbered(self, rows: Entities, *conditions: ColumnCondition) -> Entities:
+    def _numbered(self, rows: alg.Entities, *conditions: ColumnCondition) -> alg.Entities:
         """Rows whose number satisfies the conditions."""
         for condition in conditions:
-            numbers = RowNumbers(rows)
+            numbers = alg.RowNumbers(rows)
             value = condition.value
             if isinstance(value, Literal):
                 word = superlative(value.text, NUMBERS) if condition.op != "!=" else None
                 if word is not None:
-                    rows = SubjectsOf(Extreme(numbers, word[1]))
+                    rows = alg.SubjectsOf(alg.Extreme(numbers, word[1]))
                     continue
                 tests = literal_tests(condition.op, value.text, NUMBERS).conditions
                 if not tests:
                     raise PlanError(f"{value.text!r} is no row number", span=value.span, hint="rows are counted from 1")
-                rows = SubjectsOf(FilterValues(numbers, any_of(tests)))
+                rows = alg.SubjectsOf(alg.FilterValues(numbers, alg.any_of(tests)))
                 continue
             result = self.lowering.evaluate(value)
             if result.literal is not None:
                 rows = self._numbered(rows, ColumnCondition(condition.op, result.literal, condition.span))
                 continue
             if result.is_rows:
-                assert isinstance(result.node, Entities)
+                assert isinstance(result.node, alg.Entities)
                 if condition.op == "=":
-                    rows = intersect(rows, result.node)
+                    rows = alg.intersect(rows, result.node)
                     continue
-                values: Values = RowNumbers(result.node)
+                values: alg.Values = alg.RowNumbers(result.node)
             else:
                 values = self._tail_values(result, None)
-            rows = SubjectsOf(FilterValues(numbers, Versus(condition.op, values)))
+            rows = alg.SubjectsOf(alg.FilterValues(numbers, alg.Versus(condition.op, values)))
         return rows
 
     def _repeated(self, relation: Relation, conditions: tuple[ColumnCondition, ...]) -> Relation:
@@ -595,18 +559,18 @@ class SearchCall:
             return False  # a value, which may well be "none"
         return fold(value.text) not in self._column(relation).folded
 
-    def _without(self, relation: Relation, of: Entities | None, condition: ColumnCondition) -> Entities:
+    def _without(self, relation: Relation, of: alg.Entities | None, condition: ColumnCondition) -> alg.Entities:
         """The rows without a cell (for `!=`: with one)."""
         self.ctx.warn(f"{condition.value.text!r} means rows without a value of {relation.names[0]!r}")  # type: ignore[union-attr]
-        filled = Reached(self.scan(relation, of))
+        filled = alg.Reached(self.scan(relation, of))
         if condition.op == "!=":
             return filled
-        return Minus(of if of is not None else self.ctx.rows(relation.table or ""), filled)
+        return alg.Minus(of if of is not None else self.ctx.rows(relation.table or ""), filled)
 
     # -- parts of the cases ------------------------------------------------------------------------
 
     @property
-    def h(self) -> Entities:
+    def h(self) -> alg.Entities:
         """The heads."""
         assert self.heads is not None
         return self.heads
@@ -644,32 +608,32 @@ class SearchCall:
         """The conditions on the tail and the value."""
         return (*self.t, *self.v)
 
-    def heads_of(self, result: Result, relation: Relation) -> Entities:
+    def heads_of(self, result: Result, relation: Relation) -> alg.Entities:
         """A result as heads of a relation."""
         return self.lowering.entities(result, relation.table, relation.sources)
 
-    def members(self, relation: Relation, of: Entities | None, *conditions: ColumnCondition) -> Entities:
+    def members(self, relation: Relation, of: alg.Entities | None, *conditions: ColumnCondition) -> alg.Entities:
         """`subjects` as a set."""
         node = self.subjects(relation, of, *conditions).node
-        assert isinstance(node, Entities)
+        assert isinstance(node, alg.Entities)
         return node
 
-    def names_of(self, facts: Facts) -> Result:
+    def names_of(self, facts: alg.Facts) -> Result:
         """The predicates of facts and the keys of their qualifiers, each once."""
-        return Result(Distinct(Concat((Predicates(facts), QualifierKeys(facts)))), kinds=TEXTS)
+        return Result(alg.Distinct(alg.Concat((alg.Predicates(facts), alg.QualifierKeys(facts)))), kinds=TEXTS)
 
-    def predicates(self, facts: Facts) -> Result:
+    def predicates(self, facts: alg.Facts) -> Result:
         """The predicates of facts, each once."""
-        return Result(Distinct(Predicates(facts)), kinds=TEXTS)
+        return Result(alg.Distinct(alg.Predicates(facts)), kinds=TEXTS)
 
-    def exists(self, facts: Facts) -> Result:
+    def exists(self, facts: alg.Facts) -> Result:
         """Whether there are facts."""
-        return Result(Exists(facts), kinds=NUMBERS)
+        return Result(alg.Exists(facts), kinds=NUMBERS)
 
     def holds(self, relation: Relation) -> Result:
         """Whether the heads have facts of a relation that satisfy the conditions."""
         if relation.numbers:
-            return self.exists(self.any_facts(Reached(self.any_facts(self._numbered(self.h, *self.tv)))))
+            return self.exists(self.any_facts(alg.Reached(self.any_facts(self._numbered(self.h, *self.tv)))))
         return self.exists(self.facts(relation, self.h, *self.tv))
 
     def holds_by_key(self) -> Result:
@@ -678,14 +642,14 @@ class SearchCall:
             return self.exists(self.facts(self.k, self.h, *self.tv))
         return self.subjects(self.k, self.h, *self.tv)
 
-    def qualified_objects(self, of: Entities | None) -> Result:
+    def qualified_objects(self, of: alg.Entities | None) -> Result:
         """The objects of facts whose qualifier satisfies the conditions on the value."""
         relation = self.r
         if relation.family == "relation" and relation.table is None:
             facts = self.q.where(self.scan(relation, of, reach="object"), *self.v)
             return self._objects_reached(facts, relation)
         facts = self.q.where(self.scan(relation, of), *self.v)
-        return self.values(Objects(facts), relation, self._column(relation).kinds)
+        return self.values(alg.Objects(facts), relation, self._column(relation).kinds)
 
     def objects_that_have(self) -> Result:
         """The objects of H's facts that have facts of the key themselves."""
@@ -698,14 +662,14 @@ class SearchCall:
     def subjects_of_any(self) -> Result:
         """The subjects of F(K)[V] that have any fact with T as well."""
         first = self.subjects(self.k, None, *self.v)
-        assert isinstance(first.node, Entities)
-        return first.of(Reached(self.facts(None, first.node, *self.t)))
+        assert isinstance(first.node, alg.Entities)
+        return first.of(alg.Reached(self.facts(None, first.node, *self.t)))
 
     def subjects_of_both(self) -> Result:
         """The subjects of F(R)[T] that are subjects of F(K)[V]."""
         first, second = self.subjects(self.r, None, *self.t), self.members(self.k, None, *self.v)
-        assert isinstance(first.node, Entities)
-        return first.of(intersect(first.node, second), empty=first.empty)
+        assert isinstance(first.node, alg.Entities)
+        return first.of(alg.intersect(first.node, second), empty=first.empty)
 
 
 # -- cases -------------------------------------------------------------------------------------------
@@ -768,7 +732,7 @@ _TABLE: Final[tuple[_Row, ...]] = (
         "TV",
         _A,
         "the subjects of any fact with object T that also have one with object V",
-        lambda s: s.entities(Intersect(tuple(Reached(s.facts(None, None, *one)) for one in (s.t, s.v))), None),
+        lambda s: s.entities(alg.Intersect(tuple(alg.Reached(s.facts(None, None, *one)) for one in (s.t, s.v))), None),
     ),
     ("KV", _Q, "the subjects of facts whose qualifier K is V", lambda s: s.reached(s.q.where(s.any_facts(None), *s.v), None)),
     ("KV", _P, "the subjects of F(K)[V]", lambda s: s.subjects(s.k, None, *s.v)),
@@ -784,13 +748,13 @@ _TABLE: Final[tuple[_Row, ...]] = (
         "HTV",
         _A,
         "whether any fact of H has object T, and any has object V",
-        lambda s: s.exists(s.facts(None, Reached(s.facts(None, s.h, *s.t)), *s.v)),
+        lambda s: s.exists(s.facts(None, alg.Reached(s.facts(None, s.h, *s.t)), *s.v)),
     ),
     (
         "HKV",
         _Q,
         "the objects of H's facts whose qualifier K is V",
-        lambda s: s.values(Objects(s.q.where(s.any_facts(s.h), *s.v)), None, {}),
+        lambda s: s.values(alg.Objects(s.q.where(s.any_facts(s.h), *s.v)), None, {}),
     ),
     ("HKV", _P, "as H R V, with K for R", lambda s: s.holds_by_key()),
     ("RTK", _Q, "qualifier K of F(R)[T]", lambda s: s.q.values(s.facts(s.r, None, *s.t))),

@@ -9,18 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from condgraph.engine.algebra import (
-    Entities,
-    Facts,
-    Group,
-    Having,
-    Limit,
-    Names,
-    Order,
-    SubjectsOf,
-    Table,
-    postorder,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.algebra.constructors import reached
 from condgraph.engine.errors import ParseError, PlanError, UnknownNameError, nearest
@@ -46,7 +35,7 @@ def on_table(lowering: Lowering, call: Application) -> Rule | None:
     """What a function of sets means where it is given a table; None for everything else."""
     if len(call.operands) != 1 or not isinstance(call.operands[0], OutputRef):
         return None
-    if not isinstance(lowering.evaluate(call.operands[0]).node, Table):
+    if not isinstance(lowering.evaluate(call.operands[0]).node, alg.Table):
         return None
     if call.function == "sort":
         return lower_order
@@ -63,7 +52,7 @@ def lower_group(lowering: Lowering, call: Application) -> Result:
     rows = _rows(lowering, result, call)
     columns = Columns(rows, lowering.context.schema)
     keys = [_path(lowering, result, text) for text in _texts(given.get("key"))]
-    if not keys and result.column is not None and not isinstance(result.node, Entities):
+    if not keys and result.column is not None and not isinstance(result.node, alg.Entities):
         keys = [Path((Step(result.column),))]
     if not keys:
         raise PlanError(
@@ -78,7 +67,7 @@ def lower_group(lowering: Lowering, call: Application) -> Result:
     names = _each_name([*map(title, keys), *(measure.name for measure in measures)])
     by = tuple([ex.Key(name, columns.expression(key)) for name, key in zip(names, keys, strict=False)])
     shown = tuple([replace(measure, name=name) for name, measure in zip(names[len(keys) :], measures, strict=True)])
-    return Result(Group(rows, tuple(columns.facts), tuple(columns.values), by, shown), led=result.led, span=call.span)
+    return Result(alg.Group(rows, tuple(columns.facts), tuple(columns.values), by, shown), led=result.led, span=call.span)
 
 
 def _measures(
@@ -123,21 +112,21 @@ def _looked_up(lowering: Lowering, result: Result, of: Cell) -> Cell:
     return of
 
 
-def _rows(lowering: Lowering, result: Result, call: Application) -> Entities:
+def _rows(lowering: Lowering, result: Result, call: Application) -> alg.Entities:
     """The rows of a set: itself, or what carries its values."""
     node = result.node
-    if isinstance(node, Entities):
+    if isinstance(node, alg.Entities):
         return node
-    if isinstance(node, Facts):
+    if isinstance(node, alg.Facts):
         return reached(node)
-    if isinstance(node, Names):
+    if isinstance(node, alg.Names):
         return node.entities
-    if isinstance(node, Table):
+    if isinstance(node, alg.Table):
         as_values(result)
     if not result.carried:
         raise PlanError(f"{call.function} takes rows or entities, and these values are of none", span=call.span)
     lowering.context.remark(f"{call.function} takes the rows that have these values")
-    return SubjectsOf(as_values(result))
+    return alg.SubjectsOf(as_values(result))
 
 
 def _path(lowering: Lowering, result: Result, text: str) -> Path:
@@ -165,17 +154,17 @@ def _step(lowering: Lowering, text: str, source: str | None) -> Step:
 def lower_having(lowering: Lowering, call: Application) -> Result:
     """having(set, condition): the rows that it holds of."""
     result = lowering.evaluate(call.operands[0])
-    if not isinstance(result.node, Table):
+    if not isinstance(result.node, alg.Table):
         hint = "it comes after group_by; get_information(..., tail_entity>'5') tests rows"
         raise PlanError("having tests a table of groups, and this is none", span=call.span, hint=hint)
     group, table = _group(result.node), result.node
     columns = Columns(group.of, lowering.context.schema)
     for test in call.operands[1:]:
-        table = Having(table, columns.test(_test(group, test, call), lambda of: _column(lowering, group, title(of), call)))
+        table = alg.Having(table, columns.test(_test(group, test, call), lambda of: _column(lowering, group, title(of), call)))
     return result.of(table)
 
 
-def _test(group: Group, test: Expression, call: Application) -> Any:
+def _test(group: alg.Group, test: Expression, call: Application) -> Any:
     if isinstance(test, Comparison):
         if not isinstance(test.right, Literal):
             raise PlanError("having compares with a literal", span=call.span)
@@ -200,8 +189,8 @@ def lower_limit(lowering: Lowering, call: Application) -> Result:
     """limit(set, n): so many rows, in the order they stand in."""
     result = _as_table(lowering, call, [])
     number = _number(call, "n", 1)
-    assert isinstance(result.node, Table)
-    return result.of(Limit(result.node, number, _number(call, "offset", None, 0)))
+    assert isinstance(result.node, alg.Table)
+    return result.of(alg.Limit(result.node, number, _number(call, "offset", None, 0)))
 
 
 def lower_top(lowering: Lowering, call: Application) -> Result:
@@ -212,30 +201,30 @@ def lower_top(lowering: Lowering, call: Application) -> Result:
         others.pop(0)
     key = call.options.get("key", others[0] if others else None)
     result = _ordered(lowering, call, key, descending=call.function == "top")
-    assert isinstance(result.node, Table)
-    return result.of(Limit(result.node, number))
+    assert isinstance(result.node, alg.Table)
+    return result.of(alg.Limit(result.node, number))
 
 
 def _best(lowering: Lowering, call: Application) -> Result:
     """The rows of a table with the largest or smallest last column, all ties."""
     result = _ordered(lowering, call, None, descending=call.function in _LARGEST)
-    assert isinstance(result.node, Table)
-    return result.of(Limit(result.node, 1, ties=True))
+    assert isinstance(result.node, alg.Table)
+    return result.of(alg.Limit(result.node, 1, ties=True))
 
 
 def _ordered(lowering: Lowering, call: Application, key: Expression | None, *, descending: bool) -> Result:
     wanted = _texts(key)
     result = _as_table(lowering, call, wanted)
-    assert isinstance(result.node, Table)
+    assert isinstance(result.node, alg.Table)
     group = _group(result.node)
     places = [_column(lowering, group, text, call) for text in wanted] or [len(_names(group)) - 1]
-    return result.of(Order(result.node, tuple([ex.By(place, descending) for place in places])))
+    return result.of(alg.Order(result.node, tuple([ex.By(place, descending) for place in places])))
 
 
 def _as_table(lowering: Lowering, call: Application, wanted: list[str]) -> Result:
     """A table as it is; rows as one with their column used last, and those wanted."""
     result = lowering.evaluate(call.operands[0])
-    if isinstance(result.node, Table):
+    if isinstance(result.node, alg.Table):
         return result
     rows = _rows(lowering, result, call)
     columns = Columns(rows, lowering.context.schema)
@@ -251,21 +240,23 @@ def _as_table(lowering: Lowering, call: Application, wanted: list[str]) -> Resul
         paths = [*([Path((Step(shown),))] if shown is not None else []), *paths]
     cells += [(title(path), columns.expression(path)) for path in dict.fromkeys(paths)]
     measures = tuple([ex.Measure(name, "values", of) for name, of in cells])
-    return Result(Group(rows, tuple(columns.facts), tuple(columns.values), (), measures, each=True), led=result.led, span=call.span)
+    return Result(
+        alg.Group(rows, tuple(columns.facts), tuple(columns.values), (), measures, each=True), led=result.led, span=call.span
+    )
 
 
 # -- parts -----------------------------------------------------------------------------------------
 
 
-def _group(table: Table) -> Group:
-    return next(node for node in reversed(postorder(table)) if isinstance(node, Group))
+def _group(table: alg.Table) -> alg.Group:
+    return next(node for node in reversed(alg.postorder(table)) if isinstance(node, alg.Group))
 
 
-def _names(group: Group) -> list[str]:
+def _names(group: alg.Group) -> list[str]:
     return [*(key.name for key in group.keys), *(measure.name for measure in group.measures)]
 
 
-def _column(lowering: Lowering, group: Group, text: str, call: Application) -> int:
+def _column(lowering: Lowering, group: alg.Group, text: str, call: Application) -> int:
     """The place of a column: by its name, without case, by the function of its measure, else the
     nearest.
     """
