@@ -17,22 +17,8 @@ from threading import Event
 from typing import Annotated, Any, Final, TypeVar
 
 import condgraph
+from condgraph.agents import toolbox
 from condgraph.agents.guide import Examples, hint_for_tools
-from condgraph.agents.toolbox import (
-    ABOUT,
-    AT_START,
-    LONGEST,
-    MOST,
-    Answered,
-    Described,
-    Evidenced,
-    Matched,
-    Named,
-    Toolbox,
-    described,
-    failure,
-    plain,
-)
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import CondgraphError, MissingExtraError, OptionError, nearest, shortened
 
@@ -52,19 +38,19 @@ AT_ONCE: Final = 16
 MOST_BYTES: Final = 4 << 20
 
 
-def mcp_server(tools: Toolbox, *, name: str = "condgraph", at_once: int = AT_ONCE) -> MCPServer[Any]:
+def mcp_server(tools: toolbox.Toolbox, *, name: str = "condgraph", at_once: int = AT_ONCE) -> MCPServer[Any]:
     """An `MCPServer` over a graph's tools; `at_once` calls run at the same time, others wait. Its instructions have
     examples from the names of the graph, as it is when the server starts.
     """
     try:
-        with within(AT_START):
+        with within(toolbox.AT_START):
             instructions = tools.guide()
     except CondgraphError:
         # A graph that cannot be asked for its names now may be asked later, by the resource and the prompts.
         instructions = Examples().guide()
     server = Server(name, title="condgraph", instructions=instructions, version=condgraph.__version__, log_level="WARNING")
     calls = Calls(at_once)
-    server.examples = dict(zip(("query", "match"), described(tools), strict=True))
+    server.examples = dict(zip(("query", "match"), toolbox.described(tools), strict=True))
     add_looking(server, tools, calls)
     add_programs(server, tools, calls)
     if tools.llm is not None:
@@ -111,7 +97,7 @@ class Calls:
             result = await self.run(call)
         except CondgraphError as error:
             return refused(error)
-        record = result if isinstance(result, dict) else plain(result)
+        record = result if isinstance(result, dict) else toolbox.plain(result)
         return CallToolResult(
             content=[TextContent(type="text", text=json.dumps(record, ensure_ascii=False))], structured_content=record
         )
@@ -140,7 +126,7 @@ class Server(MCPServer[Any]):
         takes = next((list(item.input_schema["properties"]) for item in await self.list_tools() if item.name == name), None)
         unknown = [] if takes is None else [argument for argument in arguments if argument not in takes]
         if takes is not None and unknown:
-            what = f"{name} takes no argument {shortened(unknown[0], LONGEST)!r}"
+            what = f"{name} takes no argument {shortened(unknown[0], toolbox.LONGEST)!r}"
             return refused(OptionError(what, candidates=nearest(unknown[0], takes), hint=f"it takes: {', '.join(takes)}"))
         return await super().call_tool(name, arguments, context)
 
@@ -150,7 +136,7 @@ def refused(error: CondgraphError) -> CallToolResult:
     clients hold structured content to the tool's output schema where the call failed as well.
     """
     error.hint = hint_for_tools(error)
-    texts = f"error[{error.code}]: {error}", json.dumps(failure(error), ensure_ascii=False)
+    texts = f"error[{error.code}]: {error}", json.dumps(toolbox.failure(error), ensure_ascii=False)
     return CallToolResult(content=[TextContent(type="text", text=text) for text in texts], is_error=True)
 
 
@@ -163,15 +149,15 @@ def without(call: Callable[..., T]) -> Callable[..., T]:
 
 
 READS: Final = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-Language = Annotated[str | None, Field(description=ABOUT["language"])]
-Program = Annotated[str, Field(description=ABOUT["program"])]
-Table = Annotated[str | None, Field(description=ABOUT["table"])]
+Language = Annotated[str | None, Field(description=toolbox.ABOUT["language"])]
+Program = Annotated[str, Field(description=toolbox.ABOUT["program"])]
+Table = Annotated[str | None, Field(description=toolbox.ABOUT["table"])]
 # Strict: true is no 1.
-Parameters = Annotated[dict[str, str | StrictInt | StrictFloat] | None, Field(description=ABOUT["parameters"])]
-At = Annotated[str | None, Field(description=ABOUT["at"])]
-Between = Annotated[list[str] | None, Field(min_length=2, max_length=2, description=ABOUT["between"])]
-Certain = Annotated[bool, Field(description=ABOUT["certain"])]
-AsOf = Annotated[str | None, Field(description=ABOUT["as_of"])]
+Parameters = Annotated[dict[str, str | StrictInt | StrictFloat] | None, Field(description=toolbox.ABOUT["parameters"])]
+At = Annotated[str | None, Field(description=toolbox.ABOUT["at"])]
+Between = Annotated[list[str] | None, Field(min_length=2, max_length=2, description=toolbox.ABOUT["between"])]
+Certain = Annotated[bool, Field(description=toolbox.ABOUT["certain"])]
+AsOf = Annotated[str | None, Field(description=toolbox.ABOUT["as_of"])]
 Prefer = Annotated[
     str | list[str] | dict[str, str | list[str]] | None,
     Field(
@@ -179,33 +165,35 @@ Prefer = Annotated[
         'or one of these for each predicate, such as {"capital": "latest"}'
     ),
 ]
-Most = Annotated[int, Field(ge=1, le=MOST, description=ABOUT["limit"])]
+Most = Annotated[int, Field(ge=1, le=toolbox.MOST, description=toolbox.ABOUT["limit"])]
 
 
-def add_looking(server: Server, tools: Toolbox, calls: Calls) -> None:
+def add_looking(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
     """What there is to ask about: `schema` and `find`."""
 
     @server.tool(title="The schema of the graph", annotations=READS)
     async def schema(
-        source: Annotated[str | None, Field(description=ABOUT["source"])] = None,
-        concept: Annotated[str | None, Field(description=ABOUT["concept"])] = None,
-        predicate: Annotated[str | None, Field(description=ABOUT["predicate"])] = None,
-        tokens: Annotated[int, Field(ge=1, le=100_000, description=ABOUT["tokens"])] = 2_000,
-    ) -> Annotated[CallToolResult, Described]:
+        source: Annotated[str | None, Field(description=toolbox.ABOUT["source"])] = None,
+        concept: Annotated[str | None, Field(description=toolbox.ABOUT["concept"])] = None,
+        predicate: Annotated[str | None, Field(description=toolbox.ABOUT["predicate"])] = None,
+        tokens: Annotated[int, Field(ge=1, le=100_000, description=toolbox.ABOUT["tokens"])] = 2_000,
+    ) -> Annotated[CallToolResult, toolbox.Described]:
         """What can be asked about: sources, concepts, relations and attributes with their types,
         units, counts and examples. Look here first.
         """
         return await calls.reply(without(partial(tools.schema, source=source, concept=concept, predicate=predicate, tokens=tokens)))
 
     @server.tool(title="What a name is", annotations=READS)
-    async def find(name: Annotated[str, Field(description=ABOUT["name"])], limit: Most = 20) -> Annotated[CallToolResult, Named]:
+    async def find(
+        name: Annotated[str, Field(description=toolbox.ABOUT["name"])], limit: Most = 20
+    ) -> Annotated[CallToolResult, toolbox.Named]:
         """What a name is in the graph: its entities with their ids, the relations and attributes they
         have, or the nearest names where nothing has it exactly.
         """
         return await calls.reply(partial(tools.find, name, limit=limit))
 
 
-def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
+def add_programs(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
     """Programs, patterns, and what an answer rests on: `query`, `match` and `evidence`."""
 
     @server.tool(title="Run a program", annotations=READS)
@@ -220,8 +208,8 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         as_of: AsOf = None,
         prefer: Prefer = None,
         limit: Most = 50,
-        facts: Annotated[int, Field(ge=0, le=MOST, description=ABOUT["facts"])] = 5,
-    ) -> Annotated[CallToolResult, Answered]:
+        facts: Annotated[int, Field(ge=0, le=toolbox.MOST, description=toolbox.ABOUT["facts"])] = 5,
+    ) -> Annotated[CallToolResult, toolbox.Answered]:
         """Run a program on the graph, exactly; `table` groups, sums up, orders and cuts its rows. Gives
         typed answers, warnings, and the first of the statements that the answer rests on.
         """
@@ -244,15 +232,15 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
 
     @server.tool(title="Find subgraphs like a pattern", annotations=READS)
     async def match(
-        pattern: Annotated[str, Field(description=ABOUT["pattern"])],
-        k: Annotated[int, Field(ge=1, le=MOST, description=ABOUT["k"])] = 3,
+        pattern: Annotated[str, Field(description=toolbox.ABOUT["pattern"])],
+        k: Annotated[int, Field(ge=1, le=toolbox.MOST, description=toolbox.ABOUT["k"])] = 3,
         at: At = None,
         between: Between = None,
         certain: Certain = False,
         as_of: AsOf = None,
         prefer: Prefer = None,
         limit: Most = 20,
-    ) -> Annotated[CallToolResult, Matched]:
+    ) -> Annotated[CallToolResult, toolbox.Matched]:
         """Find the subgraphs most similar to a pattern, for questions whose names or directions you
         are not sure of. `distance` 0 is an exact match.
         """
@@ -271,8 +259,8 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         as_of: AsOf = None,
         prefer: Prefer = None,
         limit: Most = 50,
-        offset: Annotated[int, Field(ge=0, description=ABOUT["offset"])] = 0,
-    ) -> Annotated[CallToolResult, Evidenced]:
+        offset: Annotated[int, Field(ge=0, description=toolbox.ABOUT["offset"])] = 0,
+    ) -> Annotated[CallToolResult, toolbox.Evidenced]:
         """The statements that the answer to a program rests on, each with its sources and rows, page
         by page.
         """
@@ -294,12 +282,12 @@ def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
         )
 
 
-def add_words(server: Server, tools: Toolbox, calls: Calls) -> None:
+def add_words(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
     """Questions in words, which a model answers: `ask`."""
 
     @server.tool(title="Ask in words", annotations=READS.model_copy(update={"open_world_hint": True, "idempotent_hint": False}))
     async def ask(
-        question: Annotated[str, Field(description=ABOUT["question"])],
+        question: Annotated[str, Field(description=toolbox.ABOUT["question"])],
     ) -> Annotated[CallToolResult, dict[str, Any]]:
         """Ask in plain words: a language model writes a program, which is run. Gives status,
         answers, the program, citations, and the choices where a name has several meanings.
@@ -307,7 +295,7 @@ def add_words(server: Server, tools: Toolbox, calls: Calls) -> None:
         return await calls.reply(partial(tools.ask, question))
 
 
-def add_resources(server: Server, tools: Toolbox, calls: Calls) -> None:
+def add_resources(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
     """What can be read without a call: the schema, as text and as JSON, and the guide."""
 
     @server.resource("condgraph://schema", name="schema", title="The schema of the graph", mime_type="text/plain")
@@ -326,7 +314,7 @@ def add_resources(server: Server, tools: Toolbox, calls: Calls) -> None:
         return await calls.run(without(tools.guide))
 
 
-def add_prompts(server: Server, tools: Toolbox, calls: Calls) -> None:
+def add_prompts(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
     """What a user can begin with: a question, a claim, and what is in the graph; each with the guide and the schema."""
 
     async def begun(task: str) -> str:
@@ -336,7 +324,7 @@ def add_prompts(server: Server, tools: Toolbox, calls: Calls) -> None:
         return f"{await calls.run(without(both))}\n\n{task}"
 
     @server.prompt(title="Answer a question from the graph")
-    async def question(question: Annotated[str, Field(description=ABOUT["question"])]) -> str:
+    async def question(question: Annotated[str, Field(description=toolbox.ABOUT["question"])]) -> str:
         """Answer a question by programs, with the statements that the answer rests on."""
         return await begun(
             "Answer the question with the tools of the graph alone. Cite the statements that the answer rests on, with their "

@@ -14,16 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from condgraph.ask.records import Asked, AskStep, AskText
-from condgraph.cli.arguments import (
-    FileOption,
-    LoginOptions,
-    StoreOption,
-    TextArgument,
-    TimeoutOption,
-    grouped,
-    opened,
-    program_text,
-)
+from condgraph.cli import arguments
 from condgraph.cli.exits import Exit, complain, guard, message_of
 from condgraph.cli.render import json_value, printable
 from condgraph.engine.errors import OptionError
@@ -126,20 +117,20 @@ class AskingOptions:
         }  # fmt: skip
 
 
-@grouped
+@arguments.grouped
 def ask(
     *,
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question, in plain words.")],
-    store: StoreOption,
+    store: arguments.StoreOption,
     asking: AskingOptions,
-    login: LoginOptions,
+    login: arguments.LoginOptions,
 ) -> None:
     """Ask in plain words. A language model writes a program; the program is run, and its answer is
     given with the statements that it rests on.
     """
     options = asking.options()
     # Demonstrations that are added are stored with the graph.
-    with guard(), opened(store, login, read_only=asking.demos is None) as at:
+    with guard(), arguments.opened(store, login, read_only=asking.demos is None) as at:
         if asking.demos is not None:
             at.demos.load(asking.demos)
         code = _report(at.ask(question, asking.llm, **options), asking.form)
@@ -147,14 +138,14 @@ def ask(
             raise typer.Exit(code)
 
 
-@grouped
-def chat(*, store: StoreOption, asking: AskingOptions, login: LoginOptions) -> None:
+@arguments.grouped
+def chat(*, store: arguments.StoreOption, asking: AskingOptions, login: arguments.LoginOptions) -> None:
     """Ask one question after the other, a line each from standard input; a question may refer to the
     answers before, such as "and his wife?". A line "/choose NAME=KEY" asks the last question again with
     a meaning of a name, "/clear" begins anew. Ends with the code of the least sure answer.
     """
     options = asking.options()
-    with guard(), opened(store, login, read_only=asking.demos is None) as at:
+    with guard(), arguments.opened(store, login, read_only=asking.demos is None) as at:
         if asking.demos is not None:
             at.demos.load(asking.demos)
         chat = at.chat(asking.llm, **options)
@@ -269,12 +260,12 @@ class ChainFormat(StrEnum):
     JSON = "json"
 
 
-@grouped
+@arguments.grouped
 def chain(
     *,
-    store: StoreOption,
-    text: TextArgument = None,
-    file: FileOption = None,
+    store: arguments.StoreOption,
+    text: arguments.TextArgument = None,
+    file: arguments.FileOption = None,
     llm: Annotated[
         str | None,
         typer.Option(
@@ -294,15 +285,15 @@ def chain(
     shown: Annotated[int, typer.Option("--shown", metavar="N", min=1, help="How many triples the model is shown.")] = 120,
     form: Annotated[ChainFormat, typer.Option("--format", help="How the answer is written.")] = ChainFormat.TABLE,
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the statements of the chain with their sources.")] = False,
-    timeout: TimeoutOption = None,
-    login: LoginOptions,
+    timeout: arguments.TimeoutOption = None,
+    login: arguments.LoginOptions,
 ) -> None:
     """Answer a question by a chain of triples that a model writes and cannot invent, or judge a text
     as one (--verify).
     """
     with guard():
-        given = program_text(text, file)
-    with guard(), opened(store, login, timeout=timeout) as at:
+        given = arguments.program_text(text, file)
+    with guard(), arguments.opened(store, login, timeout=timeout) as at:
         if verify:
             _write_verdict(at.verify_chain(given, entity or [], timeout=timeout), form)
             return
@@ -388,14 +379,14 @@ class RuleOptions:
     ] = None
 
 
-@grouped
+@arguments.grouped
 def verify(
     *,
-    store: StoreOption,
-    text: TextArgument = None,
-    file: FileOption = None,
+    store: arguments.StoreOption,
+    text: arguments.TextArgument = None,
+    file: arguments.FileOption = None,
     rules: RuleOptions,
-    login: LoginOptions,
+    login: arguments.LoginOptions,
     llm: Annotated[
         str | None, typer.Option("--llm", metavar="MODEL", help="The model that reads a claim in words, like openai:MODEL.")
     ] = None,
@@ -405,14 +396,14 @@ def verify(
     ] = None,
     nearest: Annotated[int, typer.Option("--nearest", metavar="N", min=0, help="Show so many similar subgraphs as well.")] = 0,
     form: Annotated[VerdictFormat, typer.Option("--format", help="How the verdict is written.")] = VerdictFormat.TEXT,
-    timeout: TimeoutOption = None,
+    timeout: arguments.TimeoutOption = None,
 ) -> None:
     """Say whether a claim is supported, refuted, or the graph has not enough facts. The claim is
     triples like (Nepal) -[NOT capital]-> (Pokhara), or with --llm a text.
     """
     with guard():
-        claim = program_text(text, file)
-    with guard(claim), opened(store, login, timeout=timeout) as at:
+        claim = arguments.program_text(text, file)
+    with guard(claim), arguments.opened(store, login, timeout=timeout) as at:
         closed = True if rules.closed_world else rules.closed or ()
         verdict = at.verify(claim, llm, closed=closed, single=rules.single or (), nearest=nearest, prompt=prompt, timeout=timeout)
         if form is VerdictFormat.JSON:

@@ -12,27 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from condgraph.cli.arguments import (
-    AlsoOption,
-    DatabaseOption,
-    FileOption,
-    GraphOption,
-    LanguageOption,
-    LoginOptions,
-    ParamOption,
-    PasswordOption,
-    PreferOption,
-    StoreOption,
-    TableOption,
-    TextArgument,
-    TimeoutOption,
-    UserOption,
-    grouped,
-    opened,
-    parameters,
-    preference,
-    program_text,
-)
+from condgraph.cli import arguments
 from condgraph.cli.exits import Exit, complain, guard
 from condgraph.cli.render import (
     Format,
@@ -97,39 +77,39 @@ class ViewOptions(TimeOptions):
         str | None,
         typer.Option("--as-of", metavar="VERSION", help="Ask an earlier version, by its id or a time: g000003, 2026-11-27."),
     ] = None
-    prefer: PreferOption = None
+    prefer: arguments.PreferOption = None
 
     def given(self) -> dict[str, Any]:
         """These as options of `Graph.query` and `Graph.match`."""
         given = {item.name: getattr(self, item.name) for item in fields(ViewOptions)}
-        return given | {"prefer": preference(self.prefer)}
+        return given | {"prefer": arguments.preference(self.prefer)}
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramOptions:
     """How a program is read."""
 
-    language: LanguageOption = None
-    table: TableOption = None
-    param: ParamOption = None
-    also: AlsoOption = None
+    language: arguments.LanguageOption = None
+    table: arguments.TableOption = None
+    param: arguments.ParamOption = None
+    also: arguments.AlsoOption = None
 
     def options(self, view: ViewOptions, **further: Any) -> QueryOptions:
         """These and further ones, as the options of a query."""
         return QueryOptions(
-            self.language, table=self.table, parameters=parameters(self.param or []), **view.given(), **further
+            self.language, table=self.table, parameters=arguments.parameters(self.param or []), **view.given(), **further
         )  # fmt: skip
 
 
-@grouped
+@arguments.grouped
 def query(
     *,
-    store: StoreOption,
-    text: TextArgument = None,
-    file: FileOption = None,
+    store: arguments.StoreOption,
+    text: arguments.TextArgument = None,
+    file: arguments.FileOption = None,
     reading: ProgramOptions,
     view: ViewOptions,
-    login: LoginOptions,
+    login: arguments.LoginOptions,
     engine: Annotated[
         EngineName | None, typer.Option("--engine", help="What answers on a local graph: in process, or its RDF store.")
     ] = None,
@@ -140,7 +120,7 @@ def query(
     show: Annotated[
         bool, typer.Option("--show", help="Show the plan, or on a server the compiled query, and do not run it.")
     ] = False,
-    timeout: TimeoutOption = None,
+    timeout: arguments.TimeoutOption = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most answers given.")] = None,
     on_unknown: Annotated[
         OnUnknown,
@@ -151,10 +131,10 @@ def query(
 ) -> None:
     """Run a program on a graph, and show its answer."""
     with guard():
-        program = program_text(text, file)
+        program = arguments.program_text(text, file)
         how = {"engine": engine and engine.value, "on_unknown": on_unknown.value}
         options = reading.options(view, timeout=timeout, limit=limit, **how)
-    with guard(program), opened(store, login, timeout=timeout, also=reading.also) as at:
+    with guard(program), arguments.opened(store, login, timeout=timeout, also=reading.also) as at:
         if show:
             typer.echo(explained(at, program, options))
             return
@@ -174,21 +154,21 @@ def query(
             raise typer.Exit(Exit.UNSURE)
 
 
-@grouped
+@arguments.grouped
 def explain(
     *,
-    store: StoreOption,
-    text: TextArgument = None,
-    file: FileOption = None,
+    store: arguments.StoreOption,
+    text: arguments.TextArgument = None,
+    file: arguments.FileOption = None,
     reading: ProgramOptions,
     view: ViewOptions,
-    login: LoginOptions,
+    login: arguments.LoginOptions,
 ) -> None:
     """Show the plan of a program, or on a server the compiled query, and do not run it."""
     with guard():
-        program = program_text(text, file)
+        program = arguments.program_text(text, file)
         options = reading.options(view)
-    with guard(program), opened(store, login, also=reading.also) as at:
+    with guard(program), arguments.opened(store, login, also=reading.also) as at:
         typer.echo(explained(at, program, options))
 
 
@@ -253,25 +233,25 @@ class OutputOptions:
     trace: Annotated[bool, typer.Option("--trace", help="Show every term of the distances.")] = False
 
 
-@grouped
+@arguments.grouped
 def match(
     *,
-    store: StoreOption,
-    text: TextArgument = None,
-    file: FileOption = None,
+    store: arguments.StoreOption,
+    text: arguments.TextArgument = None,
+    file: arguments.FileOption = None,
     search: SearchOptions,
     view: ViewOptions,
-    login: LoginOptions,
+    login: arguments.LoginOptions,
     output: OutputOptions,
-    timeout: TimeoutOption = None,
+    timeout: arguments.TimeoutOption = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most subgraphs shown.")] = None,
 ) -> None:
     """Find the subgraphs that are most similar to a pattern, like ("UNKNOWN film 1", "directed by",
     "Clint Eastwood").
     """
     with guard():
-        program, counting = program_text(text, file), view.given()
-    with guard(program), opened(store, login, timeout=timeout) as at:
+        program, counting = arguments.program_text(text, file), view.given()
+    with guard(program), arguments.opened(store, login, timeout=timeout) as at:
         matches = at.match(program, **search.of_match(), **counting, timeout=timeout, limit=limit)
         if output.prompt:
             for warning in matches.warnings:
@@ -411,23 +391,23 @@ class AnswerOptions:
     ] = None
 
 
-@grouped
+@arguments.grouped
 def logic(
     *,
-    store: StoreOption,
-    text: TextArgument = None,
-    file: FileOption = None,
+    store: arguments.StoreOption,
+    text: arguments.TextArgument = None,
+    file: arguments.FileOption = None,
     wanted: AnswerOptions,
-    login: LoginOptions,
+    login: arguments.LoginOptions,
     when: TimeOptions,
     form: Annotated[Format, typer.Option("--format", help="How the answers are written.")] = Format.TABLE,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each answer came about.")] = False,
-    timeout: TimeoutOption = None,
+    timeout: arguments.TimeoutOption = None,
 ) -> None:
     """Answer a logical query, like ?x : exists ?v. capital(?x, ?v) and not country(?v, "France")."""
     with guard():
-        program = program_text(text, file)
-    with guard(program), opened(store, login, timeout=timeout) as at:
+        program = arguments.program_text(text, file)
+    with guard(program), arguments.opened(store, login, timeout=timeout) as at:
         query, branches = (program, ()) if wanted.structure is None else (wanted.structure, _branches(program))
         answers = at.logic(
             query,
@@ -496,21 +476,21 @@ class Dialect(StrEnum):
 
 
 def sparql(
-    store: StoreOption,
-    text: TextArgument = None,
-    file: FileOption = None,
+    store: arguments.StoreOption,
+    text: arguments.TextArgument = None,
+    file: arguments.FileOption = None,
     dialect: Annotated[Dialect, typer.Option("--dialect", help="SPARQL 1.1, or as KQA Pro published it.")] = Dialect.STANDARD,
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
+    graph: arguments.GraphOption = "default",
+    user: arguments.UserOption = None,
+    password: arguments.PasswordOption = None,
     form: FormOption = Format.TABLE,
-    timeout: TimeoutOption = None,
+    timeout: arguments.TimeoutOption = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most rows given.")] = None,
 ) -> None:
     """Run a SPARQL query, read-only, over the graph as RDF."""
     with guard():
-        query = program_text(text, file)
-    with guard(query), opened(store, LoginOptions(graph, user, password), timeout=timeout) as at:
+        query = arguments.program_text(text, file)
+    with guard(query), arguments.opened(store, arguments.LoginOptions(graph, user, password), timeout=timeout) as at:
         refuse_terminal(form)
         results = at.sparql(query, dialect=dialect.value, timeout=timeout, limit=limit)
         for warning in results.warnings:
@@ -524,21 +504,24 @@ def sparql(
 
 
 def cypher(
-    store: StoreOption,
-    text: TextArgument = None,
-    file: FileOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    store: arguments.StoreOption,
+    text: arguments.TextArgument = None,
+    file: arguments.FileOption = None,
+    user: arguments.UserOption = None,
+    password: arguments.PasswordOption = None,
+    database: arguments.DatabaseOption = None,
     form: FormOption = Format.TABLE,
-    timeout: TimeoutOption = 60.0,
+    timeout: arguments.TimeoutOption = 60.0,
 ) -> None:
     """Run a Cypher query that only reads: on Neo4j its text and plan are checked first, other graphs
     answer it themselves.
     """
     with guard():
-        query = program_text(text, file)
-    with guard(query), opened(store, LoginOptions(user=user, password=password, database=database), timeout=timeout) as at:
+        query = arguments.program_text(text, file)
+    with (
+        guard(query),
+        arguments.opened(store, arguments.LoginOptions(user=user, password=password, database=database), timeout=timeout) as at,
+    ):
         from condgraph.remote_neo4j import Neo4jGraph
 
         if not isinstance(at, Neo4jGraph):

@@ -15,21 +15,7 @@ from warnings import catch_warnings, simplefilter
 import typer
 
 import condgraph
-from condgraph.cli import complete
-from condgraph.cli.arguments import (
-    DatabaseOption,
-    LoginOptions,
-    PasswordOption,
-    PreferOption,
-    StoreOption,
-    TimeoutOption,
-    UserOption,
-    file_of,
-    grouped,
-    is_neo4j,
-    opened,
-    preference,
-)
+from condgraph.cli import arguments, complete
 from condgraph.cli.exits import complain, guard
 from condgraph.cli.render import json_value, printable, write_table
 from condgraph.engine.errors import OptionError, UnsupportedError
@@ -56,16 +42,16 @@ class ExportFormat(StrEnum):
     NEO4J_IMPORT = "neo4j-import"
 
 
-@grouped
+@arguments.grouped
 def status(
     *,
-    store: StoreOption,
-    login: LoginOptions,
+    store: arguments.StoreOption,
+    login: arguments.LoginOptions,
     verify: Annotated[bool, typer.Option("--verify", help="Read every file of the store and compare its checksum.")] = False,
     form: Annotated[StatusFormat, typer.Option("--format", help="How the status is written.")] = StatusFormat.TABLE,
 ) -> None:
     """Show what a store holds, and with --verify whether its files are intact."""
-    with guard(), opened(store, login) as at:
+    with guard(), arguments.opened(store, login) as at:
         status = at.status(verify=verify)
         if form is StatusFormat.JSON:
             typer.echo(json.dumps(asdict(status), ensure_ascii=False, indent=2, default=json_value))
@@ -108,35 +94,35 @@ def doctor(
 # -- conflicts, times and versions --------------------------------------------------------------------------
 
 
-@grouped
+@arguments.grouped
 def conflicts(
     *,
-    store: StoreOption,
+    store: arguments.StoreOption,
     predicates: Annotated[
         list[str] | None,
         typer.Argument(metavar="[PREDICATES...]", help="The predicates to look at; those that are declared by default."),
     ] = None,
-    login: LoginOptions,
+    login: arguments.LoginOptions,
     certain: Annotated[bool, typer.Option("--certain", help="Only those of which values and times leave no doubt.")] = False,
     by_name: Annotated[bool, typer.Option("--by-name", help="Subjects of one name are one, such as rows of two tables.")] = False,
     propose: Annotated[
         bool, typer.Option("--propose", help="Look for predicates that have one value at a time for nearly all subjects.")
     ] = False,
     declare: Annotated[bool, typer.Option("--declare", help="Declare the predicates as having one value at a time.")] = False,
-    prefer: PreferOption = None,
+    prefer: arguments.PreferOption = None,
     form: Annotated[StatusFormat, typer.Option("--format", help="How the conflicts are written.")] = StatusFormat.TABLE,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most conflicts; 0 is all of them.")] = 100,
     offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="How many conflicts to leave out first.")] = 0,
-    timeout: TimeoutOption = None,
+    timeout: arguments.TimeoutOption = None,
 ) -> None:
     """Show statements that cannot hold together: different values, at one time, of a predicate that
     has one.
     """
-    with guard(), opened(store, login, read_only=not declare) as at:
+    with guard(), arguments.opened(store, login, read_only=not declare) as at:
         if declare:
             if not predicates:
                 raise OptionError("--declare needs the names of predicates")
-            at.declare(predicates, prefer=preference(prefer))
+            at.declare(predicates, prefer=arguments.preference(prefer))
         elif prefer:
             raise OptionError("--prefer is for --declare", hint="`condgraph query --prefer` asks with a preference")
         found = at.conflicts(
@@ -156,12 +142,12 @@ def conflicts(
             complain(f"warning: {printable(warning)}")
 
 
-@grouped
+@arguments.grouped
 def timeline(
     *,
-    store: StoreOption,
+    store: arguments.StoreOption,
     subject: Annotated[str | None, typer.Argument(metavar="[SUBJECT]", help="The subject, by its name or id.")] = None,
-    login: LoginOptions,
+    login: arguments.LoginOptions,
     predicate: Annotated[str | None, typer.Option("--predicate", metavar="NAME", help="The predicate.")] = None,
     object_: Annotated[str | None, typer.Option("--object", metavar="NAME", help="The object, an entity.")] = None,
     before: Annotated[
@@ -172,10 +158,10 @@ def timeline(
     ] = None,
     certain: Annotated[bool, typer.Option("--certain", help="Of these only the one that must be.")] = False,
     form: Annotated[StatusFormat, typer.Option("--format", help="How the statements are written.")] = StatusFormat.TABLE,
-    timeout: TimeoutOption = None,
+    timeout: arguments.TimeoutOption = None,
 ) -> None:
     """Show the statements of a subject, a predicate or an object in the order of their times."""
-    with guard(), opened(store, login) as at:
+    with guard(), arguments.opened(store, login) as at:
         line = at.timeline(subject, predicate, object_, timeout=timeout).part(before=before, after=after, certain=certain)
         if form is StatusFormat.JSON:
             typer.echo(json.dumps(line.data(), ensure_ascii=False, indent=2))
@@ -186,11 +172,11 @@ def timeline(
             complain(f"warning: {printable(warning)}")
 
 
-@grouped
+@arguments.grouped
 def versions(
     *,
-    store: StoreOption,
-    login: LoginOptions,
+    store: arguments.StoreOption,
+    login: arguments.LoginOptions,
     keep: Annotated[
         str | None,
         typer.Option("--keep", metavar="RULE", help="Store so many versions from now on, or each for so long: 10, '30 days'."),
@@ -198,7 +184,7 @@ def versions(
     form: Annotated[StatusFormat, typer.Option("--format", help="How the versions are written.")] = StatusFormat.TABLE,
 ) -> None:
     """Show the versions of a graph that are stored, or change how many are; `query --as-of` asks one."""
-    with guard(), opened(store, login, read_only=keep is None) as at:
+    with guard(), arguments.opened(store, login, read_only=keep is None) as at:
         if keep is not None:
             at.keep_versions(keep)
         with catch_warnings(record=True) as caught:
@@ -212,11 +198,11 @@ def versions(
             typer.echo("\n".join(printable(str(version)) for version in listed))
 
 
-@grouped
+@arguments.grouped
 def export(
     *,
-    store: StoreOption,
-    login: LoginOptions,
+    store: arguments.StoreOption,
+    login: arguments.LoginOptions,
     to: Annotated[ExportFormat, typer.Option("--to", help="The format.")] = ExportFormat.JSONL,
     output: Annotated[
         Path | None,
@@ -229,10 +215,10 @@ def export(
     """Write a whole graph, with its sources, in a form that `load` reads back exactly; or as RDF, or
     for Neo4j's import tool.
     """
-    output = file_of(output)
+    output = arguments.file_of(output)
     if to is ExportFormat.NEO4J_IMPORT and output is None:
         raise typer.BadParameter("neo4j-import writes a folder: give it with --output", param_hint="--to")
-    with guard(), opened(store, login) as at:
+    with guard(), arguments.opened(store, login) as at:
         with catch_warnings(record=True) as caught:
             simplefilter("always")
             at.export(sys.stdout if output is None else output, to=to.value, base=base)
@@ -251,11 +237,11 @@ class SchemaFormat(StrEnum):
     TEXT = "text"
 
 
-@grouped
+@arguments.grouped
 def schema(
     *,
-    store: StoreOption,
-    login: LoginOptions,
+    store: arguments.StoreOption,
+    login: arguments.LoginOptions,
     source: Annotated[
         str | None,
         typer.Option("--source", metavar="NAME", help="Only what is in this source.", autocompletion=complete.sources),
@@ -280,10 +266,10 @@ def schema(
     cypher: Annotated[
         bool, typer.Option("--cypher", help="As a property graph, in comments of Cypher, to paste above a query or into a prompt.")
     ] = False,
-    timeout: TimeoutOption = None,
+    timeout: arguments.TimeoutOption = None,
 ) -> None:
     """Show what can be asked about: sources, concepts, predicates, units, with counts and examples."""
-    with guard(), opened(store, login, timeout=timeout) as at:
+    with guard(), arguments.opened(store, login, timeout=timeout) as at:
         if cypher and form is not SchemaFormat.TABLE:
             raise OptionError("--cypher is a format of its own", hint="leave --format out")
         schema = at.schema(source=source, concept=concept, predicate=predicate, timeout=timeout)
@@ -315,11 +301,11 @@ STYLE: Final = "condgraph.grass"
 QUERIES: Final = "queries.zip"
 
 
-@grouped
+@arguments.grouped
 def browser(
     *,
-    store: StoreOption,
-    login: LoginOptions,
+    store: arguments.StoreOption,
+    login: arguments.LoginOptions,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder, made where it is missing.")] = Path(
         "neo4j-browser"
     ),
@@ -328,7 +314,7 @@ def browser(
     """Write a style file and queries for Neo4j Browser: captions, colours for the commonest concepts,
     and what there is to look at in the graph. Drop the style onto Browser, then `queries.zip`.
     """
-    with guard(), opened(store, login) as at:
+    with guard(), arguments.opened(store, login) as at:
         from condgraph.cypher import browser as made
         from condgraph.cypher.store import Neo4jStore
         from condgraph.remote_neo4j import Neo4jGraph
@@ -392,10 +378,10 @@ def map_database(
         Path | None,
         typer.Option("--mapping", metavar="FILE", help="A mapping file that is read first: it is checked, and filled up."),
     ] = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
-    timeout: TimeoutOption = None,
+    user: arguments.UserOption = None,
+    password: arguments.PasswordOption = None,
+    database: arguments.DatabaseOption = None,
+    timeout: arguments.TimeoutOption = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Write what a Neo4j database, or the triples of an endpoint, that condgraph did not write is taken
@@ -404,10 +390,10 @@ def map_database(
     from condgraph.remote_native import NativeGraph
     from condgraph.remote_triples import TriplesGraph
 
-    output = file_of(output)
+    output = arguments.file_of(output)
     given = {"user": user, "password": password, "database": database, "mapping": mapping, "timeout": timeout}
     with guard():
-        if not is_neo4j(address) and not address.lower().startswith("sparql+"):
+        if not arguments.is_neo4j(address) and not address.lower().startswith("sparql+"):
             hint = "such as bolt://localhost:7687, or sparql+http://localhost:7878/query"
             raise OptionError(f"{address!r} is no address of a Neo4j server", hint=hint)
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

@@ -12,20 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from condgraph.cypher.answer import literal
-from condgraph.cypher.layout.schema import (
-    CONCEPT,
-    ENTITY,
-    GRAPH,
-    PREDICATE,
-    QUALIFIER,
-    ROW,
-    SOURCE,
-    STATEMENT,
-    VALUE,
-    index_key,
-    quote,
-    type_of,
-)
+from condgraph.cypher.layout import schema as layout
 from condgraph.overview.schema import Overview
 
 if TYPE_CHECKING:
@@ -39,15 +26,15 @@ COLOURS: Final = (
 #: Styles of the nodes of the layout: a colour, and the width of the circle. Nodes that only hold
 #: a value or a qualifier, or are a statement, are small.
 _LAYOUT: Final = {
-    ENTITY: ("#6f8296", 50),
-    CONCEPT: ("#25384d", 65),
-    ROW: ("#56809f", 50),
-    VALUE: ("#e5dcc5", 35),
-    STATEMENT: ("#b9c2ca", 15),
-    QUALIFIER: ("#d5cbe2", 25),
-    GRAPH: ("#25384d", 65),
-    SOURCE: ("#8d99a3", 50),
-    PREDICATE: ("#8d99a3", 50),
+    layout.ENTITY: ("#6f8296", 50),
+    layout.CONCEPT: ("#25384d", 65),
+    layout.ROW: ("#56809f", 50),
+    layout.VALUE: ("#e5dcc5", 35),
+    layout.STATEMENT: ("#b9c2ca", 15),
+    layout.QUALIFIER: ("#d5cbe2", 25),
+    layout.GRAPH: ("#25384d", 65),
+    layout.SOURCE: ("#8d99a3", 50),
+    layout.PREDICATE: ("#8d99a3", 50),
 }
 #: Relationships of the layout, which are drawn faintly.
 _QUIET: Final = ("MEMBER_OF", "SUBCLASS_OF", "SUBJECT", "OBJECT", "QUALIFIER", "IS")
@@ -101,33 +88,35 @@ def queries(schema: Overview, graph: str, labels: Mapping[str, int] | None) -> d
     """
     own = f"graph: {literal(graph)}"
     result = {
-        "Concepts, and how many entities are in each": f"MATCH (c:{CONCEPT} {{{own}}})\n"
-        f"OPTIONAL MATCH (c)<-[:MEMBER_OF]-(e:{ENTITY})\n"
+        "Concepts, and how many entities are in each": f"MATCH (c:{layout.CONCEPT} {{{own}}})\n"
+        f"OPTIONAL MATCH (c)<-[:MEMBER_OF]-(e:{layout.ENTITY})\n"
         "RETURN c.name AS concept, count(e) AS entities ORDER BY entities DESC, concept LIMIT 100",
-        "Predicates, and how many statements and qualifiers have each": f"MATCH (p:{PREDICATE} {{{own}}})\n"
+        "Predicates, and how many statements and qualifiers have each": f"MATCH (p:{layout.PREDICATE} {{{own}}})\n"
         "RETURN p.name AS predicate, p.relations AS relations, p.attributes AS attributes, p.qualifiers AS qualifiers\n"
         "ORDER BY relations + attributes DESC, predicate LIMIT 100",
-        "Which concept is below which": f"MATCH (c:{CONCEPT} {{{own}}})-[r:SUBCLASS_OF]->(d:{CONCEPT}) RETURN c, r, d LIMIT 100",
+        "Which concept is below which": f"MATCH (c:{layout.CONCEPT} {{{own}}})-[r:SUBCLASS_OF]->(d:{layout.CONCEPT}) "
+        "RETURN c, r, d LIMIT 100",
     }
     for name in _safe(example.subject for predicate in schema.predicates for example in predicate.examples)[:1]:
         result[f"What is known of {name}"] = (
-            f"MATCH (e:{ENTITY} {{{own}, key: {literal(index_key(name))}}})-[r]-(other:{ENTITY}|{VALUE})\n"
+            f"MATCH (e:{layout.ENTITY} {{{own}, key: {literal(layout.index_key(name))}}})"
+            f"-[r]-(other:{layout.ENTITY}|{layout.VALUE})\n"
             "RETURN e, r, other LIMIT 40"
         )
     for name in _safe(labels if labels is not None else (concept.name for concept in schema.concepts))[:_ASKED]:
         node = (
-            f"(e:{quote(name)} {{{own}}})"
+            f"(e:{layout.quote(name)} {{{own}}})"
             if labels is not None
-            else f"(:{CONCEPT} {{{own}, key: {literal(index_key(name))}}})<-[:MEMBER_OF]-(e:{ENTITY})"
+            else f"(:{layout.CONCEPT} {{{own}, key: {literal(layout.index_key(name))}}})<-[:MEMBER_OF]-(e:{layout.ENTITY})"
         )
         result[f"Entities in {name}, and their relations"] = (
-            f"MATCH {node} WITH e LIMIT 25\nOPTIONAL MATCH (e)-[r]->(other:{ENTITY}) WHERE r.sid IS NOT NULL\n"
+            f"MATCH {node} WITH e LIMIT 25\nOPTIONAL MATCH (e)-[r]->(other:{layout.ENTITY}) WHERE r.sid IS NOT NULL\n"
             "RETURN e, r, other LIMIT 100"
         )
     for name in _safe(item.name for item in schema.predicates if item.relations and item.qualifiers)[:1]:
         result[f"Facts of {name} with their qualifiers"] = (
-            f"MATCH (a:{ENTITY} {{{own}}})-[f:{quote(type_of(name))}]->(b:{ENTITY})\n"
-            f"MATCH (a)<-[:SUBJECT]-(s:{STATEMENT} {{{own}, sid: f.sid}})-[:QUALIFIER]->(q:{QUALIFIER})\n"
+            f"MATCH (a:{layout.ENTITY} {{{own}}})-[f:{layout.quote(layout.type_of(name))}]->(b:{layout.ENTITY})\n"
+            f"MATCH (a)<-[:SUBJECT]-(s:{layout.STATEMENT} {{{own}, sid: f.sid}})-[:QUALIFIER]->(q:{layout.QUALIFIER})\n"
             "RETURN a, f, b, s, q LIMIT 25"
         )
     return result

@@ -10,21 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import KINDS, Bound, Layout, value_of
 from condgraph.cypher.layout.schema import CONDGRAPH, FORMAT, GRAPH, CondgraphLayout, layout_on, make_indexes, prepare
+from condgraph.cypher.load import push
 from condgraph.cypher.load.lock import delete, unfinished
 from condgraph.cypher.load.pull import Neo4jParts, graph_sources, pull
-from condgraph.cypher.load.push import (
-    LEASE,
-    NOTHING,
-    abandon,
-    check_graph,
-    check_layout,
-    edit_records,
-    last_edit,
-    look,
-    push,
-    stated,
-    write_edit,
-)
+from condgraph.cypher.load.push import stated
 from condgraph.cypher.patterns.vectors import drop
 from condgraph.cypher.queries import CypherStore
 from condgraph.engine.bounds import allowed, cached
@@ -209,7 +198,7 @@ class Neo4jStore(CypherStore):
     def __init__(
         self, place: Any, *, graph: str = "default", read_only: bool = False, labels: bool | None = None, **options: Any
     ) -> None:
-        super().__init__(Connection(place, **options), check_graph(graph), CONDGRAPH)
+        super().__init__(Connection(place, **options), push.check_graph(graph), CONDGRAPH)
         self.read_only, self.labels = read_only, labels
         #: Remarks of the last load on concepts that are no labels.
         self.remarks: list[str] = []
@@ -229,13 +218,13 @@ class Neo4jStore(CypherStore):
 
     def _state(self) -> dict[str, Any]:
         """What the graph's node says; empty where there is none."""
-        return look(self.connection, self.name)[0]
+        return push.look(self.connection, self.name)[0]
 
     def _about(self) -> dict[str, Any]:
         """What the graph's node says; raises where there is none, or a load is not finished."""
-        about, now = look(self.connection, self.name)
+        about, now = push.look(self.connection, self.name)
         if not about:
-            check_layout(self.connection, self.name)
+            push.check_layout(self.connection, self.name)
             rows = self.connection.ask(f"MATCH (g:{GRAPH}) WHERE g.complete RETURN g.name AS name", {})
             others = sorted(row["name"] for row in rows)
             raise StoreMissingError(
@@ -267,7 +256,7 @@ class Neo4jStore(CypherStore):
         if self._current is not None and held(self) is not None:
             return self._current
         # Single changes do not wait for readers, as loads do.
-        if self._current is None or self._current.get("edited") or at - self._looked > LEASE:
+        if self._current is None or self._current.get("edited") or at - self._looked > push.LEASE:
             about = self._about()
             if self._current is None or about["content"] != self._current["content"]:
                 self._schema = None
@@ -331,13 +320,13 @@ class Neo4jStore(CypherStore):
         self.refresh()
         self.remarks = []
         begin = time.monotonic()
-        result = push(
+        result = push.push(
             self.connection,
             self.name,
             snapshot,
             wait=wait,
             on_progress=on_progress,
-            change=NOTHING if change is None else change,
+            change=push.NOTHING if change is None else change,
             labels=self.labels,
             on_remark=self.remarks.append,
         )
@@ -356,7 +345,7 @@ class Neo4jStore(CypherStore):
 
     def edit_records(self) -> list[str]:
         """The records of single changes, in order."""
-        return edit_records(self.connection, self.name) if self._state() else []
+        return push.edit_records(self.connection, self.name) if self._state() else []
 
     def stated(self) -> Stated | None:
         """What the graph's node states of its content, read now; None where changes are made of the whole graph."""
@@ -373,13 +362,13 @@ class Neo4jStore(CypherStore):
 
     def last_edit(self) -> int:
         """The number of the last single change."""
-        return last_edit(self.connection, self.name)
+        return push.last_edit(self.connection, self.name)
 
     def write_edit(self, change: Written, wait: float) -> str:
         """Write one single change, in one transaction; the content then."""
         self._check_writable()
         try:
-            content, self.remarks = write_edit(self.connection, self.name, change, self._about())
+            content, self.remarks = push.write_edit(self.connection, self.name, change, self._about())
             return content
         finally:
             self.refresh()
@@ -411,7 +400,7 @@ class Neo4jStore(CypherStore):
 
     def under_way(self) -> tuple[list[str], bool] | None:
         """The sources of a load that is not finished, and whether its writer is gone."""
-        about, now = look(self.connection, self.name)
+        about, now = push.look(self.connection, self.name)
         if "loading" not in about:
             return None
         silent = (now - about.get("beat", 0)) / 1000
@@ -426,7 +415,7 @@ class Neo4jStore(CypherStore):
         self.refresh()
         if "loading" not in about:
             return False
-        abandon(self.connection, self.name, about)
+        push.abandon(self.connection, self.name, about)
         return True
 
     def _check_writable(self) -> None:

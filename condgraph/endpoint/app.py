@@ -27,24 +27,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
+from condgraph.endpoint import protocol
 from condgraph.endpoint.exchange import HOLD, READING, BrokenOffError, Exchange, Handler, Streams
 from condgraph.endpoint.guard import Application, Guard, Guarded
-from condgraph.endpoint.protocol import (
-    DATASETS,
-    GRAPHS,
-    HTML,
-    MOST_BYTES,
-    SOLUTIONS,
-    Chosen,
-    Format,
-    ProtocolError,
-    Request,
-    choose,
-    read,
-    read_graph,
-    require,
-    wanted,
-)
 from condgraph.engine.errors import MissingExtraError
 from condgraph.engine.iris import PLAIN
 from condgraph.engine.tracing import results_span
@@ -134,7 +119,7 @@ class Limits:
     timeout: float = 30.0
     rows: int | None = 10_000
     data_timeout: float = 600.0
-    body: int = MOST_BYTES
+    body: int = protocol.MOST_BYTES
     streams: int = 8
 
 
@@ -151,20 +136,24 @@ class Endpoint:
         """A request to /sparql."""
         body = await exchange.body(self.limits.body) if exchange.method == "POST" else b""
         kind = exchange.header("content-type")
-        request = await aside(len(body) + len(exchange.address), read, exchange.method, exchange.address, kind, body)
+        request = await aside(len(body) + len(exchange.address), protocol.read, exchange.method, exchange.address, kind, body)
         if request.query is not None:
             await self._query(exchange, request, request.query)
             return
-        chosen = require(exchange.header("accept"), (*GRAPHS, HTML))
-        if chosen.format is HTML:
+        chosen = protocol.require(exchange.header("accept"), (*protocol.GRAPHS, protocol.HTML))
+        if chosen.format is protocol.HTML:
             await self.page(exchange)
         else:
             await self._describe(exchange, chosen)
 
     async def data(self, exchange: Exchange) -> None:
         """A request to /data."""
-        request = read_graph(exchange.address)
-        chosen = wanted(request.formats, exchange.header("accept"), DATASETS if request.whole else (*GRAPHS, *DATASETS))
+        request = protocol.read_graph(exchange.address)
+        chosen = protocol.wanted(
+            request.formats,
+            exchange.header("accept"),
+            protocol.DATASETS if request.whole else (*protocol.GRAPHS, *protocol.DATASETS),
+        )
         default = self.backend.default
         query = Query(
             "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }",
@@ -189,8 +178,8 @@ class Endpoint:
         # The path of the base may have been sent in more than one spelling, with the same slashes.
         iri = iri_of(base, exchange.after(urlsplit(base).path.count("/")))
         if iri is None:
-            raise ProtocolError(404, "no IRI is written so")
-        chosen = require(exchange.header("accept"), (*GRAPHS, HTML))
+            raise protocol.ProtocolError(404, "no IRI is written so")
+        chosen = protocol.require(exchange.header("accept"), (*protocol.GRAPHS, protocol.HTML))
         query = Query(f"DESCRIBE <{iri}>", triples="ntriples", limit=1)
         results = await self.backend.query(query, self.limits.timeout)
         try:
@@ -198,8 +187,8 @@ class Endpoint:
         finally:
             results.close()
         if not known:
-            raise ProtocolError(404, f"the graph says nothing of <{iri}>")
-        if chosen.format is HTML:
+            raise protocol.ProtocolError(404, f"the graph says nothing of <{iri}>")
+        if chosen.format is protocol.HTML:
             about = f"{exchange.root}sparql?about={quote(iri, safe='')}"
             await exchange.reply(303, b"", {"Location": about, "Vary": "Accept"})
             return
@@ -215,24 +204,28 @@ class Endpoint:
 
     async def description(self, exchange: Exchange) -> None:
         """The description of the service, also for clients that accept none of its formats."""
-        await self._describe(exchange, choose(exchange.header("accept"), GRAPHS) or Chosen(GRAPHS[0], GRAPHS[0].media_type))
+        await self._describe(
+            exchange,
+            protocol.choose(exchange.header("accept"), protocol.GRAPHS)
+            or protocol.Chosen(protocol.GRAPHS[0], protocol.GRAPHS[0].media_type),
+        )
 
-    async def _describe(self, exchange: Exchange, chosen: Chosen) -> None:
+    async def _describe(self, exchange: Exchange, chosen: protocol.Chosen) -> None:
         body = describe(exchange.url("sparql"), self.backend.graphs, chosen.format)
         await exchange.reply(200, body, {"Content-Type": chosen.content_type, "Vary": "Accept"})
 
-    async def _query(self, exchange: Exchange, request: Request, text: str) -> None:
+    async def _query(self, exchange: Exchange, request: protocol.Request, text: str) -> None:
         seen = await aside(len(text), survey, text)
         if seen.form == "update":
-            raise ProtocolError(400, "this is an update and no query; the endpoint is for reading")
+            raise protocol.ProtocolError(400, "this is an update and no query; the endpoint is for reading")
         if seen.service:
-            raise ProtocolError(403, "SERVICE is refused: this endpoint asks no other one")
-        formats = (*GRAPHS, *DATASETS) if seen.form in ("construct", "describe") else SOLUTIONS
-        chosen = wanted(request.formats, exchange.header("accept"), formats)
+            raise protocol.ProtocolError(403, "SERVICE is refused: this endpoint asks no other one")
+        formats = (*protocol.GRAPHS, *protocol.DATASETS) if seen.form in ("construct", "describe") else protocol.SOLUTIONS
+        chosen = protocol.wanted(request.formats, exchange.header("accept"), formats)
         query = Query(
             text,
-            solutions=chosen.format.name if chosen.format in SOLUTIONS else "json",  # type: ignore[arg-type]
-            triples="turtle" if chosen.format in SOLUTIONS else chosen.format.name,  # type: ignore[arg-type]
+            solutions=chosen.format.name if chosen.format in protocol.SOLUTIONS else "json",  # type: ignore[arg-type]
+            triples="turtle" if chosen.format in protocol.SOLUTIONS else chosen.format.name,  # type: ignore[arg-type]
             base=self.backend.base or exchange.url("sparql"),
             default_graphs=request.default_graphs if request.dataset else None,
             named_graphs=request.named_graphs if request.dataset else None,
@@ -245,12 +238,12 @@ class Endpoint:
 
     # -- results -----------------------------------------------------------------------------------
 
-    async def _send(self, exchange: Exchange, query: Query, chosen: Chosen, timeout: float) -> None:
+    async def _send(self, exchange: Exchange, query: Query, chosen: protocol.Chosen, timeout: float) -> None:
         """Run a query and send its results; ends the query when the client disconnects."""
         with results_span("sparql", self.backend.store):
             await exchange.while_connected(self._results(exchange, query, chosen, timeout))
 
-    async def _results(self, exchange: Exchange, query: Query, chosen: Chosen, timeout: float) -> None:
+    async def _results(self, exchange: Exchange, query: Query, chosen: protocol.Chosen, timeout: float) -> None:
         headers = {"Content-Type": chosen.content_type, "Vary": "Accept, Accept-Encoding"} | dict(self.backend.headers)
         until, stream = asyncio.get_running_loop().time() + timeout, None
         results = await self.backend.query(query, timeout)
@@ -265,7 +258,9 @@ class Endpoint:
                     whole = False
                     break
                 if size > MOST_HELD:
-                    raise ProtocolError(505, f"results of more than {MOST_HELD >> 20} MiB are sent to clients of HTTP/1.1 only")
+                    raise protocol.ProtocolError(
+                        505, f"results of more than {MOST_HELD >> 20} MiB are sent to clients of HTTP/1.1 only"
+                    )
             if whole:
                 if results.cut:
                     exchange.outcome = "cut"
@@ -411,7 +406,7 @@ def _character(c: str) -> str:
 # -- the description of the service ------------------------------------------------------------------
 
 
-def describe(url: str, graphs: Sequence[str], form: Format) -> bytes:
+def describe(url: str, graphs: Sequence[str], form: protocol.Format) -> bytes:
     """The SPARQL 1.1 Service Description of the endpoint at `url`, whose default graph is the union of
     `graphs`, in one of the formats `GRAPHS`.
     """
@@ -445,7 +440,7 @@ def _description(url: str, graphs: Sequence[str]) -> Iterator[ox.Triple]:
     yield ox.Triple(service, sd("endpoint"), ox.NamedNode(url))
     yield ox.Triple(service, sd("supportedLanguage"), sd("SPARQL11Query"))
     yield ox.Triple(service, sd("feature"), sd("UnionDefaultGraph"))
-    for form in (*SOLUTIONS, *GRAPHS):
+    for form in (*protocol.SOLUTIONS, *protocol.GRAPHS):
         yield ox.Triple(service, sd("resultFormat"), ox.NamedNode(form.iri))
     yield ox.Triple(service, sd("defaultDataset"), dataset)
     yield ox.Triple(dataset, kind, sd("Dataset"))

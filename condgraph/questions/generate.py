@@ -17,22 +17,9 @@ from condgraph.engine.errors import CondgraphError, InterruptedQueryError, Optio
 from condgraph.engine.operands import year_of
 from condgraph.engine.values import Precision, Quantity, Time, text_of
 from condgraph.languages import registry
+from condgraph.questions import description
 from condgraph.questions.choices import CHOICES, UNKNOWN_CHOICE, choices, shuffled, wrong_of
-from condgraph.questions.description import (
-    KINDS,
-    TABLE_KINDS,
-    Ask,
-    Call,
-    Cell,
-    Description,
-    Literal,
-    Related,
-    Restriction,
-    asked,
-    conditions_of,
-    described_in,
-    steps,
-)
+from condgraph.questions.description import asked
 from condgraph.questions.facts import FACT_KINDS, LONGEST, RELATION, Facts, readable
 from condgraph.questions.forms import forms, personal, turned
 from condgraph.questions.locate import Locator, Runner, around, is_code
@@ -116,7 +103,7 @@ def distance(text: str, other: str) -> float:
 
 #: KQA Pro's shares (section 4.4): of nine kinds SelectAmong has least, and 4.7 % of the questions
 #: five hops or more, 26.3 % one.
-KIND_SHARES: Final = {kind: 0.046 if kind == "SelectAmong" else (1 - 0.046) / 8 for kind in KINDS}
+KIND_SHARES: Final = {kind: 0.046 if kind == "SelectAmong" else (1 - 0.046) / 8 for kind in description.KINDS}
 HOP_SHARES: Final = {1: 0.263, 2: 0.25, 3: 0.25, 4: 0.19, 5: 0.047}
 #: The fewest hops of a kind.
 FEWEST: Final = {"SelectAmong": 2, "SelectBetween": 3, "Verify": 2, "QualifierLiteral": 2, "QualifierRelational": 2}
@@ -126,11 +113,11 @@ T = TypeVar("T")
 
 def kind_shares(kinds: Collection[str] | Mapping[str, float] | None, tables: bool) -> dict[str, float]:
     """The share of each kind; raises `OptionError` for one that is not known."""
-    every = (*KINDS, *TABLE_KINDS)
+    every = (*description.KINDS, *description.TABLE_KINDS)
     if kinds is None:
         # A table is asked as tables are, for the half of it.
         result = dict(KIND_SHARES)
-        return {**result, **dict.fromkeys(TABLE_KINDS, 0.25)} if tables else result
+        return {**result, **dict.fromkeys(description.TABLE_KINDS, 0.25)} if tables else result
     if isinstance(kinds, str):
         kinds = (kinds,)
     shares = dict(kinds) if isinstance(kinds, Mapping) else dict.fromkeys(kinds, 1.0)
@@ -218,7 +205,7 @@ _MOST_TRIED = 2_000
 _MOST_STEPS = 20_000
 
 
-def pattern(ask: Ask, facts: Facts, runner: Runner) -> tuple[Triple, ...] | None:
+def pattern(ask: description.Ask, facts: Facts, runner: Runner) -> tuple[Triple, ...] | None:
     """The triples of a question that asks for one entity by relations alone; the unknown that stands
     first is the answer. The subgraph that answers is at distance 0.
     """
@@ -230,7 +217,7 @@ def pattern(ask: Ask, facts: Facts, runner: Runner) -> tuple[Triple, ...] | None
     return tuple(triples) if _apart(ask.first, facts, int(runner.numbers(ask.first)[0])) else None
 
 
-def _triples(described: Description, triples: list[Triple], count: list[int]) -> str | None:
+def _triples(described: description.Description, triples: list[Triple], count: list[int]) -> str | None:
     if described.name is not None:
         return described.name if not described.name.startswith("UNKNOWN") else None
     if described.union:
@@ -238,7 +225,7 @@ def _triples(described: Description, triples: list[Triple], count: list[int]) ->
     count[0] += 1
     own = f"UNKNOWN {described.concept or 'thing'} {count[0]}"
     for condition in described.conditions:
-        if not isinstance(condition, Related) or condition.qualifiers:
+        if not isinstance(condition, description.Related) or condition.qualifiers:
             return None
         other = _triples(condition.target, triples, count)
         if other is None:
@@ -247,14 +234,14 @@ def _triples(described: Description, triples: list[Triple], count: list[int]) ->
     return own
 
 
-def _apart(described: Description, facts: Facts, entity: int) -> bool:
+def _apart(described: description.Description, facts: Facts, entity: int) -> bool:
     """Whether an entity fits a description with another entity for every part of it."""
     left = [_MOST_STEPS]
     return next(_assigned([(described, entity)], frozenset({entity}), facts, left), None) is not None
 
 
 def _assigned(
-    open_: list[tuple[Description, int]], taken: frozenset[int], facts: Facts, left: list[int]
+    open_: list[tuple[description.Description, int]], taken: frozenset[int], facts: Facts, left: list[int]
 ) -> Iterator[frozenset[int]]:
     """The entities that parts can have; `open_` are parts whose own relations are still to be met."""
     edges = [(entity, condition) for described, entity in open_ for condition in described.conditions]
@@ -262,8 +249,8 @@ def _assigned(
         yield taken
         return
     (entity, condition), rest = edges[0], edges[1:]
-    later = [(Description(conditions=(other,)), at) for at, other in rest]
-    assert isinstance(condition, Related)
+    later = [(description.Description(conditions=(other,)), at) for at, other in rest]
+    assert isinstance(condition, description.Related)
     for neighbour in _neighbours(entity, condition, facts):
         left[0] -= 1
         if left[0] < 0:
@@ -272,14 +259,14 @@ def _assigned(
             yield from _assigned([*later, (condition.target, neighbour)], taken | {neighbour}, facts, left)
 
 
-def _neighbours(entity: int, condition: Related, facts: Facts) -> list[int]:
+def _neighbours(entity: int, condition: description.Related, facts: Facts) -> list[int]:
     number = facts.snapshot.predicate(condition.predicate)
     result = facts.of(entity, number, relation=True) if condition.outward else facts.onto(entity, number)
     end = facts.target if condition.outward else facts.subject
     return list(dict.fromkeys(end(int(statement)) for statement in islice(result, _MOST_TRIED)))
 
 
-def _named(target: Description, entity: int, facts: Facts) -> bool:
+def _named(target: description.Description, entity: int, facts: Facts) -> bool:
     return target.name is None or facts.snapshot.name(entity) == target.name
 
 
@@ -305,7 +292,7 @@ class Asker:
     def __init__(self, facts: Facts, runner: Runner, pick: random.Random, qualified: float) -> None:
         self.facts, self.runner, self.pick, self.qualified = facts, runner, pick, qualified
         self.locator = Locator(facts, runner, pick, qualified)
-        self._ways: dict[str, Callable[[int], Ask | None]] = {
+        self._ways: dict[str, Callable[[int], description.Ask | None]] = {
             "QueryName": self._name,
             "Count": self._count,
             "QueryAttribute": self._attribute,
@@ -332,7 +319,7 @@ class Asker:
             return any(map(facts.has, _VALUES))
         return any(map(facts.has, FACT_KINDS))
 
-    def ask(self, kind: str, hops: int) -> Ask | None:
+    def ask(self, kind: str, hops: int) -> description.Ask | None:
         """A question of a kind and of about so many hops."""
         return self._ways[kind](hops)
 
@@ -359,21 +346,23 @@ class Asker:
 
     # -- the kinds ---------------------------------------------------------------------------------
 
-    def _name(self, hops: int) -> Ask | None:
+    def _name(self, hops: int) -> description.Ask | None:
         entity = self._entity()
         if entity is None or self.facts.name(entity) is None:
             return None
         result = self.locator.one(entity, max(hops, 1))
-        return None if result is None else Ask("QueryName", result)
+        return None if result is None else description.Ask("QueryName", result)
 
-    def _count(self, hops: int) -> Ask | None:
+    def _count(self, hops: int) -> description.Ask | None:
         entity = self._entity()
         result = None if entity is None else self.locator.several(entity, hops)
         if result is None or not result.conditions:
             return None
-        return Ask("Count", result) if 2 <= len(self.runner.numbers(result)) <= _MOST else None
+        return description.Ask("Count", result) if 2 <= len(self.runner.numbers(result)) <= _MOST else None
 
-    def _told(self, statement: int, left: int) -> tuple[Description, str, Cell, Restriction | None] | None:
+    def _told(
+        self, statement: int, left: int
+    ) -> tuple[description.Description, str, description.Cell, description.Restriction | None] | None:
         """The subject of an attribute described, the attribute, its value, and the qualifier that
         tells it from others of the same.
         """
@@ -388,22 +377,22 @@ class Asker:
             result = facts.qualifiers(statement)
             if not result:
                 return None
-            restriction = Restriction(*_plain(self.pick.choice(result)))
+            restriction = description.Restriction(*_plain(self.pick.choice(result)))
             left -= 1
         if is_code(key, value) and key.split("_")[-1].split(" ")[-1].casefold().endswith("id"):
             return None
         described = self.locator.one(subject, left, frozenset({statement})) or self.locator.one(subject, 0)
         return None if described is None else (described, key, value, restriction)
 
-    def _attribute(self, hops: int) -> Ask | None:
+    def _attribute(self, hops: int) -> description.Ask | None:
         statement = self._fact(_VALUES)
         clause = None if statement is None else self._told(statement, hops - 1)
         if clause is None:
             return None
         described, key, value, restriction = clause
-        return Ask("QueryAttribute", described, key=key, value=value, qualifier=restriction)
+        return description.Ask("QueryAttribute", described, key=key, value=value, qualifier=restriction)
 
-    def _verify(self, hops: int) -> Ask | None:
+    def _verify(self, hops: int) -> description.Ask | None:
         statement = self._fact(_VALUES)
         clause = None if statement is None else self._told(statement, hops - 2)
         if clause is None or statement is None:
@@ -436,9 +425,9 @@ class Asker:
             if other is None or other == value:
                 return None
             against = other
-        return Ask("Verify", described, key=key, value=against, op=op, qualifier=restriction)
+        return description.Ask("Verify", described, key=key, value=against, op=op, qualifier=restriction)
 
-    def _sibling(self, statement: int) -> Cell | None:
+    def _sibling(self, statement: int) -> description.Cell | None:
         """Another value of the same attribute, of something of the same concept where that is soon
         met.
         """
@@ -451,14 +440,14 @@ class Asker:
                 break
         return facts.value(other)
 
-    def _relation(self, hops: int) -> Ask | None:
+    def _relation(self, hops: int) -> description.Ask | None:
         statement = self._fact((RELATION,))
         if statement is None:
             return None
         pair = self._pair(statement, hops - 1)
-        return None if pair is None else Ask("Relation", *pair)
+        return None if pair is None else description.Ask("Relation", *pair)
 
-    def _pair(self, statement: int, left: int) -> tuple[Description, Description] | None:
+    def _pair(self, statement: int, left: int) -> tuple[description.Description, description.Description] | None:
         """Both ends of a relation described, without each other."""
         facts = self.facts
         subject, target = facts.subject(statement), facts.target(statement)
@@ -472,7 +461,7 @@ class Asker:
         ]
         return (result[0], result[1]) if result[0] is not None and result[1] is not None and result[0] != result[1] else None
 
-    def _among(self, hops: int) -> Ask | None:
+    def _among(self, hops: int) -> description.Ask | None:
         statement = self._fact(_SIZES, False)
         if statement is None:
             return None
@@ -483,13 +472,13 @@ class Asker:
         result = self.locator.several(self.facts.subject(statement), hops - 2, frozenset({statement}))
         if result is None or not 3 <= len(self.runner.numbers(result)) <= _MOST:
             return None
-        ask = Ask("SelectAmong", result, key=key, value=value, op=self.pick.choice(("largest", "smallest")))
+        ask = description.Ask("SelectAmong", result, key=key, value=value, op=self.pick.choice(("largest", "smallest")))
         # A superlative of one or two is none, and metres and kilograms have none together.
         own = [self.facts.of(int(item), number, relation=False) for item in self.runner.numbers(result)]
         units = {self.facts.unit(int(statement)) for statements in own for statement in statements}
         return ask if sum(map(bool, map(len, own))) >= 3 and len(units) == 1 else None
 
-    def _between(self, hops: int) -> Ask | None:
+    def _between(self, hops: int) -> description.Ask | None:
         facts = self.facts
         statement = self._fact(_SIZES, False)
         if statement is None:
@@ -521,10 +510,12 @@ class Asker:
             ]
             if ends[0] is None or ends[1] is None:
                 return None
-            return Ask("SelectBetween", ends[0], ends[1], key=key, value=value, op=self.pick.choice(("greater", "less")))
+            return description.Ask(
+                "SelectBetween", ends[0], ends[1], key=key, value=value, op=self.pick.choice(("greater", "less"))
+            )
         return None
 
-    def _qualifier_literal(self, hops: int) -> Ask | None:
+    def _qualifier_literal(self, hops: int) -> description.Ask | None:
         statement = self._fact(_VALUES, True)
         if statement is None:
             return None
@@ -536,9 +527,9 @@ class Asker:
         described = self.locator.one(subject, hops - 2, frozenset({statement})) or self.locator.one(subject, 0)
         key = facts.snapshot.predicate_name(facts.predicate(statement))
         qkey = self.pick.choice(result)[0]
-        return None if described is None else Ask("QualifierLiteral", described, key=key, value=value, qkey=qkey)
+        return None if described is None else description.Ask("QualifierLiteral", described, key=key, value=value, qkey=qkey)
 
-    def _qualifier_relational(self, hops: int) -> Ask | None:
+    def _qualifier_relational(self, hops: int) -> description.Ask | None:
         statement = self._fact((RELATION,), True)
         if statement is None:
             return None
@@ -547,10 +538,10 @@ class Asker:
         if pair is None:
             return None
         key = self.facts.snapshot.predicate_name(self.facts.predicate(statement))
-        return Ask("QualifierRelational", *pair, key=key, qkey=self.pick.choice(result)[0])
+        return description.Ask("QualifierRelational", *pair, key=key, qkey=self.pick.choice(result)[0])
 
 
-def _plain(cell: tuple[str, Cell]) -> tuple[str, str, Cell]:
+def _plain(cell: tuple[str, description.Cell]) -> tuple[str, str, description.Cell]:
     """A qualifier as a condition: of a day its year, as people ask."""
     key, value = cell
     if isinstance(value, Time) and value.precision is not Precision.YEAR:
@@ -558,7 +549,7 @@ def _plain(cell: tuple[str, Cell]) -> tuple[str, str, Cell]:
     return key, "=", value
 
 
-def _comparable(first: Cell, second: Cell) -> bool:
+def _comparable(first: description.Cell, second: description.Cell) -> bool:
     if isinstance(first, Quantity) and isinstance(second, Quantity):
         return first.unit == second.unit and first.number != second.number
     if isinstance(first, Time) and isinstance(second, Time):
@@ -668,7 +659,7 @@ class Questions(Iterator[Question]):
     # -- quotas ------------------------------------------------------------------------------------
 
     def _can(self, kind: str) -> bool:
-        return self._asker.can(kind) if kind in KINDS else bool(self._tables.tables) and self._tables.can(kind)
+        return self._asker.can(kind) if kind in description.KINDS else bool(self._tables.tables) and self._tables.can(kind)
 
     def _possible(self, shares: dict[str, float], *, named: bool) -> dict[str, float]:
         result = {kind: share for kind, share in shares.items() if self._can(kind) and FEWEST.get(kind, 1) <= self._largest}
@@ -700,7 +691,7 @@ class Questions(Iterator[Question]):
             if result is None:
                 continue
             question, hops, key = result
-            if self._hops.open(hops) or kind not in KINDS:
+            if self._hops.open(hops) or kind not in description.KINDS:
                 if (made := self._kept(question, hops, key)) is not None:
                     return made
             elif hops in self._hops.shares:
@@ -717,7 +708,7 @@ class Questions(Iterator[Question]):
         return question if self._llm is None else paraphrased(question, self._llm, self._snapshot)
 
     def _sample(self, kind: str, hops: int) -> tuple[Question, int, str] | None:
-        if kind not in KINDS:
+        if kind not in description.KINDS:
             return self._of_table(kind)
         ask = self._asker.ask(kind, hops)
         if ask is None or self._bucket(ask.hops) not in self._hops.shares:
@@ -730,7 +721,7 @@ class Questions(Iterator[Question]):
         words = self._words.question(ask)
         if kind not in ("Verify", "SelectBetween") and (stands_in(answer, words) or _gives_away(ask, answer)):
             return None
-        program = steps(calls)
+        program = description.steps(calls)
         options, fewer = choices(ask, answer, value, self._facts, self._runner, self._pick)
         question = Question(
             "", words, answer, kind, ask.hops, categories_of(calls, ask.hops), options, program, fewer=fewer,
@@ -739,7 +730,7 @@ class Questions(Iterator[Question]):
         )  # fmt: skip
         return question, self._bucket(ask.hops), json.dumps(calls)
 
-    def _answer(self, ask: Ask, calls: list[Call]) -> tuple[str, object] | None:
+    def _answer(self, ask: description.Ask, calls: list[description.Call]) -> tuple[str, object] | None:
         """The answer and its value, where it is one, and could not be had without what the question says."""
         answer = self._runner.answer(calls)
         texts = answer.texts
@@ -830,20 +821,24 @@ def stands_in(answer: str, question: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(answer.casefold())}(?!\w)", question.casefold()) is not None
 
 
-def _gives_away(ask: Ask, answer: str) -> bool:
+def _gives_away(ask: description.Ask, answer: str) -> bool:
     """Whether a text of a condition is a part of the answer, or the answer of it."""
     low = answer.casefold()
     texts = [
-        item.value.casefold() for item in conditions_of(ask.first) if isinstance(item, Literal) and isinstance(item.value, str)
+        item.value.casefold()
+        for item in description.conditions_of(ask.first)
+        if isinstance(item, description.Literal) and isinstance(item.value, str)
     ]
     return ask.kind == "QueryName" and any(text in low or low in text or text[:5] == low[:5] for text in texts)
 
 
-def _entities(ask: Ask) -> tuple[str, ...]:
+def _entities(ask: description.Ask) -> tuple[str, ...]:
     """The names that a question mentions."""
     names = []
-    for described in described_in(ask):
+    for described in description.described_in(ask):
         names += [described.name] + [
-            condition.target.name for condition in conditions_of(described) if isinstance(condition, Related)
+            condition.target.name
+            for condition in description.conditions_of(described)
+            if isinstance(condition, description.Related)
         ]
     return tuple(dict.fromkeys(name for name in names if name is not None))

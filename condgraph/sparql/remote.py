@@ -37,21 +37,8 @@ from condgraph.sparql.client import PATIENCE, Endpoint, Method
 from condgraph.sparql.compile.conditions import Target
 from condgraph.sparql.dialect import OXIGRAPH, cut
 from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri, checked_base, predicted_graph, string
+from condgraph.sparql.load import push
 from condgraph.sparql.load.pull import EVERYTHING, SparqlParts, pull, sources
-from condgraph.sparql.load.push import (
-    Loader,
-    abandon,
-    busy,
-    edit_records,
-    forget_turns,
-    in_pieces,
-    marks,
-    remove,
-    state,
-    stated,
-    unfinished,
-    write_edit,
-)
 from condgraph.sparql.load.write import counts
 from condgraph.sparql.store import RdfStore
 from condgraph.sparql.text.lists import rewrite
@@ -210,7 +197,7 @@ class SparqlStore(RdfStore):
         self._pulled: dict[str, Any] = {}
         # A separate address for updates decides how to write; without one the kind of store does.
         self._update_given = endpoint.update_url != endpoint.query_url
-        self._loader = Loader(endpoint, graph, base, self.sources, self._pull)
+        self._loader = push.Loader(endpoint, graph, base, self.sources, self._pull)
         # By load; one at a time.
         self._patterns: dict[str, Any] = {}
         #: Seconds that reading the whole graph may take, where the call states no timeout.
@@ -237,10 +224,10 @@ class SparqlStore(RdfStore):
 
     def about(self) -> dict[str, list[str]]:
         """The terms of the graph's node; raises where there is none, or a load is not finished."""
-        found = state(self.endpoint, self.base)
+        found = push.state(self.endpoint, self.base)
         if "loading" in found:
-            other = next((mark for mark in marks(found) if not mark.gone), None)
-            raise unfinished(self.name, found) if other is None else busy(self.name, other)
+            other = next((mark for mark in push.marks(found) if not mark.gone), None)
+            raise push.unfinished(self.name, found) if other is None else push.busy(self.name, other)
         if "load" not in found or "schema" not in found:
             hint = 'load something first; layout="native" asks the triples of others as they are'
             raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint=hint)
@@ -257,7 +244,7 @@ class SparqlStore(RdfStore):
             found = self.about()
             self._load, self._counts = found["load"][0], json.loads(found["counts"][0])
             try:
-                self._schema = LookupSchema(json.loads(in_pieces(found["schema"])), self)
+                self._schema = LookupSchema(json.loads(push.in_pieces(found["schema"])), self)
             except KeyError as error:
                 raise StoreVersionError(
                     f"the schema of graph {self.name!r} has no {error}: another version wrote it", hint="load the graph again"
@@ -270,7 +257,7 @@ class SparqlStore(RdfStore):
 
     def exists(self) -> bool:
         """Whether the graph is there, and its load is finished."""
-        found = state(self.endpoint, self.base)
+        found = push.state(self.endpoint, self.base)
         return "load" in found and "loading" not in found
 
     def counts(self) -> dict[str, int]:
@@ -285,7 +272,9 @@ class SparqlStore(RdfStore):
             kept = self.schema.kept
             if "survey" not in kept:
                 rows = self.select(f"SELECT ?o WHERE {{ <{self.base}> <pred:survey> ?o }}")
-                kept["survey"] = stored_survey(in_pieces(row["o"].value for row in rows), self._load, self.schema, self._counts)
+                kept["survey"] = stored_survey(
+                    push.in_pieces(row["o"].value for row in rows), self._load, self.schema, self._counts
+                )
             found: Survey = kept["survey"]
             # A graph that was loaded anew since has another survey.
             self._check_load()
@@ -407,7 +396,7 @@ class SparqlStore(RdfStore):
 
     def left(self) -> Snapshot | None:
         """What an interrupted load left in a graph that had content; None where there is no such load."""
-        return self._pull(lenient=True) if any(mark.adds for mark in marks(state(self.endpoint, self.base))) else None
+        return self._pull(lenient=True) if any(mark.adds for mark in push.marks(push.state(self.endpoint, self.base))) else None
 
     def linked(self) -> Snapshot:
         """The graph pulled into process to look up names, cached until it changes."""
@@ -522,7 +511,7 @@ class SparqlStore(RdfStore):
 
     def stated(self) -> Stated | None:
         """What the graph's node states of its content, read now."""
-        return stated(self.endpoint, self.base)
+        return push.stated(self.endpoint, self.base)
 
     def totals(self, snapshot: Snapshot) -> dict[str, int]:
         """The counts that the graph would state of a snapshot."""
@@ -535,7 +524,7 @@ class SparqlStore(RdfStore):
 
     def edit_records(self) -> list[str]:
         """The records of the single changes, in order."""
-        return edit_records(self.endpoint, self.base)
+        return push.edit_records(self.endpoint, self.base)
 
     def last_edit(self) -> int:
         """The number of the last single change."""
@@ -547,14 +536,14 @@ class SparqlStore(RdfStore):
         if self.read_only:
             raise ReadOnlyError.at(self.place)
         try:
-            return write_edit(self.endpoint, self.base, self.name, change)
+            return push.write_edit(self.endpoint, self.base, self.name, change)
         finally:
             self._schema = None
 
     def under_way(self) -> tuple[list[str], bool] | None:
         """The sources of a load that is not finished, and whether its writer is gone."""
-        found = state(self.endpoint, self.base)
-        begun = marks(found)
+        found = push.state(self.endpoint, self.base)
+        begun = push.marks(found)
         return (found.get("what", []), all(mark.gone for mark in begun)) if begun else None
 
     def abandon(self) -> bool:
@@ -566,17 +555,17 @@ class SparqlStore(RdfStore):
         """
         if self.read_only:
             raise ReadOnlyError.at(self.place)
-        begun = state(self.endpoint, self.base)
+        begun = push.state(self.endpoint, self.base)
         self._schema = None
-        forget_turns(
+        push.forget_turns(
             self.endpoint, self.base, [name for name in begun.get("turn", ()) if Owner.gone(name, 0.0) or not Owner.here(name)]
         )
         if "loading" not in begun:
             return False
-        other = next((mark for mark in marks(begun) if not mark.gone and Owner.here(mark.owner)), None)
+        other = next((mark for mark in push.marks(begun) if not mark.gone and Owner.here(mark.owner)), None)
         if other is not None:
-            raise busy(self.name, other)
-        if abandon(self.endpoint, self.base, begun):
+            raise push.busy(self.name, other)
+        if push.abandon(self.endpoint, self.base, begun):
             # Compared with the counts that the graph had.
             self.snapshot()
         return True
@@ -585,8 +574,8 @@ class SparqlStore(RdfStore):
         """Remove this graph alone from the store; whether there was one."""
         if self.read_only:
             raise ReadOnlyError.at(self.place)
-        found = bool(state(self.endpoint, self.base))
+        found = bool(push.state(self.endpoint, self.base))
         self.endpoint.update(f"DROP SILENT GRAPH <{predicted_graph(self.base)}>")
-        remove(self.endpoint, self.base)
+        push.remove(self.endpoint, self.base)
         self._schema = None
         return found

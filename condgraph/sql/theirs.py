@@ -15,39 +15,22 @@ from sqlglot import exp
 
 from condgraph.engine.errors import LoadError, OptionError, numbered
 from condgraph.engine.values import NO_UNIT, OPEN_END, OPEN_START, Kind, Precision
+from condgraph.sql import terms
 from condgraph.sql.catalogue import Bound, Cells, Column, Reference, Table, call, ends_of
 from condgraph.sql.compiler import SAYING
 from condgraph.sql.connections import Engine
-from condgraph.sql.terms import (
-    NULL,
-    Query,
-    both,
-    case,
-    cast,
-    column,
-    either,
-    known,
-    literal,
-    name,
-    named,
-    none_of,
-    select,
-    table_of,
-    together,
-    within,
-)
 
 #: Rows of a table, by the database's estimate, that are counted when it is opened.
 MOST_COUNTED: Final = 10_000_000
 
 
 def _quoted(table: Table, alias: str | None = None) -> exp.Table:
-    return table_of(table.real, table.schema, alias)
+    return terms.table_of(table.real, table.schema, alias)
 
 
 def _joined(parts: Sequence[tuple[exp.Expr, bool]]) -> exp.Expr:
     """The columns of a key as one text, as keys of rows are written everywhere (`loaders.table.joins`)."""
-    texts = [cast(part, "text") for part, _ in parts]
+    texts = [terms.cast(part, "text") for part, _ in parts]
     if len(texts) == 1:
         return texts[0]
     result: exp.Expr | None = None
@@ -55,8 +38,8 @@ def _joined(parts: Sequence[tuple[exp.Expr, bool]]) -> exp.Expr:
         part: exp.Expr = text
         if not plain:
             for mark, instead in (("\\", "\\\\"), ("+", "\\+")):
-                part = exp.Anonymous(this="REPLACE", expressions=[part, literal(mark), literal(instead)])
-        result = part if result is None else exp.DPipe(this=exp.DPipe(this=result, expression=literal("+")), expression=part)
+                part = exp.Anonymous(this="REPLACE", expressions=[part, terms.literal(mark), terms.literal(instead)])
+        result = part if result is None else exp.DPipe(this=exp.DPipe(this=result, expression=terms.literal("+")), expression=part)
     assert result is not None
     return result
 
@@ -105,32 +88,32 @@ class TheirTables:
 
     def own(self, item: Column, alias: str) -> exp.Expr:
         """A cell, compared as texts are everywhere."""
-        return self.cells.value(item, column(item.real, alias))
+        return self.cells.value(item, terms.column(item.real, alias))
 
     def id(self, table: Table, alias: str = "t") -> exp.Expr:
         """The id of a row."""
-        key = self._key(table, table.key, alias) if table.key else cast(column(table.row_number, alias), "text")
-        return exp.DPipe(this=literal(f"{table.name}/"), expression=key)
+        key = self._key(table, table.key, alias) if table.key else terms.cast(terms.column(table.row_number, alias), "text")
+        return exp.DPipe(this=terms.literal(f"{table.name}/"), expression=key)
 
     def rows(self, table: Table, alias: str = "t") -> exp.Expr:
         """A table to select from: the rows that have a key; one without a key with the numbers of its rows, as they lie."""
         if table.key and table.certain:
             return _quoted(table, alias)
         if table.key:
-            keyed = select(exp.Star()).from_(_quoted(table), copy=False)
-            keyed = keyed.where(both([known(column(table.column(item).real)) for item in table.key]), copy=False)
-            return exp.Subquery(this=keyed, alias=exp.TableAlias(this=name(alias)))
+            keyed = terms.select(exp.Star()).from_(_quoted(table), copy=False)
+            keyed = keyed.where(terms.both([terms.known(terms.column(table.column(item).real)) for item in table.key]), copy=False)
+            return exp.Subquery(this=keyed, alias=exp.TableAlias(this=terms.name(alias)))
         window = exp.Window(this=exp.RowNumber())
-        numbered = select(exp.Star(), named(window, table.row_number)).from_(_quoted(table), copy=False)
-        return exp.Subquery(this=numbered, alias=exp.TableAlias(this=name(alias)))
+        numbered = terms.select(exp.Star(), terms.named(window, table.row_number)).from_(_quoted(table), copy=False)
+        return exp.Subquery(this=numbered, alias=exp.TableAlias(this=terms.name(alias)))
 
     def label(self, table: Table, alias: str = "t") -> exp.Expr:
         """The name of a row."""
         if table.label is None:
             return self.id(table, alias)
-        text = cast(self.own(table.column(table.label), alias), "text")
-        given = exp.NEQ(this=exp.Trim(this=text), expression=literal(""))
-        return case([(given, text.copy())], self.id(table, alias))
+        text = terms.cast(self.own(table.column(table.label), alias), "text")
+        given = exp.NEQ(this=exp.Trim(this=text), expression=terms.literal(""))
+        return terms.case([(given, text.copy())], self.id(table, alias))
 
     @property
     def of_rows(self) -> list[Table]:
@@ -139,8 +122,8 @@ class TheirTables:
 
     def entities(self, table: Table) -> exp.Select:
         """The ids and names of the rows of a table."""
-        columns = (named(self.id(table), "e"), named(self.label(table), "name"))
-        return select(*columns).from_(self.rows(table), copy=False)
+        columns = (terms.named(self.id(table), "e"), terms.named(self.label(table), "name"))
+        return terms.select(*columns).from_(self.rows(table), copy=False)
 
     def source(self, table: Table) -> str:
         """The name of the source that a table is."""
@@ -183,21 +166,21 @@ class TheirTables:
     def cell(self, table: Table, given: Column | Reference) -> Cell:
         """What a row, which goes by `t`, has in a column, or at the end of a reference."""
         if isinstance(given, Column):
-            cell = Cell(NULL.copy(), self.cells_at(given, "t"), self.is_given(given, "t"))
+            cell = Cell(terms.NULL.copy(), self.cells_at(given, "t"), self.is_given(given, "t"))
         else:
             cell = Cell(*self._end(table, given))
-        return replace(cell, given=both([cell.given, self.holds(table, "t")])) if self.may_not_hold(table) else cell
+        return replace(cell, given=terms.both([cell.given, self.holds(table, "t")])) if self.may_not_hold(table) else cell
 
     def statement(self, part: Part) -> tuple[exp.Expr, exp.Expr, exp.Expr, Cell]:
         """What a statement is called, its subject with its name, and its object."""
         table = part.table
         start, given = self.ends(part)
         ident, cell = self.id(table), self.cell(table, given)
-        fact = exp.DPipe(this=literal(f"{self.mark(part)} "), expression=ident)
+        fact = exp.DPipe(this=terms.literal(f"{self.mark(part)} "), expression=ident)
         if start is None:
             return fact, ident.copy(), self.label(table), cell
         first = self.cell(table, start)
-        return fact, first.end, first.parts["text"], Cell(cell.end, cell.parts, both([first.given, cell.given]))
+        return fact, first.end, first.parts["text"], Cell(cell.end, cell.parts, terms.both([first.given, cell.given]))
 
     def mark(self, part: Part) -> str:
         """What the statements of a part begin with."""
@@ -212,37 +195,37 @@ class TheirTables:
         same = [exp.EQ(this=self.own(of, "o"), expression=mine.copy()) for of, mine in zip(there, columns, strict=True)]
 
         def looked_up(cell: exp.Expr) -> exp.Expr:
-            return exp.Subquery(this=select(cell).from_(self.rows(other, "o"), copy=False).where(*same, copy=True))
+            return exp.Subquery(this=terms.select(cell).from_(self.rows(other, "o"), copy=False).where(*same, copy=True))
 
         if reference.others == other.key and all(map(_same_text, here, there)):
             key = _joined([(mine.copy(), of.whole) for mine, of in zip(columns, there, strict=True)])
-            end: exp.Expr = exp.DPipe(this=literal(f"{other.name}/"), expression=key)
+            end: exp.Expr = exp.DPipe(this=terms.literal(f"{other.name}/"), expression=key)
         else:
             end = looked_up(self.id(other, "o"))
         text = looked_up(self.label(other, "o")) if other.label is not None else end.copy()
-        given = both([known(item.copy()) for item in columns])
+        given = terms.both([terms.known(item.copy()) for item in columns])
         if not (reference.certain and other.certain):
-            some = select(literal(1)).from_(self.rows(other, "o"), copy=False).where(*same, copy=True)
-            given = both([given, exp.Exists(this=some)])
-        return end, {"kind": literal(int(Kind.ENTITY)), "text": text}, given
+            some = terms.select(terms.literal(1)).from_(self.rows(other, "o"), copy=False).where(*same, copy=True)
+            given = terms.both([given, exp.Exists(this=some)])
+        return end, {"kind": terms.literal(int(Kind.ENTITY)), "text": text}, given
 
     def is_given(self, item: Column, alias: str) -> exp.Expr:
         """Whether a column of a row has a value."""
-        return self.cells.is_given(item, column(item.real, alias))
+        return self.cells.is_given(item, terms.column(item.real, alias))
 
     def is_finite(self, item: Column, alias: str) -> exp.Expr | None:
         """Whether a number or time of a row is finite; None where all are."""
-        return None if isinstance(item, Bound) else self.cells.is_finite(item, column(item.real, alias))
+        return None if isinstance(item, Bound) else self.cells.is_finite(item, terms.column(item.real, alias))
 
     def validity(self, table: Table, alias: str) -> tuple[exp.Expr, exp.Expr]:
         """The seconds between which a row holds, of a table with times; NULL where it says none."""
         given = {key: self.is_given(item, alias) for key, item in table.bounds}
-        seconds = {key: self.cells.bound(item, column(item.real, alias))[:2] for key, item in table.bounds}
+        seconds = {key: self.cells.bound(item, terms.column(item.real, alias))[:2] for key, item in table.bounds}
 
         def side(keys: tuple[str, str], at: int, otherwise: int) -> exp.Expr:
             pairs = [(given[key].copy(), seconds[key][at]) for key in keys if key in given]
-            others = [(test.copy(), literal(otherwise)) for key, test in given.items() if key not in keys]
-            return case([*pairs, *others], NULL.copy())
+            others = [(test.copy(), terms.literal(otherwise)) for key, test in given.items() if key not in keys]
+            return terms.case([*pairs, *others], terms.NULL.copy())
 
         return side(SAYING["start"], 0, OPEN_START), side(SAYING["end"], 1, OPEN_END)
 
@@ -256,47 +239,49 @@ class TheirTables:
         bounds = [item for _, item in table.bounds]
         start, end = bounds
         if start.sort == end.sort != "time":
-            first, last = (column(item.real, alias) for item in bounds)
+            first, last = (terms.column(item.real, alias) for item in bounds)
             late: exp.Expr = (exp.GTE if end.excluded else exp.GT)(this=first, expression=last)
         else:
             late = exp.GTE(this=self.cells_at(start, alias)["start"], expression=self.cells_at(end, alias)["stop"])
-        return none_of([[late, *(self.is_given(item, alias) for item in bounds)]])
+        return terms.none_of([[late, *(self.is_given(item, alias) for item in bounds)]])
 
     def cells_at(self, item: Column, alias: str) -> dict[str, exp.Expr]:
         """The parts of a value of a row. Infinite numbers and times are texts."""
-        cell, kind = column(item.real, alias), literal(int(item.kind))
+        cell, kind = terms.column(item.real, alias), terms.literal(int(item.kind))
         if isinstance(item, Bound):
             start, stop, precision = self.cells.bound(item, cell)
             given = self.is_given(item, alias)
-            times = {part: case([(given.copy(), value)], NULL.copy()) for part, value in (("start", start), ("stop", stop))}
-            return {"kind": kind, **times, "precision": literal(int(precision))}
+            times = {
+                part: terms.case([(given.copy(), value)], terms.NULL.copy()) for part, value in (("start", start), ("stop", stop))
+            }
+            return {"kind": kind, **times, "precision": terms.literal(int(precision))}
         if item.kind is Kind.TEXT:
             return {"kind": kind, "text": self.cells.text(item, cell)}
         result: dict[str, exp.Expr] = {"kind": kind}
         finite = self.is_finite(item, alias)
 
         def where_finite(value: exp.Expr) -> exp.Expr:
-            return value if finite is None else case([(finite.copy(), value)], NULL.copy())
+            return value if finite is None else terms.case([(finite.copy(), value)], terms.NULL.copy())
 
         if finite is not None:
-            result["kind"] = case([(finite.copy(), kind)], literal(int(Kind.TEXT)))
-            result["text"] = case([(finite.copy(), NULL.copy())], cast(cell.copy(), "text"))
+            result["kind"] = terms.case([(finite.copy(), kind)], terms.literal(int(Kind.TEXT)))
+            result["text"] = terms.case([(finite.copy(), terms.NULL.copy())], terms.cast(cell.copy(), "text"))
         if item.kind is Kind.QUANTITY:
             result["number"] = where_finite(self.cells.number(item, cell.copy()))
-            result["unit"] = where_finite(literal(NO_UNIT))
+            result["unit"] = where_finite(terms.literal(NO_UNIT))
             if item.sort == "long":
                 result |= self.cells.exactly(cell)
             return result
         day = item.sort == "date"
-        start = where_finite(cast(call("FLOOR", self.cells.seconds(cell.copy())), "bigint"))
+        start = where_finite(terms.cast(call("FLOOR", self.cells.seconds(cell.copy())), "bigint"))
         result["start"] = start
-        result["stop"] = exp.Add(this=start.copy(), expression=literal(86_400 if day else 1))
-        result["precision"] = literal(int(Precision.DAY if day else Precision.SECOND))
+        result["stop"] = exp.Add(this=start.copy(), expression=terms.literal(86_400 if day else 1))
+        result["precision"] = terms.literal(int(Precision.DAY if day else Precision.SECOND))
         return result
 
     # -- what is left out --------------------------------------------------------------------------
 
-    def checks(self) -> Iterator[tuple[str, Query | None, bool]]:
+    def checks(self) -> Iterator[tuple[str, terms.Query | None, bool]]:
         """What is to be known of the tables: a message, which follows the number of rows that a query counts where there
         is a query, and whether such rows are an error.
         """
@@ -309,10 +294,10 @@ class TheirTables:
                 if large:
                     yield f"whether {own} is in each row, and is different in each, was not looked at", None, False
                 else:
-                    parts = [known(column(table.column(item).real, "t")) for item in table.key]
+                    parts = [terms.known(terms.column(table.column(item).real, "t")) for item in table.key]
                     yield (
                         f"of {table.name!r} left out: no key {_listing(table.key)}",
-                        _counted(_quoted(table, "t"), exp.not_(both(parts))),
+                        _counted(_quoted(table, "t"), exp.not_(terms.both(parts))),
                         False,
                     )
                     yield (
@@ -322,9 +307,9 @@ class TheirTables:
                     )
             for other in self.tables:
                 if table.relation is None and other.startswith(f"{table.name}/"):
-                    start = call("SUBSTR", self.id(table), literal(1), literal(len(other) + 1))
-                    below = exp.EQ(this=start, expression=literal(f"{other}/"))
-                    meets = either([exp.EQ(this=self.id(table), expression=literal(other)), below])
+                    start = call("SUBSTR", self.id(table), terms.literal(1), terms.literal(len(other) + 1))
+                    below = exp.EQ(this=start, expression=terms.literal(f"{other}/"))
+                    meets = terms.either([exp.EQ(this=self.id(table), expression=terms.literal(other)), below])
                     message = f"of {table.name!r} with the id of {other!r} or of one of its rows"
                     yield message, _counted(self.rows(table), meets), True
             for item in table.values:
@@ -337,21 +322,21 @@ class TheirTables:
                         False,
                     )
                 else:
-                    seconds = self.cells.seconds(column(item.real, "t"))
+                    seconds = self.cells.seconds(terms.column(item.real, "t"))
                     test = exp.NEQ(this=seconds, expression=call("FLOOR", seconds.copy()))
                     message = f"of {table.name!r} without the fraction of a second in {item.predicate!r}"
                     yield message, _counted(_quoted(table, "t"), test), False
             yield from self._reference_checks(table, large)
             yield from self._time_checks(table, large)
 
-    def _reference_checks(self, table: Table, large: bool) -> Iterator[tuple[str, Query | None, bool]]:
+    def _reference_checks(self, table: Table, large: bool) -> Iterator[tuple[str, terms.Query | None, bool]]:
         ends = ends_of(table)
         if table.relation is not None:
             for reference in table.references:
                 if reference not in ends:
                     columns = _listing(reference.columns)
                     yield f"the reference {columns} of {table.name!r} is left out: ends of relations have one column", None, False
-            there = both([self._end(table, item)[2] for item in ends[:2]])
+            there = terms.both([self._end(table, item)[2] for item in ends[:2]])
             if large:
                 yield f"rows of {table.name!r} that lack an end of the relation are left out, and were not counted", None, False
             else:
@@ -374,12 +359,12 @@ class TheirTables:
                     False,
                 )
                 continue
-            given = both([known(column(table.column(item).real, "t")) for item in reference.columns])
-            dangling = both([given, exp.not_(exp.Paren(this=self._end(table, reference)[2]))])
+            given = terms.both([terms.known(terms.column(table.column(item).real, "t")) for item in reference.columns])
+            dangling = terms.both([given, exp.not_(exp.Paren(this=self._end(table, reference)[2]))])
             message = f"of {table.name!r} without {columns}: no row of {other.name!r} has that key"
             yield message, _counted(self.rows(table), dangling), False
 
-    def _time_checks(self, table: Table, large: bool) -> Iterator[tuple[str, Query | None, bool]]:
+    def _time_checks(self, table: Table, large: bool) -> Iterator[tuple[str, terms.Query | None, bool]]:
         if not self.may_not_hold(table):
             return
         (_, start), (_, end) = table.bounds
@@ -390,28 +375,30 @@ class TheirTables:
         yield f"of {table.name!r} {wrong}", _counted(self.rows(table), exp.not_(self.holds(table, "t"))), False
         if end.excluded or start.type != end.type:
             return
-        starts = select(column(start.real, "s")).from_(self.rows(table, "s"), copy=False)
+        starts = terms.select(terms.column(start.real, "s")).from_(self.rows(table, "s"), copy=False)
         starts = starts.where(self.is_given(start, "s"), copy=False)
-        touching = case([(within(column(end.real, "t"), starts), literal(1))], literal(0))
-        many = exp.GT(this=exp.Mul(this=exp.Sum(this=touching), expression=literal(2)), expression=exp.Count(this=exp.Star()))
-        most = select(case([(many, exp.Sum(this=touching.copy()))], literal(0))).from_(self.rows(table), copy=False)
+        touching = terms.case([(terms.within(terms.column(end.real, "t"), starts), terms.literal(1))], terms.literal(0))
+        many = exp.GT(this=exp.Mul(this=exp.Sum(this=touching), expression=terms.literal(2)), expression=exp.Count(this=exp.Star()))
+        most = terms.select(terms.case([(many, exp.Sum(this=touching.copy()))], terms.literal(0))).from_(
+            self.rows(table), copy=False
+        )
         excluded = f'times = "[{start.predicate}, {end.predicate})" excludes the end'
         message = f"of {table.name!r} end when another row starts, and both hold then; {excluded}"
         yield message, most.where(self.is_given(end, "t"), copy=False), False
 
-    def _repeats(self, table: Table, columns: Sequence[str]) -> Query:
+    def _repeats(self, table: Table, columns: Sequence[str]) -> terms.Query:
         """How many rows have these columns as an earlier row has them."""
-        given = both([known(column(table.column(item).real, "t")) for item in columns])
+        given = terms.both([terms.known(terms.column(table.column(item).real, "t")) for item in columns])
         different = exp.Count(this=exp.Distinct(expressions=[self._key(table, columns, "t")]))
         return (
-            select(exp.Sub(this=exp.Count(this=exp.Star()), expression=different))
+            terms.select(exp.Sub(this=exp.Count(this=exp.Star()), expression=different))
             .from_(_quoted(table, "t"), copy=False)
             .where(given, copy=False)
         )
 
 
-def _counted(of: exp.Expr, test: exp.Expr) -> Query:
-    return select(exp.Count(this=exp.Star())).from_(of, copy=False).where(test, copy=False)
+def _counted(of: exp.Expr, test: exp.Expr) -> terms.Query:
+    return terms.select(exp.Count(this=exp.Star())).from_(of, copy=False).where(test, copy=False)
 
 
 def _listing(columns: Sequence[str]) -> str:
@@ -423,13 +410,13 @@ def shortfalls(engine: Engine, tables: TheirTables) -> Iterator[str]:
     checks = list(tables.checks())
     yield from (message for message, query, _ in checks if query is None)
     counted = [
-        select(named(literal(at), "n"), named(exp.Subquery(this=query), "rows"))
+        terms.select(terms.named(terms.literal(at), "n"), terms.named(exp.Subquery(this=query), "rows"))
         for at, (_, query, _) in enumerate(checks)
         if query is not None
     ]
     if not counted:
         return
-    for at, rows in sorted(engine.read(together(counted))):
+    for at, rows in sorted(engine.read(terms.together(counted))):
         message, _, wrong = checks[at]
         text = f"{numbered(rows, 'row', 'rows')} {message}"
         if rows and wrong:

@@ -34,19 +34,8 @@ from condgraph.engine.snapshot.container import ArrayFile, write_arrays
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Kind
 from condgraph.engine.workers import shared
+from condgraph.vectors import encoders
 from condgraph.vectors.carry import BEFORE, KEPT
-from condgraph.vectors.encoders import (
-    DIMENSION,
-    HYBRID,
-    Encoder,
-    FloatMatrix,
-    LexicalEncoder,
-    Sparse,
-    encode,
-    encoder_of,
-    label,
-    spec_of,
-)
 from condgraph.vectors.nearest import Approximate, DenseVectors, Distances, Positions, Query, SparseVectors, Vectors, crc_of
 
 if TYPE_CHECKING:
@@ -80,7 +69,7 @@ class About:
     spec: str = ""
 
     def __str__(self) -> str:
-        return label(self.id, self.dimension)
+        return encoders.label(self.id, self.dimension)
 
 
 class GraphVectors:
@@ -98,7 +87,7 @@ class GraphVectors:
         nodes: Vectors,
         predicates: Vectors,
         *,
-        encoder: Encoder | None = None,
+        encoder: encoders.Encoder | None = None,
         approximate: Approximate | None = None,
     ) -> None:
         self.snapshot, self.about = snapshot, about
@@ -109,15 +98,15 @@ class GraphVectors:
         self._queries: dict[str, Query] = {}
 
     @property
-    def encoder(self) -> Encoder:
+    def encoder(self) -> encoders.Encoder:
         """The encoder, made when it is first needed; raises `EncoderMismatchError` where it is not
         the index's any more.
         """
         if self._encoder is None:
-            self._encoder = matching(self.about, encoder_of(self.about.spec))
+            self._encoder = matching(self.about, encoders.encoder_of(self.about.spec))
         return self._encoder
 
-    def use(self, encoder: Encoder) -> None:
+    def use(self, encoder: encoders.Encoder) -> None:
         """Encode with this encoder; raises `EncoderMismatchError` if it is not the one of the
         index.
         """
@@ -127,7 +116,7 @@ class GraphVectors:
         """The vectors of texts, new ones encoded together."""
         fresh = [text for text in dict.fromkeys(texts) if text not in self._queries]
         if fresh:
-            vectors = encode(self.encoder, fresh)
+            vectors = encoders.encode(self.encoder, fresh)
             if len(self._queries) + len(fresh) > _KEPT:
                 self._queries = {text: self._queries[text] for text in texts if text in self._queries}
             self._queries.update(zip(fresh, vectors, strict=True))
@@ -171,10 +160,10 @@ class GraphVectors:
         return range(int(positions.searchsorted(position)), int(positions.searchsorted(position, "right")))
 
 
-def matching(about: About, encoder: Encoder) -> Encoder:
+def matching(about: About, encoder: encoders.Encoder) -> encoders.Encoder:
     """The encoder, if it made the vectors; otherwise raises `EncoderMismatchError` with both names."""
     if (encoder.id, encoder.dimension) != (about.id, about.dimension):
-        raise EncoderMismatchError(str(about), label(encoder.id, encoder.dimension))
+        raise EncoderMismatchError(str(about), encoders.label(encoder.id, encoder.dimension))
     return encoder
 
 
@@ -211,7 +200,7 @@ def keys_of(texts: Sequence[str]) -> Keys:
     return np.frombuffer(joined, "<u8").astype(np.uint64, copy=False).reshape(-1, 2)
 
 
-def parts_in(place: Path, about: About) -> Iterator[tuple[Path, tuple[Keys, FloatMatrix]]]:
+def parts_in(place: Path, about: About) -> Iterator[tuple[Path, tuple[Keys, encoders.FloatMatrix]]]:
     """What unfinished runs of the same encoder left in a folder, by file; what cannot be read is
     encoded again.
     """
@@ -221,7 +210,7 @@ def parts_in(place: Path, about: About) -> Iterator[tuple[Path, tuple[Keys, Floa
             yield part, vectors
 
 
-def read_part(path: Path, about: About) -> tuple[Keys, FloatMatrix] | None:
+def read_part(path: Path, about: About) -> tuple[Keys, encoders.FloatMatrix] | None:
     """The keys and vectors of a file, if it is whole and of this encoder."""
     with (
         suppress(OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error),
@@ -233,13 +222,13 @@ def read_part(path: Path, about: About) -> tuple[Keys, FloatMatrix] | None:
 
 
 def encode_new(
-    encoder: Encoder,
+    encoder: encoders.Encoder,
     texts: Sequence[str],
     keys: Keys,
-    known: Iterable[tuple[Keys, FloatMatrix]],
+    known: Iterable[tuple[Keys, encoders.FloatMatrix]],
     place: Path | None,
     on_progress: OnProgress | None,
-) -> tuple[FloatMatrix, int]:
+) -> tuple[encoders.FloatMatrix, int]:
     """The matrix of all texts, and the number of new ones."""
     matrix = np.empty((len(texts), encoder.dimension), np.float32)
     missing = np.ones(len(texts), bool)
@@ -252,7 +241,7 @@ def encode_new(
     done, saved, since = 0, 0, time.monotonic()
     for start in range(0, len(order), CHUNK):
         part = order[start : start + CHUNK]
-        matrix[part] = encode(encoder, [texts[at] for at in part.tolist()])
+        matrix[part] = encoders.encode(encoder, [texts[at] for at in part.tolist()])
         done = start + len(part)
         if on_progress is not None:
             on_progress(len(texts) - len(order) + done, len(texts))
@@ -275,7 +264,7 @@ def find(have: Keys, wanted: Keys) -> NDArray[np.int64]:
     return result
 
 
-def write_part(place: Path, name: str, encoder: str, keys: Keys, matrix: FloatMatrix) -> bool:
+def write_part(place: Path, name: str, encoder: str, keys: Keys, matrix: encoders.FloatMatrix) -> bool:
     """Write vectors as a file of a folder, whole or not at all; False where the folder takes
     nothing.
     """
@@ -329,7 +318,7 @@ def place_of(snapshot: Snapshot) -> Path | None:
 
 def make_vectors(
     snapshot: Snapshot,
-    encoder: Encoder | str = "lexical",
+    encoder: encoders.Encoder | str = "lexical",
     *,
     approximate: bool = False,
     on_progress: OnProgress | None = None,
@@ -341,14 +330,14 @@ def make_vectors(
     `approximate` makes an index of FAISS, too.
     """
     begin = time.perf_counter()
-    encoder = encoder_of(encoder)
-    about = About(encoder.id, encoder.dimension, spec_of(encoder))
+    encoder = encoders.encoder_of(encoder)
+    about = About(encoder.id, encoder.dimension, encoders.spec_of(encoder))
     nodes, predicates = snapshot.texts.take(node_texts(snapshot)), predicate_names(snapshot)
     place = place_of(snapshot)
     fresh = len(nodes) + len(predicates)
     arrays: dict[str, NDArray[Any]] = {}
     both: tuple[Vectors, Vectors]
-    if isinstance(encoder, LexicalEncoder):
+    if isinstance(encoder, encoders.LexicalEncoder):
         if approximate:
             raise OptionError("the search by the lexical encoder is exact and takes no other index", hint="leave `faiss` out")
         rows = encoder.sparse(nodes)
@@ -378,7 +367,7 @@ def make_vectors(
     return vectors, report
 
 
-def vectors_of(snapshot: Snapshot, encoder: Encoder | str | None = None) -> GraphVectors:
+def vectors_of(snapshot: Snapshot, encoder: encoders.Encoder | str | None = None) -> GraphVectors:
     """The vectors of a generation: those of the graph's index, else those of the lexical encoder,
     which needs none.
 
@@ -386,21 +375,21 @@ def vectors_of(snapshot: Snapshot, encoder: Encoder | str | None = None) -> Grap
     `encoder` is not the one of the index; the lexical encoder is always allowed.
     """
     vectors = _open(snapshot)
-    asked = None if encoder is None else encoder_of(encoder)
-    if vectors is not None and (asked is None or not isinstance(asked, LexicalEncoder)):
+    asked = None if encoder is None else encoders.encoder_of(encoder)
+    if vectors is not None and (asked is None or not isinstance(asked, encoders.LexicalEncoder)):
         if asked is not None:
             vectors.use(asked)
         return vectors
-    if asked is not None and not isinstance(asked, LexicalEncoder):
+    if asked is not None and not isinstance(asked, encoders.LexicalEncoder):
         return make_vectors(snapshot, asked)[0]
-    lexical = asked or LexicalEncoder(DIMENSION)
+    lexical = asked or encoders.LexicalEncoder(encoders.DIMENSION)
     if vectors is not None and (vectors.about.id, vectors.about.dimension) == (lexical.id, lexical.dimension):
         return vectors
     name = f"vectors {lexical.id} {lexical.dimension}"
 
     def make() -> GraphVectors:
         both = (SparseVectors(lexical.sparse(texts)) for texts in (_nodes(snapshot), predicate_names(snapshot)))
-        about = About(lexical.id, lexical.dimension, spec_of(lexical))
+        about = About(lexical.id, lexical.dimension, encoders.spec_of(lexical))
         return GraphVectors(snapshot, about, *both, encoder=lexical)
 
     result = shared(snapshot.schema.kept, name, make)
@@ -457,16 +446,16 @@ def _open(snapshot: Snapshot) -> GraphVectors | None:
         return None
     about = _about(manifest)
     if manifest["generation"] != snapshot.about.get("generation"):
-        encoder = matching(about, encoder_of(_spec(about)))
+        encoder = matching(about, encoders.encoder_of(_spec(about)))
         return make_vectors(snapshot, encoder, approximate=bool(manifest["faiss"]))[0]
     arrays = ArrayFile(place / manifest["file"], manifest["arrays"])
     nodes, predicates = len(node_texts(snapshot)), predicate_names(snapshot)
     both: tuple[Vectors, Vectors]
     if "indptr" in manifest["arrays"]:
-        lexical = LexicalEncoder(about.dimension)
-        if not about.id.startswith(HYBRID):
+        lexical = encoders.LexicalEncoder(about.dimension)
+        if not about.id.startswith(encoders.HYBRID):
             matching(about, lexical)
-        rows = Sparse(arrays.get("indptr"), arrays.get("indices"), arrays.get("data"), about.dimension)
+        rows = encoders.Sparse(arrays.get("indptr"), arrays.get("indices"), arrays.get("data"), about.dimension)
         _fits(len(rows) == nodes, place)
         both = SparseVectors(rows), SparseVectors(lexical.sparse(predicates))
     else:
@@ -522,11 +511,11 @@ def _about(manifest: Mapping[str, Any]) -> About:
 # -- Encoding and writing ----------------------------------------------------------------------------
 
 
-def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, FloatMatrix]]:
+def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, encoders.FloatMatrix]]:
     """Vectors that the same encoder made before: of the last generation, of an unfinished run, or
     in memory.
     """
-    result: list[tuple[Keys, FloatMatrix]] = []
+    result: list[tuple[Keys, encoders.FloatMatrix]] = []
     cache, place = snapshot.schema.kept, place_of(snapshot)
     before = cache.get(KEPT, cache.get(BEFORE))
     if (
@@ -617,17 +606,19 @@ class VectorCache:
             return About(str(index["id"]), int(index["dimension"]), str(index["spec"]))
         return None
 
-    def choose(self, encoder: Encoder) -> None:
+    def choose(self, encoder: encoders.Encoder) -> None:
         """Have patterns go by an encoder from now on; raises `OSError` where the folder takes
         nothing.
         """
-        about = {"id": encoder.id, "dimension": encoder.dimension, "spec": spec_of(encoder)}
+        about = {"id": encoder.id, "dimension": encoder.dimension, "spec": encoders.spec_of(encoder)}
         self.folder.mkdir(parents=True, exist_ok=True)
         fresh = self.folder / f".index.json.{os.getpid()}"
         fresh.write_text(json.dumps(about), "utf-8")
         os.replace(fresh, self.folder / "index.json")
 
-    def vectors(self, encoder: Encoder, texts: Sequence[str], on_progress: OnProgress | None = None) -> tuple[FloatMatrix, int]:
+    def vectors(
+        self, encoder: encoders.Encoder, texts: Sequence[str], on_progress: OnProgress | None = None
+    ) -> tuple[encoders.FloatMatrix, int]:
         """The vectors of different texts, shape (n, dimension), and the number of those that had to
         be encoded; these are saved.
         """

@@ -11,17 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from condgraph.chains.backends.base import (
-    Free,
-    Prompt,
-    Proposal,
-    Score,
-    Server,
-    best_triples,
-    gbnf_of_parts,
-    gbnf_of_texts,
-    mentioned,
-)
+from condgraph.chains.backends import base
 from condgraph.chains.chain import Chain, Parts, parts
 from condgraph.chains.tokens import Coder
 from condgraph.chains.walk import Walk, triple_of
@@ -38,7 +28,7 @@ _TOGETHER: Final = 2000
 class LlamaTokens:
     """The tokenizer of a server, asked for many texts at a time."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: base.Server) -> None:
         self._server = server
         # An id that no text gives, to tell texts apart.
         result = server.post("/tokenize", {"content": "<|endoftext|>", "add_special": False, "parse_special": True})["tokens"]
@@ -84,7 +74,7 @@ class LlamaCpp:
     """
 
     def __init__(self, place: str, *, grammar: bool = True, key: str | None = None) -> None:
-        self._server = Server(place, key)
+        self._server = base.Server(place, key)
         self._grammar = grammar
         self._coder = Coder(LlamaTokens(self._server))
         self._model = ""
@@ -97,7 +87,7 @@ class LlamaCpp:
         """The file of the model, once it answered."""
         return self._model
 
-    def told(self, n: int, wanted: Score) -> Score | None:
+    def told(self, n: int, wanted: base.Score) -> base.Score | None:
         """A grammar gives probabilities among all tokens, masks among the allowed ones."""
         return "raw" if n == 1 and self._grammar else "masked"
 
@@ -105,7 +95,7 @@ class LlamaCpp:
         """The constraint by the server's tokenizer."""
         return Chain(walk, self._coder)
 
-    def triples(self, prompt: Prompt, walk: Walk, n: int, score: Score | None) -> list[Proposal]:
+    def triples(self, prompt: base.Prompt, walk: Walk, n: int, score: base.Score | None) -> list[base.Proposal]:
         """Up to n triples that may follow."""
         chain = self.chain(walk)
         if chain.done:
@@ -120,7 +110,7 @@ class LlamaCpp:
             logs = self._one_token([*before, *ids], allowed)
             return (), [logs.get(item, -700.0) for item in allowed]
 
-        return best_triples(chain, scorer, n, "masked")
+        return base.best_triples(chain, scorer, n, "masked")
 
     def _post(self, body: Mapping[str, Any]) -> dict[str, Any]:
         self.calls += 1
@@ -128,9 +118,9 @@ class LlamaCpp:
         self._model = str(result.get("model", "")).rsplit("/", 1)[-1] or self._model
         return result
 
-    def _by_grammar(self, prompt: Prompt, chain: Chain, grammar: Parts) -> list[Proposal]:
+    def _by_grammar(self, prompt: base.Prompt, chain: Chain, grammar: Parts) -> list[base.Proposal]:
         body = {
-            "prompt": prompt.text, "grammar": gbnf_of_parts(grammar), "n_predict": grammar.longest + 1,
+            "prompt": prompt.text, "grammar": base.gbnf_of_parts(grammar), "n_predict": grammar.longest + 1,
             "temperature": 0.0, "return_tokens": True, "n_probs": 1, "samplers": ["temperature"],
         }  # fmt: skip
         answered = self._post(body)
@@ -146,7 +136,7 @@ class LlamaCpp:
         probabilities = answered.get("completion_probabilities") or []
         logs = [probability.get("logprob") for probability in probabilities[:used]]
         total = None if len(logs) < used or None in logs else float(sum(logs))
-        return [Proposal(triple_of(written.walk.place, written.found), total, used)]
+        return [base.Proposal(triple_of(written.walk.place, written.found), total, used)]
 
     def _one_token(self, ids: Sequence[int], allowed: Sequence[int]) -> dict[int, float]:
         """The logarithm of the probability of each allowed token, among them."""
@@ -157,19 +147,19 @@ class LlamaCpp:
         result = self._post(body).get("completion_probabilities") or [{}]
         return {int(item["id"]): float(np.log(max(item["prob"], 1e-300))) for item in result[0].get("top_probs", ())}
 
-    def free(self, prompt: Prompt, most: int) -> Free:
+    def free(self, prompt: base.Prompt, most: int) -> base.Free:
         """Free text; a sign that begins a triple ends it."""
         body = {"prompt": prompt.text, "n_predict": most, "temperature": 0.0, "stop": ["<", "\n\n"], "samplers": ["temperature"]}
         result = self._post(body)
-        return Free(str(result.get("content", "")), result.get("stopping_word") == "<")
+        return base.Free(str(result.get("content", "")), result.get("stopping_word") == "<")
 
-    def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
+    def choose(self, prompt: base.Prompt, options: Sequence[str]) -> int | None:
         """Which of some texts it goes on with, by a grammar of them."""
         if not options:
             return None
         longest = max(len(option.encode()) for option in options)
         body = {
-            "prompt": prompt.text, "grammar": gbnf_of_texts(f" {option}\n" for option in options), "n_predict": longest + 2,
+            "prompt": prompt.text, "grammar": base.gbnf_of_texts(f" {option}\n" for option in options), "n_predict": longest + 2,
             "temperature": 0.0, "samplers": ["temperature"],
         }  # fmt: skip
-        return mentioned(str(self._post(body).get("content", "")), options)
+        return base.mentioned(str(self._post(body).get("content", "")), options)

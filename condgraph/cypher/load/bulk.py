@@ -13,26 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.cypher.labels import Labelling, Labels, chosen
-from condgraph.cypher.layout.schema import (
-    CAPTION,
-    CONCEPT,
-    ENTITY,
-    FORMAT,
-    GRAPH,
-    LONGEST_KEY,
-    PREDICATE,
-    QUALIFIER,
-    ROW,
-    SOURCE,
-    STATEMENT,
-    VALUE,
-    index_key,
-    inner_ranks,
-    predicate_key,
-    text_order,
-    time_text,
-    type_of,
-)
+from condgraph.cypher.layout import schema as layout
 from condgraph.cypher.load.batches import CELL
 from condgraph.cypher.load.write import Pairs, content_id
 from condgraph.engine.errors import OptionError, pyarrow_or_error
@@ -83,10 +64,10 @@ class PoolColumns:
             if size
             else pa.array([], pa.large_string())
         )
-        self._long = np.flatnonzero(np.diff(offsets) > LONGEST_KEY)
+        self._long = np.flatnonzero(np.diff(offsets) > layout.LONGEST_KEY)
         self._keys: pa.Array | None = None
-        self._orders = _Made(self._pool, lambda text: None if (found := text_order(text)) == text else found)
-        self._ranks = _Made(self._pool, lambda text: None if (found := inner_ranks(text)) is None else SEPARATOR.join(found))
+        self._orders = _Made(self._pool, lambda text: None if (found := layout.text_order(text)) == text else found)
+        self._ranks = _Made(self._pool, lambda text: None if (found := layout.inner_ranks(text)) is None else SEPARATOR.join(found))
 
     def take(self, numbers: Ints) -> pa.Array:
         """The texts of numbers; null where a number is negative."""
@@ -101,7 +82,7 @@ class PoolColumns:
 
                 result = self._pool.to_pylist()
                 for i in self._long.tolist():
-                    result[i] = index_key(result[i])
+                    result[i] = layout.index_key(result[i])
                 self._keys = pa.array(result, pa.large_string())
         return self._keys.take(_index(numbers))
 
@@ -133,7 +114,7 @@ class PoolColumns:
             made = [None] * n
             self._quantities(np.flatnonzero(quantity), a, ref, unit, made, exact)
             for i, *key in zip(np.flatnonzero(time).tolist(), *(c[time].tolist() for c in (a, b, precision)), strict=True):
-                made[i] = time_text(*key)
+                made[i] = layout.time_text(*key)
             for i in np.flatnonzero(kind == Kind.UNKNOWN).tolist():
                 made[i] = str(UNKNOWN)
             shown = pc.coalesce(shown, pa.array(made, pa.large_string()))
@@ -218,7 +199,7 @@ class StatementColumns:
         known = ~missing & (start != UNKNOWN_START) & (end != UNKNOWN_END)
         valid: list[str | None] = [None] * len(numbers)
         for i in np.flatnonzero(known).tolist():
-            valid[i] = time_text(int(start[i]), int(end[i]), int(span[i]))
+            valid[i] = layout.time_text(int(start[i]), int(end[i]), int(span[i]))
         columns = {"since": start, "until": end, "span": span.astype(np.int64)}
         return {name: pa.array(column, mask=missing) for name, column in columns.items()} | {
             "valid": pa.array(valid, pa.large_string())
@@ -401,7 +382,7 @@ class BulkWriter:
         snapshot, get = self.snapshot, self._get
         about = {
             "name": [self.graph],
-            "format": [FORMAT],
+            "format": [layout.FORMAT],
             "complete": ["true"],
             "bulk": ["true"],
             "declares": ["true"],
@@ -411,7 +392,7 @@ class BulkWriter:
             "survey": [self._survey],
             "labels": [self._labelling.stated(snapshot)],
         }
-        self._files.add(f"nodes={GRAPH}", "graph", about)
+        self._files.add(f"nodes={layout.GRAPH}", "graph", about)
         if self._sources:
             parts = ("name", "location", "format")
             result: Columns = {part: [getattr(source, part) for source in self._sources] for part in parts}
@@ -419,17 +400,17 @@ class BulkWriter:
             for part in ("content", "terms"):
                 result[part] = pa.array([getattr(source, part) or None for source in self._sources], pa.string())
             sources = {"graph": [self.graph] * len(self._sources), "number": list(range(len(self._sources))), **result}
-            self._files.add(f"nodes={SOURCE}", "sources", sources, {"format": "string", "number": "long"})
+            self._files.add(f"nodes={layout.SOURCE}", "sources", sources, {"format": "string", "number": "long"})
         if snapshot.predicate_count:
             predicates = {
                 "graph": [self.graph] * snapshot.predicate_count,
-                "key": self._predicates(predicate_key),
+                "key": self._predicates(layout.predicate_key),
                 "name": self._predicates(str),
                 "relations": np.diff(get("rel.offsets")),
                 "attributes": np.diff(get("att.offsets")),
                 "qualifiers": np.bincount(get("q.key"), minlength=snapshot.predicate_count),
             }
-            self._files.add(f"nodes={PREDICATE}", "predicates", predicates)
+            self._files.add(f"nodes={layout.PREDICATE}", "predicates", predicates)
 
     def _entities(self) -> None:
         import pyarrow as pa
@@ -437,9 +418,9 @@ class BulkWriter:
 
         snapshot, texts = self.snapshot, self._texts
         labels = {
-            EntityKind.ENTITY: ENTITY,
-            EntityKind.CONCEPT: f"{ENTITY}{SEPARATOR}{CONCEPT}",
-            EntityKind.ROW: f"{ENTITY}{SEPARATOR}{ROW}",
+            EntityKind.ENTITY: layout.ENTITY,
+            EntityKind.CONCEPT: f"{layout.ENTITY}{SEPARATOR}{layout.CONCEPT}",
+            EntityKind.ROW: f"{layout.ENTITY}{SEPARATOR}{layout.ROW}",
         }
         words = pa.array([labels[kind] for kind in sorted(labels)])
         concepts = Labels(snapshot, set(self._labelling.after or ()))
@@ -478,7 +459,7 @@ class BulkWriter:
         snapshot = self.snapshot
         owners = np.unique(self._get("q.owner"))
         qualified = owners[: snapshot.split(owners)].astype(np.int64)
-        types, names = self._predicates(type_of), self._predicates(str)
+        types, names = self._predicates(layout.type_of), self._predicates(str)
         for low, high in chunks(snapshot.relations):
             numbers = np.arange(low, high, dtype=np.int32)
             columns: Columns = {
@@ -494,7 +475,7 @@ class BulkWriter:
             return
         result = qualified.astype(np.int32)
         self._files.add(
-            f"nodes={STATEMENT}",
+            f"nodes={layout.STATEMENT}",
             "statements",
             {
                 ":ID(s){id-type:long}": qualified,
@@ -511,7 +492,7 @@ class BulkWriter:
         import pyarrow.compute as pc
 
         snapshot, first = self.snapshot, self.snapshot.relations
-        types, keys = self._predicates(type_of), self._predicates(predicate_key)
+        types, keys = self._predicates(layout.type_of), self._predicates(layout.predicate_key)
         raws, ellipsis = self._get("att.raw"), [pa.scalar(text, pa.large_string()) for text in ("…", "")]
         for low, high in chunks(snapshot.statements - first):
             numbers = np.arange(first + low, first + high, dtype=np.int32)
@@ -526,15 +507,15 @@ class BulkWriter:
                 **self._statements.places(numbers),
                 "predicate": keys.take(predicates),
                 "name": pc.if_else(
-                    pc.greater(pc.utf8_length(shown), CAPTION),
-                    pc.binary_join_element_wise(pc.utf8_slice_codeunits(shown, 0, CAPTION - 1), *ellipsis),
+                    pc.greater(pc.utf8_length(shown), layout.CAPTION),
+                    pc.binary_join_element_wise(pc.utf8_slice_codeunits(shown, 0, layout.CAPTION - 1), *ellipsis),
                     shown,
                 ),
                 "raw": raw,
                 "raws": pa.array([self._raws.get(number) for number in numbers.tolist()], pa.string()),
                 **cells,
             }
-            self._files.add(f"nodes={VALUE}", "values", values, append=low > 0)
+            self._files.add(f"nodes={layout.VALUE}", "values", values, append=low > 0)
             edges: Columns = {
                 ":START_ID(e)": snapshot.attribute_subject[low:high],
                 ":END_ID(v)": np.arange(low, high),
@@ -563,7 +544,7 @@ class BulkWriter:
                 if snapshot.entities
                 else pa.nulls(high - low, pa.large_string()),
             }
-            self._files.add(f"nodes={QUALIFIER}", "qualifiers", columns, append=low > 0)
+            self._files.add(f"nodes={layout.QUALIFIER}", "qualifiers", columns, append=low > 0)
             relation = owners[part] < snapshot.relations
             for group, mask, shift in (("s", relation, 0), ("v", ~relation, snapshot.relations)):
                 if mask.any():

@@ -15,23 +15,7 @@ from uuid import uuid4
 import numpy as np
 
 from condgraph.cypher.labels import Labelling, begun_otherwise, first, further, is_wanted
-from condgraph.cypher.layout.schema import (
-    CONCEPT,
-    DELETED,
-    EDIT,
-    ENTITY,
-    FORMER,
-    GRAPH,
-    LONGEST_NAME,
-    LONGEST_SOURCE,
-    PREDICATE,
-    ROW,
-    SOURCE,
-    VALUE,
-    make_indexes,
-    prepare,
-    type_of,
-)
+from condgraph.cypher.layout import schema as layout
 from condgraph.cypher.load.batches import ENTITY_PROPERTIES, REMOVALS, RENAMED, TEXTS, Batch
 from condgraph.cypher.load.lock import EDGES, LOCKED, ChangedError, Loading, busy_error, delete, make, remove, terms
 from condgraph.cypher.load.pull import graph_sources, pull
@@ -81,8 +65,8 @@ def check_graph(name: str) -> str:
         size = len(name.encode())
     except UnicodeEncodeError:
         raise OptionError(f"the name of a graph is text, not {name!r}") from None
-    if size > LONGEST_NAME:
-        raise OptionError(f"the name of a graph has at most {LONGEST_NAME:,} bytes on Neo4j, not {size:,}")
+    if size > layout.LONGEST_NAME:
+        raise OptionError(f"the name of a graph has at most {layout.LONGEST_NAME:,} bytes on Neo4j, not {size:,}")
     return name
 
 
@@ -90,19 +74,22 @@ def check_loadable(snapshot: Snapshot, connection: Connection) -> None:
     """Raise `LoadError` where a server would refuse a part of the snapshot."""
     get = snapshot.arrays.get
     _check(
-        "source", (snapshot.source_of(i).name for i in range(len(get("src.name")))), LONGEST_SOURCE, "name= gives it another name"
+        "source",
+        (snapshot.source_of(i).name for i in range(len(get("src.name")))),
+        layout.LONGEST_SOURCE,
+        "name= gives it another name",
     )
     units = np.unique(np.concatenate([get("att.unit"), get("q.unit")]))
-    _check("unit", (snapshot.texts[number] for number in units[units >= 0].tolist()), LONGEST_NAME, "is it a unit?")
+    _check("unit", (snapshot.texts[number] for number in units[units >= 0].tolist()), layout.LONGEST_NAME, "is it a unit?")
     _check_predicates([snapshot.predicate_name(i) for i in range(snapshot.predicate_count)], connection)
 
 
 def _check_predicates(predicates: Sequence[str], connection: Connection) -> None:
     engine = connection.engine
     for name in predicates:
-        if (why := engine.odd_type(type_of(name))) is not None:
+        if (why := engine.odd_type(layout.type_of(name))) is not None:
             raise LoadError(f"the predicate {_short(name)} {why}, which {engine.name} takes in no relationship type")
-    _check_types({type_of(name) for name in predicates}, connection)
+    _check_types({layout.type_of(name) for name in predicates}, connection)
 
 
 def _check(what: str, names: Iterable[str], longest: int, hint: str) -> None:
@@ -164,7 +151,7 @@ _PAUSE: Final = 0.25
 #: The survey is long, and read by those who ask for it: others hear whether there is one of this
 #: content.
 _LOOK: Final = (
-    f"MATCH (g:{GRAPH} {{name: $graph}}) "
+    f"MATCH (g:{layout.GRAPH} {{name: $graph}}) "
     "RETURN g {.*, survey: coalesce(g.survey STARTS WITH g.content, false)} AS about, timestamp() AS now"
 )
 #: Graphs of the layout before this one, with plain labels. A node that only looks like one is none: every load of that
@@ -177,7 +164,7 @@ _OLDER_CONSTRAINT: Final = (
     "SHOW CONSTRAINTS YIELD name, labelsOrTypes, properties "
     "WHERE name = 'condgraph_graph' AND labelsOrTypes = ['Graph'] AND properties = ['name'] RETURN name"
 )
-_SURVEYED: Final = f"MATCH (g:{GRAPH} {{name: $graph, content: $content}}) SET g.survey = $survey"
+_SURVEYED: Final = f"MATCH (g:{layout.GRAPH} {{name: $graph, content: $content}}) SET g.survey = $survey"
 
 Counts = dict[str, int]
 NOTHING: Final = Change()
@@ -233,7 +220,7 @@ def push(
             snapshot, loading, connection, previous=previous, on_progress=on_progress, attempt=attempt, labelling=labelling
         )
         if not begun.complete:
-            make_indexes(connection)
+            layout.make_indexes(connection)
         end = loading.remove if change.without and previous is not None else loading.finish
         end(content_id(snapshot), snapshot, labelling.stated(snapshot))
     return held, dict(snapshot.counts)
@@ -281,7 +268,7 @@ def _begin(loading: Loading, asked: _Load, until: float, *, held: bool) -> _Begu
         if not about.get("removing"):
             change.check(graph_sources(connection, graph), snapshot)
         if complete is None:
-            complete = prepare(connection)
+            complete = layout.prepare(connection)
         wanted, labelling = is_wanted(connection, about, labels), Labelling()
         if wanted and "content" not in about:
             labelling = first(connection, about, snapshot)
@@ -362,16 +349,16 @@ def _wait_for_others(connection: Connection, graph: str, load: str, what: list[s
 # (`edited` of its node) they look each time; so the first change of a graph waits, and no other one.
 
 
-_RECORDS: Final = f"MATCH (e:{EDIT} {{graph: $graph}}) RETURN e.record ORDER BY e.number"
+_RECORDS: Final = f"MATCH (e:{layout.EDIT} {{graph: $graph}}) RETURN e.record ORDER BY e.number"
 _STATED: Final = (
-    f"MATCH (g:{GRAPH} {{name: $graph}}) WHERE g.complete AND g.declares "
+    f"MATCH (g:{layout.GRAPH} {{name: $graph}}) WHERE g.complete AND g.declares "
     "RETURN g.content AS content, g.counts AS counts, g.schema AS schema, g.survey AS survey"
 )
-_LAST_RECORD: Final = f"MATCH (e:{EDIT} {{graph: $graph}}) RETURN e.number AS number ORDER BY e.number DESC LIMIT 1"
-_RECORDED: Final = f"MATCH (e:{EDIT} {{graph: $graph, number: $number}}) RETURN e.record AS record"
-_EDITED: Final = f"MATCH (g:{GRAPH} {{name: $graph}}) SET g.edited = true"
+_LAST_RECORD: Final = f"MATCH (e:{layout.EDIT} {{graph: $graph}}) RETURN e.number AS number ORDER BY e.number DESC LIMIT 1"
+_RECORDED: Final = f"MATCH (e:{layout.EDIT} {{graph: $graph, number: $number}}) RETURN e.record AS record"
+_EDITED: Final = f"MATCH (g:{layout.GRAPH} {{name: $graph}}) SET g.edited = true"
 _CHANGED: Final = (
-    f"CREATE (:{EDIT} {{graph: $graph, number: $number, record: $record}}) WITH * MATCH (g:{GRAPH} {{name: $graph}}) "
+    f"CREATE (:{layout.EDIT} {{graph: $graph, number: $number, record: $record}}) WITH * MATCH (g:{layout.GRAPH} {{name: $graph}}) "
     "SET g.content = $content, g.counts = $counts, g.schema = $schema, g.survey = $survey, g.labels = $labels, "
     "g.declares = true REMOVE g.beat"
 )
@@ -403,8 +390,8 @@ def write_edit(connection: Connection, graph: str, change: Written, about: dict[
     Raises `OvertakenError` where the graph is another than before the change, `StoreBusyError` where somebody loads it.
     """
     if not about.get("edited"):
-        if not prepare(connection):
-            make_indexes(connection)
+        if not layout.prepare(connection):
+            layout.make_indexes(connection)
         connection.write(_EDITED, {"graph": graph})
         time.sleep(LEASE * 1.2)
     if change.stated is None:
@@ -453,7 +440,7 @@ def check_names(change: Written, connection: Connection) -> None:
     """Raise `LoadError` where a server would refuse a part of what a change adds."""
     parts = [part for part in change.edit.added if isinstance(part, Statement)]
     units = [value.unit for part in parts for _, value in (("", part.object), *part.qualifiers) if isinstance(value, Quantity)]
-    _check("unit", units, LONGEST_NAME, "is it a unit?")
+    _check("unit", units, layout.LONGEST_NAME, "is it a unit?")
     names = {name for part in parts for name in named_in(part)}
     known = {change.before.predicate_name(number) for number in range(change.before.predicate_count)}
     if fresh := sorted(names - known):
@@ -483,7 +470,8 @@ def _of_part(batches: Iterable[Batch], change: Written, stated: Stated) -> Itera
 
 
 _NOTED: Final = (
-    f"MATCH (u:{FORMER}) WHERE u.graph = $graph AND u.load = $stamp AND u.at IS NOT NULL AND u.of = $of WITH u LIMIT {EDGES} "
+    f"MATCH (u:{layout.FORMER}) WHERE u.graph = $graph AND u.load = $stamp AND u.at IS NOT NULL AND u.of = $of "
+    f"WITH u LIMIT {EDGES} "
 )
 _PLACES: Final = "SET x.sources = u.sources, x.rows = u.rows DELETE u"
 
@@ -497,27 +485,28 @@ def _set(*names: str) -> str:
     return f"SET {', '.join(f'x.{name} = u.{name}' for name in names)} "
 
 
-_FOUND: Final = _looked_up("a", ENTITY, "handle", "subject")
+_FOUND: Final = _looked_up("a", layout.ENTITY, "handle", "subject")
 #: How what was noted is put back, by what it is of.
 _RESTORE: Final = {
-    "source": f"{_looked_up('x', SOURCE, 'name')}{_set('number', 'location', 'format', 'content')} DELETE u",
-    "predicate": f"{_looked_up('x', PREDICATE, 'key')}{_set('relations', 'attributes', 'qualifiers')} DELETE u",
-    "entity": f"{_looked_up('x', ENTITY, 'handle')}{_set(*ENTITY_PROPERTIES[1:-1])} "
+    "source": f"{_looked_up('x', layout.SOURCE, 'name')}{_set('number', 'location', 'format', 'content')} DELETE u",
+    "predicate": f"{_looked_up('x', layout.PREDICATE, 'key')}{_set('relations', 'attributes', 'qualifiers')} DELETE u",
+    "entity": f"{_looked_up('x', layout.ENTITY, 'handle')}{_set(*ENTITY_PROPERTIES[1:-1])} "
     + "".join(
         f"FOREACH (_ IN CASE WHEN u.kind = {int(kind)} THEN [] ELSE [1] END | REMOVE x:{label}) "
-        for kind, label in ((EntityKind.CONCEPT, CONCEPT), (EntityKind.ROW, ROW))
+        for kind, label in ((EntityKind.CONCEPT, layout.CONCEPT), (EntityKind.ROW, layout.ROW))
     )
     + "".join(
         f"FOREACH (_ IN CASE WHEN u.kind = {int(kind)} THEN [1] ELSE [] END | SET x:{label}) "
-        for kind, label in ((EntityKind.CONCEPT, CONCEPT), (EntityKind.ROW, ROW))
+        for kind, label in ((EntityKind.CONCEPT, layout.CONCEPT), (EntityKind.ROW, layout.ROW))
     )
     + f"DELETE u {RENAMED.format(entity='x')}",
-    "labels": f"{_looked_up('x', ENTITY, 'handle')}REMOVE x:$([l IN labels(x) WHERE l IN $labels]) SET x:$(u.labels) DELETE u",
-    "relation": _FOUND + f"MATCH (a)-[x]->(:{ENTITY}) WHERE x.sid = u.sid AND type(x) = u.type {_PLACES}",
-    "attribute": _FOUND + f"MATCH (a)-[f]->(x:{VALUE}) WHERE f.sid = u.sid AND type(f) = u.type "
+    "labels": f"{_looked_up('x', layout.ENTITY, 'handle')}REMOVE x:$([l IN labels(x) WHERE l IN $labels]) "
+    "SET x:$(u.labels) DELETE u",
+    "relation": _FOUND + f"MATCH (a)-[x]->(:{layout.ENTITY}) WHERE x.sid = u.sid AND type(x) = u.type {_PLACES}",
+    "attribute": _FOUND + f"MATCH (a)-[f]->(x:{layout.VALUE}) WHERE f.sid = u.sid AND type(f) = u.type "
     f"SET x.raw = u.raw, x.raws = u.raws, x.name = u.name {_PLACES}",
     "member": _FOUND
-    + f"{_looked_up('b', ENTITY, 'handle', 'object')}MATCH (a)-[x]->(b) WHERE x.sid IS NULL AND type(x) = u.type {_PLACES}",
+    + f"{_looked_up('b', layout.ENTITY, 'handle', 'object')}MATCH (a)-[x]->(b) WHERE x.sid IS NULL AND type(x) = u.type {_PLACES}",
 }
 
 
@@ -525,7 +514,7 @@ def abandon(connection: Connection, graph: str, about: dict[str, Any]) -> None:
     """Take back the load of a graph whose node says `about`; raises `StoreBusyError` while its
     writer is there.
     """
-    if about["loading"] == DELETED:
+    if about["loading"] == layout.DELETED:
         delete(connection, graph)
         return
     with Loading(connection, graph) as loading:
@@ -540,7 +529,7 @@ def abandon(connection: Connection, graph: str, about: dict[str, Any]) -> None:
             return
         stamp = loading.stamp
         remove(connection, graph, stamp)
-        for label, key in ((PREDICATE, "key"), (SOURCE, "name")):
+        for label, key in ((layout.PREDICATE, "key"), (layout.SOURCE, "name")):
             text = f"MATCH (n:{label}) WHERE n.graph = $graph AND n.{key} IS NOT NULL AND n.load = $stamp DETACH DELETE n"
             connection.write(text, {"graph": graph, "stamp": stamp})
         given = {"graph": graph, "stamp": stamp, "labels": about.get("labelling", [])}

@@ -17,15 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.cypher.labels import Labelling, Labels
-from condgraph.cypher.layout.schema import (
-    CONCEPT,
-    ROW,
-    index_key,
-    inner_ranks,
-    predicate_key,
-    time_text,
-    type_of,
-)
+from condgraph.cypher.layout import schema as layout
 from condgraph.cypher.load.batches import BATCH, Batch, Ids, Numbers, Rows, caption_of, cells, cut, order_of
 from condgraph.engine.changes import OnWritten
 from condgraph.engine.execute.spans import span_precision
@@ -139,7 +131,7 @@ class Gone:
 
     def __init__(self, previous: Snapshot, snapshot: Snapshot) -> None:
         self.previous, self.snapshot = previous, snapshot
-        self._types = [type_of(previous.predicate_name(i)) for i in range(previous.predicate_count)]
+        self._types = [layout.type_of(previous.predicate_name(i)) for i in range(previous.predicate_count)]
 
     def batches(self) -> Iterator[Batch]:
         """All of them; statements before the entities that they are about."""
@@ -170,10 +162,10 @@ class Gone:
                 below, above = (ids.places(numbers) for numbers in np.divmod(own.keys[some], previous.entities))
                 yield self._batch("members", ids, ((a, b, edge) for a, b in zip(below, above, strict=True)), edge)
         idents = previous.texts.take(previous.entity_id)
-        keys = [index_key(ident) for ident in idents if snapshot.identified(ident) < 0]
+        keys = [layout.index_key(ident) for ident in idents if snapshot.identified(ident) < 0]
         kept = {snapshot.predicate_name(i) for i in range(snapshot.predicate_count)}
         names = (previous.predicate_name(i) for i in range(previous.predicate_count))
-        predicates = [predicate_key(name) for name in names if name not in kept]
+        predicates = [layout.predicate_key(name) for name in names if name not in kept]
         left = {snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))}
         listed = (previous.source_of(i).name for i in range(len(previous.arrays.get("src.name"))))
         sources = [name for name in listed if name not in left]
@@ -262,7 +254,7 @@ class ConceptRows:
 # of a node together in the store.
 
 
-_LABELS: Final = {EntityKind.ENTITY: [], EntityKind.CONCEPT: [CONCEPT], EntityKind.ROW: [ROW]}
+_LABELS: Final = {EntityKind.ENTITY: [], EntityKind.CONCEPT: [layout.CONCEPT], EntityKind.ROW: [layout.ROW]}
 
 
 class RowMaker:
@@ -273,8 +265,8 @@ class RowMaker:
         self._labelling = Labelling() if labelling is None else labelling
         self._labels = Labels(snapshot, set(self._labelling.after or ()))
         self._predicates = [snapshot.predicate_name(i) for i in range(snapshot.predicate_count)]
-        self._types = list(map(type_of, self._predicates))
-        self._keys = list(map(predicate_key, self._predicates))
+        self._types = list(map(layout.type_of, self._predicates))
+        self._keys = list(map(layout.predicate_key, self._predicates))
         self._sources_named = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
         self._further: dict[int, list[tuple[int, int]]] = {}
         get = snapshot.arrays.get
@@ -350,15 +342,15 @@ class RowMaker:
         snapshot, kinds = self.snapshot, self.snapshot.entity_kind[numbers].tolist()
         idents = snapshot.texts.take(snapshot.entity_id[numbers])
         called = snapshot.texts.take(snapshot.entity_name[numbers])
-        orders, ranks = map(order_of, called), map(inner_ranks, called)
-        rows: Rows = [list(row) for row in zip(idents, called, map(index_key, called), kinds, orders, ranks, strict=True)]
+        orders, ranks = map(order_of, called), map(layout.inner_ranks, called)
+        rows: Rows = [list(row) for row in zip(idents, called, map(layout.index_key, called), kinds, orders, ranks, strict=True)]
         if len(snapshot.arrays.get("ent.row")):
             places, at = (snapshot.arrays.get(column)[numbers].tolist() for column in ("ent.source", "ent.row"))
         else:
             places = at = [-1] * len(rows)
         for row, source, number, entity in zip(rows, places, at, numbers.tolist(), strict=True):
             row += [self._sources_named[source], number] if source >= 0 else [None, None]
-            row += [self._declared.get(entity), index_key(row[0]), _LABELS[row[3]]]
+            row += [self._declared.get(entity), layout.index_key(row[0]), _LABELS[row[3]]]
         if kind.endswith("changed"):
             return Batch(kind, name, [], rows)
         for row, labels in zip(rows, self._labels.of(numbers), strict=True):
@@ -372,7 +364,7 @@ class RowMaker:
         places = {label: place for place, label in enumerate(every)}
         idents = self.snapshot.texts.take(self.snapshot.entity_id[numbers])
         rows: Rows = [
-            [index_key(ident), [places[label] for label in labels]]
+            [layout.index_key(ident), [places[label] for label in labels]]
             for ident, labels in zip(idents, self._labels.of(numbers), strict=True)
         ]
         return Batch(kind, name, every, rows)
@@ -474,7 +466,7 @@ class RowMaker:
                 yield None, None, None, None
             else:
                 known = start != UNKNOWN_START and end != UNKNOWN_END
-                yield start, end, precision, time_text(start, end, precision) if known else None
+                yield start, end, precision, layout.time_text(start, end, precision) if known else None
 
     def _qualify(self, rows: Rows, numbers: Numbers, ids: Ids) -> tuple[int, int]:
         """Append the qualifiers of each statement to its row; how many of them name entities, and

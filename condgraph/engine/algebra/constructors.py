@@ -6,42 +6,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from condgraph.engine.algebra.operators import (
-    AnyOf,
-    ById,
-    ByName,
-    Condition,
-    Distinct,
-    Entities,
-    Facts,
-    Intersect,
-    Node,
-    Predicates,
-    Qualifiers,
-    Reached,
-    Referents,
-    Scan,
-    Union,
-    postorder,
-)
+from condgraph.engine.algebra import operators
 from condgraph.engine.errors import PlanError
 
 # -- Constructors ------------------------------------------------------------------------------------
 
 
-def union(*parts: Entities) -> Entities:
+def union(*parts: operators.Entities) -> operators.Entities:
     """Union, flattened, equal parts once; at least one part."""
-    return _set_of(Union, parts)
+    return _set_of(operators.Union, parts)
 
 
-def intersect(*parts: Entities) -> Entities:
+def intersect(*parts: operators.Entities) -> operators.Entities:
     """Intersection, flattened, equal parts once; at least one part."""
-    return _set_of(Intersect, parts)
+    return _set_of(operators.Intersect, parts)
 
 
-def _set_of(kind: type[Union] | type[Intersect], parts: tuple[Entities, ...]) -> Entities:
+def _set_of(kind: type[operators.Union] | type[operators.Intersect], parts: tuple[operators.Entities, ...]) -> operators.Entities:
     # By identity: comparing deep trees by value costs more than the part that is saved.
-    flat: dict[int, Entities] = {}
+    flat: dict[int, operators.Entities] = {}
     for part in parts:
         for inner in part.parts if isinstance(part, kind) else (part,):
             flat.setdefault(id(inner), inner)
@@ -50,70 +33,70 @@ def _set_of(kind: type[Union] | type[Intersect], parts: tuple[Entities, ...]) ->
     return kind(tuple(flat.values())) if len(flat) > 1 else next(iter(flat.values()))
 
 
-def reached(of: Entities | Facts) -> Entities:
+def reached(of: operators.Entities | operators.Facts) -> operators.Entities:
     """A set of entities from either sort."""
-    return Reached(of) if isinstance(of, Facts) else of
+    return operators.Reached(of) if isinstance(of, operators.Facts) else of
 
 
-def any_of(conditions: list[Condition] | tuple[Condition, ...]) -> Condition:
+def any_of(conditions: list[operators.Condition] | tuple[operators.Condition, ...]) -> operators.Condition:
     """One test out of the readings of a literal; at least one."""
     if not conditions:
         raise PlanError("a test without a reading")
-    return conditions[0] if len(conditions) == 1 else AnyOf(tuple(conditions))
+    return conditions[0] if len(conditions) == 1 else operators.AnyOf(tuple(conditions))
 
 
-def carried(node: Node) -> list[Node]:
+def carried(node: operators.Node) -> list[operators.Node]:
     """The inputs whose entities, statements or values make up the result (`Facets.carries`)."""
     return fields_of(node, node.facets.carries)
 
 
-def passed(facts: Facts) -> Facts | None:
+def passed(facts: operators.Facts) -> operators.Facts | None:
     """The facts that others are carried on from; None of a scan."""
     found = carried(facts)
-    return found[0] if found and isinstance(found[0], Facts) else None
+    return found[0] if found and isinstance(found[0], operators.Facts) else None
 
 
-def passing(facts: Facts, inner: Facts) -> Facts:
+def passing(facts: operators.Facts, inner: operators.Facts) -> operators.Facts:
     """The same facts, carried on from others."""
     (name,) = facts.facets.carries
     return replace(facts, **{name: inner})  # type: ignore[type-var]
 
 
-def fields_of(node: Node, names: tuple[str, ...]) -> list[Node]:
+def fields_of(node: operators.Node, names: tuple[str, ...]) -> list[operators.Node]:
     """The operators in some fields, in order; a field without any has none."""
-    found: list[Node] = []
+    found: list[operators.Node] = []
     for name in names:
         value: Any = getattr(node, name)
-        if isinstance(value, Node):
+        if isinstance(value, operators.Node):
             found.append(value)
         elif isinstance(value, tuple):
-            found += [part for part in value if isinstance(part, Node)]
+            found += [part for part in value if isinstance(part, operators.Node)]
     return found
 
 
-def whole_inputs(node: Node) -> list[Node]:
+def whole_inputs(node: operators.Node) -> list[operators.Node]:
     """The inputs of which everything counts, and that there is no more; tests included."""
-    found: list[Node] = []
+    found: list[operators.Node] = []
     _gather_whole(node, False, found)
     return found
 
 
-def _gather_whole(record: Node | Condition, within: bool, found: list[Node]) -> None:
+def _gather_whole(record: operators.Node | operators.Condition, within: bool, found: list[operators.Node]) -> None:
     for name in () if not record.inputs() else record.__dataclass_fields__:  # type: ignore[union-attr]
         whole = within or name in record.needs.whole
         value: Any = getattr(record, name)
         for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Condition):
+            if isinstance(part, operators.Condition):
                 _gather_whole(part, whole, found)
-            elif whole and isinstance(part, Node):
+            elif whole and isinstance(part, operators.Node):
                 found.append(part)
 
 
-def monotone(plan: Node) -> bool:
+def monotone(plan: operators.Node) -> bool:
     """Whether more statements can only give more, so that what the answer has is proved by what led
     to it.
     """
-    return not any(node.needs.graph or whole_inputs(node) for node in postorder(plan))
+    return not any(node.needs.graph or whole_inputs(node) for node in operators.postorder(plan))
 
 
 # -- Statements around entities ----------------------------------------------------------------------
@@ -121,39 +104,42 @@ def monotone(plan: Node) -> bool:
 # of them at an end; and the entities that stand in these.
 
 
-def around_of(ids: Sequence[str], names: Sequence[str], *, values: bool) -> tuple[Entities, tuple[Scan, ...]]:
+def around_of(ids: Sequence[str], names: Sequence[str], *, values: bool) -> tuple[operators.Entities, tuple[operators.Scan, ...]]:
     """The entities of these ids and names, and scans of their statements: with `values`, relations
     and attributes from them; and relations to them.
     """
-    parts: list[Entities] = []
+    parts: list[operators.Entities] = []
     if ids:
-        parts.append(ById(tuple(ids)))
+        parts.append(operators.ById(tuple(ids)))
     if names:
-        parts.append(ByName(tuple(names)))
-    of: Entities = parts[0] if len(parts) == 1 else Union(tuple(parts))
-    scans = [Scan(of, None, reach="object", family="relation"), Scan(of, None, anchor="object", reach="subject", family="relation")]
+        parts.append(operators.ByName(tuple(names)))
+    of: operators.Entities = parts[0] if len(parts) == 1 else operators.Union(tuple(parts))
+    scans = [
+        operators.Scan(of, None, reach="object", family="relation"),
+        operators.Scan(of, None, anchor="object", reach="subject", family="relation"),
+    ]
     if values:
-        scans.append(Scan(of, None, family="attribute"))
+        scans.append(operators.Scan(of, None, family="attribute"))
     return of, tuple(scans)
 
 
-def scans_around(of: Entities) -> dict[str, Scan]:
+def scans_around(of: operators.Entities) -> dict[str, operators.Scan]:
     """The statements of entities: "forward" and "backward" for relations, "value" for attributes."""
     return {
-        "forward": Scan(of, None, "subject", "object", "relation"),
-        "backward": Scan(of, None, "object", "subject", "relation"),
-        "value": Scan(of, None, "subject", "subject", "attribute"),
+        "forward": operators.Scan(of, None, "subject", "object", "relation"),
+        "backward": operators.Scan(of, None, "object", "subject", "relation"),
+        "value": operators.Scan(of, None, "subject", "subject", "attribute"),
     }
 
 
-def around(of: Entities) -> dict[str, Node]:
+def around(of: operators.Entities) -> dict[str, operators.Node]:
     """What gives the predicates of entities, by the same words."""
-    return {way: Distinct(Predicates(scan)) for way, scan in scans_around(of).items()}
+    return {way: operators.Distinct(operators.Predicates(scan)) for way, scan in scans_around(of).items()}
 
 
-def named_of(of: Entities, scans: Sequence[Scan], *, qualified: bool) -> list[Entities]:
+def named_of(of: operators.Entities, scans: Sequence[operators.Scan], *, qualified: bool) -> list[operators.Entities]:
     """The entities that stand in scans of `around_of`: those they begin at, their other ends, and
     those that are qualifiers, where a graph has such (`qualified`).
     """
-    parts: list[Entities] = [of, *(Reached(scan) for scan in scans if scan.family == "relation")]
-    return [*parts, *(Referents(Qualifiers(scan, None)) for scan in scans)] if qualified else parts
+    parts: list[operators.Entities] = [of, *(operators.Reached(scan) for scan in scans if scan.family == "relation")]
+    return [*parts, *(operators.Referents(operators.Qualifiers(scan, None)) for scan in scans)] if qualified else parts

@@ -160,7 +160,7 @@ def _holding(cls: Any, sorts: tuple[type, ...]) -> tuple[str, ...]:
         types = [item for name in named for item in get_args(name) or (name,)]
         return any(isinstance(item, type) and issubclass(item, sorts) for item in types)
 
-    return tuple(field.name for field in fields(cls) if names_one(field.type))
+    return tuple(field.name for field in fields(cls) if names_one(str(field.type)))
 
 
 def _inputs(record: Node | Condition | Parameter) -> tuple[Node, ...]:

@@ -10,23 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import Facts, Group, passed
-from condgraph.engine.algebra.grouped import (
-    CHOSEN,
-    PAIRED,
-    POINT_PARTS,
-    TIME_PARTS,
-    CellTest,
-    Computed,
-    Either,
-    Expression,
-    Given,
-    Measure,
-    No,
-    Summed,
-    Test,
-    Way,
-)
+from condgraph.engine.algebra import Facts, Group, grouped, passed
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError, numbered
 from condgraph.engine.execute.bags import Bag
@@ -110,7 +94,7 @@ class Ways:
     def __init__(self, run: Run, node: Group, places: Places | None = None) -> None:
         self.run, self.node = run, node
         self.odd: Counter[str] = Counter()
-        self._found: dict[Expression, Found] = {}
+        self._found: dict[grouped.Expression, Found] = {}
         self._bags: dict[int, tuple[NDArray[np.int32], Places | None, Series]] = {}
         given = run.results[id(node.of)]
         #: The statement of each row, where rows are facts.
@@ -131,14 +115,14 @@ class Ways:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def cells(self, expression: Expression) -> Found:
+    def cells(self, expression: grouped.Expression) -> Found:
         """What all rows have."""
         found = self._found.get(expression)
         if found is None:
             found = self._found[expression] = self.found(expression, self._start, 0)
         return found
 
-    def bound(self, keys: Sequence[Expression]) -> Bindings:
+    def bound(self, keys: Sequence[grouped.Expression]) -> Bindings:
         """The ways that keys go, joined: one binding for each way to go them all, so that two keys
         that begin alike are those of one thing. What leads nowhere is bound to nothing.
         """
@@ -189,13 +173,13 @@ class Ways:
 
     # -- joining -----------------------------------------------------------------------------------
 
-    def found(self, expression: Expression, base: Reached, skip: int) -> Found:
+    def found(self, expression: grouped.Expression, base: Reached, skip: int) -> Found:
         """What there is from where ways have come to, `skip` steps from the rows."""
-        if isinstance(expression, Way):
+        if isinstance(expression, grouped.Way):
             return self._values(expression, self._follow(base, expression.steps[skip:]))
-        if isinstance(expression, Summed):
+        if isinstance(expression, grouped.Summed):
             return self._summed(expression, base)
-        if isinstance(expression, Either):
+        if isinstance(expression, grouped.Either):
             return self._either(expression, base, skip)
         ways = list(dict.fromkeys(parts_of(expression)))
         if not ways:
@@ -222,7 +206,7 @@ class Ways:
         items = zip(*[found.cells() for found in parts.values()], strict=True)
         return self._calculated(expression, of.tolist(), (dict(zip(ways, item, strict=True)) for item in items))
 
-    def _of_one(self, expression: Expression, way: Part, found: Found) -> Found:
+    def _of_one(self, expression: grouped.Expression, way: Part, found: Found) -> Found:
         """What is calculated of one value each: of equal ones once."""
         numbers = decimals(expression, {way: found.series.decimals(found.at)})
         if numbers is not None:
@@ -275,7 +259,7 @@ class Ways:
             start = Reached(start.of.take(places), at, by)
         return start
 
-    def _values(self, way: Way, arrived: Reached) -> Found:
+    def _values(self, way: grouped.Way, arrived: Reached) -> Found:
         if way.values is None:
             there = arrived.at >= 0
             series = EntitySeries(self.run.snapshot, arrived.at)
@@ -297,11 +281,11 @@ class Ways:
 
     # -- calculating -------------------------------------------------------------------------------
 
-    def _summed(self, expression: Summed, base: Reached) -> Found:
+    def _summed(self, expression: grouped.Summed, base: Reached) -> Found:
         """One value for each row, where there is one."""
         size = len(base.of)
         values = self.found(expression.of, Reached(np.arange(size), base.at, base.by), 0)
-        measure = Measure(expression.name, expression.function, expression.of)
+        measure = grouped.Measure(expression.name, expression.function, expression.of)
         column = Aggregate(self.run, measure, "row").of_groups(size, values.of, values.at, values.series)
         there = column.there
         if expression.function in ("count", "distinct"):
@@ -310,7 +294,7 @@ class Ways:
             return decoded(base.of[there], cells)
         return Found(base.of[there], column.at[there], column.series)
 
-    def _either(self, expression: Either, base: Reached, skip: int) -> Found:
+    def _either(self, expression: grouped.Either, base: Reached, skip: int) -> Found:
         """The values of the first, and of the second where what both begin with leads to what has none."""
         base = self._follow(base, expression.steps[skip:])
         here, done = Reached(np.arange(len(base.of)), base.at, base.by), len(expression.steps)
@@ -325,7 +309,7 @@ class Ways:
         order = of.argsort(kind="stable")
         return Found(of.take(order), order, ListSeries(cells))
 
-    def _calculated(self, expression: Expression, of: list[int], items: Iterable[Mapping[Part, Cell]]) -> Found:
+    def _calculated(self, expression: grouped.Expression, of: list[int], items: Iterable[Mapping[Part, Cell]]) -> Found:
         """What is calculated of each item."""
         places: list[int] = []
         cells: list[Cell] = []
@@ -426,40 +410,40 @@ def _consecutive(numbers: NDArray[np.int32]) -> bool:
 
 
 #: What has values of its own, of which others are calculated.
-Part: TypeAlias = Way | Summed | Either
+Part: TypeAlias = grouped.Way | grouped.Summed | grouped.Either
 
 
-def parts_of(expression: Expression) -> Iterable[Part]:
+def parts_of(expression: grouped.Expression) -> Iterable[Part]:
     """What gives values of its own to an expression."""
-    if isinstance(expression, Way | Summed | Either):
+    if isinstance(expression, grouped.Way | grouped.Summed | grouped.Either):
         yield expression
-    elif isinstance(expression, Computed):
+    elif isinstance(expression, grouped.Computed):
         for part in expression.parts:
             yield from parts_of(part)
 
 
-def ways_of(expression: Expression) -> Iterable[Way]:
+def ways_of(expression: grouped.Expression) -> Iterable[grouped.Way]:
     """All ways, also those that are summed up within a row."""
     for part in parts_of(expression):
-        if isinstance(part, Summed):
+        if isinstance(part, grouped.Summed):
             yield from ways_of(part.of)
-        elif isinstance(part, Either):
+        elif isinstance(part, grouped.Either):
             yield part.first
             yield from ways_of(part.second)
         else:
             yield part
 
 
-def tested(test: Test | None) -> list[Expression]:
+def tested(test: grouped.Test | None) -> list[grouped.Expression]:
     """What a test of rows looks at."""
-    if isinstance(test, CellTest):
+    if isinstance(test, grouped.CellTest):
         return [] if isinstance(test.of, int) else [test.of]
-    if isinstance(test, No):
+    if isinstance(test, grouped.No):
         return tested(test.test)
     return [] if test is None else [one for part in test.tests for one in tested(part)]
 
 
-def lead(expression: Expression) -> tuple[int, ...]:
+def lead(expression: grouped.Expression) -> tuple[int, ...]:
     """The steps that all ways of an expression begin with."""
     return _common(list(dict.fromkeys(parts_of(expression))))
 
@@ -475,13 +459,13 @@ def _common(ways: list[Part]) -> tuple[int, ...]:
     return least[:shared]
 
 
-def calculate(expression: Expression, item: Mapping[Part, Cell], *, seconds: bool = True) -> Any:
+def calculate(expression: grouped.Expression, item: Mapping[Part, Cell], *, seconds: bool = True) -> Any:
     """The value of an expression, from the value and text of each of its parts; `seconds` says that differences of times
     are in seconds, not in days. Raises `Inapplicable` where they are not what it calculates with.
     """
-    if isinstance(expression, Given):
+    if isinstance(expression, grouped.Given):
         return expression.value
-    if isinstance(expression, Way | Summed | Either):
+    if isinstance(expression, grouped.Way | grouped.Summed | grouped.Either):
         return item[expression].value
     function, values = expression.function, [calculate(part, item, seconds=seconds) for part in expression.parts]
     if function == "name":
@@ -490,13 +474,13 @@ def calculate(expression: Expression, item: Mapping[Part, Cell], *, seconds: boo
         if not isinstance(values[0], Quantity) or clock_text(values[0]) is None:
             raise Inapplicable(f"{expression.name}: no duration in seconds, minutes, hours, days or weeks")
         return values[0]
-    if function in TIME_PARTS or function in CHOSEN:
+    if function in grouped.TIME_PARTS or function in grouped.CHOSEN:
         if not isinstance(values[-1], Time):
             raise Inapplicable(f"{expression.name}: no time")
-        if function in TIME_PARTS:
+        if function in grouped.TIME_PARTS:
             return part_of_time(values[0], function, expression.name)
         return (truncated if function == "date_trunc" else in_zone)(values[1], values[0], expression.name)
-    if function in (*POINT_PARTS, *PAIRED):
+    if function in (*grouped.POINT_PARTS, *grouped.PAIRED):
         return _place(expression, values)
     left, right = values
     if function == "-" and isinstance(left, Time) and isinstance(right, Time):
@@ -509,7 +493,7 @@ def calculate(expression: Expression, item: Mapping[Part, Cell], *, seconds: boo
     return _arithmetic(expression, left, right)
 
 
-def _place(expression: Computed, values: Sequence[Any]) -> Any:
+def _place(expression: grouped.Computed, values: Sequence[Any]) -> Any:
     """A part of a point, the distance of two, or the point at two numbers of degrees."""
     function, name = expression.function, expression.name
     if function == "point":
@@ -539,7 +523,7 @@ class _InSeconds(Exception):
     """A difference of times that no number of days is exactly: all differences of the column are in seconds."""
 
 
-def calculated(expression: Expression, items: Sequence[Mapping[Part, Cell]]) -> list[Cell | Inapplicable]:
+def calculated(expression: grouped.Expression, items: Sequence[Mapping[Part, Cell]]) -> list[Cell | Inapplicable]:
     """The cells of an expression, one for each item, or why there is none. Differences of times are in days if all are exact
     in days, otherwise in seconds.
     """
@@ -549,22 +533,22 @@ def calculated(expression: Expression, items: Sequence[Mapping[Part, Cell]]) -> 
         return [_cell(expression, item, seconds=True) for item in watched(items)]
 
 
-def _cell(expression: Expression, item: Mapping[Part, Cell], *, seconds: bool) -> Cell | Inapplicable:
+def _cell(expression: grouped.Expression, item: Mapping[Part, Cell], *, seconds: bool) -> Cell | Inapplicable:
     try:
         value = calculate(expression, item, seconds=seconds)
     except Inapplicable as error:
         return error
-    clock = clock_text(value) if isinstance(expression, Computed) and expression.function == "clock" else None
+    clock = clock_text(value) if isinstance(expression, grouped.Computed) and expression.function == "clock" else None
     return Cell(value, clock or shown(value))
 
 
-def decimals(expression: Expression, of: Mapping[Part, Decimals | None]) -> Decimals | None:
+def decimals(expression: grouped.Expression, of: Mapping[Part, Decimals | None]) -> Decimals | None:
     """Sums, differences and products of exact numbers, each of one unit, as arrays; None where `calculate` has to
     look at each of them.
     """
-    if isinstance(expression, Given):
+    if isinstance(expression, grouped.Given):
         return ListSeries([Cell(expression.value, "")]).decimals(np.zeros(1, np.int64))
-    if isinstance(expression, Way | Summed | Either):
+    if isinstance(expression, grouped.Way | grouped.Summed | grouped.Either):
         return of[expression]
     if expression.function not in ("+", "-", "*"):
         return None
@@ -590,7 +574,7 @@ def largest(numbers: Decimals) -> int:
     return int(np.abs(numbers.integers).max(initial=0))
 
 
-def _arithmetic(expression: Computed, left: Any, right: Any) -> Quantity:
+def _arithmetic(expression: grouped.Computed, left: Any, right: Any) -> Quantity:
     if not isinstance(left, Quantity) or not isinstance(right, Quantity):
         raise Inapplicable(f"{expression.name}: no number")
     function = expression.function

@@ -6,19 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condgraph.engine.algebra import (
-    AllEntities,
-    ById,
-    ByName,
-    Intersect,
-    Members,
-    Minus,
-    Neighbour,
-    Reached,
-    Referents,
-    SubjectsOf,
-    Union,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.errors import numbered
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct, intersect, minus, union
 from condgraph.engine.facts import EntityKind
@@ -31,7 +19,7 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
-def every(run: Run, node: AllEntities) -> Numbers:
+def every(run: Run, node: alg.AllEntities) -> Numbers:
     """All entities of the kinds; of one source those that are rows of it or subject or object of
     its statements, or its own rows.
     """
@@ -50,38 +38,38 @@ def every(run: Run, node: AllEntities) -> Numbers:
     return intersect(distinct(np.concatenate(parts), snapshot.entities), found, snapshot.entities)
 
 
-def known(run: Run, node: ById) -> Numbers:
+def known(run: Run, node: alg.ById) -> Numbers:
     """Entities by id; ids that the graph does not have are left out (lowering has looked)."""
     found = {number for ident in node.ids if (number := run.snapshot.identified(ident)) >= 0}
     return np.array(sorted(found), np.int32)
 
 
-def named(run: Run, node: ByName) -> Numbers:
+def named(run: Run, node: alg.ByName) -> Numbers:
     """Entities and concepts by exact name."""
     if len(node.names) == 1:
         return run.snapshot.named(node.names[0])
     return union([run.snapshot.named(name) for name in node.names], run.snapshot.entities)
 
 
-def members(run: Run, node: Members) -> Numbers:
+def members(run: Run, node: alg.Members) -> Numbers:
     """The entities in any of the concepts."""
     return run.snapshot.members(_concepts(run, node))
 
 
-def _concepts(run: Run, node: Members) -> tuple[int, ...]:
+def _concepts(run: Run, node: alg.Members) -> tuple[int, ...]:
     concepts = node.concepts
-    if isinstance(concepts, ByName) and len(concepts.names) == 1:
+    if isinstance(concepts, alg.ByName) and len(concepts.names) == 1:
         return run.snapshot.concepts_named(concepts.names[0])
     found = run.entities(concepts)
     return tuple(found[run.snapshot.entity_kind[found] == EntityKind.CONCEPT].tolist())
 
 
-def union_of(run: Run, node: Union) -> Numbers:
+def union_of(run: Run, node: alg.Union) -> Numbers:
     """Entities in any part."""
     return union([run.entities(part) for part in node.parts], run.snapshot.entities)
 
 
-def intersect_of(run: Run, node: Intersect) -> Numbers:
+def intersect_of(run: Run, node: alg.Intersect) -> Numbers:
     """Entities in all parts, the smallest first; concepts by their masks."""
     # A program may name one set a thousand times.
     parts = {id(part): part for part in map(run.entities, node.parts)}
@@ -91,12 +79,12 @@ def intersect_of(run: Run, node: Intersect) -> Numbers:
     return found
 
 
-def minus_of(run: Run, node: Minus) -> Numbers:
+def minus_of(run: Run, node: alg.Minus) -> Numbers:
     """Entities of the left that are not in the right."""
     return minus(run.entities(node.left), run.entities(node.right), run.snapshot.entities)
 
 
-def neighbour(run: Run, node: Neighbour) -> Numbers:
+def neighbour(run: Run, node: alg.Neighbour) -> Numbers:
     """Rows at a distance in the order of their source; entities that are no rows have none, and are
     counted in a warning.
     """
@@ -118,12 +106,12 @@ def neighbour(run: Run, node: Neighbour) -> Numbers:
     return distinct(entities[at], snapshot.entities)
 
 
-def reached(run: Run, node: Reached) -> Numbers:
+def reached(run: Run, node: alg.Reached) -> Numbers:
     """The distinct ends of the facts."""
     return run.facts(node.facts).ends()
 
 
-def holders(run: Run, node: SubjectsOf) -> Numbers:
+def holders(run: Run, node: alg.SubjectsOf) -> Numbers:
     """The subjects of the carriers."""
     snapshot = run.snapshot
     parts = []
@@ -144,7 +132,7 @@ def named_runs(snapshot: Snapshot, names: Numbers) -> Numbers:
     return ranges(first, last).astype(np.int32)
 
 
-def referents(run: Run, node: Referents) -> Numbers:
+def referents(run: Run, node: alg.Referents) -> Numbers:
     """The entities the values are, or are the names of; other values are counted in a warning."""
     snapshot = run.snapshot
     parts = []

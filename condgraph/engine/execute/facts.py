@@ -6,20 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condgraph.engine.algebra import (
-    AllEntities,
-    AllOf,
-    Among,
-    AnyOf,
-    Compare,
-    Condition,
-    During,
-    End,
-    OtherEnd,
-    Scan,
-    Where,
-    WhereQualifier,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.execute.conditions import as_places, decide, holds, matches
 from condgraph.engine.execute.factset import FactSet, Runs
 from condgraph.engine.execute.sets import EMPTY, Mask, Numbers, distinct, intersect, union
@@ -35,7 +22,7 @@ if TYPE_CHECKING:
 # -- scans -----------------------------------------------------------------------------------------
 
 
-def scan(run: Run, node: Scan) -> FactSet:
+def scan(run: Run, node: alg.Scan) -> FactSet:
     """The statements of `Scan`, not yet looked at."""
     anchor, family, before = node.anchor, node.family, node.of
     if family == "relation":
@@ -44,13 +31,13 @@ def scan(run: Run, node: Scan) -> FactSet:
         attributes = anchor == "subject" and (family == "any" or node.reach == "subject")
     runs = run.snapshot.runs(node.predicates, family != "attribute", attributes)
     of = None if before is None else run.entities(before)
-    if type(before) is AllEntities and before.source is None and len(before.kinds) > 1 and not _concepts_at(run, anchor, runs):
+    if type(before) is alg.AllEntities and before.source is None and len(before.kinds) > 1 and not _concepts_at(run, anchor, runs):
         of = None  # every entity is every anchor: nothing to look up
     source = -1 if node.source is None else run.source(node.source)
     return FactSet(run, node.reach, runs=runs, of=of, anchor=anchor, source=source)
 
 
-def _concepts_at(run: Run, anchor: End, runs: Runs) -> bool:
+def _concepts_at(run: Run, anchor: alg.End, runs: Runs) -> bool:
     """Whether concepts are anchors of any statement in the families of these runs."""
     counts, base = run.snapshot.counts, run.snapshot.relations
     if not runs:
@@ -63,14 +50,14 @@ def _concepts_at(run: Run, anchor: End, runs: Runs) -> bool:
 # -- tests of the object ---------------------------------------------------------------------------
 
 
-def where(run: Run, node: Where) -> FactSet:
+def where(run: Run, node: alg.Where) -> FactSet:
     """The facts whose object satisfies the test."""
     return satisfying(run, run.facts(node.facts), node.condition)
 
 
-def satisfying(run: Run, facts: FactSet, condition: Condition) -> FactSet:
+def satisfying(run: Run, facts: FactSet, condition: alg.Condition) -> FactSet:
     """The facts of a set whose object satisfies the test."""
-    if isinstance(condition, Among):
+    if isinstance(condition, alg.Among):
         return facts.keep(pointing_at(facts, run.entities(condition.entities)))
     if literal(condition):
         return _by_value(run, facts, condition)
@@ -80,11 +67,11 @@ def satisfying(run: Run, facts: FactSet, condition: Condition) -> FactSet:
     return facts.keep(numbers[holds(run, condition, cells)])
 
 
-def literal(condition: Condition) -> bool:
+def literal(condition: alg.Condition) -> bool:
     """Whether a test compares with literals only, so that sorted values answer it."""
-    if isinstance(condition, (AnyOf, AllOf)):
+    if isinstance(condition, (alg.AnyOf, alg.AllOf)):
         return all(literal(part) for part in condition.conditions)
-    return isinstance(condition, Compare)
+    return isinstance(condition, alg.Compare)
 
 
 def object_cells(run: Run, numbers: Numbers) -> Cells:
@@ -120,7 +107,7 @@ def pointing_at(facts: FactSet, targets: Numbers) -> Numbers:
     return numbers[facts.scope.among(snapshot.relation_object.take(numbers), targets)]
 
 
-def _by_value(run: Run, facts: FactSet, condition: Condition) -> FactSet:
+def _by_value(run: Run, facts: FactSet, condition: alg.Condition) -> FactSet:
     """The facts that satisfy a test on literals: the values of each predicate are sorted, so that
     mostly the runs get shorter.
     """
@@ -151,20 +138,22 @@ def _by_value(run: Run, facts: FactSet, condition: Condition) -> FactSet:
     return facts.keep(union(single, snapshot.statements))
 
 
-def sorted_matches(run: Run, condition: Condition, cells: Ordered, kind: Kind, unit: str, low: int, high: int) -> Runs | Numbers:
+def sorted_matches(
+    run: Run, condition: alg.Condition, cells: Ordered, kind: Kind, unit: str, low: int, high: int
+) -> Runs | Numbers:
     """The cells of a sorted group of one type and unit that satisfy a test on literals: runs, or
     sorted single places.
     """
-    if isinstance(condition, Compare):
+    if isinstance(condition, alg.Compare):
         return matches(run, condition, cells, low, high, entities=kind is Kind.ENTITY) if comparable(condition, kind, unit) else []
-    assert isinstance(condition, (AnyOf, AllOf))
+    assert isinstance(condition, (alg.AnyOf, alg.AllOf))
     parts = [sorted_matches(run, part, cells, kind, unit, low, high) for part in condition.conditions]
-    if isinstance(condition, AnyOf):
+    if isinstance(condition, alg.AnyOf):
         parts = [part for part in parts if len(part)]
     if len(parts) == 1:
         return parts[0]
     places = [as_places(part) for part in parts]
-    if isinstance(condition, AnyOf):
+    if isinstance(condition, alg.AnyOf):
         return union(places, high) if places else []
     result = places[0]
     for part in places[1:]:
@@ -172,24 +161,24 @@ def sorted_matches(run: Run, condition: Condition, cells: Ordered, kind: Kind, u
     return result
 
 
-def comparable(condition: Condition, kind: Kind, unit: str) -> bool:
+def comparable(condition: alg.Condition, kind: Kind, unit: str) -> bool:
     """Whether a test on literals can hold of values of a type and unit; a text also of entities, by
     their names.
     """
-    if isinstance(condition, Compare):
+    if isinstance(condition, alg.Compare):
         value = condition.value
         if isinstance(value, Time):
             return kind is Kind.TIME
         if isinstance(value, Quantity):
             return kind is Kind.QUANTITY and value.unit == unit
         return kind is Kind.TEXT or kind is Kind.ENTITY
-    assert isinstance(condition, (AnyOf, AllOf))
+    assert isinstance(condition, (alg.AnyOf, alg.AllOf))
     return any(comparable(part, kind, unit) for part in condition.conditions)
 
 
-def _relations_by_name(run: Run, facts: FactSet, condition: Condition) -> Numbers:
+def _relations_by_name(run: Run, facts: FactSet, condition: alg.Condition) -> Numbers:
     """Relations whose object's name satisfies the test."""
-    if isinstance(condition, Compare) and condition.operator == "=" and isinstance(condition.value, str):
+    if isinstance(condition, alg.Compare) and condition.operator == "=" and isinstance(condition.value, str):
         return pointing_at(facts, run.snapshot.named(condition.value))
     numbers = facts.all()
     mask: Mask = holds(run, condition, object_cells(run, numbers))
@@ -204,7 +193,7 @@ def validity(run: Run, numbers: Numbers) -> tuple[Numbers, Any, Any]:
     return validity_in(run.snapshot, numbers)
 
 
-def during(run: Run, node: During) -> FactSet:
+def during(run: Run, node: alg.During) -> FactSet:
     """The facts whose validity stands in the relation to the interval."""
     facts = run.facts(node.facts)
     statements = facts.all()
@@ -214,7 +203,7 @@ def during(run: Run, node: During) -> FactSet:
     return facts.keep(statements[positions[interval_mask(node.relation, node.interval, start, end)]])
 
 
-def turn(run: Run, node: OtherEnd) -> FactSet:
+def turn(run: Run, node: alg.OtherEnd) -> FactSet:
     """The same statements, with the other end reached; attributes have no entity at their object."""
     facts = run.facts(node.facts)
     numbers = facts.all()
@@ -227,7 +216,7 @@ def turn(run: Run, node: OtherEnd) -> FactSet:
 # The operator that tests qualifiers of statements, and the qualifiers that statements have.
 
 
-def where_qualifier(run: Run, node: WhereQualifier) -> FactSet:
+def where_qualifier(run: Run, node: alg.WhereQualifier) -> FactSet:
     """The facts of which some qualifier of the key satisfies the test."""
     snapshot = run.snapshot
     facts, condition = run.facts(node.facts), node.condition
@@ -256,7 +245,7 @@ def qualifiers_of(run: Run, statements: Numbers, key: int) -> tuple[Numbers, Any
     return positions.take(chosen), numbers.take(chosen)
 
 
-def _one_by_one(run: Run, statements: Numbers, key: int, condition: Condition) -> Numbers:
+def _one_by_one(run: Run, statements: Numbers, key: int, condition: alg.Condition) -> Numbers:
     """A few statements are looked at one by one."""
     ordered, satisfies = run.snapshot.ordered("q"), decide(run, condition)
     owned = qualifiers_one_by_one(run, statements, key)
@@ -278,7 +267,7 @@ def qualifiers_one_by_one(run: Run, statements: Numbers, key: int | None) -> lis
     return found
 
 
-def _by_qualifier(run: Run, facts: FactSet, key: int, condition: Condition) -> Numbers | None:
+def _by_qualifier(run: Run, facts: FactSet, key: int, condition: alg.Condition) -> Numbers | None:
     """The facts with a qualifier whose value satisfies a test on literals; None where it is better
     to look at all facts.
     """

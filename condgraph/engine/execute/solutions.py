@@ -12,30 +12,11 @@ from condgraph.engine.algebra.grouped import Function, Measure
 from condgraph.engine.algebra.tables import SolutionTable, by_type
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError
+from condgraph.engine.execute import rowset
 from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.expressions import Compiler
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.grid import Column
-from condgraph.engine.execute.rowset import (
-    ENTITY,
-    GIVEN,
-    NAME,
-    STATEMENT,
-    TIMES,
-    Places,
-    RowSet,
-    Terms,
-    codes,
-    column_of,
-    compatible,
-    concatenated,
-    given,
-    merged,
-    packed,
-    python_terms,
-    term_series,
-    value_cells,
-)
 from condgraph.engine.execute.run import Outcome, Run
 from condgraph.engine.execute.series import runs
 from condgraph.engine.execute.sets import Numbers, distinct
@@ -56,25 +37,25 @@ _VOLATILE: Final = frozenset(("rand", "randomuuid"))
 # -- leaves ------------------------------------------------------------------------------------------
 
 
-def path(run: Run, node: alg.Path) -> RowSet:
+def path(run: Run, node: alg.Path) -> rowset.RowSet:
     """The rows of a path."""
     return paths(run, node)[0]
 
 
-def entity_rows(run: Run, node: alg.EntityRows) -> RowSet:
+def entity_rows(run: Run, node: alg.EntityRows) -> rowset.RowSet:
     """One row for each entity."""
     found = run.entities(node.entities)
-    return RowSet(run.scope, len(found), {node.variable: Terms(ENTITY, found)})
+    return rowset.RowSet(run.scope, len(found), {node.variable: rowset.Terms(rowset.ENTITY, found)})
 
 
-def rows(run: Run, node: alg.Rows) -> RowSet:
+def rows(run: Run, node: alg.Rows) -> rowset.RowSet:
     """The rows that the program gives."""
     if any(len(row) != len(node.names) for row in node.rows) or len(set(node.names)) != len(node.names):
         raise PlanError(f"each row has one term for each of {', '.join(node.names) or 'no names'}, which differ")
     columns = {
-        name: column_of(run.scope, [_term(run, row[at]) for row in watched(node.rows)]) for at, name in enumerate(node.names)
+        name: rowset.column_of(run.scope, [_term(run, row[at]) for row in watched(node.rows)]) for at, name in enumerate(node.names)
     }
-    return RowSet(run.scope, len(node.rows), columns)
+    return rowset.RowSet(run.scope, len(node.rows), columns)
 
 
 def _term(run: Run, value: Any) -> Any:
@@ -87,67 +68,67 @@ def _term(run: Run, value: Any) -> Any:
 # -- two inputs --------------------------------------------------------------------------------------
 
 
-def _both(run: Run, node: Any) -> tuple[RowSet, RowSet, list[str]]:
+def _both(run: Run, node: Any) -> tuple[rowset.RowSet, rowset.RowSet, list[str]]:
     left, right = run.rows(node.left), run.rows(node.right)
     return left, right, [name for name in left.columns if name in right.columns]
 
 
-def join(run: Run, node: alg.Join) -> RowSet:
+def join(run: Run, node: alg.Join) -> rowset.RowSet:
     """Every compatible pair."""
     left, right, shared = _both(run, node)
-    return merged(left, right, *compatible(left, right, shared), node.variables)
+    return rowset.merged(left, right, *rowset.compatible(left, right, shared), node.variables)
 
 
-def left_join(run: Run, node: alg.LeftJoin) -> RowSet:
+def left_join(run: Run, node: alg.LeftJoin) -> rowset.RowSet:
     """Every compatible pair for which the condition is true, and the left rows that have none."""
     left, right, shared = _both(run, node)
-    one, other = compatible(left, right, shared)
-    found = merged(left, right, one, other, node.variables)
+    one, other = rowset.compatible(left, right, shared)
+    found = rowset.merged(left, right, one, other, node.variables)
     if node.condition is not None:
         chosen = np.flatnonzero(_true(run, node.condition, found))
         found, one = found.take(chosen), one.take(chosen)
     alone = np.ones(left.size, bool)
     alone[one] = False
-    return concatenated([found, left.take(np.flatnonzero(alone))], node.variables, run.scope)
+    return rowset.concatenated([found, left.take(np.flatnonzero(alone))], node.variables, run.scope)
 
 
-def _matched(left: RowSet, right: RowSet, shared: list[str]) -> Any:
+def _matched(left: rowset.RowSet, right: rowset.RowSet, shared: list[str]) -> Any:
     """Which left rows have a compatible right row."""
     mask = np.zeros(left.size, bool)
     if not shared:
         mask[:] = right.size > 0
         return mask
-    one, _ = compatible(left, right.only(shared).distinct(), shared)
+    one, _ = rowset.compatible(left, right.only(shared).distinct(), shared)
     mask[one] = True
     return mask
 
 
-def semi_join(run: Run, node: alg.SemiJoin) -> RowSet:
+def semi_join(run: Run, node: alg.SemiJoin) -> rowset.RowSet:
     """The left rows that have a compatible right row."""
     left, right, shared = _both(run, node)
     return left.where(_matched(left, right, shared))
 
 
-def anti_join(run: Run, node: alg.AntiJoin) -> RowSet:
+def anti_join(run: Run, node: alg.AntiJoin) -> rowset.RowSet:
     """The left rows that have none."""
     left, right, shared = _both(run, node)
     return left.where(~_matched(left, right, shared))
 
 
-def mark_join(run: Run, node: alg.MarkJoin) -> RowSet:
+def mark_join(run: Run, node: alg.MarkJoin) -> rowset.RowSet:
     """Every left row with whether it has one."""
     left, right, shared = _both(run, node)
     if node.variable in left.columns:
         raise PlanError(f"{node.variable} is bound already")
-    truths = np.array([given(run.scope, False), given(run.scope, True)], np.int32)
-    return left.having(**{node.variable: Terms(GIVEN, truths.take(_matched(left, right, shared).astype(np.int64)))})
+    truths = np.array([rowset.given(run.scope, False), rowset.given(run.scope, True)], np.int32)
+    return left.having(**{node.variable: rowset.Terms(rowset.GIVEN, truths.take(_matched(left, right, shared).astype(np.int64)))})
 
 
-def minus_rows(run: Run, node: alg.MinusRows) -> RowSet:
+def minus_rows(run: Run, node: alg.MinusRows) -> rowset.RowSet:
     """The left rows that are compatible with no right row which binds one of their variables."""
     left, right, shared = _both(run, node)
     right = right.only(shared).distinct()
-    one, other = compatible(left, right, shared) if shared else (np.empty(0, np.int64), np.empty(0, np.int64))
+    one, other = rowset.compatible(left, right, shared) if shared else (np.empty(0, np.int64), np.empty(0, np.int64))
     meet = np.zeros(len(one), bool)
     for name in shared:
         meet |= left.columns[name].bound.take(one) & right.columns[name].bound.take(other)
@@ -156,9 +137,9 @@ def minus_rows(run: Run, node: alg.MinusRows) -> RowSet:
     return left.where(mask)
 
 
-def union_all(run: Run, node: alg.UnionAll) -> RowSet:
+def union_all(run: Run, node: alg.UnionAll) -> rowset.RowSet:
     """The rows of all parts."""
-    return concatenated([run.rows(part) for part in node.parts], node.variables, run.scope)
+    return rowset.concatenated([run.rows(part) for part in node.parts], node.variables, run.scope)
 
 
 # -- expressions -------------------------------------------------------------------------------------
@@ -179,13 +160,13 @@ def _compiled(run: Run, expression: ex.Expression, names: tuple[str, ...]) -> An
     return found[1]
 
 
-def values_of(run: Run, expression: ex.Expression, of: RowSet) -> list[Any]:
+def values_of(run: Run, expression: ex.Expression, of: rowset.RowSet) -> list[Any]:
     """The value of an expression for each row."""
     values, which = _distinct_values(run, expression, of)
     return values if which is None else [values[one] for one in watched(which.tolist())]
 
 
-def _distinct_values(run: Run, expression: ex.Expression, of: RowSet) -> tuple[list[Any], Places | None]:
+def _distinct_values(run: Run, expression: ex.Expression, of: rowset.RowSet) -> tuple[list[Any], rowset.Places | None]:
     """The values of an expression, worked out once for rows that agree in its variables, and which of them each row has
     (None: its own).
     """
@@ -193,7 +174,7 @@ def _distinct_values(run: Run, expression: ex.Expression, of: RowSet) -> tuple[l
     if of.size <= _FEW:
         names = list(of.columns)
         evaluate = _compiled(run, expression, tuple(names))
-        columns = [python_terms(run.scope, of.columns[name]) for name in names]
+        columns = [rowset.python_terms(run.scope, of.columns[name]) for name in names]
         if not columns:
             return [evaluate(()) for _ in range(of.size)], None
         return [evaluate(item) for item in zip(*columns, strict=True)], None
@@ -202,20 +183,20 @@ def _distinct_values(run: Run, expression: ex.Expression, of: RowSet) -> tuple[l
     volatile = any(isinstance(part, ex.Call) and part.name in _VOLATILE for part in ex.walk(expression))
     if not volatile:
         # By their numbers: 1 and 1.0 are equal, and divided by 2 they are not.
-        keys = packed([of.columns[name].marked() for name in names], of.size)
+        keys = rowset.packed([of.columns[name].marked() for name in names], of.size)
         found: Any = np.unique(keys, return_index=True, return_inverse=True)
         some, which = of.take(found[1]), found[2]
     if isinstance(expression, ex.Property) and isinstance(expression.of, ex.Variable) and expression.period is None:
         column = some.column(expression.of.name).narrowed()
-        if column.kind == ENTITY:
+        if column.kind == rowset.ENTITY:
             return GraphTerms(run.snapshot).values(column.numbers, expression.key), which
     evaluate = _compiled(run, expression, tuple(names))
-    columns = [python_terms(run.scope, some.columns[name]) for name in names]
+    columns = [rowset.python_terms(run.scope, some.columns[name]) for name in names]
     items = zip(*columns, strict=True) if columns else iter([()] * some.size)
     return [evaluate(item) for item in watched(items, 1 << 10)], which
 
 
-def _true(run: Run, expression: ex.Expression, of: RowSet) -> Any:
+def _true(run: Run, expression: ex.Expression, of: rowset.RowSet) -> Any:
     quick = _same_terms(run, expression, of)
     if quick is not None:
         return quick
@@ -224,7 +205,7 @@ def _true(run: Run, expression: ex.Expression, of: RowSet) -> Any:
     return truths if which is None else truths.take(which)
 
 
-def _same_terms(run: Run, expression: ex.Expression, of: RowSet) -> Any:
+def _same_terms(run: Run, expression: ex.Expression, of: rowset.RowSet) -> Any:
     """Whether two variables are bound to one entity or statement (or to two): on columns."""
     if not isinstance(expression, ex.Comparison) or expression.operator not in ("=", "<>"):
         return None
@@ -232,22 +213,22 @@ def _same_terms(run: Run, expression: ex.Expression, of: RowSet) -> Any:
     if not isinstance(left, ex.Variable) or not isinstance(right, ex.Variable):
         return None
     one, other = of.column(left.name).narrowed(), of.column(right.name).narrowed()
-    if one.kind != other.kind or one.kind not in (ENTITY, STATEMENT):
+    if one.kind != other.kind or one.kind not in (rowset.ENTITY, rowset.STATEMENT):
         return None
     both = one.bound & other.bound
     return both & ((one.numbers == other.numbers) == (expression.operator == "="))
 
 
-def filter_rows(run: Run, node: alg.Filter) -> RowSet:
+def filter_rows(run: Run, node: alg.Filter) -> rowset.RowSet:
     """The rows for which the expression is true."""
     of = run.rows(node.of)
-    return differing(run, node, of) if TIMES in of.columns else of.where(_true(run, node.test, of))
+    return differing(run, node, of) if rowset.TIMES in of.columns else of.where(_true(run, node.test, of))
 
 
-def where_rows(run: Run, node: alg.WhereRows) -> RowSet:
+def where_rows(run: Run, node: alg.WhereRows) -> rowset.RowSet:
     """The rows whose term satisfies the condition."""
     of = run.rows(node.of)
-    places, cells = value_cells(run.scope, of.column(node.variable))
+    places, cells = rowset.value_cells(run.scope, of.column(node.variable))
     run.warn_incomparable(cells, node.condition)
     mask = np.zeros(of.size, bool)
     if len(cells):
@@ -255,7 +236,7 @@ def where_rows(run: Run, node: alg.WhereRows) -> RowSet:
     return of.where(mask)
 
 
-def bound_rows(run: Run, node: alg.BoundRows) -> RowSet:
+def bound_rows(run: Run, node: alg.BoundRows) -> rowset.RowSet:
     """The rows that bind these variables."""
     of = run.rows(node.of)
     mask = np.ones(of.size, bool)
@@ -264,7 +245,7 @@ def bound_rows(run: Run, node: alg.BoundRows) -> RowSet:
     return of.where(mask)
 
 
-def extend(run: Run, node: alg.Extend) -> RowSet:
+def extend(run: Run, node: alg.Extend) -> rowset.RowSet:
     """The rows with the value of the expression."""
     of = run.rows(node.of)
     if node.variable in of.columns:
@@ -274,22 +255,22 @@ def extend(run: Run, node: alg.Extend) -> RowSet:
     quick = _same_column(node.expression, of)
     if quick is None:
         values, which = _distinct_values(run, node.expression, of)
-        quick = column_of(run.scope, values)
+        quick = rowset.column_of(run.scope, values)
         quick = quick if which is None else quick.take(which)
     return of.having(**{node.variable: quick})
 
 
-def _same_column(e: ex.Expression, of: RowSet) -> Terms | None:
+def _same_column(e: ex.Expression, of: rowset.RowSet) -> rowset.Terms | None:
     """What the names of entities, and the first of several values, are without a look at single rows."""
     if not isinstance(e, ex.Call) or e.name not in ("name", "coalesce") or not isinstance(e.arguments[0], ex.Variable):
         return None
     column = of.column(e.arguments[0].name).narrowed()
     if e.name == "name":
-        return Terms(NAME, column.numbers) if column.kind == ENTITY else None
+        return rowset.Terms(rowset.NAME, column.numbers) if column.kind == rowset.ENTITY else None
     return column if column.bound.all() else None
 
 
-def unwind(run: Run, node: alg.Unwind) -> RowSet:
+def unwind(run: Run, node: alg.Unwind) -> rowset.RowSet:
     """A row for each item of a list."""
     of = run.rows(node.of)
     fresh = [name for name in (node.variable, node.place) if name is not None]
@@ -305,30 +286,30 @@ def unwind(run: Run, node: alg.Unwind) -> RowSet:
         places.extend(range(len(listed)))
         if len(items) > 1 << 24:
             raise PlanError(f"a list has more than {1 << 24:,} items to unwind")
-    found = of.take(np.array(at, np.int64)).having(**{node.variable: column_of(run.scope, items)})
-    return found if node.place is None else found.having(**{node.place: column_of(run.scope, places)})
+    found = of.take(np.array(at, np.int64)).having(**{node.variable: rowset.column_of(run.scope, items)})
+    return found if node.place is None else found.having(**{node.place: rowset.column_of(run.scope, places)})
 
 
 # -- one input ---------------------------------------------------------------------------------------
 
 
-def project(run: Run, node: alg.Project) -> RowSet:
+def project(run: Run, node: alg.Project) -> rowset.RowSet:
     """The rows with other columns."""
     of = run.rows(node.of)
     if len(set(node.variables)) != len(node.names):
         raise PlanError("two columns have one name")
-    return RowSet(run.scope, of.size, {new: of.column(old) for new, old in node.names}, ordered=of.ordered)
+    return rowset.RowSet(run.scope, of.size, {new: of.column(old) for new, old in node.names}, ordered=of.ordered)
 
 
-def distinct_rows(run: Run, node: alg.DistinctRows) -> RowSet:
+def distinct_rows(run: Run, node: alg.DistinctRows) -> rowset.RowSet:
     """Each row once."""
     return run.rows(node.of).distinct()
 
 
-def order_rows(run: Run, node: alg.OrderRows) -> RowSet:
+def order_rows(run: Run, node: alg.OrderRows) -> rowset.RowSet:
     """The rows in an order."""
     of = run.rows(node.of)
-    marks: list[Places] = []
+    marks: list[rowset.Places] = []
     for by in node.by:
         check()
         ranks, bound = of.ranks(by.variable, spelled=False), of.column(by.variable).bound
@@ -337,15 +318,21 @@ def order_rows(run: Run, node: alg.OrderRows) -> RowSet:
         marks.extend([np.where(bound, 0, -1 if by.first else 1), np.where(bound, ranks, 0)])
     # Columns that are one, and those whose equal terms are written alike, tell no rows apart that are equal by them.
     by_columns = [of.column(by.variable) for by in node.by]
-    seen = {id(one.numbers) for one in by_columns if one.kind in (ENTITY, STATEMENT, NAME) or one.counts is not None}
+    seen = {
+        id(one.numbers)
+        for one in by_columns
+        if one.kind in (rowset.ENTITY, rowset.STATEMENT, rowset.NAME) or one.counts is not None
+    }
     for name, column in of.columns.items():
         if id(column.numbers) not in seen:
             seen.add(id(column.numbers))
             marks.append(of.ranks(name))
-    return of.take(in_order(marks), ordered=True) if marks and of.size else RowSet(of.scope, of.size, of.columns, ordered=True)
+    return (
+        of.take(in_order(marks), ordered=True) if marks and of.size else rowset.RowSet(of.scope, of.size, of.columns, ordered=True)
+    )
 
 
-def slice_rows(run: Run, node: alg.SliceRows) -> RowSet:
+def slice_rows(run: Run, node: alg.SliceRows) -> rowset.RowSet:
     """Some of the rows in their order."""
     if node.start < 0 or (node.number is not None and node.number < 0):
         raise PlanError("rows are counted from 0 on")
@@ -357,35 +344,37 @@ def slice_rows(run: Run, node: alg.SliceRows) -> RowSet:
 _MEASURES: Final[dict[str, Function]] = {"sum": "sum", "mean": "mean", "median": "median", "min": "min", "max": "max"}
 
 
-def group_rows(run: Run, node: alg.GroupRows) -> RowSet:
+def group_rows(run: Run, node: alg.GroupRows) -> rowset.RowSet:
     """A row for each group."""
     of = run.rows(node.of)
     if len(set(node.variables)) != len(node.variables):
         raise PlanError("two columns have one name")
     order, group, first = _grouped(of, node.keys)
-    if TIMES in of.columns:
+    if rowset.TIMES in of.columns:
         return _counted(run, node, of, order, group, first)
     size = len(first) if node.keys else 1
     columns = {name: of.column(name).take(first) for name in node.keys}
     for one in node.aggregates:
         check()
         columns[one.name] = _aggregate(run, one, of, order, group, size)
-    return RowSet(run.scope, size, columns)
+    return rowset.RowSet(run.scope, size, columns)
 
 
-def _counted(run: Run, node: alg.GroupRows, of: RowSet, order: Places, group: Places, first: Places) -> RowSet:
+def _counted(
+    run: Run, node: alg.GroupRows, of: rowset.RowSet, order: rowset.Places, group: rowset.Places, first: rowset.Places
+) -> rowset.RowSet:
     """A row for each group of rows that stand for several, whose aggregates are all their number."""
-    times = of.columns[TIMES].numbers
+    times = of.columns[rowset.TIMES].numbers
     if node.keys and of.size:
         totals = np.add.reduceat(times.take(order), np.flatnonzero(changed(group)))
         first, totals = first[totals > 0], totals[totals > 0]
     else:
         totals = times if node.keys else times.sum(keepdims=True)
     columns = {name: of.column(name).take(first) for name in node.keys}
-    return RowSet(run.scope, len(totals), columns | {one.name: _counts(run, totals) for one in node.aggregates})
+    return rowset.RowSet(run.scope, len(totals), columns | {one.name: _counts(run, totals) for one in node.aggregates})
 
 
-def _grouped(of: RowSet, keys: tuple[str, ...]) -> tuple[Places, Places, Places]:
+def _grouped(of: rowset.RowSet, keys: tuple[str, ...]) -> tuple[rowset.Places, rowset.Places, rowset.Places]:
     """The places of rows by group, the group of each, and the first place of each group."""
     if not keys or not of.size:
         return np.arange(of.size), np.zeros(of.size, np.int64), np.zeros(0, np.int64)
@@ -395,7 +384,9 @@ def _grouped(of: RowSet, keys: tuple[str, ...]) -> tuple[Places, Places, Places]
     return order, fresh.cumsum() - 1, order[fresh]
 
 
-def _aggregate(run: Run, one: alg.RowAggregate, of: RowSet, order: Places, group: Places, size: int) -> Terms:
+def _aggregate(
+    run: Run, one: alg.RowAggregate, of: rowset.RowSet, order: rowset.Places, group: rowset.Places, size: int
+) -> rowset.Terms:
     if one.of is None:
         if one.function != "count":
             raise PlanError(f"{one.function} needs a variable")
@@ -407,52 +398,54 @@ def _aggregate(run: Run, one: alg.RowAggregate, of: RowSet, order: Places, group
     bound = column.bound.take(order)
     order, group = order[bound], group[bound]
     if one.distinct:
-        order, group = _once(codes(run.scope, [column])[0].take(order), order, group)
+        order, group = _once(rowset.codes(run.scope, [column])[0].take(order), order, group)
     if one.function == "count":
         return _counts(run, np.bincount(group, minlength=size))
     if one.function in _MEASURES:
         measure = Measure(one.name, _MEASURES[one.function])
-        return _from_column(run, Aggregate(run, measure).of_groups(size, group, order, term_series(run.scope, column.narrowed())))
+        return _from_column(
+            run, Aggregate(run, measure).of_groups(size, group, order, rowset.term_series(run.scope, column.narrowed()))
+        )
     # Lists, and what is made of them, are in the fixed order, or in the one that was asked for.
     marks = [group, order] if of.ordered else [group, of.ranks(one.of).take(order)]
     order = order.take(in_order(marks))
     low, counts = runs(group, size)
     if one.function == "any":
         first = np.where(counts > 0, order.take(np.minimum(low, max(len(order) - 1, 0))) if len(order) else -1, -1)
-        found = column.take(np.maximum(first, 0)) if len(column) else Terms.unbound(size)
-        return Terms(found.kind, np.where(first >= 0, found.numbers, -1))
+        found = column.take(np.maximum(first, 0)) if len(column) else rowset.Terms.unbound(size)
+        return rowset.Terms(found.kind, np.where(first >= 0, found.numbers, -1))
     chosen = column.take(order)
     items: list[Any]
     if one.function == "text":
-        items = [cell.text for cell in term_series(run.scope, chosen.narrowed()).cells(np.arange(len(chosen)))]
+        items = [cell.text for cell in rowset.term_series(run.scope, chosen.narrowed()).cells(np.arange(len(chosen)))]
     else:
-        items = python_terms(run.scope, chosen)
+        items = rowset.python_terms(run.scope, chosen)
     bounds = zip(low.tolist(), (low + counts).tolist(), strict=True)
     lists = [items[start:stop] for start, stop in watched(bounds)]
     if one.function == "list":
-        return column_of(run.scope, lists)
+        return rowset.column_of(run.scope, lists)
     if one.function != "text":
         raise PlanError(f"there is no aggregate {one.function!r}")
-    return column_of(run.scope, [one.separator.join(some) for some in lists])
+    return rowset.column_of(run.scope, [one.separator.join(some) for some in lists])
 
 
-def _once(keys: Places, order: Places, group: Places) -> tuple[Places, Places]:
+def _once(keys: rowset.Places, order: rowset.Places, group: rowset.Places) -> tuple[rowset.Places, rowset.Places]:
     """Of equal keys in one group the first."""
     by = in_order([group, keys])
     kept = np.sort(by[changed(group.take(by), keys.take(by))])
     return order.take(kept), group.take(kept)
 
 
-def _counts(run: Run, counts: Places) -> Terms:
+def _counts(run: Run, counts: rowset.Places) -> rowset.Terms:
     some, which = np.unique(counts, return_inverse=True)
-    numbers = np.array([given(run.scope, int(one)) for one in some.tolist()], np.int32)
-    return Terms(GIVEN, numbers.take(which), counts.astype(np.int64, copy=False))
+    numbers = np.array([rowset.given(run.scope, int(one)) for one in some.tolist()], np.int32)
+    return rowset.Terms(rowset.GIVEN, numbers.take(which), counts.astype(np.int64, copy=False))
 
 
-def _from_column(run: Run, column: Column) -> Terms:
+def _from_column(run: Run, column: Column) -> rowset.Terms:
     """What an aggregate gives as a column of terms."""
     cells = column.cells()
-    return column_of(run.scope, [None if cell is None else _term_of(run, cell.value) for cell in watched(cells)])
+    return rowset.column_of(run.scope, [None if cell is None else _term_of(run, cell.value) for cell in watched(cells)])
 
 
 def _term_of(run: Run, value: Any) -> Any:
@@ -472,7 +465,7 @@ def entities_of(run: Run, node: alg.EntitiesOf) -> Numbers:
 
 def facts_of(run: Run, node: alg.FactsOf) -> FactSet:
     """The distinct statements of a column."""
-    parts = [numbers for kind, _, numbers in run.rows(node.of).column(node.variable).split() if kind == STATEMENT]
+    parts = [numbers for kind, _, numbers in run.rows(node.of).column(node.variable).split() if kind == rowset.STATEMENT]
     numbers = distinct(np.concatenate([*parts, np.empty(0, np.int32)]).astype(np.int32), run.snapshot.statements)
     if node.reach == "object":
         numbers = numbers[: run.snapshot.split(numbers)]

@@ -20,50 +20,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.algebra import solutions as alg
 from condgraph.engine.algebra.expressions import Comparison, variables
 from condgraph.engine.algebra.expressions import Variable as Named
 from condgraph.engine.algebra.operators import Entities, Node
-from condgraph.engine.algebra.solutions import (
-    AntiJoin,
-    EntitiesOf,
-    FactsOf,
-    Filter,
-    GroupRows,
-    Join,
-    LeftJoin,
-    MarkJoin,
-    MembershipPattern,
-    MinusRows,
-    Pattern,
-    Project,
-    QualifierPattern,
-    SemiJoin,
-    StatementPattern,
-    Variable,
-)
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError
+from condgraph.engine.execute import rowset
 from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.edges import Edge, Index, may_meet
-from condgraph.engine.execute.rowset import (
-    CHUNK,
-    ENTITY,
-    GIVEN,
-    MOST_ROWS,
-    PREDICATE,
-    STATEMENT,
-    TIMES,
-    Places,
-    RowSet,
-    Terms,
-    chunks,
-    codes,
-    compatible,
-    concatenated,
-    merged,
-    qualifier_terms,
-    too_many,
-)
 from condgraph.engine.execute.sets import distinct, intersect
 from condgraph.engine.pieces import changed, in_order
 from condgraph.engine.snapshot.ordered import Cells
@@ -98,8 +63,8 @@ class Solver:
     def __init__(
         self,
         run: Run,
-        pattern: Pattern,
-        seed: RowSet | None = None,
+        pattern: alg.Pattern,
+        seed: rowset.RowSet | None = None,
         *,
         trace: bool = False,
         needed: Set[str] | None = None,
@@ -114,7 +79,7 @@ class Solver:
             self.kept = set(range(len(pattern.statements)))
         self.counting = counting
         #: The pairs that a variable connects, by the indexes that lead to it.
-        self._connected: dict[tuple[int, int, str], tuple[NDArray[Any], Places]] = {}
+        self._connected: dict[tuple[int, int, str], tuple[NDArray[Any], rowset.Places]] = {}
         #: The edges that are still to be matched while one is.
         self._left: list[Edge] = []
         #: Entities that a variable may be, by its name.
@@ -126,7 +91,7 @@ class Solver:
 
     def _restricts(self, edge: Edge) -> bool:
         """Whether a membership says no more than that a variable lies in a set."""
-        if not isinstance(edge.part, MembershipPattern) or (edge.subject is not None) == (edge.object is not None):
+        if not isinstance(edge.part, alg.MembershipPattern) or (edge.subject is not None) == (edge.object is not None):
             return False
         name = edge.subject or edge.object
         assert name is not None
@@ -139,36 +104,38 @@ class Solver:
         self.within[name] = found if known is None else intersect(known, found, self.run.snapshot.entities)
         return True
 
-    def rows(self) -> RowSet:
+    def rows(self) -> rowset.RowSet:
         """All rows, with the variables of the seed and the pattern."""
         seed = self.seed
         names = list(dict.fromkeys([*(() if seed is None else seed.columns), *self.pattern.variables]))
         names += [hidden(number) for number in sorted(self.kept) if self.trace]
         parts = self._components()
-        result: RowSet | None = None
+        result: rowset.RowSet | None = None
         if seed is not None and not any(group_seed for _, group_seed, _ in parts):
             result = seed
         for edges, seeded, sets in sorted(parts, key=lambda part: not part[1]):
             rows = self._component(edges, seed if seeded else None, sets)
             if self.counting and len(parts) > 1:
-                rows = self._collapsed(rows.only([name for name in rows.columns if name == TIMES or name in (self.needed or ())]))
+                rows = self._collapsed(
+                    rows.only([name for name in rows.columns if name == rowset.TIMES or name in (self.needed or ())])
+                )
             if result is not None:
-                one, other = compatible(result, rows, ())
-                times = rows.columns.get(TIMES)
-                rows = self._differing(merged(result, rows, one, other, list({**result.columns, **rows.columns})))
+                one, other = rowset.compatible(result, rows, ())
+                times = rows.columns.get(rowset.TIMES)
+                rows = self._differing(rowset.merged(result, rows, one, other, list({**result.columns, **rows.columns})))
                 if times is not None:
                     rows = self._multiplied(rows, times.numbers.take(other))
             result = rows
             if not result.size:
                 break
         if result is None:
-            result = RowSet(self.run.scope, 1, {})
+            result = rowset.RowSet(self.run.scope, 1, {})
         if self.trace:
             return result.only(names)
         shown = [name for name in names if not name.startswith("\0") and (self.needed is None or name in self.needed)]
         if not self.counting:
             return result.only(shown)
-        result = result.only([*shown, *(name for name in result.columns if name == TIMES)])
+        result = result.only([*shown, *(name for name in result.columns if name == rowset.TIMES)])
         return self._collapsed(result) if not shown else self._multiplied(result, np.ones(result.size, np.int64))
 
     def _components(self) -> list[tuple[list[Edge], bool, list[str]]]:
@@ -195,11 +162,11 @@ class Solver:
                 groups.append(({name}, [], False, [name]))
         return [(edges, is_seeded, sets) for _, edges, is_seeded, sets in groups]
 
-    def _component(self, edges: list[Edge], seed: RowSet | None, sets: list[str]) -> RowSet:
+    def _component(self, edges: list[Edge], seed: rowset.RowSet | None, sets: list[str]) -> rowset.RowSet:
         scope = self.run.scope
         if sets:
             (name,) = sets
-            return RowSet(scope, len(self.within[name]), {name: Terms(ENTITY, self.within[name])})
+            return rowset.RowSet(scope, len(self.within[name]), {name: rowset.Terms(rowset.ENTITY, self.within[name])})
         waiting = list(edges)
         if seed is not None:
             rows = self._inside(seed, list(seed.columns))
@@ -215,10 +182,10 @@ class Solver:
         rows = self._without(rows, waiting)
         if waiting:
             names = dict.fromkeys(name for edge in edges for name in [*edge.variables, *self._hidden(edge)])
-            return concatenated([rows], [*rows.columns, *(name for name in names if name not in rows.columns)], scope)
+            return rowset.concatenated([rows], [*rows.columns, *(name for name in names if name not in rows.columns)], scope)
         return rows
 
-    def _without(self, rows: RowSet, waiting: list[Edge], matched: Sequence[Edge] = ()) -> RowSet:
+    def _without(self, rows: rowset.RowSet, waiting: list[Edge], matched: Sequence[Edge] = ()) -> rowset.RowSet:
         """The rows without the columns that nobody asks for any more; of edges that are being matched, whose near ends are
         known, their statements still do, and the values that both ends have.
         """
@@ -230,43 +197,43 @@ class Solver:
                 name for name in (edge.subject, edge.object) if name and {edge.subject, edge.object} <= rows.columns.keys()
             )
         kept = {name: one for name, one in rows.columns.items() if name in self.needed or name in asked or name.startswith("\0")}
-        return rows if len(kept) == len(rows.columns) else RowSet(rows.scope, rows.size, kept)
+        return rows if len(kept) == len(rows.columns) else rowset.RowSet(rows.scope, rows.size, kept)
 
     def _hidden(self, edge: Edge) -> list[str]:
         return [hidden(edge.number)] if edge.number in self.kept else []
 
     # -- start -------------------------------------------------------------------------------------
 
-    def _start(self, waiting: list[Edge]) -> RowSet:
+    def _start(self, waiting: list[Edge]) -> rowset.RowSet:
         """The rows of the smallest edge, or of the smallest set that an edge leads on from."""
         smallest = min(waiting, key=lambda edge: (edge.size(), edge.number))
         names = {name for edge in waiting for name in (edge.subject, edge.object) if name is not None}
         sets = [(len(self.within[name]), name) for name in sorted(names) if name in self.within]
         if sets and min(sets)[0] < smallest.size():
             name = min(sets)[1]
-            return RowSet(self.run.scope, len(self.within[name]), {name: Terms(ENTITY, self.within[name])})
+            return rowset.RowSet(self.run.scope, len(self.within[name]), {name: rowset.Terms(rowset.ENTITY, self.within[name])})
         through = self._through_first(smallest, waiting) if self.counting else None
         if through is not None:
             return through
         waiting.remove(smallest)
         return self._first(smallest)
 
-    def _first(self, edge: Edge) -> RowSet:
+    def _first(self, edge: Edge) -> rowset.RowSet:
         """The rows of one edge."""
         entries = edge.entries()
-        columns: dict[str, Terms] = {}
+        columns: dict[str, rowset.Terms] = {}
         if edge.subject is not None:
-            columns[edge.subject] = Terms(ENTITY, entries.subject)
+            columns[edge.subject] = rowset.Terms(rowset.ENTITY, entries.subject)
         if edge.object is not None and edge.object != edge.subject:
             columns[edge.object] = entries.object
         if self._needs_statements(edge):
-            columns[hidden(edge.number)] = Terms(STATEMENT, entries.statement)
-        rows = RowSet(self.run.scope, len(entries.subject), columns)
+            columns[hidden(edge.number)] = rowset.Terms(rowset.STATEMENT, entries.statement)
+        rows = rowset.RowSet(self.run.scope, len(entries.subject), columns)
         return self._about(self._inside(rows, list(columns)), edge)
 
     # -- steps -------------------------------------------------------------------------------------
 
-    def _step(self, rows: RowSet, waiting: list[Edge]) -> RowSet:
+    def _step(self, rows: rowset.RowSet, waiting: list[Edge]) -> rowset.RowSet:
         """The rows with one more variable, or checked by an edge whose ends are bound."""
         ends = {
             name: rows.columns[name].entities() for edge in waiting for name in (edge.subject, edge.object) if name in rows.columns
@@ -296,7 +263,7 @@ class Solver:
             return self._joined(rows, waiting)
         best: tuple[int, int] | None = None
         chosen: list[tuple[Edge, bool]] = []
-        limits: list[tuple[Places, Places]] = []
+        limits: list[tuple[rowset.Places, rowset.Places]] = []
         if self.counting and rows.size >= _FEW:
             for options in leading.values():
                 through = self._through(rows, options, ends, waiting)
@@ -322,11 +289,11 @@ class Solver:
 
     def _expanded(
         self,
-        rows: RowSet,
+        rows: rowset.RowSet,
         options: list[tuple[Edge, bool]],
-        limits: list[tuple[Places, Places]],
+        limits: list[tuple[rowset.Places, rowset.Places]],
         ends: dict[str, Numbers],
-    ) -> RowSet:
+    ) -> rowset.RowSet:
         """The rows with each candidate of a variable that edges lead to, which the other edges have as well."""
         counts = [high - low for low, high in limits]
         far = options[0][0].subject if options[0][1] else options[0][0].object
@@ -334,44 +301,44 @@ class Solver:
             there = np.flatnonzero(counts[0])
             return self._multiplied(rows.take(there), counts[0].take(there))
         which = np.argmin(counts, axis=0) if len(options) > 1 else None
-        parts: list[RowSet] = []
+        parts: list[rowset.RowSet] = []
         total = 0
         for number, (edge, backward) in enumerate(options):
             places = None if which is None else np.flatnonzero(which == number)
             low, high = limits[number] if places is None else (limits[number][0].take(places), limits[number][1].take(places))
             others = [option for at, option in enumerate(options) if at != number]
-            for start, stop in chunks(high - low):
+            for start, stop in rowset.chunks(high - low):
                 sizes = high[start:stop] - low[start:stop]
                 at = np.arange(start, stop).repeat(sizes)
                 if places is not None:
                     at = places.take(at)
                 part = self._candidates(rows, edge, backward, at, ranges(low[start:stop], high[start:stop]), others, ends)
                 total += part.size
-                if total > MOST_ROWS:
+                if total > rowset.MOST_ROWS:
                     raise self._too_many()
                 if part.size:
                     parts.append(part)
         names = dict.fromkeys([*rows.columns, *(name for edge, _ in options for name in [*edge.variables, *self._hidden(edge)])])
-        names.update(dict.fromkeys(name for part in parts[:1] for name in part.columns if name == TIMES))
-        return concatenated(parts, [name for name in names if not parts or name in parts[0].columns], self.run.scope)
+        names.update(dict.fromkeys(name for part in parts[:1] for name in part.columns if name == rowset.TIMES))
+        return rowset.concatenated(parts, [name for name in names if not parts or name in parts[0].columns], self.run.scope)
 
     def _candidates(
         self,
-        rows: RowSet,
+        rows: rowset.RowSet,
         edge: Edge,
         backward: bool,
-        at: Places,
-        places: Places,
+        at: rowset.Places,
+        places: rowset.Places,
         others: list[tuple[Edge, bool]],
         ends: dict[str, Numbers],
-    ) -> RowSet:
+    ) -> rowset.RowSet:
         index = edge.index(backward)
         far = edge.subject if backward else edge.object
         targets = index.far.take(places)
         if far is not None and far in self.within:
             inside = np.flatnonzero((targets >= 0) & self.run.among(np.maximum(targets, 0), self.within[far]))
             at, places, targets = at.take(inside), places.take(inside), targets.take(inside)
-        matches: list[tuple[Edge, bool, Places]] = [(edge, backward, places)]
+        matches: list[tuple[Edge, bool, rowset.Places]] = [(edge, backward, places)]
         for other, reverse in others:
             there, low, high = other.index(reverse).between(ends[self._near(other, reverse)].take(at), targets)
             sizes = high - low
@@ -390,25 +357,27 @@ class Solver:
         for one, turned, found in matches:
             if self._needs_statements(one):
                 statements = one.statements(one.index(turned).entries.take(found))
-                part.columns[hidden(one.number)] = Terms(STATEMENT, statements)
+                part.columns[hidden(one.number)] = rowset.Terms(rowset.STATEMENT, statements)
         if far is not None:
             relations = edge.family == "relation"
-            terms = Terms(ENTITY, targets) if relations else edge.far_terms(index.entries.take(matches[0][2]), backward)
+            terms = (
+                rowset.Terms(rowset.ENTITY, targets) if relations else edge.far_terms(index.entries.take(matches[0][2]), backward)
+            )
             part = self._bind(part, far, terms)
         for one, _, _ in matches:
             part = self._about(part, one)
         return part
 
-    def _checked(self, rows: RowSet, edge: Edge, ends: dict[str, Numbers]) -> RowSet:
+    def _checked(self, rows: rowset.RowSet, edge: Edge, ends: dict[str, Numbers]) -> rowset.RowSet:
         """The rows whose ends an edge connects, once for each of its entries between them."""
         assert edge.subject is not None
         assert edge.object is not None
         index = edge.index(False)
-        parts: list[RowSet] = []
+        parts: list[rowset.RowSet] = []
         total = 0
-        for start in range(0, rows.size, CHUNK):
+        for start in range(0, rows.size, rowset.CHUNK):
             check()
-            near, far = (ends[name][start : start + CHUNK] for name in (edge.subject, edge.object))
+            near, far = (ends[name][start : start + rowset.CHUNK] for name in (edge.subject, edge.object))
             there, low, high = index.between(near, far)
             sizes = high - low
             if self.counting and not self._needs_statements(edge):
@@ -417,31 +386,31 @@ class Solver:
                 part = rows.take((there + start).repeat(sizes))
             if self._needs_statements(edge):
                 entries = index.entries.take(ranges(low, high))
-                part.columns[hidden(edge.number)] = Terms(STATEMENT, edge.statements(entries))
+                part.columns[hidden(edge.number)] = rowset.Terms(rowset.STATEMENT, edge.statements(entries))
             part = self._about(part, edge)
             total += part.size
-            if total > MOST_ROWS:
+            if total > rowset.MOST_ROWS:
                 raise self._too_many()
             parts.append(part)
         names = dict.fromkeys([*rows.columns, *edge.variables, *self._hidden(edge), *parts[0].columns])
-        return concatenated(parts, list(names), self.run.scope)
+        return rowset.concatenated(parts, list(names), self.run.scope)
 
-    def _joined(self, rows: RowSet, waiting: list[Edge]) -> RowSet:
+    def _joined(self, rows: rowset.RowSet, waiting: list[Edge]) -> rowset.RowSet:
         """The rows joined with an edge that shares a value, a predicate or a statement with them."""
         sharing = [edge for edge in waiting if not set(edge.variables).isdisjoint(rows.columns)]
         edge = min(sharing, key=lambda one: (one.size(), one.number))
         waiting.remove(edge)
         other = self._first(edge)
         shared = [name for name in other.columns if name in rows.columns]
-        one, two = compatible(rows, other, shared)
-        return self._differing(merged(rows, other, one, two, list({**rows.columns, **other.columns})))
+        one, two = rowset.compatible(rows, other, shared)
+        return self._differing(rowset.merged(rows, other, one, two, list({**rows.columns, **other.columns})))
 
     def _too_many(self) -> PlanError:
-        return too_many(None, "a pattern", "restrict its variables, or add statements that connect them")
+        return rowset.too_many(None, "a pattern", "restrict its variables, or add statements that connect them")
 
     # -- counts ------------------------------------------------------------------------------------
 
-    def _only_counted(self, name: str | None, rows: RowSet, options: Sequence[tuple[Edge, bool]]) -> bool:
+    def _only_counted(self, name: str | None, rows: rowset.RowSet, options: Sequence[tuple[Edge, bool]]) -> bool:
         """Whether of a variable that edges lead to nothing is asked but how often it is there."""
         if not self.counting or name in (self.needed or ()) or name in rows.columns:
             return False
@@ -455,29 +424,29 @@ class Solver:
         if times.sum() > _MOST_COUNTED:
             raise PlanError(f"a pattern has more than {_MOST_COUNTED:,} rows", hint="restrict its variables")
 
-    def _multiplied(self, rows: RowSet, times: Places) -> RowSet:
+    def _multiplied(self, rows: rowset.RowSet, times: rowset.Places) -> rowset.RowSet:
         """The rows, each so many times as often as before."""
-        before = rows.columns.get(TIMES)
+        before = rows.columns.get(rowset.TIMES)
         if before is not None:
             self._countable(before.numbers.astype(np.float64) * times)
             times = before.numbers * times
-        return rows.having(**{TIMES: Terms(GIVEN, times)})
+        return rows.having(**{rowset.TIMES: rowset.Terms(rowset.GIVEN, times)})
 
-    def _collapsed(self, rows: RowSet) -> RowSet:
+    def _collapsed(self, rows: rowset.RowSet) -> rowset.RowSet:
         """The rows, with equal ones as one."""
-        names = [name for name in rows.columns if name != TIMES]
-        times = rows.columns[TIMES].numbers if TIMES in rows.columns else None
+        names = [name for name in rows.columns if name != rowset.TIMES]
+        times = rows.columns[rowset.TIMES].numbers if rowset.TIMES in rows.columns else None
         if times is not None:
             self._countable(times.astype(np.float64))
         if not rows.size:
             return rows
         if not names:
             total = rows.size if times is None else int(times.sum())
-            return RowSet(rows.scope, 1, {TIMES: Terms(GIVEN, np.array([total], np.int64))})
+            return rowset.RowSet(rows.scope, 1, {rowset.TIMES: rowset.Terms(rowset.GIVEN, np.array([total], np.int64))})
         check()
         size = max(self.run.snapshot.entities, 1)
         columns = [rows.columns[name] for name in names]
-        if any(column.kind != ENTITY for column in columns) or size ** len(names) >= _MOST_COUNTED:
+        if any(column.kind != rowset.ENTITY for column in columns) or size ** len(names) >= _MOST_COUNTED:
             keys = rows.keys(names)
         else:
             keys = np.zeros(rows.size, np.int32 if size ** len(names) < 1 << 31 else np.int64)
@@ -486,13 +455,15 @@ class Solver:
             if times is None:
                 keys.sort()
                 keys, times = _counted(keys)
-                return RowSet(rows.scope, len(keys), {**_parted(keys, names, size), TIMES: Terms(GIVEN, times)})
+                return rowset.RowSet(
+                    rows.scope, len(keys), {**_parted(keys, names, size), rowset.TIMES: rowset.Terms(rowset.GIVEN, times)}
+                )
         order = in_order([keys])
         first = np.flatnonzero(changed(keys.take(order)))
         times = np.ones(rows.size, np.int64) if times is None else times.take(order)
-        return rows.take(order.take(first)).having(**{TIMES: Terms(GIVEN, np.add.reduceat(times, first))})
+        return rows.take(order.take(first)).having(**{rowset.TIMES: rowset.Terms(rowset.GIVEN, np.add.reduceat(times, first))})
 
-    def _pairs_through(self, one: Index, other: Index, name: str) -> tuple[NDArray[Any], Places]:
+    def _pairs_through(self, one: Index, other: Index, name: str) -> tuple[NDArray[Any], rowset.Places]:
         """The pairs of far ends that two indexes by one variable connect, as ascending numbers, and how often."""
         key = (id(one), id(other), name if name in self.within else "")
         known = self._connected.get(key)
@@ -503,7 +474,7 @@ class Solver:
             if name in self.within:
                 high = np.where(self.run.among(one.near, self.within[name]), high, low)
             parts = [np.empty(0, whole)]
-            for start, stop in chunks(high - low):
+            for start, stop in rowset.chunks(high - low):
                 starts = one.far[start:stop].astype(whole) * whole(size)
                 targets = other.far.take(ranges(low[start:stop], high[start:stop]))
                 parts.append(starts.repeat(high[start:stop] - low[start:stop]) + targets)
@@ -523,7 +494,7 @@ class Solver:
         ends = {self._near(*one), self._near(*other)} if all(None not in (edge.subject, edge.object) for edge in of) else set()
         return (one, other) if len(ends) == 2 and name not in ends else None
 
-    def _through_first(self, smallest: Edge, waiting: list[Edge]) -> RowSet | None:
+    def _through_first(self, smallest: Edge, waiting: list[Edge]) -> rowset.RowSet | None:
         """Rows of the pairs that a variable connects, where the smallest edge leads to it, and another variable connects
         the same two as well, which nothing else does.
         """
@@ -545,7 +516,9 @@ class Solver:
         waiting.remove(other)
         named = [self._near(one, backward), self._near(other, reverse)]
         columns = _parted(keys, named, self.run.snapshot.entities)
-        return self._inside(RowSet(self.run.scope, len(keys), {**columns, TIMES: Terms(GIVEN, times)}), named)
+        return self._inside(
+            rowset.RowSet(self.run.scope, len(keys), {**columns, rowset.TIMES: rowset.Terms(rowset.GIVEN, times)}), named
+        )
 
     @staticmethod
     def _made(one: tuple[Edge, bool], other: tuple[Edge, bool]) -> int:
@@ -554,8 +527,8 @@ class Solver:
         return int((high - low).sum())
 
     def _through(
-        self, rows: RowSet, options: list[tuple[Edge, bool]], ends: dict[str, Numbers], waiting: list[Edge]
-    ) -> RowSet | None:
+        self, rows: rowset.RowSet, options: list[tuple[Edge, bool]], ends: dict[str, Numbers], waiting: list[Edge]
+    ) -> rowset.RowSet | None:
         """The rows whose two ends some variable connects, looked up in all pairs that it does; None where it is quicker to
         look at its candidates for each row.
         """
@@ -570,7 +543,7 @@ class Solver:
         step = -(-rows.size // _SOME)
         bounds = [edge.index(backward).bounds(column[::step]) for (edge, backward), column in zip(of, columns, strict=True)]
         candidates = step * int(np.min([high - low for low, high in bounds], axis=0).sum())
-        worth = 3 * candidates + (2 * rows.size if TIMES in rows.columns else 0)
+        worth = 3 * candidates + (2 * rows.size if rowset.TIMES in rows.columns else 0)
         if rows.size > worth or (made := self._made(*of)) > _MOST_PAIRS or made + rows.size > worth:
             return None
         if any((column < 0).any() for column in columns):
@@ -587,7 +560,7 @@ class Solver:
 
     # -- what else is bound ------------------------------------------------------------------------
 
-    def _inside(self, rows: RowSet, names: Sequence[str]) -> RowSet:
+    def _inside(self, rows: rowset.RowSet, names: Sequence[str]) -> rowset.RowSet:
         """The rows whose new variables lie in their sets."""
         for name in names:
             if name in self.within and name in rows.columns:
@@ -597,33 +570,36 @@ class Solver:
 
     def _needs_statements(self, edge: Edge) -> bool:
         part = edge.part
-        if isinstance(part, MembershipPattern):
+        if isinstance(part, alg.MembershipPattern):
             return False
         return (
-            edge.number in self.kept or part.statement is not None or isinstance(part.predicate, Variable) or bool(part.qualifiers)
+            edge.number in self.kept
+            or part.statement is not None
+            or isinstance(part.predicate, alg.Variable)
+            or bool(part.qualifiers)
         )
 
-    def _bind(self, rows: RowSet, name: str, terms: Terms) -> RowSet:
+    def _bind(self, rows: rowset.RowSet, name: str, terms: rowset.Terms) -> rowset.RowSet:
         """The rows with a variable bound; if it is bound already, those in which the terms are equal."""
         if name not in rows.columns:
             return rows.having(**{name: terms})
-        one, other = codes(self.run.scope, [rows.columns[name], terms])
+        one, other = rowset.codes(self.run.scope, [rows.columns[name], terms])
         # A seed may leave it unbound.
         unbound = one < 0
         if unbound.any():
             column = rows.columns[name]
             numbers = np.where(unbound, terms.marked(), column.marked())
-            rows = rows.having(**{name: Terms(None, numbers).narrowed()})
+            rows = rows.having(**{name: rowset.Terms(None, numbers).narrowed()})
         return rows.where(unbound | (one == other))
 
-    def _about(self, rows: RowSet, edge: Edge) -> RowSet:
+    def _about(self, rows: rowset.RowSet, edge: Edge) -> rowset.RowSet:
         """The rows with what the statements of an edge bind: themselves, their predicates, their qualifiers."""
         part, name = edge.part, hidden(edge.number)
-        if not isinstance(part, StatementPattern) or name not in rows.columns:
+        if not isinstance(part, alg.StatementPattern) or name not in rows.columns:
             return rows
         snapshot = self.run.snapshot
-        if isinstance(part.predicate, Variable):
-            predicates = Terms(PREDICATE, snapshot.predicates(rows.columns[name].numbers))
+        if isinstance(part.predicate, alg.Variable):
+            predicates = rowset.Terms(rowset.PREDICATE, snapshot.predicates(rows.columns[name].numbers))
             rows = self._bind(rows, part.predicate.name, predicates)
         if part.statement is not None:
             rows = self._bind(rows, part.statement.name, rows.columns[name])
@@ -633,14 +609,14 @@ class Solver:
         also = [other for other in part.variables if other not in (edge.subject, edge.object)]
         rows = self._differing(self._inside(rows, also))
         if edge.number not in self.kept:
-            rows = RowSet(rows.scope, rows.size, {key: column for key, column in rows.columns.items() if key != name})
+            rows = rowset.RowSet(rows.scope, rows.size, {key: column for key, column in rows.columns.items() if key != name})
         return rows
 
-    def _qualified(self, rows: RowSet, statements: NDArray[Any], qualifier: QualifierPattern) -> RowSet:
+    def _qualified(self, rows: rowset.RowSet, statements: NDArray[Any], qualifier: alg.QualifierPattern) -> rowset.RowSet:
         run, snapshot = self.run, self.run.snapshot
         places, numbers = snapshot.qualifiers(statements)
         keys = snapshot.arrays.get("q.key").take(numbers)
-        if not isinstance(qualifier.key, Variable):
+        if not isinstance(qualifier.key, alg.Variable):
             chosen = np.flatnonzero(keys == snapshot.predicate(qualifier.key))
             places, numbers, keys = places.take(chosen), numbers.take(chosen), keys.take(chosen)
         if qualifier.condition is not None:
@@ -649,7 +625,7 @@ class Solver:
             run.warn_incomparable(cells, qualifier.condition)
             chosen = np.flatnonzero(holds(run, qualifier.condition, cells))
             places, numbers, keys = places.take(chosen), numbers.take(chosen), keys.take(chosen)
-        terms = qualifier_terms(run.scope, numbers)
+        terms = rowset.qualifier_terms(run.scope, numbers)
         if isinstance(qualifier.value, Entities):
             entities = terms.entities()
             chosen = np.flatnonzero((entities >= 0) & run.among(np.maximum(entities, 0), run.entities(qualifier.value)))
@@ -659,14 +635,16 @@ class Solver:
             mask[places] = True
             return rows.where(mask)
         # The terms ride along as columns, so that each binding drops rows of both.
-        rows = rows.take(places).having(**{"\0key": Terms(PREDICATE, keys), "\0value": terms})
-        if isinstance(qualifier.key, Variable):
+        rows = rows.take(places).having(**{"\0key": rowset.Terms(rowset.PREDICATE, keys), "\0value": terms})
+        if isinstance(qualifier.key, alg.Variable):
             rows = self._bind(rows, qualifier.key.name, rows.columns["\0key"])
-        if isinstance(qualifier.value, Variable):
+        if isinstance(qualifier.value, alg.Variable):
             rows = self._bind(rows, qualifier.value.name, rows.columns["\0value"])
-        return RowSet(rows.scope, rows.size, {name: one for name, one in rows.columns.items() if name not in ("\0key", "\0value")})
+        return rowset.RowSet(
+            rows.scope, rows.size, {name: one for name, one in rows.columns.items() if name not in ("\0key", "\0value")}
+        )
 
-    def _differing(self, rows: RowSet) -> RowSet:
+    def _differing(self, rows: rowset.RowSet) -> rowset.RowSet:
         """The rows in which parts that must not match the same statement do not."""
         for one, other in self.apart:
             left, right = rows.columns.get(hidden(one)), rows.columns.get(hidden(other))
@@ -675,34 +653,34 @@ class Solver:
         return rows
 
 
-def _counted(keys: NDArray[Any]) -> tuple[NDArray[Any], Places]:
+def _counted(keys: NDArray[Any]) -> tuple[NDArray[Any], rowset.Places]:
     """The different ones of ascending keys, and how often each is there."""
     first = np.flatnonzero(changed(keys)) if len(keys) else np.empty(0, np.int64)
     return keys.take(first), np.diff(np.append(first, len(keys)))
 
 
-def _parted(keys: NDArray[Any], names: Sequence[str], size: int) -> dict[str, Terms]:
+def _parted(keys: NDArray[Any], names: Sequence[str], size: int) -> dict[str, rowset.Terms]:
     """The columns that keys were made of, with the last one below `size` steps of the one before."""
     columns = {}
     for name in reversed(names):
         rest = keys // keys.dtype.type(size)
-        columns[name] = Terms(ENTITY, (keys - rest * keys.dtype.type(size)).astype(np.int32))
+        columns[name] = rowset.Terms(rowset.ENTITY, (keys - rest * keys.dtype.type(size)).astype(np.int32))
         keys = rest
     return {name: columns[name] for name in names}
 
 
-def _apart(pattern: Pattern, edges: Sequence[Edge]) -> list[tuple[int, int]]:
+def _apart(pattern: alg.Pattern, edges: Sequence[Edge]) -> list[tuple[int, int]]:
     """The parts of a pattern that may match the same statement, and must not."""
     count = len(pattern.statements) if pattern.different else 0
     return [(one, two) for two in range(count) for one in range(two) if may_meet(edges[two], edges[one])]
 
 
-def _edges(run: Run, pattern: Pattern) -> list[Edge]:
-    parts: tuple[StatementPattern | MembershipPattern, ...] = (*pattern.statements, *pattern.memberships)
+def _edges(run: Run, pattern: alg.Pattern) -> list[Edge]:
+    parts: tuple[alg.StatementPattern | alg.MembershipPattern, ...] = (*pattern.statements, *pattern.memberships)
     return [Edge(run, part, number) for number, part in enumerate(parts)]
 
 
-def solve(run: Run, node: Pattern) -> RowSet:
+def solve(run: Run, node: alg.Pattern) -> rowset.RowSet:
     """The rows of a pattern, as far as the plan goes on with them."""
     keys, _ = counted_by(run, node)
     if keys is not None:
@@ -710,22 +688,22 @@ def solve(run: Run, node: Pattern) -> RowSet:
     return Solver(run, node, _meeting(run, node), needed=needed(run, node)).rows()
 
 
-def counted_by(run: Run, node: Pattern) -> tuple[Set[str] | None, tuple[str, str] | None]:
+def counted_by(run: Run, node: alg.Pattern) -> tuple[Set[str] | None, tuple[str, str] | None]:
     """The keys by which the operators that take the rows of a pattern do no more than count them, None where they do
     more; and two variables of entities that have to differ, if they look at that first.
     """
     taker, pair = _taker(run, node), None
-    if isinstance(taker, Filter):
+    if isinstance(taker, alg.Filter):
         pair = _differing_entities(run, node, taker)
         taker = None if pair is None else _taker(run, taker)
-    if not isinstance(taker, GroupRows) or not taker.aggregates:
+    if not isinstance(taker, alg.GroupRows) or not taker.aggregates:
         return None, None
     if any(one.function != "count" or one.distinct or one.of not in (None, *node.variables) for one in taker.aggregates):
         return None, None
     return (None, None) if _apart(node, _edges(run, node) if node.different else []) else (set(taker.keys), pair)
 
 
-def _differing_entities(run: Run, node: Pattern, test: Filter) -> tuple[str, str] | None:
+def _differing_entities(run: Run, node: alg.Pattern, test: alg.Filter) -> tuple[str, str] | None:
     """The two variables of a pattern that a filter wants to differ, if both are ends of statements, and entities."""
     of = test.test
     if not isinstance(of, Comparison) or of.operator != "<>":
@@ -738,30 +716,30 @@ def _differing_entities(run: Run, node: Pattern, test: Filter) -> tuple[str, str
     return pair if ends.issuperset(pair) and inner.isdisjoint(pair) else None
 
 
-def differing(run: Run, node: Filter, rows: RowSet) -> RowSet:
+def differing(run: Run, node: alg.Filter, rows: rowset.RowSet) -> rowset.RowSet:
     """Rows of a pattern that are counted, without those in which two variables are the same: these are the rows of the
     pattern with one variable in the place of both.
     """
     pattern = node.of
-    assert isinstance(pattern, Pattern)
+    assert isinstance(pattern, alg.Pattern)
     keys, pair = counted_by(run, pattern)
     assert keys is not None
     assert pair is not None
     one, other = pair
 
     def put(place: Any) -> Any:
-        return Variable(one) if isinstance(place, Variable) and place.name == other else place
+        return alg.Variable(one) if isinstance(place, alg.Variable) and place.name == other else place
 
     statements = tuple(replace(part, subject=put(part.subject), object=put(part.object)) for part in pattern.statements)
     memberships = tuple(replace(part, member=put(part.member), concept=put(part.concept)) for part in pattern.memberships)
-    same = Pattern(statements, memberships)
+    same = alg.Pattern(statements, memberships)
     equal = Solver(run, same, needed={one if key == other else key for key in keys}, counting=True).rows()
     if not equal.size:
         return rows
-    columns = {name: equal.column(one if name == other else name) for name in rows.columns if name != TIMES}
-    times = equal.columns[TIMES].numbers
-    less = RowSet(run.scope, equal.size, {**columns, TIMES: Terms(GIVEN, -times)})
-    return concatenated([rows, less], list(rows.columns), run.scope)
+    columns = {name: equal.column(one if name == other else name) for name in rows.columns if name != rowset.TIMES}
+    times = equal.columns[rowset.TIMES].numbers
+    less = rowset.RowSet(run.scope, equal.size, {**columns, rowset.TIMES: rowset.Terms(rowset.GIVEN, -times)})
+    return rowset.concatenated([rows, less], list(rows.columns), run.scope)
 
 
 def _taker(run: Run, node: Node) -> Node | None:
@@ -771,10 +749,10 @@ def _taker(run: Run, node: Node) -> Node | None:
 
 
 #: Joins that look at right rows only where they meet a left one.
-_MEETING: Final = (Join, LeftJoin, SemiJoin, AntiJoin, MarkJoin, MinusRows)
+_MEETING: Final = (alg.Join, alg.LeftJoin, alg.SemiJoin, alg.AntiJoin, alg.MarkJoin, alg.MinusRows)
 
 
-def _meeting(run: Run, node: Pattern) -> RowSet | None:
+def _meeting(run: Run, node: alg.Pattern) -> rowset.RowSet | None:
     """What the left rows of a join bind of the pattern on its right, if they are few: other rows of the pattern meet none."""
     taker = _taker(run, node)
     if not isinstance(taker, _MEETING) or taker.right is not node or id(taker.left) not in run.results:
@@ -789,15 +767,15 @@ def _meeting(run: Run, node: Pattern) -> RowSet | None:
 def needed(run: Run, node: Node) -> Set[str] | None:
     """The variables that the one operator which takes the rows of another needs of them; None for all."""
     taker = _taker(run, node)
-    if isinstance(taker, Project):
+    if isinstance(taker, alg.Project):
         return {old for _, old in taker.names}
-    if isinstance(taker, GroupRows):
+    if isinstance(taker, alg.GroupRows):
         if any(one.of is None and one.distinct for one in taker.aggregates):
             return None
         return {*taker.keys, *(one.of for one in taker.aggregates if one.of is not None)}
-    if isinstance(taker, EntitiesOf | FactsOf):
+    if isinstance(taker, alg.EntitiesOf | alg.FactsOf):
         return {taker.variable}
-    if isinstance(taker, Filter):
+    if isinstance(taker, alg.Filter):
         onward = needed(run, taker)
         return None if onward is None else onward | variables(taker.test)
     return None

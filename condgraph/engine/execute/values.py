@@ -6,18 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from condgraph.engine.algebra import (
-    Concat,
-    Constants,
-    Distinct,
-    FilterValues,
-    Names,
-    Objects,
-    Predicates,
-    QualifierKeys,
-    Qualifiers,
-    RowNumbers,
-)
+from condgraph.engine import algebra as alg
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.bags import Bag, Part
 from condgraph.engine.execute.conditions import holds
@@ -32,7 +21,7 @@ if TYPE_CHECKING:
 MOST_VALUES = 50_000_000
 
 
-def objects(run: Run, node: Objects) -> Bag:
+def objects(run: Run, node: alg.Objects) -> Bag:
     """The object of each fact; of a backward scan the object is still the statement's."""
     snapshot = run.snapshot
     numbers = run.facts(node.facts).all()
@@ -45,7 +34,7 @@ def objects(run: Run, node: Objects) -> Bag:
     return Bag(run, parts)
 
 
-def qualifiers(run: Run, node: Qualifiers) -> Bag:
+def qualifiers(run: Run, node: alg.Qualifiers) -> Bag:
     """The values of one qualifier key, or of all."""
     snapshot = run.snapshot
     facts = run.facts(node.facts)
@@ -59,7 +48,7 @@ def qualifiers(run: Run, node: Qualifiers) -> Bag:
     return Bag(run, [Part("q", found, statements.take(positions))])
 
 
-def predicates(run: Run, node: Predicates) -> Bag:
+def predicates(run: Run, node: alg.Predicates) -> Bag:
     """The predicate of each fact."""
     facts = run.facts(node.facts)
     statements = facts.all()
@@ -70,20 +59,20 @@ def predicates(run: Run, node: Predicates) -> Bag:
     return Bag(run, [Part("pred", numbers, statements)])
 
 
-def qualifier_keys(run: Run, node: QualifierKeys) -> Bag:
+def qualifier_keys(run: Run, node: alg.QualifierKeys) -> Bag:
     """The qualifier keys of each fact."""
     statements = run.facts(node.facts).all()
     positions, numbers = run.snapshot.qualifiers(statements)
     return Bag(run, [Part("pred", run.snapshot.arrays.get("q.key").take(numbers), statements[positions])])
 
 
-def names(run: Run, node: Names) -> Bag:
+def names(run: Run, node: alg.Names) -> Bag:
     """The name of each entity."""
     found = run.entities(node.entities)
     return Bag(run, [Part("name", found, found)])
 
 
-def row_numbers(run: Run, node: RowNumbers) -> Bag:
+def row_numbers(run: Run, node: alg.RowNumbers) -> Bag:
     """The position of each row; entities that are no rows have none."""
     found = run.entities(node.entities)
     rows = run.snapshot.arrays.get("ent.row")
@@ -91,7 +80,7 @@ def row_numbers(run: Run, node: RowNumbers) -> Bag:
     return Bag(run, [Part("row", found, found)])
 
 
-def keep(run: Run, node: FilterValues) -> Bag:
+def keep(run: Run, node: alg.FilterValues) -> Bag:
     """The values that satisfy the test."""
     bag = run.values(node.values)
     cells = bag.cells()
@@ -99,7 +88,7 @@ def keep(run: Run, node: FilterValues) -> Bag:
     return bag.take(holds(run, node.condition, cells))
 
 
-def distinct(run: Run, node: Distinct) -> Bag:
+def distinct(run: Run, node: alg.Distinct) -> Bag:
     """Each value once, the first carrier staying."""
     bag = run.values(node.values)
     if len(bag) < 2:
@@ -115,7 +104,7 @@ def distinct(run: Run, node: Distinct) -> Bag:
     return bag if len(positions) == len(bag) else bag.take(positions)
 
 
-def concat(run: Run, node: Concat) -> Bag:
+def concat(run: Run, node: alg.Concat) -> Bag:
     """The bags one after the other."""
     bags = [run.values(value) for value in node.parts]
     total = sum(map(len, bags))
@@ -124,6 +113,6 @@ def concat(run: Run, node: Concat) -> Bag:
     return Bag(run, [part for bag in bags for part in bag.parts])
 
 
-def given(run: Run, node: Constants) -> Bag:
+def given(run: Run, node: alg.Constants) -> Bag:
     """Values written in the program."""
     return Bag(run, [Part("given", np.arange(len(node.values)), EMPTY, node.values)])

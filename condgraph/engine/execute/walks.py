@@ -12,21 +12,8 @@ from condgraph.engine.algebra.operators import Entities
 from condgraph.engine.algebra.solutions import Path, StatementPattern, Variable
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError
+from condgraph.engine.execute import rowset
 from condgraph.engine.execute.edges import Edge, Index
-from condgraph.engine.execute.rowset import (
-    CHUNK,
-    ENTITY,
-    GIVEN,
-    MOST_ROWS,
-    Places,
-    RowSet,
-    Terms,
-    chunks,
-    compatible,
-    given,
-    merged,
-    too_many,
-)
 from condgraph.engine.execute.sets import EMPTY, distinct
 from condgraph.engine.execute.terms import PathAt
 from condgraph.engine.facts import EntityKind
@@ -51,9 +38,9 @@ class Steps:
             for way in ways:
                 self._indexes.append((edge, edge.index((way == "backward") != backward)))
 
-    def onward(self, entities: Numbers) -> tuple[Places, Numbers, Numbers]:
+    def onward(self, entities: Numbers) -> tuple[rowset.Places, Numbers, Numbers]:
         """Of each of these entities, by its place, the entities one step on and the statements that lead there."""
-        at: list[Places] = []
+        at: list[rowset.Places] = []
         ends: list[Numbers] = []
         through: list[Numbers] = []
         for edge, index in self._indexes:
@@ -72,7 +59,7 @@ class Steps:
         fresh[1:] = (places[1:] != places[:-1]) | (statements[1:] != statements[:-1]) | (targets[1:] != targets[:-1])
         return places[fresh], targets[fresh], statements[fresh]
 
-    def sizes(self, entities: Numbers) -> Places:
+    def sizes(self, entities: Numbers) -> rowset.Places:
         """How many steps there are at most from each of these entities."""
         total = np.zeros(len(entities), np.int64)
         for _, index in self._indexes:
@@ -81,7 +68,7 @@ class Steps:
         return total
 
 
-def _pairs(start: Numbers, end: Numbers) -> Places:
+def _pairs(start: Numbers, end: Numbers) -> rowset.Places:
     return start.astype(np.int64) << 32 | end
 
 
@@ -107,19 +94,19 @@ def reached(steps: Steps, starts: Numbers, least: int, most: int | None) -> tupl
 
 
 def _bounded(count: int) -> None:
-    if count > MOST_ROWS:
-        raise too_many(None, "a path", "bound its length, or where it begins")
+    if count > rowset.MOST_ROWS:
+        raise rowset.too_many(None, "a path", "bound its length, or where it begins")
 
 
-def _next(steps: Steps, pairs: Places) -> Places:
+def _next(steps: Steps, pairs: rowset.Places) -> rowset.Places:
     """The pairs one step on, each once."""
-    parts: list[Places] = []
+    parts: list[rowset.Places] = []
     ends = (pairs & 0xFFFFFFFF).astype(np.int32)
     starts = (pairs >> 32).astype(np.int32)
-    for low, high in chunks(steps.sizes(ends), 4 * CHUNK):
+    for low, high in rowset.chunks(steps.sizes(ends), 4 * rowset.CHUNK):
         at, targets, _ = steps.onward(ends[low:high])
         parts.append(different(_pairs(starts[low:high].take(at), targets)))
-        if sum(map(len, parts)) > 2 * MOST_ROWS:
+        if sum(map(len, parts)) > 2 * rowset.MOST_ROWS:
             _bounded(sum(map(len, parts)))
     return parts[0] if len(parts) == 1 else different(np.concatenate(parts)) if parts else pairs[:0]
 
@@ -130,7 +117,7 @@ class Walks:
     def __init__(self, start: Numbers, end: Numbers, statements: list[Numbers]) -> None:
         self.start, self.end, self.statements = start, end, statements
 
-    def take(self, places: Places) -> Walks:
+    def take(self, places: rowset.Places) -> Walks:
         """Some of the paths."""
         return Walks(self.start.take(places), self.end.take(places), [one.take(places) for one in self.statements])
 
@@ -151,13 +138,13 @@ class Walks:
 
 
 #: Which steps may extend paths: from the paths, and for each step the place of its path, its end and its statement.
-Fresh: TypeAlias = Callable[[Walks, Places, Numbers, Numbers], NDArray[np.bool_]]
+Fresh: TypeAlias = Callable[[Walks, rowset.Places, Numbers, Numbers], NDArray[np.bool_]]
 
 
 def _longer(steps: Steps, walks: Walks, total: int, fresh: Fresh) -> Walks:
     """The paths with one step more; `total` counts the paths that are there already."""
     parts: list[Walks] = []
-    for low, high in chunks(steps.sizes(walks.end)):
+    for low, high in rowset.chunks(steps.sizes(walks.end)):
         at, targets, statements = steps.onward(walks.end[low:high])
         at = at + low
         chosen = np.flatnonzero(fresh(walks, at, targets, statements))
@@ -171,7 +158,7 @@ def _longer(steps: Steps, walks: Walks, total: int, fresh: Fresh) -> Walks:
 def trails(steps: Steps, starts: Numbers, least: int, most: int | None, ends: Numbers | None, size: int) -> Walks:
     """Every path from a start that uses no statement twice; with `ends` only those that end in one of them."""
 
-    def unused(walks: Walks, at: Places, targets: Numbers, statements: Numbers) -> NDArray[np.bool_]:
+    def unused(walks: Walks, at: rowset.Places, targets: Numbers, statements: Numbers) -> NDArray[np.bool_]:
         fresh = np.ones(len(at), bool)
         for before in walks.statements:
             fresh &= before.take(at) != statements
@@ -202,7 +189,7 @@ def shortest(steps: Steps, starts: Numbers, ends: Numbers | None, least: int, mo
     walks = Walks(starts, starts, [])
     seen = _pairs(starts, starts)
 
-    def unseen(walks: Walks, at: Places, targets: Numbers, statements: Numbers) -> NDArray[np.bool_]:
+    def unseen(walks: Walks, at: rowset.Places, targets: Numbers, statements: Numbers) -> NDArray[np.bool_]:
         keys = _pairs(walks.start.take(at), targets)
         place = np.searchsorted(seen, keys)
         return seen.take(np.minimum(place, len(seen) - 1)) != keys if len(seen) else np.ones(len(keys), bool)
@@ -227,7 +214,7 @@ def shortest(steps: Steps, starts: Numbers, ends: Numbers | None, least: int, mo
 # -- the operator ------------------------------------------------------------------------------------
 
 
-def paths(run: Run, node: Path, *, seed: RowSet | None = None) -> tuple[RowSet, Walks | None]:
+def paths(run: Run, node: Path, *, seed: rowset.RowSet | None = None) -> tuple[rowset.RowSet, Walks | None]:
     """The rows of a path over `seed` (the rows of `of`), and the paths by row where they were worked out."""
     if node.least < 0 or (node.most is not None and node.most < node.least) or not node.hops:
         raise PlanError("a path has 0 or more steps, no fewer at most than at least, and one hop or more")
@@ -235,7 +222,7 @@ def paths(run: Run, node: Path, *, seed: RowSet | None = None) -> tuple[RowSet, 
         raise PlanError("a path that asks for its ends alone has no path and no length to bind")
     if node.mode in ("shortest", "all shortest") and node.least > 1:
         raise PlanError("the shortest path has at least 0 or 1 steps", hint="enumerate trails instead")
-    before = seed if seed is not None else RowSet(run.scope, 1, {}) if node.of is None else run.rows(node.of)
+    before = seed if seed is not None else rowset.RowSet(run.scope, 1, {}) if node.of is None else run.rows(node.of)
     starts, ends = (_end(run, place, before) for place in (node.subject, node.object))
     # From the side with fewer entities, where nothing says how the path is to be read.
     backward = ends is not None and (starts is None or len(ends) < len(starts))
@@ -253,24 +240,30 @@ def paths(run: Run, node: Path, *, seed: RowSet | None = None) -> tuple[RowSet, 
         one, other = walks.start, walks.end
     if backward:
         one, other = other, one
-    rows = RowSet(
-        run.scope, len(one), {"\0s": Terms(ENTITY, one), "\0o": Terms(ENTITY, other), "\0walk": Terms(GIVEN, _places(one))}
+    rows = rowset.RowSet(
+        run.scope,
+        len(one),
+        {
+            "\0s": rowset.Terms(rowset.ENTITY, one),
+            "\0o": rowset.Terms(rowset.ENTITY, other),
+            "\0walk": rowset.Terms(rowset.GIVEN, _places(one)),
+        },
     )
     rows = _placed(run, node, rows)
     shared = [name for name in rows.columns if name in before.columns]
-    left, right = compatible(before, rows, shared)
-    result = merged(before, rows, left, right, list({**before.columns, **rows.columns}))
+    left, right = rowset.compatible(before, rows, shared)
+    result = rowset.merged(before, rows, left, right, list({**before.columns, **rows.columns}))
     if walks is not None:
         result, walks = _named(run, node, result, walks, backward=backward)
     columns = {name: column for name, column in result.columns.items() if not name.startswith("\0")}
-    return RowSet(run.scope, result.size, columns, ordered=False), walks
+    return rowset.RowSet(run.scope, result.size, columns, ordered=False), walks
 
 
 def _places(one: Numbers) -> Numbers:
     return np.arange(len(one), dtype=np.int32)
 
 
-def _end(run: Run, place: object, rows: RowSet) -> Numbers | None:
+def _end(run: Run, place: object, rows: rowset.RowSet) -> Numbers | None:
     """The entities that one end of a path may be; None for any."""
     if isinstance(place, Entities):
         return run.entities(place)
@@ -287,7 +280,7 @@ def _everything(run: Run, node: Path) -> Numbers:
     return run.snapshot.every((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
 
 
-def _placed(run: Run, node: Path, rows: RowSet) -> RowSet:
+def _placed(run: Run, node: Path, rows: rowset.RowSet) -> rowset.RowSet:
     """The ends of paths as the variables at their places."""
     for name, place in (("\0s", node.subject), ("\0o", node.object)):
         column = rows.columns[name]
@@ -305,7 +298,7 @@ def _placed(run: Run, node: Path, rows: RowSet) -> RowSet:
     return rows
 
 
-def _named(run: Run, node: Path, rows: RowSet, walks: Walks, *, backward: bool) -> tuple[RowSet, Walks]:
+def _named(run: Run, node: Path, rows: rowset.RowSet, walks: Walks, *, backward: bool) -> tuple[rowset.RowSet, Walks]:
     """The rows with the path and its length; of the shortest ones the first of each row."""
     walks = walks.take(rows.columns["\0walk"].numbers.astype(np.int64))
     lengths = np.zeros(rows.size, np.int64)
@@ -328,14 +321,14 @@ def _named(run: Run, node: Path, rows: RowSet, walks: Walks, *, backward: bool) 
         rows, walks, lengths = rows.take(chosen), walks.take(chosen), lengths.take(chosen)
     if node.length is not None:
         distinct_lengths, which = np.unique(lengths, return_inverse=True)
-        numbers = np.array([given(run.scope, int(one)) for one in distinct_lengths.tolist()], np.int32)
-        rows = rows.having(**{node.length.name: Terms(GIVEN, numbers.take(which) if len(which) else EMPTY)})
+        numbers = np.array([rowset.given(run.scope, int(one)) for one in distinct_lengths.tolist()], np.int32)
+        rows = rows.having(**{node.length.name: rowset.Terms(rowset.GIVEN, numbers.take(which) if len(which) else EMPTY)})
     if node.path is not None:
         rows = rows.having(**{node.path.name: _path_terms(run, rows, walks, lengths, backward=backward)})
     return rows, walks
 
 
-def _from_start(columns: list[Numbers], lengths: Places, at: int, backward: bool) -> Numbers:
+def _from_start(columns: list[Numbers], lengths: rowset.Places, at: int, backward: bool) -> Numbers:
     """The statement of each path that is `at` steps from its start."""
     if not backward:
         return columns[at]
@@ -347,7 +340,7 @@ def _from_start(columns: list[Numbers], lengths: Places, at: int, backward: bool
     return found
 
 
-def _path_terms(run: Run, rows: RowSet, walks: Walks, lengths: Places, *, backward: bool) -> Terms:
+def _path_terms(run: Run, rows: rowset.RowSet, walks: Walks, lengths: rowset.Places, *, backward: bool) -> rowset.Terms:
     snapshot = run.snapshot
     numbers = np.empty(rows.size, np.int32)
     columns = [_from_start(walks.statements, lengths, at, backward) for at in range(len(walks.statements))]
@@ -361,5 +354,5 @@ def _path_terms(run: Run, rows: RowSet, walks: Walks, lengths: Places, *, backwa
             at = target if subject == at else subject
             entities.append(at)
             statements.append(statement)
-        numbers[row] = given(run.scope, PathAt(tuple(entities), tuple(statements)))
-    return Terms(GIVEN, numbers)
+        numbers[row] = rowset.given(run.scope, PathAt(tuple(entities), tuple(statements)))
+    return rowset.Terms(rowset.GIVEN, numbers)

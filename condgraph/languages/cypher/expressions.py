@@ -16,21 +16,10 @@ from condgraph.engine.execute.points import point, refused
 from condgraph.engine.execute.terms import type_name
 from condgraph.engine.forms import WGS84, Point
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
-from condgraph.languages.cypher import tree
-from condgraph.languages.cypher.scope import (
-    NODE,
-    PATH,
-    RELATIONSHIP,
-    RELATIONSHIPS,
-    SCALAR,
-    VALUE,
-    Naming,
-    Rows,
-    mentioned_in,
-)
+from condgraph.languages.cypher import scope, tree
 
 
-class Lowering(Naming, Protocol):
+class Lowering(scope.Naming, Protocol):
     """What expressions need of the query that they are in."""
 
     @property
@@ -38,11 +27,11 @@ class Lowering(Naming, Protocol):
         """The values of the parameters of the query."""
         ...
 
-    def undefined(self, name: str, rows: Rows) -> PlanError:
+    def undefined(self, name: str, rows: scope.Rows) -> PlanError:
         """The error of a name that is no variable."""
         ...
 
-    def kind_of(self, e: ex.Expression, rows: Rows) -> str:
+    def kind_of(self, e: ex.Expression, rows: scope.Rows) -> str:
         """What a lowered expression is."""
         ...
 
@@ -50,7 +39,7 @@ class Lowering(Naming, Protocol):
         """A property of what is a `kind`."""
         ...
 
-    def listed(self, e: ex.Expression, rows: Rows, function: str = "") -> ex.Expression:
+    def listed(self, e: ex.Expression, rows: scope.Rows, function: str = "") -> ex.Expression:
         """A lowered expression where a list is needed."""
         ...
 
@@ -58,15 +47,15 @@ class Lowering(Naming, Protocol):
         """Raise `PlanError` for what is no condition."""
         ...
 
-    def exists(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
+    def exists(self, query: tree.Query, rows: scope.Rows, outer: Sequence[str]) -> ex.Expression:
         """Whether a subquery has rows."""
         ...
 
-    def count(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
+    def count(self, query: tree.Query, rows: scope.Rows, outer: Sequence[str]) -> ex.Expression:
         """How many rows a subquery has."""
         ...
 
-    def collect(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
+    def collect(self, query: tree.Query, rows: scope.Rows, outer: Sequence[str]) -> ex.Expression:
         """The values of the column of a subquery, as a list."""
         ...
 
@@ -74,7 +63,7 @@ class Lowering(Naming, Protocol):
 class Expressions:
     """Lowers one expression; `local` has the variables that it binds itself."""
 
-    def __init__(self, lowering: Lowering, rows: Rows, local: dict[str, str]) -> None:
+    def __init__(self, lowering: Lowering, rows: scope.Rows, local: dict[str, str]) -> None:
         self._lowering, self._rows, self._local = lowering, rows, local
 
     def lowered(self, e: ex.Expression) -> ex.Expression:
@@ -114,8 +103,10 @@ class Expressions:
     def _property(self, e: ex.Property) -> ex.Expression:
         of = self.lowered(e.of)
         kind = self._kind(of)
-        if kind in (PATH, RELATIONSHIPS) or (isinstance(of, ex.Constant | ex.ListOf) and not _may_have_parts(of)):
-            raise PlanError(f"a {'list' if kind == RELATIONSHIPS or isinstance(of, ex.ListOf) else kind} has no property {e.key!r}")
+        if kind in (scope.PATH, scope.RELATIONSHIPS) or (isinstance(of, ex.Constant | ex.ListOf) and not _may_have_parts(of)):
+            raise PlanError(
+                f"a {'list' if kind == scope.RELATIONSHIPS or isinstance(of, ex.ListOf) else kind} has no property {e.key!r}"
+            )
         return self._lowering.property(of, e.key, kind)
 
     def _truths(self, e: Any) -> ex.Expression:
@@ -130,10 +121,10 @@ class Expressions:
     def _has_concept(self, e: ex.HasConcept) -> ex.Expression:
         of = self.lowered(e.of)
         kind = self._kind(of)
-        if kind == RELATIONSHIP:
+        if kind == scope.RELATIONSHIP:
             names = [name for name in e.names if self._lowering.relationship_type(name)]
         else:
-            if kind not in (NODE, VALUE):
+            if kind not in (scope.NODE, scope.VALUE):
                 raise PlanError(f"labels are not defined for a {kind}")
             names = [name for name in e.names if self._lowering.label(name)]
         return ex.HasConcept(of, tuple(names))
@@ -193,9 +184,9 @@ class Expressions:
     def _typed(self, name: str, items: ex.Expression) -> None:
         """What the items of a list are."""
         if isinstance(items, ex.Call) and items.name in ("nodes", "relationships"):
-            self._rows.types[name] = NODE if items.name == "nodes" else RELATIONSHIP
-        elif self._kind(items) == RELATIONSHIPS:
-            self._rows.types[name] = RELATIONSHIP
+            self._rows.types[name] = scope.NODE if items.name == "nodes" else scope.RELATIONSHIP
+        elif self._kind(items) == scope.RELATIONSHIPS:
+            self._rows.types[name] = scope.RELATIONSHIP
 
     def _quantified(self, e: ex.Quantified) -> ex.Expression:
         items = self._listed(e.items)
@@ -217,9 +208,9 @@ class Expressions:
         if arguments:
             kind = self._kind(arguments[0])
             wanted = _TAKES.get(e.name)
-            if wanted is not None and kind not in (VALUE, *wanted) and not _is_null(arguments[0]):
+            if wanted is not None and kind not in (scope.VALUE, *wanted) and not _is_null(arguments[0]):
                 raise PlanError(f"{e.name}() is not defined for a {kind}")
-            if e.name == "relationships" and kind == PATH and isinstance(arguments[0], ex.Variable):
+            if e.name == "relationships" and kind == scope.PATH and isinstance(arguments[0], ex.Variable):
                 return ex.Call(e.name, arguments)
             if e.name in _OF_LISTS:
                 function = _OF_LISTS[e.name]
@@ -234,7 +225,7 @@ class Expressions:
     def _outer(self, node: Any) -> list[str]:
         """The variables that a subquery takes from the rows; raises `UnsupportedError` for one that a list binds."""
         mentioned: dict[str, None] = {}
-        mentioned_in(node, mentioned)
+        scope.mentioned_in(node, mentioned)
         for name in mentioned:
             if name in self._local:
                 raise UnsupportedError(
@@ -274,10 +265,11 @@ def _is_null(e: ex.Expression) -> bool:
 
 #: What some functions take, beyond what the text does not tell.
 _TAKES: Final = {
-    "type": (RELATIONSHIP,), "labels": (NODE,), "startnode": (RELATIONSHIP,), "endnode": (RELATIONSHIP,),
-    "nodes": (PATH,), "relationships": (PATH,), "length": (PATH,), "properties": (NODE, RELATIONSHIP, SCALAR),
-    "size": (SCALAR, RELATIONSHIPS), "id": (NODE, RELATIONSHIP), "tointeger": (SCALAR,), "tofloat": (SCALAR,),
-    "toboolean": (SCALAR,), "tostring": (SCALAR,),
+    "type": (scope.RELATIONSHIP,), "labels": (scope.NODE,), "startnode": (scope.RELATIONSHIP,), "endnode": (scope.RELATIONSHIP,),
+    "nodes": (scope.PATH,), "relationships": (scope.PATH,), "length": (scope.PATH,),
+    "properties": (scope.NODE, scope.RELATIONSHIP, scope.SCALAR), "size": (scope.SCALAR, scope.RELATIONSHIPS),
+    "id": (scope.NODE, scope.RELATIONSHIP), "tointeger": (scope.SCALAR,), "tofloat": (scope.SCALAR,),
+    "toboolean": (scope.SCALAR,), "tostring": (scope.SCALAR,),
 }  # fmt: skip
 #: Functions of lists; those that are of texts as well with the name by which a warning calls them.
 _OF_LISTS: Final = {"head": "", "last": "", "tail": "", "size": "size", "reverse": "reverse", "isempty": "isEmpty"}

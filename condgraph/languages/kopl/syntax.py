@@ -18,22 +18,7 @@ from typing import Any, Final
 
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import ParseError
-from condgraph.languages.kopl.table import (
-    CLOSED,
-    FUNCTIONS,
-    MOST_STEPS,
-    OPERATORS,
-    SHAPES,
-    CallSpan,
-    Knows,
-    Linked,
-    Program,
-    Span,
-    Step,
-    form,
-    link,
-    signature,
-)
+from condgraph.languages.kopl import table
 
 # -- The careful reading -----------------------------------------------------------------------------
 # This reader decides where there is a doubt, and complains with a position; it takes ten times as
@@ -41,7 +26,7 @@ from condgraph.languages.kopl.table import (
 
 
 _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
-_END_OF_CALL: Final = re.compile(rf"\)(?=\s*(?:$|(?:{'|'.join(FUNCTIONS)})[ \t]*\())")
+_END_OF_CALL: Final = re.compile(rf"\)(?=\s*(?:$|(?:{'|'.join(table.FUNCTIONS)})[ \t]*\())")
 #: What ends a call that was not open, and begins another one.
 _ANOTHER: Final = re.compile(r"\)\s*([^\W\d]\w*)\(")
 #: Marks that other languages have between calls: after a parenthesis, before a call or the end.
@@ -54,7 +39,7 @@ _MOST_WAYS: Final = 200
 _LOOKED_THROUGH: Final = 10_000
 
 
-def read_with_care(program: str, knows: Knows | None) -> tuple[list[Step], list[CallSpan]]:
+def read_with_care(program: str, knows: table.Knows | None) -> tuple[list[table.Step], list[table.CallSpan]]:
     """The steps of a program as text or in the serialisation of the data set's baselines, not yet
     linked, and their positions.
     """
@@ -64,9 +49,9 @@ def read_with_care(program: str, knows: Knows | None) -> tuple[list[Step], list[
     return _text_form(program, knows)
 
 
-def _text_form(program: str, knows: Knows | None) -> tuple[list[Step], list[CallSpan]]:
-    steps: list[Step] = []
-    places: list[CallSpan] = []
+def _text_form(program: str, knows: table.Knows | None) -> tuple[list[table.Step], list[table.CallSpan]]:
+    steps: list[table.Step] = []
+    places: list[table.CallSpan] = []
     at, end = 0, len(program)
     while at < end:
         check()
@@ -81,12 +66,12 @@ def _text_form(program: str, knows: Knows | None) -> tuple[list[Step], list[Call
                 hint=parted(f"){program[at:]}") if steps else None,
             )
         span = head.span(1)
-        function = signature(head[1], span)
+        function = table.signature(head[1], span)
         at, texts, spans = _arguments(program, head.end(), function.texts, head[1], knows)
-        steps.append(Step(head[1], texts))
-        places.append(CallSpan((span[0], at), spans))
-        if len(steps) > MOST_STEPS:
-            raise ParseError(f"the program has more than {MOST_STEPS} steps", span=span)
+        steps.append(table.Step(head[1], texts))
+        places.append(table.CallSpan((span[0], at), spans))
+        if len(steps) > table.MOST_STEPS:
+            raise ParseError(f"the program has more than {table.MOST_STEPS} steps", span=span)
     return steps, places
 
 
@@ -105,8 +90,8 @@ def _skip_blank(text: str, at: int) -> int:
 
 
 def _arguments(
-    program: str, start: int, roles: tuple[str, ...], function: str, knows: Knows | None
-) -> tuple[int, tuple[str, ...], tuple[Span, ...]]:
+    program: str, start: int, roles: tuple[str, ...], function: str, knows: table.Knows | None
+) -> tuple[int, tuple[str, ...], tuple[table.Span, ...]]:
     """Read the arguments from after the parenthesis; returns where the call ends, the texts and
     their spans.
     """
@@ -139,7 +124,7 @@ def _complain_of_another(program: str, start: int, close: int, strings: Mapping[
         before = bisect_right(begins, at)
         quoted = before > 0 and strings[begins[before - 1]][0] > at
         if depth <= 0 and not quoted:
-            signature(match[1], match.span(1), "where it is part of a name, put the name in double quotes")
+            table.signature(match[1], match.span(1), "where it is part of a name, put the name in double quotes")
 
 
 def _strings(program: str, start: int, close: int) -> dict[int, tuple[int, str]]:
@@ -181,10 +166,10 @@ def _closing(program: str, start: int) -> int:
     return first
 
 
-def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> tuple[int, tuple[str, ...], tuple[Span, ...]]:
+def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> tuple[int, tuple[str, ...], tuple[table.Span, ...]]:
     """Arguments written as JSON strings, or plain up to the next comma."""
     texts: list[str] = []
-    spans: list[Span] = []
+    spans: list[table.Span] = []
     at = start
     # Positions of the next comma and parenthesis, looked for again only after them.
     marks = {",": -1, ")": -1}
@@ -213,7 +198,7 @@ def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> 
         at += 1
 
 
-def check_arity(function: str, roles: tuple[str, ...], texts: Sequence[str], span: Span | None, where: str = "") -> None:
+def check_arity(function: str, roles: tuple[str, ...], texts: Sequence[str], span: table.Span | None, where: str = "") -> None:
     """Complain where a function has more or fewer texts than it takes. `where` is the step it is, if
     its position is not known.
     """
@@ -221,7 +206,7 @@ def check_arity(function: str, roles: tuple[str, ...], texts: Sequence[str], spa
         takes = ", ".join(roles) or "none"
         many = f"{len(roles)} argument{'' if len(roles) == 1 else 's'}"
         raise ParseError(
-            f"{where or function} takes {many} ({takes}) and has {len(texts)}", span=span, hint=f"write {form(function)}"
+            f"{where or function} takes {many} ({takes}) and has {len(texts)}", span=span, hint=f"write {table.form(function)}"
         )
 
 
@@ -231,9 +216,9 @@ def _split(
     close: int,
     roles: tuple[str, ...],
     function: str,
-    knows: Knows | None,
+    knows: table.Knows | None,
     strings: Mapping[int, tuple[int, str]],
-) -> tuple[tuple[str, ...], tuple[Span, ...]]:
+) -> tuple[tuple[str, ...], tuple[table.Span, ...]]:
     """Split at commas outside of strings, at most as often as the function has arguments: closed
     vocabularies from the right, names from the left.
     """
@@ -252,13 +237,13 @@ def _split(
         commas = [i for i in commas if not ((at := bisect_right(ends, i)) < len(inside) and inside[at][0] < i)]
     if len(commas) < len(roles) - 1:
         check_arity(function, roles, [""] * (len(commas) + 1), (start, close))
-    if len(commas) >= len(roles) and roles[-1] not in CLOSED and program[commas[-1] + 1 : close].strip() in OPERATORS:
+    if len(commas) >= len(roles) and roles[-1] not in table.CLOSED and program[commas[-1] + 1 : close].strip() in table.OPERATORS:
         # An operator where the function has none would become a part of the text before it.
         check_arity(function, roles, [""] * (len(roles) + 1), (start, close))
     cuts = _cuts(program, start, close, commas, roles, knows)
     edges = [start - 1, *cuts, close]
     texts: list[str] = []
-    spans: list[Span] = []
+    spans: list[table.Span] = []
     for left, right in pairwise(edges):
         piece = program[left + 1 : right]
         text = piece.strip()
@@ -269,11 +254,11 @@ def _split(
     return tuple(texts), tuple(spans)
 
 
-def _cuts(program: str, start: int, close: int, commas: list[int], roles: tuple[str, ...], knows: Knows | None) -> list[int]:
+def _cuts(program: str, start: int, close: int, commas: list[int], roles: tuple[str, ...], knows: table.Knows | None) -> list[int]:
     needed = len(roles) - 1
     if len(commas) == needed:
         return commas
-    closed = 1 if roles[-1] in CLOSED else 0
+    closed = 1 if roles[-1] in table.CLOSED else 0
     last = commas[len(commas) - closed :] if closed else []
     free = commas[: len(commas) - closed]
     wanted = needed - closed
@@ -291,27 +276,27 @@ def _cuts(program: str, start: int, close: int, commas: list[int], roles: tuple[
     return choices[0] + last
 
 
-def _serialised(program: str) -> tuple[list[Step], list[CallSpan]]:
-    steps: list[Step] = []
-    places: list[CallSpan] = []
+def _serialised(program: str) -> tuple[list[table.Step], list[table.CallSpan]]:
+    steps: list[table.Step] = []
+    places: list[table.CallSpan] = []
     at = 0
     for call in program.split("<func>"):
         name, *texts = call.split("<arg>")
         start = at + len(name) - len(name.lstrip())
         span = (start, start + len(name.strip()))
-        result = signature(name.strip(), span)
+        result = table.signature(name.strip(), span)
         pieces = [text.strip() for text in texts]
         check_arity(name.strip(), result.texts, pieces, (at, at + len(call)))
-        spans: list[Span] = []
+        spans: list[table.Span] = []
         place = at + len(name) + len("<arg>")
         for text in texts:
             low = place + len(text) - len(text.lstrip())
             spans.append((low, low + len(text.strip())))
             place += len(text) + len("<arg>")
-        steps.append(Step(name.strip(), tuple(pieces)))
-        places.append(CallSpan(span, tuple(spans)))
-        if len(steps) > MOST_STEPS:
-            raise ParseError(f"the program has more than {MOST_STEPS} steps", span=span)
+        steps.append(table.Step(name.strip(), tuple(pieces)))
+        places.append(table.CallSpan(span, tuple(spans)))
+        if len(steps) > table.MOST_STEPS:
+            raise ParseError(f"the program has more than {table.MOST_STEPS} steps", span=span)
         at += len(call) + len("<func>")
     return steps, places
 
@@ -321,13 +306,13 @@ def _serialised(program: str) -> tuple[list[Step], list[CallSpan]]:
 # depends on.
 
 
-def _plain(program: Sequence[Any]) -> list[Step] | None:
+def _plain(program: Sequence[Any]) -> list[table.Step] | None:
     """The steps of a program as JSON gives it and the data set has it, linked in post-fix order;
     None where that takes a look.
     """
-    steps: list[Step] = []
+    steps: list[table.Step] = []
     stack: list[int] = []
-    new, shapes = tuple.__new__, SHAPES
+    new, shapes = tuple.__new__, table.SHAPES
     for at, record in enumerate(program):
         if type(record) is not dict:
             return None
@@ -346,7 +331,7 @@ def _plain(program: Sequence[Any]) -> list[Step] | None:
                 return None
             del stack[-inputs:]
         stack.append(at)
-        steps.append(new(Step, (function, tuple(texts), tuple(given))))
+        steps.append(new(table.Step, (function, tuple(texts), tuple(given))))
     return steps if len(stack) == 1 else None
 
 
@@ -355,15 +340,15 @@ def _is_truth(number: Any) -> bool:
     return type(number) is not int
 
 
-def from_json(program: Any) -> tuple[list[Step], list[str]]:
+def from_json(program: Any) -> tuple[list[table.Step], list[str]]:
     """The linked steps of a program, and warnings; raises `ParseError`."""
     if not isinstance(program, Sequence) or isinstance(program, (str, bytes)) or not program:
         raise ParseError("a KoPL program in JSON is a list of steps", hint='a step is {"function": ..., "inputs": [...]}')
-    if len(program) > MOST_STEPS:
-        raise ParseError(f"the program has more than {MOST_STEPS} steps")
+    if len(program) > table.MOST_STEPS:
+        raise ParseError(f"the program has more than {table.MOST_STEPS} steps")
     if type(program) is list and (plain := _plain(program)) is not None:
         return plain, []
-    steps: list[Step] = []
+    steps: list[table.Step] = []
     given: list[tuple[int, ...] | None] = []
     for i, record in enumerate(program):
         # What JSON gives is looked at by exact type first: the abstract types cost ten times as
@@ -371,7 +356,7 @@ def from_json(program: Any) -> tuple[list[Step], list[str]]:
         if not (type(record) is dict or isinstance(record, Mapping)) or not isinstance(record.get("function"), str):
             raise ParseError(f"step {i} has no function", hint='a step is {"function": ..., "inputs": [...]}')
         function = record["function"]
-        result = FUNCTIONS.get(function) or signature(function)
+        result = table.FUNCTIONS.get(function) or table.signature(function)
         texts = record.get("inputs", ())
         if not _is_list(texts, str):
             raise ParseError(f"step {i}, {function}: inputs are a list of texts")
@@ -381,28 +366,28 @@ def from_json(program: Any) -> tuple[list[Step], list[str]]:
         if dependencies is not None and not _is_list(dependencies, int):
             raise ParseError(f"step {i}, {function}: dependencies are a list of step numbers")
         given.append(None if dependencies is None or (result.inputs and not dependencies) else tuple(dependencies))
-        steps.append(Step(function, tuple(texts)))
+        steps.append(table.Step(function, tuple(texts)))
     if all(dependencies is None for dependencies in given):
-        return link(steps), []
+        return table.link(steps), []
     try:
-        inferred = link(steps)
+        inferred = table.link(steps)
     except ParseError:
         if any(dependencies is None for dependencies in given):
             raise
         inferred = steps
     if [step.dependencies for step in inferred] == given:
         return inferred, []
-    linked: list[Step] = []
+    linked: list[table.Step] = []
     warnings: list[str] = []
     for i, (step, wanted) in enumerate(zip(inferred, given, strict=True)):
         if wanted is None or wanted == step.dependencies:
             linked.append(step)
             continue
-        needs = FUNCTIONS[step.function].inputs
+        needs = table.FUNCTIONS[step.function].inputs
         if len(wanted) != needs or not all(0 <= d < i for d in wanted):
             raise ParseError(f"step {i}, {step.function}: takes the results of {needs} earlier steps, and names {list(wanted)}")
         warnings.append(f"step {i}, {step.function}: its dependencies {list(wanted)} are not those of the order; they are followed")
-        linked.append(Step(step.function, step.texts, wanted))
+        linked.append(table.Step(step.function, step.texts, wanted))
     used = {d for step in linked for d in step.dependencies}
     for i in range(len(linked) - 1):
         if i not in used:
@@ -420,13 +405,13 @@ def _is_list(found: Any, kind: type) -> bool:
 # -- Text ------------------------------------------------------------------------------------------
 
 
-def parse(program: Program, knows: Knows | None = None) -> tuple[list[Step], list[str]]:
+def parse(program: table.Program, knows: table.Knows | None = None) -> tuple[list[table.Step], list[str]]:
     """Read a program in any of its written forms. Returns its steps and warnings; raises
     `ParseError` with a position.
     """
     if not isinstance(program, str):
         # Lowering keeps the warnings as its own.
-        return (program.steps, list(program.warnings)) if isinstance(program, Linked) else from_json(program)
+        return (program.steps, list(program.warnings)) if isinstance(program, table.Linked) else from_json(program)
     text = program.strip()
     if text.startswith("[") and text.endswith("]"):
         try:
@@ -439,10 +424,10 @@ def parse(program: Program, knows: Knows | None = None) -> tuple[list[Step], lis
         except ValueError:
             raise ParseError("the program holds a number of more digits than any number has") from None
     steps = read_plainly(text)
-    return link(*read_with_care(program, knows)) if steps is None else steps, []
+    return table.link(*read_with_care(program, knows)) if steps is None else steps, []
 
 
-def places(program: Program, knows: Knows | None = None) -> list[CallSpan]:
+def places(program: table.Program, knows: table.Knows | None = None) -> list[table.CallSpan]:
     """The positions of the steps of a well-formed program in its text; empty for the JSON form, which
     has no positions.
     """
@@ -455,7 +440,7 @@ def places(program: Program, knows: Knows | None = None) -> list[CallSpan]:
 _Call = tuple[str, tuple[str, ...]]
 
 
-def read_plainly(program: str) -> list[Step] | None:
+def read_plainly(program: str) -> list[table.Step] | None:
     """The linked steps of a program of plain calls only; None where the careful reading has to
     decide, or to complain.
     """
@@ -464,12 +449,12 @@ def read_plainly(program: str) -> list[Step] | None:
         calls = _plain_calls(program)
         if calls is None:
             return None
-    if len(calls) > MOST_STEPS:
+    if len(calls) > table.MOST_STEPS:
         return None
-    steps: list[Step] = []
+    steps: list[table.Step] = []
     stack: list[int] = []
     taken: tuple[int, ...]
-    shapes, new = SHAPES, tuple.__new__
+    shapes, new = table.SHAPES, tuple.__new__
     for at, (function, texts) in enumerate(calls):
         shape = shapes.get(function)
         if shape is None:
@@ -492,7 +477,7 @@ def read_plainly(program: str) -> list[Step] | None:
             taken = (stack[-1], last)
             stack[-1] = at
         # The constructor of a named tuple is a function of Python, this one is not.
-        steps.append(new(Step, (function, texts, taken)))
+        steps.append(new(table.Step, (function, texts, taken)))
     return steps if len(stack) == 1 else None
 
 
@@ -563,7 +548,7 @@ def _learn(piece: str) -> bool:
     if match is None:
         return False
     others = tuple((function, ()) for function in re.findall(_NOTHING, match[2]))
-    if not all(function in SHAPES for function in (*(item for item, _ in others), match[4] or "Count")):
+    if not all(function in table.SHAPES for function in (*(item for item, _ in others), match[4] or "Count")):
         return False
     _KNOWN[piece] = match[1] is not None, others, match[4] or ""
     return True
@@ -593,7 +578,7 @@ def _plain_calls(program: str) -> list[_Call] | None:
             texts = tuple(quoted.split('"')[1::2])
         elif not text or text.isspace():
             texts = ()
-        elif SHAPES.get(function, (0, 0))[1] > 1:
+        elif table.SHAPES.get(function, (0, 0))[1] > 1:
             texts = tuple([piece.strip() for piece in text.split(",")])
         else:
             texts = (text.strip(),)

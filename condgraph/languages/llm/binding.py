@@ -8,24 +8,7 @@ from typing import Final, cast
 from condgraph.engine.errors import PlanError, UnknownNameError, nearest
 from condgraph.languages.llm.functions import BY_NAME, FUNCTIONS, MANY, OPERATOR_OPTION, Function, near_functions
 from condgraph.languages.llm.lower.literals import OPERATOR_WORDS, operator_of
-from condgraph.languages.llm.syntax.tree import (
-    PARAMETERS,
-    Application,
-    Argument,
-    Bound,
-    Call,
-    ColumnCondition,
-    CompareOp,
-    Comparison,
-    Expression,
-    Foreign,
-    Infix,
-    Item,
-    Items,
-    Literal,
-    Not,
-    Search,
-)
+from condgraph.languages.llm.syntax import tree
 
 # -- bind search -------------------------------------------------------------------------------------
 # What the arguments of get_information mean: each is one of its parameters, given once, and a
@@ -36,21 +19,21 @@ _TESTED: Final = ("tail_entity", "value")
 _NUMBERED: Final = re.compile(r"(head_entity|tail_entity|relation|key|value)\d+")
 
 
-def bind_search(call: Call) -> Search:
+def bind_search(call: tree.Call) -> tree.Search:
     """The search that a call of get_information means.
 
     Raises `PlanError` for arguments that make no sense, and `UnknownNameError` for a parameter that
     there is none of.
     """
-    given: dict[str, Expression] = {}
-    tests: dict[str, list[ColumnCondition]] = {"tail_entity": [], "value": []}
+    given: dict[str, tree.Expression] = {}
+    tests: dict[str, list[tree.ColumnCondition]] = {"tail_entity": [], "value": []}
     for argument in call.arguments:
         name = _parameter(argument)
         if _is_none(argument.value):
             continue
         _check_value(argument, name)
         if name in _TESTED:
-            test = ColumnCondition(argument.op, argument.value, argument.span)
+            test = tree.ColumnCondition(argument.op, argument.value, argument.span)
             if test not in tests[name]:
                 tests[name].append(test)
             continue
@@ -70,9 +53,11 @@ def bind_search(call: Call) -> Search:
         _check_bounds(name, several)
     if not given.keys() - {"source"} and not any(tests.values()):
         raise PlanError(
-            "get_information without any condition", span=call.span, hint=f"give at least one of {', '.join(PARAMETERS.values())}"
+            "get_information without any condition",
+            span=call.span,
+            hint=f"give at least one of {', '.join(tree.PARAMETERS.values())}",
         )
-    return Search(
+    return tree.Search(
         given.get("head_entity"),
         given.get("relation"),
         tuple(tests["tail_entity"]),
@@ -83,8 +68,8 @@ def bind_search(call: Call) -> Search:
     )
 
 
-def _parameter(argument: Argument) -> str:
-    names = [*PARAMETERS.values(), "source"]
+def _parameter(argument: tree.Argument) -> str:
+    names = [*tree.PARAMETERS.values(), "source"]
     if argument.name is None:
         raise PlanError(
             "an argument of get_information without a name", span=argument.span, hint=f"write which one it is: {', '.join(names)}"
@@ -101,16 +86,18 @@ def _parameter(argument: Argument) -> str:
     )
 
 
-def _check_value(argument: Argument, name: str) -> None:
+def _check_value(argument: tree.Argument, name: str) -> None:
     value = argument.value
-    if isinstance(value, (Comparison, Not)) or (isinstance(value, Infix) and not isinstance(value.left, (Item, Infix))):
-        kind = "a comparison" if isinstance(value, (Comparison, Not)) else f"an expression with {value.op!r}"
+    if isinstance(value, (tree.Comparison, tree.Not)) or (
+        isinstance(value, tree.Infix) and not isinstance(value.left, (tree.Item, tree.Infix))
+    ):
+        kind = "a comparison" if isinstance(value, (tree.Comparison, tree.Not)) else f"an expression with {value.op!r}"
         raise PlanError(
             f"{kind} as {name}", span=value.span, hint="put a text between quotes; put a calculation in a query of its own"
         )
 
 
-def _check_bounds(name: str, tests: list[ColumnCondition]) -> None:
+def _check_bounds(name: str, tests: list[tree.ColumnCondition]) -> None:
     """Two different values for "=" on one object can both hold only by accident; that is two
     queries.
     """
@@ -123,9 +110,9 @@ def _check_bounds(name: str, tests: list[ColumnCondition]) -> None:
         )
 
 
-def _is_none(value: Expression) -> bool:
+def _is_none(value: tree.Expression) -> bool:
     """An unquoted None is an argument that is not given, as in the signature of get_information."""
-    return isinstance(value, Literal) and not value.quoted and value.text in ("None", "null")
+    return isinstance(value, tree.Literal) and not value.quoted and value.text in ("None", "null")
 
 
 # -- binding -----------------------------------------------------------------------------------------
@@ -142,7 +129,7 @@ _THEN_NAMES: Final = frozenset({"then", "true", "true_value", "set_true", "value
 _ELSE_NAMES: Final = frozenset({"else", "false", "false_value", "set_false", "value_if_false", "result2", "if_false", "otherwise"})
 
 
-def bind(call: Call) -> Bound:
+def bind(call: tree.Call) -> tree.Bound:
     """Say which function a call means, and which argument is what.
 
     Raises `PlanError` for arguments that make no sense, and `UnknownNameError` for a parameter that
@@ -156,7 +143,7 @@ def bind(call: Call) -> Bound:
     function = BY_NAME.get(name)
     # Models make up a `distance` of one set, which is none of two points.
     if function is None or (function.name == "distance" and len(call.arguments) < 2):
-        return Foreign(call, near_functions(name))
+        return tree.Foreign(call, near_functions(name))
     if function.name == "if":
         return _conditional(call, name)
     if function.name == "keep":
@@ -166,10 +153,10 @@ def bind(call: Call) -> Bound:
     return _apply(function, call, name)
 
 
-def _apply(function: Function, call: Call, name: str) -> Application:
-    operands: list[Expression] = []
-    options: dict[str, Expression] = {
-        option: Literal(text, span=call.span) for option, text in function.fixed.get(name, {}).items()
+def _apply(function: Function, call: tree.Call, name: str) -> tree.Application:
+    operands: list[tree.Expression] = []
+    options: dict[str, tree.Expression] = {
+        option: tree.Literal(text, span=call.span) for option, text in function.fixed.get(name, {}).items()
     }
     spellings = {spelling: option for option, several in function.options.items() for spelling in several}
     for argument in call.arguments:
@@ -204,9 +191,9 @@ def _apply(function: Function, call: Call, name: str) -> Application:
     fewest, most = function.operands
     if function.name == "split" and len(operands) == 2:
         options["delimiter"] = operands.pop()
-    if function.name == "compare" and len(operands) == 1 and isinstance(operands[0], (Comparison, Infix)):
-        return Application("if", (operands[0],), options, call.span)
-    if function.name == "compare" and len(operands) == 1 and isinstance(operands[0], Items):
+    if function.name == "compare" and len(operands) == 1 and isinstance(operands[0], (tree.Comparison, tree.Infix)):
+        return tree.Application("if", (operands[0],), options, call.span)
+    if function.name == "compare" and len(operands) == 1 and isinstance(operands[0], tree.Items):
         operands = list(operands[0].items)
     if not fewest <= len(operands) <= most:
         wanted = f"{fewest}" if fewest == most else f"at least {fewest}" if most == MANY else f"{fewest} to {most}"
@@ -215,19 +202,19 @@ def _apply(function: Function, call: Call, name: str) -> Application:
             span=call.span,
             hint=f"{function.name}: {function.about}",
         )
-    return Application(function.name, tuple(operands), options, call.span)
+    return tree.Application(function.name, tuple(operands), options, call.span)
 
 
-def _direction(argument: Argument) -> Expression:
+def _direction(argument: tree.Argument) -> tree.Expression:
     """The order of a sort as "ascending" or "descending", also from `ascending=False`."""
     name = (argument.name or "").casefold()
     if name not in ("ascending", "descending"):
         return argument.value
-    yes = not (isinstance(argument.value, Literal) and argument.value.text.casefold() in ("false", "0", "no"))
-    return Literal("ascending" if yes == (name == "ascending") else "descending", span=argument.span)
+    yes = not (isinstance(argument.value, tree.Literal) and argument.value.text.casefold() in ("false", "0", "no"))
+    return tree.Literal("ascending" if yes == (name == "ascending") else "descending", span=argument.span)
 
 
-def _keep(call: Call) -> Application:
+def _keep(call: tree.Call) -> tree.Application:
     """keep(set, value op x): the set is the operand, the conditions stay comparisons whose left
     side is that set.
     """
@@ -241,25 +228,25 @@ def _keep(call: Call) -> Application:
         raise PlanError(
             "keep takes one set and conditions on its values", span=where, hint="keep(set='output_of_query1', value>'2000')"
         )
-    tests = tuple(Comparison(argument.op, sets[0].value, argument.value, argument.span) for argument in conditions)
-    return Application("keep", (sets[0].value, *tests), {}, call.span)
+    tests = tuple(tree.Comparison(argument.op, sets[0].value, argument.value, argument.span) for argument in conditions)
+    return tree.Application("keep", (sets[0].value, *tests), {}, call.span)
 
 
-def _having(call: Call) -> Application:
+def _having(call: tree.Call) -> tree.Application:
     """having(set, value > x), having(set, condition='count > 5'): the table is the operand, each
     comparison has it as its left side, and what is compared is an option.
     """
-    operands: list[Expression] = []
-    options: dict[str, Expression] = {}
-    tests: list[Expression] = []
+    operands: list[tree.Expression] = []
+    options: dict[str, tree.Expression] = {}
+    tests: list[tree.Expression] = []
     for argument in call.arguments:
         name = (argument.name or "").casefold()
         if name in ("condition", "having", "test"):
             tests.append(argument.value)
         elif argument.op != "=" or name in ("value", "tail_entity"):
             if name not in ("value", "tail_entity", "", "key"):
-                options["key"] = Literal(argument.name or "", span=argument.span)
-            tests.append(Comparison(argument.op, Literal("", span=argument.span), argument.value, argument.span))
+                options["key"] = tree.Literal(argument.name or "", span=argument.span)
+            tests.append(tree.Comparison(argument.op, tree.Literal("", span=argument.span), argument.value, argument.span))
         elif name in ("key", "column", "by"):
             options["key"] = argument.value
         else:
@@ -270,23 +257,23 @@ def _having(call: Call) -> Application:
     if len(operands) != 1 or not tests:
         hint = "having(set='output_of_query2', condition='count > 5')"
         raise PlanError("having takes one table and conditions on a column", span=call.span, hint=hint)
-    return Application("having", (operands[0], *tests), options, call.span)
+    return tree.Application("having", (operands[0], *tests), options, call.span)
 
 
-def _conditional(call: Call, name: str) -> Application:
+def _conditional(call: tree.Call, name: str) -> tree.Application:
     """if(test, a, b) in its many spellings; the operands are the test, then, otherwise."""
-    roles: dict[str, list[Expression]] = {"test": [], "then": [], "else": []}
-    rest: list[Argument] = []
+    roles: dict[str, list[tree.Expression]] = {"test": [], "then": [], "else": []}
+    rest: list[tree.Argument] = []
     operator: str | None = {"if_greater": ">", "if_less": "<"}.get(name)
     for argument in call.arguments:
         written = (argument.name or "").casefold()
-        if written in OPERATOR_OPTION and isinstance(argument.value, Literal):
+        if written in OPERATOR_OPTION and isinstance(argument.value, tree.Literal):
             operator = operator_of(argument.value)
         elif written in _THEN_NAMES:
             roles["then"].append(argument.value)
         elif written in _ELSE_NAMES:
             roles["else"].append(argument.value)
-        elif written in _TEST_NAMES or (argument.name is not None and isinstance(argument.value, Comparison)):
+        elif written in _TEST_NAMES or (argument.name is not None and isinstance(argument.value, tree.Comparison)):
             roles["test"].append(argument.value)
         elif argument.op != "=":
             raise PlanError(
@@ -298,36 +285,36 @@ def _conditional(call: Call, name: str) -> Application:
             rest.append(argument)
     values = [argument.value for argument in rest]
     if not roles["test"] and operator is not None and len(values) >= 2:
-        roles["test"].append(Comparison(_compare_op(operator, call), values[0], values[1], call.span))
+        roles["test"].append(tree.Comparison(_compare_op(operator, call), values[0], values[1], call.span))
         values = values[2:]
     for role in ("test", "then", "else"):
         if not roles[role] and values:
             roles[role].append(values.pop(0))
     if values or any(len(result) > 1 for result in roles.values()) or not roles["test"] or (roles["then"] and not roles["else"]):
         raise PlanError(f"{call.name} takes a test and two results", span=call.span, hint="if(output_of_query1 > 5, 'yes', 'no')")
-    return Application("if", tuple(result[0] for result in roles.values() if result), {}, call.span)
+    return tree.Application("if", tuple(result[0] for result in roles.values() if result), {}, call.span)
 
 
-def _calculation(call: Call) -> Bound:
+def _calculation(call: tree.Call) -> tree.Bound:
     """calculate(operator='-', a=..., b=...) is the function that its operator names."""
     named = [argument for argument in call.arguments if (argument.name or "").casefold() in OPERATOR_OPTION]
     rest = tuple(argument for argument in call.arguments if argument not in named)
-    if len(named) == 1 and isinstance(named[0].value, Literal):
+    if len(named) == 1 and isinstance(named[0].value, tree.Literal):
         word = named[0].value.text.casefold().replace(" ", "_")
         op = OPERATOR_WORDS.get(word)
         if op in _ARITHMETIC:
-            return _apply(FUNCTIONS[_ARITHMETIC[op]], Call(call.name, rest, call.span), "subtract" if op == "-" else "")
+            return _apply(FUNCTIONS[_ARITHMETIC[op]], tree.Call(call.name, rest, call.span), "subtract" if op == "-" else "")
         function = BY_NAME.get(word)
         if function is not None and function.name not in ("get_information", "keep", "if", "compare"):
-            return _apply(function, Call(call.name, rest, call.span), word)
+            return _apply(function, tree.Call(call.name, rest, call.span), word)
         if op is not None:
             return _apply(FUNCTIONS["compare"], call, "compare")
-    if len(call.arguments) == 1 and isinstance(call.arguments[0].value, Infix):
-        return Application("if", (call.arguments[0].value,), {}, call.span)
-    return Foreign(call, ("difference", "add", "divide", "compare"))
+    if len(call.arguments) == 1 and isinstance(call.arguments[0].value, tree.Infix):
+        return tree.Application("if", (call.arguments[0].value,), {}, call.span)
+    return tree.Foreign(call, ("difference", "add", "divide", "compare"))
 
 
-def _compare_op(op: str, call: Call) -> CompareOp:
+def _compare_op(op: str, call: tree.Call) -> tree.CompareOp:
     if op in ("=", "!=", "<", ">", "<=", ">="):
-        return cast(CompareOp, op)
+        return cast(tree.CompareOp, op)
     raise PlanError(f"{op!r} compares nothing", span=call.span, hint="the operators are = != > < >= <=")

@@ -18,39 +18,18 @@ from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.iris import NAMESPACE, PREFIXES, VALUE, value_named
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import KnownSchema
+from condgraph.languages.sparql import syntax
 from condgraph.languages.sparql.expressions import Expressions, Typed, constant, mark_of
 from condgraph.languages.sparql.parse import parse
 from condgraph.languages.sparql.patterns import NODES, Matching, Names, Sort, an
-from condgraph.languages.sparql.syntax import (
-    Aggregate,
-    Along,
-    Basic,
-    Bind,
-    Call,
-    Either,
-    Exists,
-    Expression,
-    Group,
-    Iri,
-    Lit,
-    Maybe,
-    Nested,
-    Part,
-    Query,
-    Term,
-    Values,
-    Var,
-    Without,
-    beyond,
-    parts_of,
-)
 
 #: What relative IRIs begin with, where nothing else is said: the base of the graph called "default".
 BASE: Final = f"{NAMESPACE}default/"
 _UNIT: Final = solutions.Pattern(())
 #: What the parts of a group are called in a trace; the others are patterns.
 _STEPS: Final[dict[type, str]] = {
-    Along: "path", Nested: "SELECT", Maybe: "OPTIONAL", Without: "MINUS", Either: "UNION", Bind: "BIND", Values: "VALUES",
+    syntax.Along: "path", syntax.Nested: "SELECT", syntax.Maybe: "OPTIONAL", syntax.Without: "MINUS",
+    syntax.Either: "UNION", syntax.Bind: "BIND", syntax.Values: "VALUES",
 }  # fmt: skip
 _BOUND: Final = re.compile(r"bound\s*+\(\s*+([?$]\w++)", re.IGNORECASE)
 
@@ -104,11 +83,11 @@ class _Lowering:
 
     # -- groups ------------------------------------------------------------------------------------
 
-    def _group(self, group: Group, *, traced: bool = False) -> _Rows:
+    def _group(self, group: syntax.Group, *, traced: bool = False) -> _Rows:
         rows, conditions = self._unfiltered(group, traced=traced)
         return self._filtered(rows, conditions)
 
-    def _unfiltered(self, group: Group, *, traced: bool = False) -> tuple[_Rows, Sequence[Expression]]:
+    def _unfiltered(self, group: syntax.Group, *, traced: bool = False) -> tuple[_Rows, Sequence[syntax.Expression]]:
         rows = _Rows(_UNIT, {})
         for part in group.parts:
             rows = self._part(rows, part)
@@ -116,30 +95,30 @@ class _Lowering:
                 self.steps.append((_STEPS.get(type(part), "pattern"), rows.plan))
         return rows, group.filters
 
-    def _part(self, rows: _Rows, part: Part) -> _Rows:
-        if isinstance(part, Maybe):
+    def _part(self, rows: _Rows, part: syntax.Part) -> _Rows:
+        if isinstance(part, syntax.Maybe):
             inner, conditions = self._unfiltered(part.group)
             sorts = self._agreed(rows.sorts, inner.sorts)
-            tests, known = [], dict[Expression, Typed]()
+            tests, known = [], dict[syntax.Expression, Typed]()
             for one in conditions:
-                if any(isinstance(each, Exists) for each in parts_of(one)):
-                    raise beyond("EXISTS in a filter of OPTIONAL", "write it outside")
+                if any(isinstance(each, syntax.Exists) for each in syntax.parts_of(one)):
+                    raise syntax.beyond("EXISTS in a filter of OPTIONAL", "write it outside")
                 tests.append(Expressions(self._names, sorts, known).condition(one))
             test = None if not tests else tests[0] if len(tests) == 1 else ex.And(tuple(tests))
             return _Rows(solutions.LeftJoin(rows.plan, inner.plan, test), sorts)
-        if isinstance(part, Without):
+        if isinstance(part, syntax.Without):
             inner = self._group(part.group)
             self._agreed(rows.sorts, inner.sorts)
             return _Rows(solutions.MinusRows(rows.plan, inner.plan), rows.sorts)
-        if isinstance(part, Bind):
+        if isinstance(part, syntax.Bind):
             return self._bound(rows, part.variable, part.expression)
         found = self._rows(part)
         sorts = self._agreed(rows.sorts, found.sorts)
         return _Rows(found.plan if rows.plan is _UNIT else solutions.Join(rows.plan, found.plan), sorts)
 
-    def _rows(self, part: Part) -> _Rows:
+    def _rows(self, part: syntax.Part) -> _Rows:
         """The rows of a part that is joined with what stands before it."""
-        if isinstance(part, Basic):
+        if isinstance(part, syntax.Basic):
             matching = Matching(part, self._names, self._fresh)
             found = _Rows(matching.rows(), matching.sorts)
             for name in self._asked.intersection(matching.sorts):
@@ -147,13 +126,13 @@ class _Lowering:
                 found.plan = solutions.Extend(found.plan, mark_of(name), ex.Constant(True))
                 found.sorts[mark_of(name)] = "boolean"
             return found
-        if isinstance(part, Along):
+        if isinstance(part, syntax.Along):
             return self._along(part)
-        if isinstance(part, Nested):
+        if isinstance(part, syntax.Nested):
             return self.query(part.query)
-        if isinstance(part, Values):
+        if isinstance(part, syntax.Values):
             return self._values(part)
-        assert isinstance(part, Either)
+        assert isinstance(part, syntax.Either)
         branches = [self._group(one) for one in part.branches]
         if len(branches) == 1:
             return branches[0]
@@ -177,24 +156,24 @@ class _Lowering:
             elif {known, sort} == {"number", "literal"}:
                 result[name] = "literal" if either else "number"
             else:
-                raise beyond(f"?{name}, which is {an(known)} in one part and {an(sort)} in another")
+                raise syntax.beyond(f"?{name}, which is {an(known)} in one part and {an(sort)} in another")
         return result
 
-    def _along(self, part: Along) -> _Rows:
+    def _along(self, part: syntax.Along) -> _Rows:
         sorts: dict[str, Sort] = {}
         places: list[solutions.Place] = []
         for term in (part.subject, part.object):
-            if isinstance(term, Lit):
-                raise beyond("a path to a literal")
-            if isinstance(term, Iri):
-                raise beyond("a path of any length from or to an IRI", "?x <pred:name> ... binds a variable to it")
+            if isinstance(term, syntax.Lit):
+                raise syntax.beyond("a path to a literal")
+            if isinstance(term, syntax.Iri):
+                raise syntax.beyond("a path of any length from or to an IRI", "?x <pred:name> ... binds a variable to it")
             sorts[term.name] = "entity"
             places.append(solutions.Variable(term.name))
         hops = []
         for predicate, back in part.hops:
             name = self._names.predicate(predicate.iri)
             if not self._names.schema.has_relation(name):
-                raise beyond(f"a path along {name!r}, which is no relation")
+                raise syntax.beyond(f"a path along {name!r}, which is no relation")
             hops.append(solutions.Hop((name,), "backward" if back else "forward"))
         plan: Solutions = solutions.Path(None, places[0], tuple(hops), places[1], 1, part.most)
         if part.least == 0:
@@ -206,7 +185,7 @@ class _Lowering:
             plan = solutions.DistinctRows(solutions.UnionAll((looped, plan)))
         return _Rows(plan, sorts)
 
-    def _values(self, part: Values) -> _Rows:
+    def _values(self, part: syntax.Values) -> _Rows:
         names = tuple(one.name for one in part.variables)
         sorts: dict[str, Sort] = {}
         rows = []
@@ -215,39 +194,39 @@ class _Lowering:
             for name, term in zip(names, row, strict=True):
                 value, sort = (None, None) if term is None else self._given(term)
                 if sort is not None and sorts.setdefault(name, sort) != sort:
-                    raise beyond(f"?{name}, which is {an(sorts[name])} and {an(sort)} in VALUES")
+                    raise syntax.beyond(f"?{name}, which is {an(sorts[name])} and {an(sort)} in VALUES")
                 cells.append(value)
             rows.append(tuple(cells))
         for name in names:
             sorts.setdefault(name, "node")
         return _Rows(solutions.Rows(names, tuple(rows)), sorts)
 
-    def _given(self, term: Term) -> tuple[Any, Sort]:
+    def _given(self, term: syntax.Term) -> tuple[Any, Sort]:
         """A term of VALUES."""
-        if isinstance(term, Iri):
+        if isinstance(term, syntax.Iri):
             rest = self._names.rest(term.iri)
             value = value_named(rest[len(VALUE) :]) if rest.startswith(VALUE) else None
             return (Ref(self._names.ident(term.iri)), "entity") if value is None else (value, "value")
-        if not isinstance(term, Lit):
-            raise beyond("a variable in VALUES")
+        if not isinstance(term, syntax.Lit):
+            raise syntax.beyond("a variable in VALUES")
         typed = constant(term)
         if typed.sort != "text" or not isinstance(typed.value, ex.Constant):
             # 1 and 1.0 are one number, and two literals.
-            raise beyond("VALUES of anything but IRIs and plain texts", "FILTER with = and IN compares numbers")
+            raise syntax.beyond("VALUES of anything but IRIs and plain texts", "FILTER with = and IN compares numbers")
         return typed.value.value, "text"
 
-    def _bound(self, rows: _Rows, variable: Var, expression: Expression) -> _Rows:
+    def _bound(self, rows: _Rows, variable: syntax.Var, expression: syntax.Expression) -> _Rows:
         if variable.name in rows.plan.variables:
-            raise beyond(f"BIND of ?{variable.name}, which is bound before")
+            raise syntax.beyond(f"BIND of ?{variable.name}, which is bound before")
         rows, known = self._existing(rows, [expression])
         found = Expressions(self._names, rows.sorts, known).typed(expression)
         return _Rows(solutions.Extend(rows.plan, variable.name, found.value), {**rows.sorts, variable.name: found.sort})
 
     # -- filters -----------------------------------------------------------------------------------
 
-    def _filtered(self, rows: _Rows, conditions: Iterable[Expression]) -> _Rows:
+    def _filtered(self, rows: _Rows, conditions: Iterable[syntax.Expression]) -> _Rows:
         for condition in (part for whole in conditions for part in _conjuncts(whole)):
-            if isinstance(condition, Exists):
+            if isinstance(condition, syntax.Exists):
                 inner = self._inner(rows, condition)
                 kind = solutions.AntiJoin if condition.negated else solutions.SemiJoin
                 rows = _Rows(kind(rows.plan, inner), rows.sorts)
@@ -258,21 +237,21 @@ class _Lowering:
             rows = _Rows(solutions.Filter(rows.plan, test), visible)
         return rows
 
-    def _inner(self, rows: _Rows, found: Exists) -> Solutions:
+    def _inner(self, rows: _Rows, found: syntax.Exists) -> Solutions:
         """The rows of a group of EXISTS."""
         mentioned = {one.name for one in _filtered_variables(found.group)}
         inner = self._group(found.group)
         outside = [name for name in mentioned if name in rows.sorts and name not in inner.sorts]
         if outside:
-            raise beyond(f"a filter in EXISTS about ?{outside[0]}, which is bound outside alone")
+            raise syntax.beyond(f"a filter in EXISTS about ?{outside[0]}, which is bound outside alone")
         self._agreed(rows.sorts, inner.sorts)
         return inner.plan
 
-    def _existing(self, rows: _Rows, expressions: Iterable[Expression]) -> tuple[_Rows, dict[Expression, Typed]]:
+    def _existing(self, rows: _Rows, expressions: Iterable[syntax.Expression]) -> tuple[_Rows, dict[syntax.Expression, Typed]]:
         """The rows with a variable for each EXISTS in expressions."""
-        known: dict[Expression, Typed] = {}
+        known: dict[syntax.Expression, Typed] = {}
         plan = rows.plan
-        for found in dict.fromkeys(part for one in expressions for part in parts_of(one) if isinstance(part, Exists)):
+        for found in dict.fromkeys(part for one in expressions for part in syntax.parts_of(one) if isinstance(part, syntax.Exists)):
             name = self._fresh()
             plan = solutions.MarkJoin(plan, self._inner(rows, found), name)
             value: ex.Expression = ex.Variable(name)
@@ -281,7 +260,7 @@ class _Lowering:
 
     # -- the query ---------------------------------------------------------------------------------
 
-    def query(self, query: Query, *, traced: bool = False) -> _Rows:
+    def query(self, query: syntax.Query, *, traced: bool = False) -> _Rows:
         """The rows of a query; `traced`: each part of its group is a step."""
         rows = self._group(query.group, traced=traced)
         if query.form == "ask":
@@ -289,19 +268,21 @@ class _Lowering:
             asked = solutions.Extend(counted, "ask", ex.Comparison(">", ex.Variable("n"), ex.Constant(0)))
             return _Rows(solutions.Project(asked, (("ask", "ask"),)), {"ask": "boolean"})
         said = [one for _, one in query.columns if one is not None] + query.having + [one for one, _ in query.order]
-        aggregates = list(dict.fromkeys(part for one in said for part in parts_of(one) if isinstance(part, Aggregate)))
-        known: dict[Expression, Typed] = {}
+        aggregates = list(
+            dict.fromkeys(part for one in said for part in syntax.parts_of(one) if isinstance(part, syntax.Aggregate))
+        )
+        known: dict[syntax.Expression, Typed] = {}
         if aggregates or query.grouped:
             rows, known = self._grouped(rows, query, aggregates)
             loose = [variable.name for variable, one in query.columns if one is None and variable.name not in rows.sorts]
             if loose:
                 raise PlanError(f"?{loose[0]} stands beside aggregates, and no group has it", hint="GROUP BY it, or SAMPLE it")
         elif query.having:
-            raise beyond("HAVING without groups")
+            raise syntax.beyond("HAVING without groups")
         for variable, expression in query.columns:
             if expression is not None:
                 if variable.name in rows.plan.variables:
-                    raise beyond(f"?{variable.name} as the name of a column, which is bound already")
+                    raise syntax.beyond(f"?{variable.name} as the name of a column, which is bound already")
                 rows, exists = self._existing(rows, [expression])
                 found = Expressions(self._names, rows.sorts, known | exists).typed(expression)
                 rows = _Rows(solutions.Extend(rows.plan, variable.name, found.value), {**rows.sorts, variable.name: found.sort})
@@ -317,14 +298,14 @@ class _Lowering:
             plan = solutions.SliceRows(plan, query.offset, query.limit)
         return _Rows(plan, {name: rows.sorts.get(name, "node") for name in names})
 
-    def _ordered(self, rows: _Rows, query: Query, known: dict[Expression, Typed]) -> Solutions:
+    def _ordered(self, rows: _Rows, query: syntax.Query, known: dict[syntax.Expression, Typed]) -> Solutions:
         plan, keys = rows.plan, []
         for expression, down in query.order:
-            if isinstance(expression, Var) and expression.name not in rows.sorts:
+            if isinstance(expression, syntax.Var) and expression.name not in rows.sorts:
                 continue
             found = Expressions(self._names, rows.sorts, known).typed(expression)
             if found.sort in NODES and found.sort != "entity":
-                raise beyond(f"an order by {an(found.sort)}", "<pred:value> leads to numbers and texts")
+                raise syntax.beyond(f"an order by {an(found.sort)}", "<pred:value> leads to numbers and texts")
             value = ex.Call("rdf.iri", (found.value,)) if found.sort == "entity" else found.value
             name = self._fresh()
             plan = solutions.Extend(plan, name, value)
@@ -332,7 +313,9 @@ class _Lowering:
             keys.append(solutions.RowOrder(name, down, first=not down))
         return solutions.OrderRows(plan, tuple(keys)) if keys else plan
 
-    def _grouped(self, rows: _Rows, query: Query, aggregates: Sequence[Aggregate]) -> tuple[_Rows, dict[Expression, Typed]]:
+    def _grouped(
+        self, rows: _Rows, query: syntax.Query, aggregates: Sequence[syntax.Aggregate]
+    ) -> tuple[_Rows, dict[syntax.Expression, Typed]]:
         for variable, expression in query.grouped:
             if expression is not None:
                 rows = self._bound(rows, variable, expression)
@@ -341,7 +324,7 @@ class _Lowering:
         visible = [name for name in rows.plan.variables if not name.startswith((".", " ")) or name in (*keys, *marks)]
         plan: Solutions = solutions.Project(rows.plan, tuple((name, name) for name in visible))
         made: list[solutions.RowAggregate] = []
-        results: dict[Expression, Typed] = {}
+        results: dict[syntax.Expression, Typed] = {}
         after: list[tuple[str, ex.Expression]] = []
         for one in aggregates:
             name, result = self._fresh(), self._fresh()
@@ -367,7 +350,7 @@ class _Lowering:
 
     @staticmethod
     def _aggregate(
-        one: Aggregate, of: Sort, name: str, given: str, made: list[solutions.RowAggregate]
+        one: syntax.Aggregate, of: Sort, name: str, given: str, made: list[solutions.RowAggregate]
     ) -> tuple[ex.Expression, Sort]:
         if one.name == "COUNT":
             made.append(solutions.RowAggregate(name, "count", given, one.distinct))
@@ -377,11 +360,11 @@ class _Lowering:
             return ex.Variable(name), of
         if one.name == "GROUP_CONCAT":
             if of not in ("text", "literal"):
-                raise beyond(f"GROUP_CONCAT of {an(of)}", "<pred:value> and <pred:name> lead to texts")
+                raise syntax.beyond(f"GROUP_CONCAT of {an(of)}", "<pred:value> and <pred:name> lead to texts")
             made.append(solutions.RowAggregate(name, "text", given, one.distinct, one.separator))
             return ex.Variable(name), "text"
         if of in NODES or (one.name in ("SUM", "AVG") and of not in ("number", "integer", "literal")):
-            raise beyond(f"{one.name} of {an(of)}", "<pred:value> leads to numbers and texts")
+            raise syntax.beyond(f"{one.name} of {an(of)}", "<pred:value> leads to numbers and texts")
         made.append(solutions.RowAggregate(name, "list", given, one.distinct))
         function = {"SUM": "group_sum", "AVG": "group_avg", "MIN": "group_min", "MAX": "group_max"}[one.name]
         value: ex.Expression = ex.Call(function, (ex.Variable(name),))
@@ -392,16 +375,22 @@ class _Lowering:
         return ex.Case(((nothing, ex.Constant(0)),), ex.Call("tofloat", (value,))), "number or 0"
 
 
-def _conjuncts(expression: Expression) -> list[Expression]:
-    if isinstance(expression, Call) and expression.name == "&&":
+def _conjuncts(expression: syntax.Expression) -> list[syntax.Expression]:
+    if isinstance(expression, syntax.Call) and expression.name == "&&":
         return [part for one in expression.arguments for part in _conjuncts(one)]
     return [expression]
 
 
-def _filtered_variables(group: Group) -> list[Var]:
+def _filtered_variables(group: syntax.Group) -> list[syntax.Var]:
     """The variables of the filters of a group and of groups within it."""
-    found = [part for one in group.filters for part in parts_of(one) if isinstance(part, Var)]
+    found = [part for one in group.filters for part in syntax.parts_of(one) if isinstance(part, syntax.Var)]
     for part in group.parts:
-        inner = part.branches if isinstance(part, Either) else (part.group,) if isinstance(part, Maybe | Without) else ()
+        inner = (
+            part.branches
+            if isinstance(part, syntax.Either)
+            else (part.group,)
+            if isinstance(part, syntax.Maybe | syntax.Without)
+            else ()
+        )
         found += [one for each in inner for one in _filtered_variables(each)]
     return found

@@ -10,28 +10,7 @@ from typing import Final, TypeAlias
 
 from condgraph.engine.errors import ParseError
 from condgraph.engine.iris import RDF
-from condgraph.languages.sparql.syntax import (
-    Aggregate,
-    Along,
-    Basic,
-    Bind,
-    Call,
-    Either,
-    Exists,
-    Expression,
-    Group,
-    Iri,
-    Maybe,
-    Nested,
-    Part,
-    Query,
-    Term,
-    Triple,
-    Values,
-    Var,
-    Without,
-    beyond,
-)
+from condgraph.languages.sparql import syntax
 from condgraph.languages.sparql.tokens import Terms
 
 #: Functions, with how many arguments they take at least and at most.
@@ -51,7 +30,7 @@ _DEEPEST: Final = 100
 _COMPARED: Final = frozenset(("=", "!=", "<", "<=", ">", ">="))
 
 
-def parse(text: str, base: str, prefixes: Mapping[str, str]) -> Query:
+def parse(text: str, base: str, prefixes: Mapping[str, str]) -> syntax.Query:
     """A query. Names are relative to `base`; `prefixes` need not be declared. Raises `UnsupportedError` for
     what has no plan, and `ParseError` for an undeclared prefix.
     """
@@ -62,7 +41,7 @@ def parse(text: str, base: str, prefixes: Mapping[str, str]) -> Query:
 
 
 #: A step of a path: predicates, each with whether it is gone backwards, and how often, from and to.
-_Step: TypeAlias = tuple[tuple[tuple[Iri, bool], ...], int, int | None]
+_Step: TypeAlias = tuple[tuple[tuple[syntax.Iri, bool], ...], int, int | None]
 
 
 class _Reader(Terms):
@@ -76,7 +55,7 @@ class _Reader(Terms):
     def _deeper(self) -> Iterator[None]:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise beyond(f"more than {_DEEPEST} brackets within each other")
+            raise syntax.beyond(f"more than {_DEEPEST} brackets within each other")
         yield
         self._depth -= 1
 
@@ -85,7 +64,7 @@ class _Reader(Terms):
         if self._tokens[self._at][0] != "end":
             self._refuse()
 
-    def query(self) -> Query:
+    def query(self) -> syntax.Query:
         """A whole query, with its prologue."""
         while True:
             if self._take("PREFIX"):
@@ -98,58 +77,58 @@ class _Reader(Terms):
                 break
         if not self._take("ASK"):
             return self._select()
-        found = Query("ask", Group((), ()))
+        found = syntax.Query("ask", syntax.Group((), ()))
         return self._body(found)
 
-    def _select(self) -> Query:
+    def _select(self) -> syntax.Query:
         if self._take("SELECT"):
-            found = Query("select", Group((), ()))
+            found = syntax.Query("select", syntax.Group((), ()))
             found.distinct = self._take("DISTINCT")
             if self._is("REDUCED"):
-                raise beyond("REDUCED", "DISTINCT says what is meant")
+                raise syntax.beyond("REDUCED", "DISTINCT says what is meant")
             self._columns(found)
         else:
             self._refuse()
         return self._body(found)
 
-    def _body(self, found: Query) -> Query:
+    def _body(self, found: syntax.Query) -> syntax.Query:
         every = not found.columns
         if self._is("FROM"):
-            raise beyond("FROM", "there is one graph")
+            raise syntax.beyond("FROM", "there is one graph")
         self._take("WHERE")
         found.group = self._group()
         if every and found.form == "select":
             found.columns = [(one, None) for one in found.group.variables() if not one.hidden]
         self._modifiers(found)
         if self._take("VALUES"):
-            found.group = Group((Either((found.group,)), self._values()), ())
+            found.group = syntax.Group((syntax.Either((found.group,)), self._values()), ())
         return found
 
-    def _columns(self, found: Query) -> None:
+    def _columns(self, found: syntax.Query) -> None:
         if self._take("*"):
             return
         while True:
             if self._tokens[self._at][0] == "variable":
-                found.columns.append((Var(self._next()[1][1:]), None))
+                found.columns.append((syntax.Var(self._next()[1][1:]), None))
             elif self._take("("):
                 expression = self._expression()
                 self._expect("AS")
-                found.columns.append((Var(self._next()[1][1:]), expression))
+                found.columns.append((syntax.Var(self._next()[1][1:]), expression))
                 self._expect(")")
             else:
                 break
         if not found.columns:
             self._refuse()
 
-    def _modifiers(self, found: Query) -> None:
+    def _modifiers(self, found: syntax.Query) -> None:
         if self._take("GROUP"):
             self._expect("BY")
             while True:
                 if self._tokens[self._at][0] == "variable":
-                    found.grouped.append((Var(self._next()[1][1:]), None))
+                    found.grouped.append((syntax.Var(self._next()[1][1:]), None))
                 elif self._take("("):
                     key = self._expression()
-                    found.grouped.append((Var(self._next()[1][1:]) if self._take("AS") else self._hidden(), key))
+                    found.grouped.append((syntax.Var(self._next()[1][1:]) if self._take("AS") else self._hidden(), key))
                     self._expect(")")
                 else:
                     break
@@ -163,7 +142,7 @@ class _Reader(Terms):
                 if self._take("ASC", "DESC"):
                     found.order.append((self._bracketed(), down))
                 elif self._tokens[self._at][0] == "variable":
-                    found.order.append((Var(self._next()[1][1:]), False))
+                    found.order.append((syntax.Var(self._next()[1][1:]), False))
                 elif self._is("("):
                     found.order.append((self._bracketed(), False))
                 else:
@@ -179,26 +158,26 @@ class _Reader(Terms):
 
     # -- groups ------------------------------------------------------------------------------------
 
-    def _group(self) -> Group:
+    def _group(self) -> syntax.Group:
         with self._deeper():
             return self._parts()
 
-    def _parts(self) -> Group:
+    def _parts(self) -> syntax.Group:
         self._expect("{")
         if self._is("SELECT"):
             inner = self._select()
             self._expect("}")
-            return Group((Nested(inner),), ())
-        parts: list[Part] = []
-        filters: list[Expression] = []
-        triples: list[Triple | Along] = []
+            return syntax.Group((syntax.Nested(inner),), ())
+        parts: list[syntax.Part] = []
+        filters: list[syntax.Expression] = []
+        triples: list[syntax.Triple | syntax.Along] = []
 
         def close() -> None:
             # Paths of any length are joined with the triples that they stand among.
-            plain = tuple(one for one in triples if isinstance(one, Triple))
+            plain = tuple(one for one in triples if isinstance(one, syntax.Triple))
             if plain:
-                parts.append(Basic(plain))
-            parts.extend(one for one in triples if isinstance(one, Along))
+                parts.append(syntax.Basic(plain))
+            parts.extend(one for one in triples if isinstance(one, syntax.Along))
             triples.clear()
 
         while not self._take("}"):
@@ -213,20 +192,20 @@ class _Reader(Terms):
                 continue
             triples += self._same_subject()
         close()
-        return Group(tuple(parts), tuple(filters))
+        return syntax.Group(tuple(parts), tuple(filters))
 
-    def _part(self) -> Part:
+    def _part(self) -> syntax.Part:
         if self._take("OPTIONAL"):
-            return Maybe(self._group())
+            return syntax.Maybe(self._group())
         if self._take("MINUS"):
-            return Without(self._group())
+            return syntax.Without(self._group())
         if self._take("BIND"):
             self._expect("(")
             expression = self._expression()
             self._expect("AS")
-            variable = Var(self._next()[1][1:])
+            variable = syntax.Var(self._next()[1][1:])
             self._expect(")")
-            return Bind(expression, variable)
+            return syntax.Bind(expression, variable)
         if self._take("VALUES"):
             return self._values()
         if not self._is("{"):
@@ -234,34 +213,34 @@ class _Reader(Terms):
         branches = [self._group()]
         while self._take("UNION"):
             branches.append(self._group())
-        return Either(tuple(branches))
+        return syntax.Either(tuple(branches))
 
-    def _values(self) -> Values:
+    def _values(self) -> syntax.Values:
         one = self._tokens[self._at][0] == "variable"
         variables = []
         if one:
-            variables.append(Var(self._next()[1][1:]))
+            variables.append(syntax.Var(self._next()[1][1:]))
         else:
             self._expect("(")
             while not self._take(")"):
-                variables.append(Var(self._next()[1][1:]))
+                variables.append(syntax.Var(self._next()[1][1:]))
         self._expect("{")
-        rows: list[tuple[Term | None, ...]] = []
+        rows: list[tuple[syntax.Term | None, ...]] = []
         while not self._take("}"):
             if one:
                 rows.append((None if self._take("UNDEF") else self._term(),))
                 continue
             self._expect("(")
-            row: list[Term | None] = []
+            row: list[syntax.Term | None] = []
             while not self._take(")"):
                 row.append(None if self._take("UNDEF") else self._term())
             if len(row) != len(variables):
                 raise ParseError(f"a row of VALUES has {len(row)} terms for {len(variables)} variables")
             rows.append(tuple(row))
-        return Values(tuple(variables), tuple(rows))
+        return syntax.Values(tuple(variables), tuple(rows))
 
-    def _same_subject(self) -> list[Triple | Along]:
-        subject, found = self._term(), list[Triple | Along]()
+    def _same_subject(self) -> list[syntax.Triple | syntax.Along]:
+        subject, found = self._term(), list[syntax.Triple | syntax.Along]()
         while True:
             path = self._path()
             while True:
@@ -279,7 +258,7 @@ class _Reader(Terms):
         while self._take("/"):
             steps.append(self._step())
         if self._is("|"):
-            raise beyond("a path with alternatives outside of brackets", "brackets, or UNION, say the same")
+            raise syntax.beyond("a path with alternatives outside of brackets", "brackets, or UNION, say the same")
         return steps
 
     def _step(self) -> _Step:
@@ -296,63 +275,63 @@ class _Reader(Terms):
             least, most = int(mark == "+"), 1 if mark == "?" else None
         return tuple(hop for hop in hops if hop is not None), least, most
 
-    def _hop(self) -> tuple[Iri, bool] | None:
+    def _hop(self) -> tuple[syntax.Iri, bool] | None:
         return None if self._take("(") else self._one()
 
-    def _one(self) -> tuple[Iri, bool]:
+    def _one(self) -> tuple[syntax.Iri, bool]:
         back = self._take("^")
         if self._is("(", "!"):
-            raise beyond("a path with brackets within brackets, or negation", "name the predicates")
+            raise syntax.beyond("a path with brackets within brackets, or negation", "name the predicates")
         kind, text = self._next()
         if kind == "variable":
-            raise beyond(
+            raise syntax.beyond(
                 f"a variable where a predicate stands ({text})", "name the predicate, or ask for <pred:fact_r> of a statement"
             )
-        return Iri(f"{RDF}type") if (kind, text) == ("word", "a") else self._iri(kind, text), back
+        return syntax.Iri(f"{RDF}type") if (kind, text) == ("word", "a") else self._iri(kind, text), back
 
-    def _along(self, subject: Term, path: list[_Step], target: Term) -> list[Triple | Along]:
-        found, here = list[Triple | Along](), subject
+    def _along(self, subject: syntax.Term, path: list[_Step], target: syntax.Term) -> list[syntax.Triple | syntax.Along]:
+        found, here = list[syntax.Triple | syntax.Along](), subject
         for number, (hops, least, most) in enumerate(path):
             there = target if number == len(path) - 1 else self._hidden()
             if len(hops) == 1 and least == most == 1:
                 ((predicate, back),) = hops
-                found.append(Triple(there, predicate, here) if back else Triple(here, predicate, there))
+                found.append(syntax.Triple(there, predicate, here) if back else syntax.Triple(here, predicate, there))
             else:
-                found.append(Along(here, hops, there, least, most))
+                found.append(syntax.Along(here, hops, there, least, most))
             here = there
         return found
 
     # -- expressions -------------------------------------------------------------------------------
 
-    def _constraint(self) -> Expression:
+    def _constraint(self) -> syntax.Expression:
         return self._bracketed() if self._is("(") else self._primary()
 
-    def _bracketed(self) -> Expression:
+    def _bracketed(self) -> syntax.Expression:
         self._expect("(")
         found = self._expression()
         self._expect(")")
         return found
 
-    def _expression(self) -> Expression:
+    def _expression(self) -> syntax.Expression:
         with self._deeper():
             return self._disjunction()
 
-    def _disjunction(self) -> Expression:
+    def _disjunction(self) -> syntax.Expression:
         found = self._conjunction()
         while self._take("||"):
-            found = Call("||", (found, self._conjunction()))
+            found = syntax.Call("||", (found, self._conjunction()))
         return found
 
-    def _conjunction(self) -> Expression:
+    def _conjunction(self) -> syntax.Expression:
         found = self._comparison()
         while self._take("&&"):
-            found = Call("&&", (found, self._comparison()))
+            found = syntax.Call("&&", (found, self._comparison()))
         return found
 
-    def _comparison(self) -> Expression:
+    def _comparison(self) -> syntax.Expression:
         found = self._sum()
         if self._is(*_COMPARED):
-            return Call(self._next()[1], (found, self._sum()))
+            return syntax.Call(self._next()[1], (found, self._sum()))
         negated = self._take("NOT")
         if self._take("IN"):
             self._expect("(")
@@ -360,42 +339,42 @@ class _Reader(Terms):
             while not self._take(")"):
                 listed.append(self._expression())
                 self._take(",")
-            inside = Call("IN", (found, *listed))
-            return Call("!", (inside,)) if negated else inside
+            inside = syntax.Call("IN", (found, *listed))
+            return syntax.Call("!", (inside,)) if negated else inside
         return found
 
-    def _sum(self) -> Expression:
+    def _sum(self) -> syntax.Expression:
         found = self._product()
         while self._is("+", "-"):
-            found = Call(self._next()[1], (found, self._product()))
+            found = syntax.Call(self._next()[1], (found, self._product()))
         return found
 
-    def _product(self) -> Expression:
+    def _product(self) -> syntax.Expression:
         found = self._unary()
         while self._is("*", "/"):
-            found = Call(self._next()[1], (found, self._unary()))
+            found = syntax.Call(self._next()[1], (found, self._unary()))
         return found
 
-    def _unary(self) -> Expression:
+    def _unary(self) -> syntax.Expression:
         if self._take("!"):
-            return Call("!", (self._unary(),))
+            return syntax.Call("!", (self._unary(),))
         return self._primary()
 
-    def _primary(self) -> Expression:
+    def _primary(self) -> syntax.Expression:
         if self._is("("):
             return self._bracketed()
         if self._is("NOT") or self._is("EXISTS"):
             negated = self._take("NOT")
             self._expect("EXISTS")
-            return Exists(self._group(), negated)
+            return syntax.Exists(self._group(), negated)
         kind, text = self._tokens[self._at]
         if kind == "word" and text.lower() not in ("true", "false"):
             return self._called(text.upper())
         if kind == "name" and self._tokens[self._at + 1] == ("sign", "("):
-            raise beyond(f"the function {text}")
+            raise syntax.beyond(f"the function {text}")
         return self._term()
 
-    def _called(self, name: str) -> Expression:
+    def _called(self, name: str) -> syntax.Expression:
         self._at += 1
         if name in AGGREGATES:
             self._expect("(")
@@ -407,15 +386,15 @@ class _Reader(Terms):
                 self._expect("=")
                 separator = getattr(self._term(), "text", " ")
             self._expect(")")
-            return Aggregate(name, of, distinct, separator)
+            return syntax.Aggregate(name, of, distinct, separator)
         if name not in FUNCTIONS:
-            raise beyond(f"the function {name}")
+            raise syntax.beyond(f"the function {name}")
         self._expect("(")
-        arguments = list[Expression]()
+        arguments = list[syntax.Expression]()
         while not self._take(")"):
             arguments.append(self._expression())
             if not self._is(")"):
                 self._expect(",")
         if not FUNCTIONS[name][0] <= len(arguments) <= FUNCTIONS[name][1]:
-            raise beyond(f"{name} of {len(arguments)} arguments")
-        return Call(name, tuple(arguments))
+            raise syntax.beyond(f"{name} of {len(arguments)} arguments")
+        return syntax.Call(name, tuple(arguments))

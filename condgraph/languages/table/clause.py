@@ -20,22 +20,8 @@ from typing import Any, Final, Literal, TypeVar
 from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.algebra.grouped import TextOperator
 from condgraph.engine.errors import ParseError
+from condgraph.languages.table import tree
 from condgraph.languages.table.tokens import Token, tokens_of
-from condgraph.languages.table.tree import (
-    Binary,
-    By,
-    Call,
-    Clause,
-    Column,
-    Comparison,
-    Expression,
-    Junction,
-    Number,
-    Path,
-    Step,
-    Test,
-    Text,
-)
 
 T = TypeVar("T")
 #: Parentheses within each other, and steps of a path.
@@ -47,7 +33,7 @@ _MOST: Final = 10**12
 SELF: Final = ("self", "it")
 
 
-def parse(text: str) -> Clause:
+def parse(text: str) -> tree.Clause:
     """A whole clause; raises `ParseError` with the place of what is wrong."""
     reader = Reader(text)
     said: dict[str, Any] = {}
@@ -64,7 +50,7 @@ def parse(text: str) -> Clause:
         if part == "limit" and reader.accept("with"):
             reader.expect("ties")
             said["ties"] = True
-    return Clause(
+    return tree.Clause(
         said.get("where"),
         tuple(said.get("group", ())),
         tuple(said.get("show", ())),
@@ -141,7 +127,7 @@ class Reader:
             return self._several(self._by)
         return self._whole_number() if part in ("limit", "offset") else self._test()
 
-    def per(self) -> list[Expression]:
+    def per(self) -> list[tree.Expression]:
         """What a limit is of each value of: `limit 2 per country`; "per" is a word of names elsewhere."""
         if self.token.kind != "word" or self.token.text.casefold() != "per":
             return []
@@ -154,15 +140,15 @@ class Reader:
             found.append(read())
         return found
 
-    def _column(self) -> Column:
+    def _column(self) -> tree.Column:
         of = self._expression()
-        return Column(of, self._name() if self.accept("as") else None)
+        return tree.Column(of, self._name() if self.accept("as") else None)
 
-    def _by(self) -> By:
+    def _by(self) -> tree.By:
         minus = self.accept("-")
         of = self._expression()
         word = self.accept("asc", "ascending", "desc", "descending")
-        return By(of, bool(minus) != word.startswith("desc"))
+        return tree.By(of, bool(minus) != word.startswith("desc"))
 
     def _whole_number(self) -> int:
         token = self.token
@@ -173,18 +159,18 @@ class Reader:
 
     # -- tests -------------------------------------------------------------------------------------
 
-    def _test(self) -> Test:
+    def _test(self) -> tree.Test:
         return self._joined("or", lambda: self._joined("and", self._single))
 
-    def _joined(self, word: Any, read: Callable[[], Test]) -> Test:
+    def _joined(self, word: Any, read: Callable[[], tree.Test]) -> tree.Test:
         found = [read()]
         while self.accept(word):
             found.append(read())
-        return found[0] if len(found) == 1 else Junction(word, tuple(found))
+        return found[0] if len(found) == 1 else tree.Junction(word, tuple(found))
 
-    def _single(self) -> Test:
+    def _single(self) -> tree.Test:
         if self.accept("not"):
-            return Junction("not", (self._deeper(self._single),))
+            return tree.Junction("not", (self._deeper(self._single),))
         if self.token.kind == "sign" and self.token.text == "(" and not self._is_expression():
             self._at += 1
             found = self._deeper(self._test)
@@ -197,42 +183,42 @@ class Reader:
         behind = self._tokens[self._closing.get(self._at, len(self._tokens) - 2) + 1]
         return behind.text in (*_COMPARED, "+", "-", "*", "/") or behind.reserved() in ("is", "in")
 
-    def _comparison(self) -> Test:
+    def _comparison(self) -> tree.Test:
         start = self.token.start
         of = self._expression()
         if self.accept("is"):
             no = bool(self.accept("not"))
             known = self.expect("missing", "null", "known") == "known"
-            return Comparison(of, "known" if known != no else "missing", (), (start, self._end()))
+            return tree.Comparison(of, "known" if known != no else "missing", (), (start, self._end()))
         no = bool(self.accept("not"))
         part = self._part_of_text()
         if part:
             self._at += len(part.split())
-            inside = Comparison(of, part, (self._text(),), (start, self._end()))
-            return Junction("not", (inside,)) if no else inside
+            inside = tree.Comparison(of, part, (self._text(),), (start, self._end()))
+            return tree.Junction("not", (inside,)) if no else inside
         if no or self.token.reserved() == "in":
             self.expect("in")
             self.expect("(")
-            found = Comparison(of, "=", tuple(self._several(self._literal)), (start, self._end()))
+            found = tree.Comparison(of, "=", tuple(self._several(self._literal)), (start, self._end()))
             self.expect(")")
-            return Junction("not", (found,)) if no else found
+            return tree.Junction("not", (found,)) if no else found
         sign = self.accept(*_COMPARED)
         if not sign:
             signs = "= != < > <= >=, in (...), contains, starts with, ends with, is missing"
             raise self.error(f"a comparison is missing: {signs}", "having count() > 5")
         literal = self._literal()
-        return Comparison(of, _COMPARED[sign], (literal,), (start, self._end()))  # type: ignore[arg-type]
+        return tree.Comparison(of, _COMPARED[sign], (literal,), (start, self._end()))  # type: ignore[arg-type]
 
-    def _literal(self) -> Number | Text:
+    def _literal(self) -> tree.Number | tree.Text:
         sign = "-" if self.accept("-") else ""
         token = self.token
         if token.kind == "number":
             self._at += 1
             unit = self._name() if self.token.kind == "name" or (self.token.kind == "word" and not self.token.reserved()) else ""
-            return Number(sign + token.text, unit, (token.start, self._end()))
+            return tree.Number(sign + token.text, unit, (token.start, self._end()))
         if token.kind in ("text", "date") and not sign:
             self._at += 1
-            return Text(token.text, (token.start, token.end))
+            return tree.Text(token.text, (token.start, token.end))
         if token.kind == "name" and not sign:
             single = "'" + token.text.replace("'", "''") + "'"
             raise self.error("a column is not compared with another; a text stands between single quotes", single)
@@ -250,20 +236,20 @@ class Reader:
             return "starts with" if word == "starts" else "ends with"
         return ""
 
-    def _text(self) -> Text:
+    def _text(self) -> tree.Text:
         token = self.token
         self._at += 1
-        return Text(token.text, (token.start, token.end))
+        return tree.Text(token.text, (token.start, token.end))
 
     def _end(self) -> int:
         return self._tokens[self._at - 1].end
 
     # -- expressions -------------------------------------------------------------------------------
 
-    def _expression(self) -> Expression:
+    def _expression(self) -> tree.Expression:
         return self._binary(("+", "-"), lambda: self._binary(("*", "/"), self._factor))
 
-    def _binary(self, signs: tuple[str, ...], read: Callable[[], Expression]) -> Expression:
+    def _binary(self, signs: tuple[str, ...], read: Callable[[], tree.Expression]) -> tree.Expression:
         start = self.token.start
         found = read()
         count = 0
@@ -271,10 +257,10 @@ class Reader:
             count += 1
             if count > _DEEPEST:
                 raise self.error(f"more than {_DEEPEST} numbers in one sum")
-            found = Binary(sign, found, read(), (start, self._end()))  # type: ignore[arg-type]
+            found = tree.Binary(sign, found, read(), (start, self._end()))  # type: ignore[arg-type]
         return found
 
-    def _factor(self) -> Expression:
+    def _factor(self) -> tree.Expression:
         token = self.token
         if self.accept("("):
             found = self._deeper(self._expression)
@@ -282,17 +268,17 @@ class Reader:
             return found
         if token.kind == "number":
             self._at += 1
-            return Number(token.text, "", (token.start, token.end))
+            return tree.Number(token.text, "", (token.start, token.end))
         behind = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
         if token.kind == "word" and behind.kind == "sign" and behind.text == "(":
             self._at += 2
             return self._call(token)
         return self._path()
 
-    def _call(self, name: Token) -> Call:
+    def _call(self, name: Token) -> tree.Call:
         number, distinct, function = None, bool(self.accept("distinct")), name.text.casefold()
-        of: Expression | None = None
-        options: list[Expression] = []
+        of: tree.Expression | None = None
+        options: list[tree.Expression] = []
         if self.accept("*") or (self.token.kind == "sign" and self.token.text == ")"):
             pass
         else:
@@ -301,33 +287,33 @@ class Reader:
                 self.expect(",")
             of = self._deeper(self._argument if options else self._expression)
             if self.accept(","):
-                if not isinstance(of, Number) or not of.text.isdigit():
+                if not isinstance(of, tree.Number) or not of.text.isdigit():
                     raise self.error(f"the first argument of {name.text} is how many: top(3, price)")
                 number, of = int(of.text), self._deeper(self._expression)
         self.expect(")")
-        return Call(function, of, number, distinct, (name.start, self._end()), tuple(options))
+        return tree.Call(function, of, number, distinct, (name.start, self._end()), tuple(options))
 
-    def _argument(self) -> Expression:
+    def _argument(self) -> tree.Expression:
         """A text between single quotes, or an expression."""
         return self._text() if self.token.kind == "text" else self._expression()
 
-    def _path(self) -> Path:
+    def _path(self) -> tree.Path:
         start = self.token.start
         if self.accept("@"):
-            return Path((), self._name(), (start, self._end()))
-        steps: list[Step] = []
+            return tree.Path((), self._name(), (start, self._end()))
+        steps: list[tree.Step] = []
         while True:
             backward = bool(self.accept("^"))
             quoted = self.token.kind == "name"
             name = self._name()
             if steps or backward or quoted or name.casefold() not in SELF:
-                steps.append(Step(name, backward))
+                steps.append(tree.Step(name, backward))
             if len(steps) > _DEEPEST:
                 raise self.error(f"a path of more than {_DEEPEST} steps")
             if not self.accept("."):
                 break
         qualifier = self._name() if self.accept("@") else None
-        return Path(tuple(steps), qualifier, (start, self._end()))
+        return tree.Path(tuple(steps), qualifier, (start, self._end()))
 
     def _name(self) -> str:
         """A quoted name, or words up to a sign or a reserved word."""

@@ -18,20 +18,8 @@ from condgraph.engine.time_parts import TRUNCATIONS, zone_of
 from condgraph.engine.units import conversions
 from condgraph.engine.values import Kind, Quantity, Time, Value, clean_unit, collapse, parse_number
 from condgraph.languages.literals import is_time_function, read_quantity
+from condgraph.languages.table import tree
 from condgraph.languages.table.classes import Known, all_may_have, classes_of, ends, in_words, may_have
-from condgraph.languages.table.tree import (
-    SYNONYMS,
-    Binary,
-    Call,
-    Comparison,
-    Expression,
-    Junction,
-    Number,
-    Path,
-    Step,
-    Test,
-    Text,
-)
 from condgraph.languages.table.words import title
 from condgraph.names.forms import Forms, OnUnknown, read_as
 from condgraph.names.words import near_names
@@ -65,8 +53,8 @@ class Columns:
         self.values: list[alg.Values] = []
         self.warnings: list[str] = []
         #: What columns are called by `as`, while tests of the finished table are read.
-        self.called: Mapping[str, Expression] = {}
-        self._steps: dict[tuple[int, Step], int] = {}
+        self.called: Mapping[str, tree.Expression] = {}
+        self._steps: dict[tuple[int, tree.Step], int] = {}
         self._values: dict[tuple[int, str | None], int] = {}
         # Bound once, so that all first steps start from one operator.
         self._start = reached(of)
@@ -78,21 +66,21 @@ class Columns:
 
     # -- expressions -------------------------------------------------------------------------------
 
-    def is_sum(self, of: Expression) -> bool:
+    def is_sum(self, of: tree.Expression) -> bool:
         """Whether an expression sums a group up."""
-        if isinstance(of, Call) and of.function == "clock" and of.of is not None:
+        if isinstance(of, tree.Call) and of.function == "clock" and of.of is not None:
             return self.is_sum(of.of)
-        return isinstance(of, Call) and (SYNONYMS.get(of.function, of.function) in ex.FUNCTIONS)
+        return isinstance(of, tree.Call) and (tree.SYNONYMS.get(of.function, of.function) in ex.FUNCTIONS)
 
-    def expression(self, of: Expression, *, sums: bool = False) -> ex.Expression:
+    def expression(self, of: tree.Expression, *, sums: bool = False) -> ex.Expression:
         """What is worked out for a row; `sums` says that a sum in it is one of that row alone."""
-        if isinstance(of, Path):
+        if isinstance(of, tree.Path):
             return self._path(of)
-        if isinstance(of, Number):
+        if isinstance(of, tree.Number):
             return ex.Given(_quantity(of))
-        if isinstance(of, Text):
+        if isinstance(of, tree.Text):
             return ex.Given(of.text)
-        if isinstance(of, Binary):
+        if isinstance(of, tree.Binary):
             sides = (of.left, of.right)
             for side in sides:
                 if self._is_time(side) and not (of.operator == "-" and all(map(self._may_be_time, sides))):
@@ -111,13 +99,13 @@ class Columns:
             known = (*ex.FUNCTIONS, *ex.PARTS, *ex.CHOSEN, *ex.PAIRED)
             hint = OF_TIMES if is_time_function(of.function) else f"known: {', '.join(known)}"
             raise UnknownNameError(
-                "function", of.function, candidates=nearest(of.function, (*known, *SYNONYMS)), span=of.span, hint=hint
+                "function", of.function, candidates=nearest(of.function, (*known, *tree.SYNONYMS)), span=of.span, hint=hint
             )
         if of.of is None or of.number is not None:
             raise PlanError(f"{of.function} takes one expression", span=of.span, hint=f"{of.function}(birthday)")
         return ex.Computed(of.function, (self.expression(of.of, sums=sums),))
 
-    def _chosen(self, of: Call, *, sums: bool) -> ex.Computed:
+    def _chosen(self, of: tree.Call, *, sums: bool) -> ex.Computed:
         """A function of an option, which is checked here, and a value."""
         example = "date_trunc('month', started)" if of.function == "date_trunc" else "timezone('Europe/Berlin', started)"
         if len(of.options) != 1 or of.of is None or of.number is not None or of.distinct:
@@ -129,14 +117,14 @@ class Columns:
             raise PlanError(f"{option!r} is no unit of date_trunc", span=of.span, hint=f"its units: {', '.join(TRUNCATIONS)}")
         return ex.Computed(cast(ex.Chosen, of.function), (ex.Given(option), self.expression(of.of, sums=sums)))
 
-    def _paired(self, of: Call, *, sums: bool) -> ex.Computed:
+    def _paired(self, of: tree.Call, *, sums: bool) -> ex.Computed:
         """A function of two values, of which texts are points."""
         if len(of.options) != 1 or of.of is None or of.number is not None or of.distinct:
             takes = "two points" if of.function == "distance" else "a longitude and a latitude"
             raise PlanError(f"{of.function} takes {takes}", span=of.span, hint=_PAIRED[of.function])
         sides: list[ex.Expression] = []
         for side in (of.options[0], of.of):
-            if isinstance(side, Text):
+            if isinstance(side, tree.Text):
                 point = read_point(collapse(side.text)) if of.function == "distance" else None
                 if point is None:
                     raise LiteralError(
@@ -149,23 +137,23 @@ class Columns:
             raise PlanError("point takes the longitude first", span=of.span, hint=f"point({title(of.of)}, {title(of.options[0])})")
         return ex.Computed(cast(ex.Paired, of.function), (sides[0], sides[1]))
 
-    def _is_time(self, of: Expression) -> bool:
+    def _is_time(self, of: tree.Expression) -> bool:
         """Whether an expression is a column of times alone."""
-        if isinstance(of, Call) and of.function in ex.CHOSEN:
+        if isinstance(of, tree.Call) and of.function in ex.CHOSEN:
             return True
-        if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
+        if not isinstance(of, tree.Path) or not of.steps or of.qualifier is not None:
             return False
         kinds = self.schema.attribute_kinds(self._as_written(of).steps[-1].name)
         return bool(kinds) and all(kind is Kind.TIME for kind, _ in kinds)
 
-    def _may_be_time(self, of: Expression) -> bool:
+    def _may_be_time(self, of: tree.Expression) -> bool:
         """Whether an expression may give times: a column of others, or a function of numbers, does not."""
-        if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
-            return isinstance(of, Path) or (isinstance(of, Call) and of.function in ex.CHOSEN)
+        if not isinstance(of, tree.Path) or not of.steps or of.qualifier is not None:
+            return isinstance(of, tree.Path) or (isinstance(of, tree.Call) and of.function in ex.CHOSEN)
         kinds = self.schema.attribute_kinds(self._as_written(of).steps[-1].name)
         return not kinds or any(kind is Kind.TIME for kind, _ in kinds)
 
-    def _row_sum(self, of: Call) -> ex.Summed:
+    def _row_sum(self, of: tree.Call) -> ex.Summed:
         """All that one row has, summed up; there are no sums within it."""
         measure = self.measure(of, sums=False)
         if measure.function not in ex.ROW_FUNCTIONS or measure.of is None:
@@ -173,12 +161,12 @@ class Columns:
             raise PlanError(f"{title(of)} is no number, and has no place within a row", span=of.span, hint=hint)
         return ex.Summed(measure.function, measure.of)
 
-    def measure(self, of: Expression, *, sums: bool = True) -> ex.Measure:
+    def measure(self, of: tree.Expression, *, sums: bool = True) -> ex.Measure:
         """What sums a group up, without a name."""
-        assert isinstance(of, Call)
+        assert isinstance(of, tree.Call)
         if of.function == "clock" and of.of is not None:
             return replace(self.measure(of.of, sums=sums), clock=True)
-        function = SYNONYMS.get(of.function, of.function)
+        function = tree.SYNONYMS.get(of.function, of.function)
         if of.distinct:
             if function not in ("count", "values"):
                 raise PlanError(f"{function} takes no distinct", span=of.span, hint="count(distinct x)")
@@ -195,12 +183,12 @@ class Columns:
 
     # -- paths -------------------------------------------------------------------------------------
 
-    def _as_written(self, path: Path) -> Path:
+    def _as_written(self, path: tree.Path) -> tree.Path:
         """A path with its predicates and its qualifier as the graph writes them, where nothing but case,
         spacing, plural or tense differs, or where the nearest are asked for; with a warning.
         """
         schema = self.schema
-        steps: list[Step] = []
+        steps: list[tree.Step] = []
         for number, step in enumerate(path.steps):
             name, last = step.name, number == len(path.steps) - 1
             known = schema.has_relation(name) or schema.has_attribute(name)
@@ -224,12 +212,12 @@ class Columns:
             self.warnings.append(warning)
         return result
 
-    def _path(self, path: Path) -> ex.Expression:
+    def _path(self, path: tree.Path) -> ex.Expression:
         name, steps, at = title(path), list[int](), -1
         path = self._as_written(path)
         for number, step in enumerate(path.steps):
             last = number == len(path.steps) - 1 and path.qualifier is None
-            own = last and step == Step("name")
+            own = last and step == tree.Step("name")
             if own and self._may_have(at, step) is False:
                 return self._own_name(steps)
             before = at
@@ -251,13 +239,13 @@ class Columns:
         """What the rows are, or what the steps to these facts lead to."""
         return self._rows if at < 0 else self._reached[at]
 
-    def _may_have(self, before: int, step: Step) -> bool | None:
+    def _may_have(self, before: int, step: tree.Step) -> bool | None:
         """Whether what stands before a step may have such a statement; None where that is not known."""
         if not (self.schema.has_attribute(step.name) or self.schema.has_relation(step.name)):
             return False
         return may_have(self._classes(before), step.name, "object" if step.backward else "subject", self.schema)
 
-    def _step(self, before: int, step: Step, path: Path, *, last: bool) -> int:
+    def _step(self, before: int, step: tree.Step, path: tree.Path, *, last: bool) -> int:
         known = self._steps.get((before, step))
         if known is not None:
             return known
@@ -291,13 +279,13 @@ class Columns:
         self._steps[before, step] = len(self.facts) - 1
         return len(self.facts) - 1
 
-    def _of_others(self, before: int, step: Step, path: Path) -> None:
+    def _of_others(self, before: int, step: tree.Step, path: tree.Path) -> None:
         """Complain of a name that others than the rows at hand have."""
         schema, name, end = self.schema, step.name, "object" if step.backward else "subject"
         names = schema.relations if step.backward else tuple(dict.fromkeys((*schema.attributes, *schema.relations)))
         if len(names) > _MOST_LOOKED_AT:
             names = tuple(nearest(name, names, most=_MOST_LOOKED_AT))
-        theirs = [one for one in names if self._may_have(before, Step(one, step.backward)) is not False]
+        theirs = [one for one in names if self._may_have(before, tree.Step(one, step.backward)) is not False]
         owners = in_words(schema.end_classes(name, cast("End", end)) or frozenset())
         rows = in_words(frozenset().union(*(self._classes(before) or ())))
         of, here = f" of {owners}" if owners else "", f" ({rows})" if rows else ""
@@ -306,7 +294,7 @@ class Columns:
             hint = f"it leads{' to ' + owners if owners else ' elsewhere'}, and to none of these rows{here}"
         self._unknown("relation" if step.backward else "column", name, path, theirs, hint)
 
-    def _quoted(self, path: Path) -> str | None:
+    def _quoted(self, path: tree.Path) -> str | None:
         """What to write where the steps of a path are one name with points in it, as nested records
         and tables give it.
         """
@@ -323,7 +311,7 @@ class Columns:
     def _objects(self, at: int) -> int:
         return self._put((at, None), lambda: alg.Objects(self.facts[at]))
 
-    def _qualifier(self, at: int, key: str, path: Path) -> int:
+    def _qualifier(self, at: int, key: str, path: tree.Path) -> int:
         facts = self.of if at < 0 else self.facts[at]
         assert isinstance(facts, alg.Facts)
         scanned = facts
@@ -351,7 +339,7 @@ class Columns:
             known = self._values[key] = len(self.values) - 1
         return known
 
-    def _unknown(self, kind: str, name: str, path: Path, known: Any, hint: str | None = None) -> None:
+    def _unknown(self, kind: str, name: str, path: tree.Path, known: Any, hint: str | None = None) -> None:
         error = UnknownNameError(kind, name, candidates=near_names(name, tuple(known)), span=path.span, hint=hint)
         if self.on_unknown != "empty":
             raise error
@@ -359,9 +347,9 @@ class Columns:
 
     # -- tests -------------------------------------------------------------------------------------
 
-    def test(self, test: Test, of: Callable[[Expression], ex.Expression | int]) -> ex.Test:
+    def test(self, test: tree.Test, of: Callable[[tree.Expression], ex.Expression | int]) -> ex.Test:
         """A test, what it compares turned into an expression or the place of a column."""
-        if isinstance(test, Junction):
+        if isinstance(test, tree.Junction):
             parts = tuple([self.test(part, of) for part in test.tests])
             return ex.No(parts[0]) if test.word == "not" else (ex.Every if test.word == "and" else ex.Some)(parts)
         if not test.literals:
@@ -375,12 +363,12 @@ class Columns:
             readings += self._readings(literal, test)
         return ex.CellTest(compared, test.operator, tuple(readings))
 
-    def _readings(self, literal: Number | Text, test: Comparison) -> list[Value]:
+    def _readings(self, literal: tree.Number | tree.Text, test: tree.Comparison) -> list[Value]:
         """What a literal may be: values of different types are never equal, so that readings do not
         disturb each other.
         """
         found: list[Value] = []
-        if isinstance(literal, Number):
+        if isinstance(literal, tree.Number):
             quantity = _quantity(literal)
             found += [quantity, *conversions(quantity, self._units(test.of))]
             if isinstance(quantity.number, int) and 1 <= quantity.number <= 9999 and not literal.unit:
@@ -389,7 +377,7 @@ class Columns:
                 # A difference of times is in days, or in seconds where days are not exact.
                 found += [Quantity(quantity.number, "day"), *conversions(Quantity(quantity.number, "day"), ["second"])]
             meant = self._meant(test.of)
-            if not literal.unit and isinstance(meant, Call) and meant.function == "distance":
+            if not literal.unit and isinstance(meant, tree.Call) and meant.function == "distance":
                 found.append(Quantity(quantity.number, "metre"))
             return found
         text = collapse(literal.text)
@@ -404,34 +392,34 @@ class Columns:
         units = self._units(test.of)
         return [*found, *(one for value in found if isinstance(value, Quantity) for one in conversions(value, units))]
 
-    def _units(self, of: Expression) -> list[str]:
+    def _units(self, of: tree.Expression) -> list[str]:
         """The units that the values of an expression, or of the column that is called so, have."""
         return self._own_units(self._meant(of))
 
-    def _meant(self, of: Expression) -> Expression:
+    def _meant(self, of: tree.Expression) -> tree.Expression:
         """An expression, or the column that is called so."""
-        return self.called.get(title(of), of) if isinstance(of, Path) else of
+        return self.called.get(title(of), of) if isinstance(of, tree.Path) else of
 
-    def _forms(self, of: Expression) -> list[str]:
+    def _forms(self, of: tree.Expression) -> list[str]:
         """The forms of the texts that an expression gives."""
         of = self._meant(of)
-        if isinstance(of, Call):
+        if isinstance(of, tree.Call):
             return ["point"] if of.function == "point" else []
-        if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
+        if not isinstance(of, tree.Path) or not of.steps or of.qualifier is not None:
             return []
         return [unit for kind, unit in self.schema.attribute_kinds(of.steps[-1].name) if kind is Kind.TEXT and unit in FORMS]
 
-    def _own_units(self, of: Expression) -> list[str]:
-        while isinstance(of, Call) and of.of is not None:
+    def _own_units(self, of: tree.Expression) -> list[str]:
+        while isinstance(of, tree.Call) and of.of is not None:
             if of.function == "distance":
                 return ["metre"]
             of = of.of
-        if isinstance(of, Binary) and of.operator == "-" and (self._is_time(of.left) or self._is_time(of.right)):
+        if isinstance(of, tree.Binary) and of.operator == "-" and (self._is_time(of.left) or self._is_time(of.right)):
             return ["day", "second", "year"]
-        if isinstance(of, Binary):
+        if isinstance(of, tree.Binary):
             # What is calculated has the unit of one of its parts.
             return list(dict.fromkeys([*self._own_units(of.left), *self._own_units(of.right)]))
-        if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
+        if not isinstance(of, tree.Path) or not of.steps or of.qualifier is not None:
             return []
         return [unit for kind, unit in self.schema.attribute_kinds(self._as_written(of).steps[-1].name) if kind is Kind.QUANTITY]
 
@@ -451,7 +439,7 @@ def _as_cell(text: str) -> list[Value]:
     return list(values) if len(values) == 1 else []
 
 
-def _quantity(literal: Number) -> Quantity:
+def _quantity(literal: tree.Number) -> Quantity:
     try:
         return Quantity(parse_number(literal.text), clean_unit(literal.unit))
     except ValueError as error:

@@ -29,20 +29,9 @@ from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statem
 from condgraph.engine.terms import DATATYPE, DIRECTION, GRAPH, INFERRED, LANGUAGE, LIST, POSITION, Property, Terms, loads
 from condgraph.engine.values import Value, collapse
 from condgraph.loaders.base import Format, Options, Reading, option_choice, option_text, option_texts
+from condgraph.loaders.rdf import structures
 from condgraph.loaders.rdf.inference import RULES, Inference, rules_of
 from condgraph.loaders.rdf.parse import EXTENSIONS, SYNTAXES, is_graph_object, open_source, quads, syntax_of
-from condgraph.loaders.rdf.structures import (
-    CHOICES,
-    FIRST,
-    GRAPHS,
-    REST,
-    SINGLETON,
-    VALUE,
-    Collapsed,
-    Intermediate,
-    Lists,
-    path_of,
-)
 from condgraph.loaders.rdf.terms import RDF, XSD, Label, Nodes, Object, Reified, Written, datatype_told, key_of, read_literal
 from condgraph.loaders.rdf.wikibase import Wikibase
 from condgraph.loaders.statements.names import PredicateNames
@@ -100,9 +89,9 @@ class Survey:
         self.singletons: dict[str, str] = {}
         self._alone: dict[str, tuple[str, Object, int, str | None] | None] = {}
         declared = option_texts(options, "statements", ())
-        self._paths = [path_of(text) for text in declared if text != GRAPHS]
+        self._paths = [structures.path_of(text) for text in declared if text != structures.GRAPHS]
         #: Whether what is said about a named graph is said about its statements; the names of all graphs then, and what is said.
-        self.about_graphs = GRAPHS in declared
+        self.about_graphs = structures.GRAPHS in declared
         self.graphs: set[str] = set()
         self.said: dict[str, list[tuple[str, Object, int]]] = {}
         #: Ends of triples that paths have, by predicate: of each node, the others.
@@ -117,10 +106,10 @@ class Survey:
         for called, known in self.before.predicates.items() if self.before is not None else ():
             self._names.keep(known.iri, called)
         self.wikibase = Wikibase(reading)
-        self.lists = Lists()
+        self.lists = structures.Lists()
         self.inference = Inference(rules_of(option_texts(options, "infer", ())), self._labels)
-        leading = tuple(_expand(name) for name in option_texts(options, "collapse_to", (VALUE,)))
-        self.intermediate = Intermediate(reading, option_choice(options, "collapse", CHOICES), leading)
+        leading = tuple(_expand(name) for name in option_texts(options, "collapse_to", (structures.VALUE,)))
+        self.intermediate = structures.Intermediate(reading, option_choice(options, "collapse", structures.CHOICES), leading)
         if options.get("collapse_to") is not None and not self.intermediate.wanted:
             raise OptionError(
                 "collapse_to= says how nodes are collapsed, and none are", hint="collapse='blank' or collapse='unnamed'"
@@ -155,7 +144,7 @@ class Survey:
                 self._alone[predicate] = None if other is None else (subject, other, row, graph)
             else:
                 self._alone[predicate] = None
-            if predicate == SINGLETON and other is not None and other.literal is None:
+            if predicate == structures.SINGLETON and other is not None and other.literal is None:
                 self.singletons[subject] = other.id
             if subject.startswith("_:"):
                 self._blank.add(subject)
@@ -255,7 +244,7 @@ class Survey:
                 "the rest of each; reported once",
                 row=self.lists.left,
             )
-            for predicate in (FIRST, REST):
+            for predicate in (structures.FIRST, structures.REST):
                 self.predicates.setdefault(predicate, self.lists.left)
         for predicate, row in list(self.predicates.items()):
             for implied in self.inference.implied(predicate):
@@ -296,7 +285,7 @@ class Survey:
             properties = numbered(several, "singleton property has", "singleton properties have")
             self._reading.warn(f"{properties} no triple or several, or are about each other; kept as ordinary predicates")
         if self.singletons and not several:
-            self.predicates.pop(SINGLETON, None)
+            self.predicates.pop(structures.SINGLETON, None)
         self._alone = {}
 
     def _settle_paths(self) -> None:
@@ -434,7 +423,7 @@ class Writer:
         if self._survey.wikibase.owns(subject, predicate, other):
             return
         lists = self._survey.lists
-        if (predicate in (FIRST, REST) and subject in lists.cells) or subject in self._survey.graphs:
+        if (predicate in (structures.FIRST, structures.REST) and subject in lists.cells) or subject in self._survey.graphs:
             return
         if other is not None and (node := self._survey.reified.get(other.id)) is not None and node.reached_by == predicate:
             return
@@ -442,7 +431,7 @@ class Writer:
         if predicate in singletons and other is not None:
             self._asserted.add(key_of((subject, singletons[predicate], other)))
             return
-        if predicate == SINGLETON and subject in singletons:
+        if predicate == structures.SINGLETON and subject in singletons:
             return
         about = self._survey.reified.get(subject)
         if about is not None and self._said_about(about, predicate, other, graph, row):
@@ -558,7 +547,7 @@ class Writer:
             self._graphs[graph] = ((GRAPH, Ref(graph)), *dict.fromkeys(said))
         return self._graphs[graph]
 
-    def _collapsed(self, subject: str, predicate: str, found: Collapsed, graph: str | None, row: int) -> Iterator[Item]:
+    def _collapsed(self, subject: str, predicate: str, found: structures.Collapsed, graph: str | None, row: int) -> Iterator[Item]:
         """The statement that an intermediate node is."""
         qualifiers = tuple(self._qualifier(by, other, row) for by, other in found.qualifiers)
         yield from self._statement(subject, predicate, found.object, qualifiers + self._of_graph(graph), row)
@@ -836,12 +825,12 @@ FORMAT: Final = Format(
         "(default: rdfs:label, skos:prefLabel, schema:name, foaf:name, dct:title)",
         "language": "language of the labels that are preferred as names (default: en)",
         "infer": f"axioms whose consequences are statements too: some of {', '.join(RULES)} (default: none)",
-        "collapse": f"which nodes that only hold a fact together become statements with qualifiers: one of {', '.join(CHOICES)} "
-        "(default: no; unnamed: also IRIs without a label)",
+        "collapse": "which nodes that only hold a fact together become statements with qualifiers: one of "
+        f"{', '.join(structures.CHOICES)} (default: no; unnamed: also IRIs without a label)",
         "collapse_to": "predicates that lead from such a node to the object of its statement "
         "(default: rdf:value, else the only node)",
-        "statements": f"what else stands for statements, so that what is said about it are qualifiers: {GRAPHS!r} (named graphs), "
-        "paths over nodes as 'IRI / IRI' or '^IRI / IRI' (default: none)",
+        "statements": f"what else stands for statements, so that what is said about it are qualifiers: {structures.GRAPHS!r} "
+        "(named graphs), paths over nodes as 'IRI / IRI' or '^IRI / IRI' (default: none)",
         "names": 'what nodes without a label are called: "iri" (default) or "local", the end of the IRI',
     },
     sniff=_sniff,

@@ -25,18 +25,7 @@ from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
-from condgraph.sparql.layout import (
-    ENTITY_CLASSES,
-    MEMBER,
-    RECORD,
-    SOURCE,
-    STATEMENT,
-    SUBCLASS,
-    GraphIris,
-    exactly,
-    read_value,
-    string,
-)
+from condgraph.sparql import layout
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -45,7 +34,7 @@ if TYPE_CHECKING:
 Select = Callable[[str], "Iterator[pyoxigraph.QuerySolution]"]
 
 _TYPE: Final = RDF + "type"
-_KINDS: Final = {name: kind for kind, name in ENTITY_CLASSES.items()}
+_KINDS: Final = {name: kind for kind, name in layout.ENTITY_CLASSES.items()}
 _EXACTLY: Final = f"SELECT ?v (STR(?x) AS ?o) WHERE {{ ?v <{_TYPE}> <pred:Quantity> ; <pred:value> ?x }}"
 #: The query for everything in the graph.
 EVERYTHING: Final = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
@@ -58,9 +47,11 @@ Terms = dict[str, str]
 class Triples:
     """The triples of a graph, by the kind of their subject."""
 
-    names: GraphIris
+    names: layout.GraphIris
     entities: dict[str, Terms] = field(default_factory=dict)
-    nodes: dict[str, dict[str, Terms]] = field(default_factory=lambda: {k: {} for k in (SOURCE, RECORD, MEMBER, SUBCLASS, VALUE)})
+    nodes: dict[str, dict[str, Terms]] = field(
+        default_factory=lambda: {k: {} for k in (layout.SOURCE, layout.RECORD, layout.MEMBER, layout.SUBCLASS, VALUE)}
+    )
     statements: dict[str, Terms] = field(default_factory=dict)
     qualifiers: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     sources: dict[str, list[str]] = field(default_factory=dict)
@@ -85,7 +76,7 @@ class Triples:
                 self.declares |= name == "declares" and len(subject) == size
                 continue
             kind = subject[size : subject.find("/", size) + 1]
-            if kind != STATEMENT:
+            if kind != layout.STATEMENT:
                 self.nodes[kind].setdefault(subject, {})[name] = thing
             elif not name:
                 self.qualifiers.setdefault(subject, []).append((predicate, thing))
@@ -99,7 +90,7 @@ class Triples:
 
     def items(self, select: Select, *, lenient: bool = False) -> Iterator[Item]:
         """The items that the triples state."""
-        listed = _in_order(self.nodes[SOURCE].values())
+        listed = _in_order(self.nodes[layout.SOURCE].values())
         yield from listed
         yield from self.declared([one.name for one in listed])
         yield from self.links()
@@ -121,8 +112,8 @@ class Triples:
         """Memberships and subclasses, as they were stated."""
         names, nodes, entity = self.names, self.nodes, self.names.name_of
         for build, kind_of, (left, right) in (
-            (Member, MEMBER, ("member", "concept")),
-            (Subclass, SUBCLASS, ("subclass", "superclass")),
+            (Member, layout.MEMBER, ("member", "concept")),
+            (Subclass, layout.SUBCLASS, ("subclass", "superclass")),
         ):
             for terms in nodes[kind_of].values():
                 if left in terms and right in terms and "source" in terms:
@@ -161,7 +152,7 @@ class Triples:
             row = int(terms.get("row", "0"))
             places = tuple((names.source_of(source), row) for source in self.sources.get(node, ()))
             if node in self.records:
-                records = (self.nodes[RECORD].get(record, {}) for record in sorted(self.records[node], key=_number))
+                records = (self.nodes[layout.RECORD].get(record, {}) for record in sorted(self.records[node], key=_number))
                 places = tuple((names.source_of(one["source"]), int(one["row"])) for one in records if len(one) > 1)
             pairs = ((entity(key), thing(value)) for key, value in self.qualifiers.get(node, ()))
             qualifiers = tuple((key, value) for key, value in pairs if value is not None)
@@ -198,7 +189,7 @@ def read_file(triples: Iterable[Any], base: str) -> Iterator[Item]:
     def nothing(text: str) -> Iterator[Any]:
         return iter(())
 
-    yield from Triples(GraphIris(base)).read(one for one in triples if one.subject.value.startswith(base)).items(nothing)
+    yield from Triples(layout.GraphIris(base)).read(one for one in triples if one.subject.value.startswith(base)).items(nothing)
 
 
 def pull(triples: Iterable[Any], select: Select, base: str, *, lenient: bool = False) -> Snapshot:
@@ -207,7 +198,7 @@ def pull(triples: Iterable[Any], select: Select, base: str, *, lenient: bool = F
     Raises `StoreDamagedError` where the store gives back another statement than was written;
     `lenient` leaves it out.
     """
-    read = Triples(GraphIris(base)).read(triples)
+    read = Triples(layout.GraphIris(base)).read(triples)
     snapshot = _built(read.items(select, lenient=lenient))
     written = {read.names.sid_of(node) for node in read.statements}
     found = statement_ids(snapshot).tolist()
@@ -232,12 +223,12 @@ def _is_statement(item: Any) -> bool:
     return isinstance(item, Sourced) and isinstance(item.item, Statement)
 
 
-def exact_value(node: str, terms: Terms, names: GraphIris) -> Value:
+def exact_value(node: str, terms: Terms, names: layout.GraphIris) -> Value:
     """The value of a node, whose hash is in the node's name; raises `StoreDamagedError` where it is
     another one.
     """
     wanted = node[len(names.base) + len(VALUE) :]
-    value = exactly(read_value(terms), wanted)
+    value = layout.exactly(layout.read_value(terms), wanted)
     if value_name(value) != wanted:
         raise StoreDamagedError(f"the value {value} of {node} is not what was written", hint="load the graph again")
     return value
@@ -265,8 +256,8 @@ class SparqlParts:
     """Parts of one graph; `select` runs a SELECT over it."""
 
     def __init__(self, select: Select, base: str) -> None:
-        self._select, self._names = select, GraphIris(base)
-        self._statements = f"STRSTARTS(STR(?s), {string(base + STATEMENT)})"
+        self._select, self._names = select, layout.GraphIris(base)
+        self._statements = f"STRSTARTS(STR(?s), {layout.string(base + layout.STATEMENT)})"
 
     def _rows(self, text: str) -> list[tuple[str, ...]]:
         return [tuple(term.value for term in row if term is not None) for row in self._select(text)]
@@ -286,7 +277,7 @@ class SparqlParts:
 
     def called(self, text: str) -> list[Entity]:
         """The entities that have a text as their id or name."""
-        named = [f"<{node}>" for (node,) in self._rows(f"SELECT ?s WHERE {{ ?s <pred:name> {string(text)} }}")]
+        named = [f"<{node}>" for (node,) in self._rows(f"SELECT ?s WHERE {{ ?s <pred:name> {layout.string(text)} }}")]
         result = []
         for iri, terms in self._entities(dict.fromkeys((self._names.entity(text), *named))).entities.items():
             kind = _KINDS.get(terms.get("type", ""))
@@ -335,7 +326,7 @@ class SparqlParts:
     def _stated(self, text: str) -> list[Sourced]:
         """The statements whose triples a SELECT gives."""
         rows = self._rows(text)
-        records, values = (self._names.base + kind for kind in (RECORD, VALUE))
+        records, values = (self._names.base + kind for kind in (layout.RECORD, VALUE))
         nodes = dict.fromkeys(thing for _, _, thing in rows if thing.startswith((records, values)))
         if nodes:
             rows += self._rows(f"SELECT ?s ?p ?o WHERE {{ VALUES ?s {{ {' '.join(f'<{n}>' for n in nodes)} }} ?s ?p ?o }}")
@@ -385,7 +376,7 @@ class SparqlParts:
             text = f"SELECT ?s WHERE {{ ?s {node} ?o {self._others(without)} }} GROUP BY ?s HAVING(COUNT(?o) > 1) LIMIT 1"
         else:
             gone = ", ".join(map(self._names.entity, subjects))
-            values = f"FILTER(STRSTARTS(STR(?v), {string(self._names.base + VALUE)}) && ?o NOT IN ({gone}))"
+            values = f"FILTER(STRSTARTS(STR(?v), {layout.string(self._names.base + VALUE)}) && ?o NOT IN ({gone}))"
             text = (
                 f"SELECT ?o WHERE {{ ?s <pred:fact_r> {node} ; <pred:fact_t> ?v ; <pred:fact_h> ?o {values} }} "
                 "GROUP BY ?o HAVING(COUNT(?s) > 1) LIMIT 1"

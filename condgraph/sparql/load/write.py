@@ -18,22 +18,8 @@ from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.declared import texts_of
 from condgraph.engine.snapshot.readback import further_sources, place_raws
 from condgraph.engine.values import Kind
+from condgraph.sparql import layout
 from condgraph.sparql.dialect import cut
-from condgraph.sparql.layout import (
-    ENTITY_CLASSES,
-    LABEL,
-    LAYOUT,
-    MEMBER,
-    RECORD,
-    STATEMENT,
-    SUBCLASS,
-    TYPE,
-    GraphIris,
-    base_iri,
-    integer,
-    string,
-    value_triples,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,7 +45,7 @@ def statements(snapshot: Snapshot, base: str, nodes: Sequence[str], sources: Seq
     names = list(map(snapshot.predicate_name, range(snapshot.predicate_count)))
     predicates = [f"<{base}{encode(name)}>" for name in names]
     for node, name in zip(predicates, names, strict=True):
-        yield f"{node} {LABEL} {string(name)}{end}"
+        yield f"{node} {layout.LABEL} {layout.string(name)}{end}"
     sids, raws, validity = statement_ids(snapshot).view(np.uint64), place_raws(snapshot), _validity(snapshot)
     values, said = _Values(snapshot, base, nodes, end), [f" <pred:source> {node}{end}" for node in sources]
     for start in range(0, snapshot.statements, _TOGETHER):
@@ -69,7 +55,7 @@ def statements(snapshot: Snapshot, base: str, nodes: Sequence[str], sources: Seq
         columns = (sids[numbers], snapshot.subjects(numbers), snapshot.predicates(numbers), snapshot.source.take(numbers))
         rows = snapshot.row.take(numbers).tolist()
         for at, (sid, subject, predicate, first) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-            node, h, r, t = f"<{base}{STATEMENT}{sid:016x}>", nodes[subject], predicates[predicate], things[at]
+            node, h, r, t = f"<{base}{layout.STATEMENT}{sid:016x}>", nodes[subject], predicates[predicate], things[at]
             text = f"{h} {r} {t}{end}{node} <pred:fact_h> {h}{end}{node} <pred:fact_r> {r}{end}{node} <pred:fact_t> {t}{end}"
             more = values.said(t)
             for key, value in qualifiers.get(at, ()):
@@ -77,17 +63,17 @@ def statements(snapshot: Snapshot, base: str, nodes: Sequence[str], sources: Seq
                 more += values.said(value)
             text += more
             if raw[at] >= 0:
-                text += f"{node} <pred:raw> {string(snapshot.texts[raw[at]])}{end}"
+                text += f"{node} <pred:raw> {layout.string(snapshot.texts[raw[at]])}{end}"
             if start + at in raws:
-                text += f"{node} <pred:raws> {string(json.dumps(raws[start + at], ensure_ascii=False))}{end}"
+                text += f"{node} <pred:raws> {layout.string(json.dumps(raws[start + at], ensure_ascii=False))}{end}"
             if start + at in validity:
                 begin, stop = validity[start + at]
-                text += f"{node} <pred:valid_start> {integer(begin)}{end}{node} <pred:valid_end> {integer(stop)}{end}"
+                text += f"{node} <pred:valid_start> {layout.integer(begin)}{end}{node} <pred:valid_end> {layout.integer(stop)}{end}"
             text += f"{node}{said[first]}"
             if at in further:
-                yield text + _records(node, f"<{base}{RECORD}{sid:016x}.", [(first, rows[at]), *further[at]], said, end)
+                yield text + _records(node, f"<{base}{layout.RECORD}{sid:016x}.", [(first, rows[at]), *further[at]], said, end)
             else:
-                yield f"{text}{node} <pred:row> {integer(rows[at])}{end}" if rows[at] else text
+                yield f"{text}{node} <pred:row> {layout.integer(rows[at])}{end}" if rows[at] else text
 
 
 def _validity(snapshot: Snapshot) -> dict[int, tuple[int, int]]:
@@ -124,7 +110,9 @@ def _records(node: str, record: str, places: Sequence[tuple[int, int]], said: Se
     """The sources of a statement beyond the first, and each of its places as a record."""
     text = "".join(f"{node}{said[source]}" for source in list(dict.fromkeys(source for source, _ in places))[1:])
     for i, (source, row) in enumerate(places):
-        text += f"{node} <pred:record> {record}{i}>{end}{record}{i}>{said[source]}{record}{i}> <pred:row> {integer(row)}{end}"
+        text += (
+            f"{node} <pred:record> {record}{i}>{end}{record}{i}>{said[source]}{record}{i}> <pred:row> {layout.integer(row)}{end}"
+        )
     return text
 
 
@@ -160,7 +148,7 @@ class _Values:
         for key, value in zip(fresh, decode_values(some, texts.__getitem__, ident), strict=True):
             if not isinstance(value, Ref):
                 node = known[key] = f"<{self._base}{VALUE}{value_name(value)}>"
-                self._unsaid[node] = "".join(f"{line}{self._end}" for line in value_triples(node, value, ordered=ordered))
+                self._unsaid[node] = "".join(f"{line}{self._end}" for line in layout.value_triples(node, value, ordered=ordered))
 
     def said(self, node: str) -> str:
         """The triples of a value at the first call; nothing later, and nothing of an entity."""
@@ -205,58 +193,58 @@ def _written(snapshot: Snapshot, base: str, graph: str, end: str) -> Iterator[st
     """Texts of one line or several that belong together, each line with `end`. No term holds a
     newline.
     """
-    names = GraphIris(base)
+    names = layout.GraphIris(base)
     nodes, sources = _entity_nodes(snapshot, names), _source_nodes(snapshot, names)
     for some in (_sources(snapshot, names), _entities(snapshot, nodes, sources), _concepts(snapshot, names, nodes, sources)):
         yield from (f"{line}{end}" for line in some)
     yield from statements(snapshot, base, nodes, sources, end)
     node = names.graph
-    yield f"{node} {TYPE} <pred:Graph>{end}"
-    yield f"{node} <pred:label> {string(graph)}{end}"
-    yield f"{node} <pred:layout> {integer(LAYOUT)}{end}"
-    yield f"{node} <pred:declares> {integer(1)}{end}"
-    yield f"{node} <pred:counts> {string(json.dumps(counts(snapshot), sort_keys=True))}{end}"
+    yield f"{node} {layout.TYPE} <pred:Graph>{end}"
+    yield f"{node} <pred:label> {layout.string(graph)}{end}"
+    yield f"{node} <pred:layout> {layout.integer(layout.LAYOUT)}{end}"
+    yield f"{node} <pred:declares> {layout.integer(1)}{end}"
+    yield f"{node} <pred:counts> {layout.string(json.dumps(counts(snapshot), sort_keys=True))}{end}"
 
 
-def _sources(snapshot: Snapshot, names: GraphIris) -> Iterator[str]:
+def _sources(snapshot: Snapshot, names: layout.GraphIris) -> Iterator[str]:
     for place in range(len(snapshot.arrays.get("src.name"))):
         source = snapshot.source_of(place)
         node = names.source(source.name)
-        yield f"{node} {TYPE} <pred:Source>"
-        yield f"{node} <pred:label> {string(source.name)}"
-        yield f"{node} <pred:location> {string(source.location)}"
-        yield f"{node} <pred:format> {string(source.format)}"
+        yield f"{node} {layout.TYPE} <pred:Source>"
+        yield f"{node} <pred:label> {layout.string(source.name)}"
+        yield f"{node} <pred:location> {layout.string(source.location)}"
+        yield f"{node} <pred:format> {layout.string(source.format)}"
         if source.content:
-            yield f"{node} <pred:content> {string(source.content)}"
+            yield f"{node} <pred:content> {layout.string(source.content)}"
         if source.terms:
-            yield f"{node} <pred:terms> {string(source.terms)}"
-        yield f"{node} <pred:place> {integer(place)}"
+            yield f"{node} <pred:terms> {layout.string(source.terms)}"
+        yield f"{node} <pred:place> {layout.integer(place)}"
 
 
-def _source_nodes(snapshot: Snapshot, names: GraphIris) -> list[str]:
+def _source_nodes(snapshot: Snapshot, names: layout.GraphIris) -> list[str]:
     return [names.source(snapshot.source_of(i).name) for i in range(len(snapshot.arrays.get("src.name")))]
 
 
-def _entity_nodes(snapshot: Snapshot, names: GraphIris) -> list[str]:
+def _entity_nodes(snapshot: Snapshot, names: layout.GraphIris) -> list[str]:
     base = names.base
     return [f"<{base}{encode(ident)}>" for ident in snapshot.texts.take(snapshot.entity_id)]
 
 
 def _entities(snapshot: Snapshot, nodes: list[str], sources: list[str]) -> Iterator[str]:
     places, rows = snapshot.arrays.get("ent.source"), snapshot.arrays.get("ent.row")
-    classes = {int(kind): f" {TYPE} <pred:{name}>" for kind, name in ENTITY_CLASSES.items()}
+    classes = {int(kind): f" {layout.TYPE} <pred:{name}>" for kind, name in layout.ENTITY_CLASSES.items()}
     called = snapshot.texts.take(snapshot.entity_name)
     kinds = snapshot.entity_kind.tolist()
     positions, said = _positions(snapshot), texts_of(snapshot)
     for number, (node, name, kind) in enumerate(zip(nodes, called, kinds, strict=True)):
         yield node + classes[kind]
-        yield f"{node} <pred:name> {string(name)}"
+        yield f"{node} <pred:name> {layout.string(name)}"
         if number in positions:
             yield f"{node} <pred:source> {sources[int(places[number])]}"
-            yield f"{node} <pred:row> {integer(int(rows[number]))}"
-            yield f"{node} <pred:position> {integer(positions[number])}"
+            yield f"{node} <pred:row> {layout.integer(int(rows[number]))}"
+            yield f"{node} <pred:position> {layout.integer(positions[number])}"
         if number in said:
-            yield f"{node} <pred:declared> {string(said[number])}"
+            yield f"{node} <pred:declared> {layout.string(said[number])}"
 
 
 def _positions(snapshot: Snapshot) -> dict[int, int]:
@@ -272,7 +260,7 @@ def _positions(snapshot: Snapshot) -> dict[int, int]:
     return dict(zip(entities.tolist(), (first - begin + 1).tolist(), strict=True))
 
 
-def _concepts(snapshot: Snapshot, names: GraphIris, nodes: list[str], sources: list[str]) -> Iterator[str]:
+def _concepts(snapshot: Snapshot, names: layout.GraphIris, nodes: list[str], sources: list[str]) -> Iterator[str]:
     get = snapshot.arrays.get
     offsets, items = get("con.offsets").tolist(), get("con.items")
     for at, concept in enumerate(get("con.entity").tolist()):
@@ -280,20 +268,20 @@ def _concepts(snapshot: Snapshot, names: GraphIris, nodes: list[str], sources: l
         for entity in items[offsets[at] : offsets[at + 1]].tolist():
             yield nodes[entity] + of
     for kind, prefix, first, second, words in (
-        (MEMBER, "mem", "e", "c", ("Membership", "member", "concept")),
-        (SUBCLASS, "sub", "c", "p", ("Subclassing", "subclass", "superclass")),
+        (layout.MEMBER, "mem", "e", "c", ("Membership", "member", "concept")),
+        (layout.SUBCLASS, "sub", "c", "p", ("Subclassing", "subclass", "superclass")),
     ):
         columns = [get(f"{prefix}.{name}").tolist() for name in (first, second, "src", "row")]
         for left, right, source, row in zip(*columns, strict=True):
             node = names.stated(kind, nodes[left], nodes[right], sources[source], row)
-            if kind is SUBCLASS:
+            if kind is layout.SUBCLASS:
                 yield f"{nodes[left]} <pred:subclass_of> {nodes[right]}"
-            yield f"{node} {TYPE} <pred:{words[0]}>"
+            yield f"{node} {layout.TYPE} <pred:{words[0]}>"
             yield f"{node} <pred:{words[1]}> {nodes[left]}"
             yield f"{node} <pred:{words[2]}> {nodes[right]}"
             yield f"{node} <pred:source> {sources[source]}"
             if row:
-                yield f"{node} <pred:row> {integer(row)}"
+                yield f"{node} <pred:row> {layout.integer(row)}"
 
 
 def counts(snapshot: Snapshot) -> dict[str, int]:
@@ -329,7 +317,7 @@ _BATCH: Final = 10_000
 
 def write_file(snapshot: Snapshot, file: IO[str], syntax: str, *, graph: str, base: str | None = None) -> int:
     """Write everything the snapshot holds in the layout of `layout`; returns how many triples."""
-    base = base or base_iri(graph)
+    base = base or layout.base_iri(graph)
     written = 0
     if syntax == "nquads":
         for batch in quads(snapshot, base, graph=graph):

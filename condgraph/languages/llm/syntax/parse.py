@@ -10,27 +10,8 @@ from typing import Final, cast
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import CondgraphError, InterruptedQueryError, ParseError, UnknownNameError
 from condgraph.engine.pieces import watched
+from condgraph.languages.llm.syntax import tree
 from condgraph.languages.llm.syntax.tokens import DOUBLE, REFERENCE, SINGLE, SOME, Token, scan
-from condgraph.languages.llm.syntax.tree import (
-    Argument,
-    Call,
-    CompareOp,
-    Comparison,
-    Expression,
-    Infix,
-    InfixOp,
-    Item,
-    Items,
-    Literal,
-    Not,
-    Notice,
-    OutputRef,
-    Program,
-    Query,
-    Span,
-    Ternary,
-    references,
-)
 
 # -- reader ------------------------------------------------------------------------------------------
 # Words of an expression one after the other, as its grammar takes them; how deep and how long an
@@ -54,7 +35,7 @@ class Limits:
     depth: int = 0
     operators: int = 0
 
-    def operator(self, span: Span) -> None:
+    def operator(self, span: tree.Span) -> None:
         """Count an operator; raise `ParseError` where there are too many."""
         self.operators += 1
         if self.operators > MOST_OPERATORS:
@@ -112,7 +93,7 @@ class Parser:
         start: int,
         stop: int,
         known: Mapping[str, int],
-        notices: list[Notice],
+        notices: list[tree.Notice],
         *,
         limits: Limits | None = None,
     ) -> None:
@@ -195,7 +176,7 @@ class Parser:
             )
         return self._next()
 
-    def _deeper(self, node: Callable[[], Expression]) -> Expression:
+    def _deeper(self, node: Callable[[], tree.Expression]) -> tree.Expression:
         if self._limits.depth == MOST_DEPTH:
             raise ParseError(f"nested more than {MOST_DEPTH} deep", span=self._peek().span)
         self._limits.depth += 1
@@ -204,17 +185,17 @@ class Parser:
         finally:
             self._limits.depth -= 1
 
-    def _span(self, begin: int) -> Span:
+    def _span(self, begin: int) -> tree.Span:
         """From `begin` to the end of the word read last."""
         return begin, self._tokens[self._at - 1].span[1] if self._at else begin
 
     # The grammar, from the loosest binding to the tightest
 
-    def expression(self) -> Expression:
+    def expression(self) -> tree.Expression:
         """One expression; what follows it is left for `finish`."""
         return self._deeper(self._expression)
 
-    def _expression(self) -> Expression:
+    def _expression(self) -> tree.Expression:
         begin = self._peek().span[0]
         if self._word("if"):
             return self._if()
@@ -226,54 +207,54 @@ class Parser:
                 raise ParseError(
                     "'?' without its ':'", span=self._peek().span, hint="a conditional needs both branches: test ? a : b"
                 )
-            return Ternary(value, then, self.expression(), self._span(begin))
+            return tree.Ternary(value, then, self.expression(), self._span(begin))
         if self._word("if") and not self._symbol("(", 1):
             self._next()
             condition = self._either()
             if self._skip_word("else"):
-                return Ternary(condition, value, self.expression(), self._span(begin))
+                return tree.Ternary(condition, value, self.expression(), self._span(begin))
             raise ParseError(
                 "a condition without 'else'", span=self._span(begin), hint="a conditional needs both branches: if(test, a, b)"
             )
         return value
 
-    def _chain(self, part: Callable[[], Expression], match: Callable[[], InfixOp | None]) -> Expression:
+    def _chain(self, part: Callable[[], tree.Expression], match: Callable[[], tree.InfixOp | None]) -> tree.Expression:
         begin = self._peek().span[0]
         value = part()
         while (op := match()) is not None:
             self._limits.operator(self._next().span)
-            value = Infix(op, value, part(), self._span(begin))
+            value = tree.Infix(op, value, part(), self._span(begin))
         return value
 
-    def _either(self) -> Expression:
+    def _either(self) -> tree.Expression:
         return self._chain(self._both, lambda: "or" if self._word("or") and not self._begins_argument(1) else None)
 
-    def _both(self) -> Expression:
+    def _both(self) -> tree.Expression:
         return self._chain(self._opposite, lambda: "and" if self._word("and") and not self._begins_argument(1) else None)
 
-    def _opposite(self) -> Expression:
+    def _opposite(self) -> tree.Expression:
         begin = self._peek().span[0]
         if self._word("not") and not self._word("in", ahead=1):
             self._next()
             inner = self._deeper(self._opposite)
-            return Not(inner, self._span(begin))
+            return tree.Not(inner, self._span(begin))
         return self._comparison()
 
-    def _comparison(self) -> Expression:
+    def _comparison(self) -> tree.Expression:
         begin = self._peek().span[0]
         left = self._labelled()
         negated = self._word("not") and self._word("in", ahead=1)
         if negated or self._word("in"):
             self._at += 1 + negated
-            member = Infix("in", left, self._sum(), self._span(begin))
-            return Not(member, member.span) if negated else member
+            member = tree.Infix("in", left, self._sum(), self._span(begin))
+            return tree.Not(member, member.span) if negated else member
         token = self._peek()
         if token.kind != "operator":
             return left
         self._next()
-        return Comparison(cast(CompareOp, token.text), left, self._labelled(), self._span(begin))
+        return tree.Comparison(cast(tree.CompareOp, token.text), left, self._labelled(), self._span(begin))
 
-    def _labelled(self) -> Expression:
+    def _labelled(self) -> tree.Expression:
         """A sum, without a placeholder and "=" in front of it."""
         token = self._peek()
         if (
@@ -282,28 +263,28 @@ class Parser:
             and self._peek(1).kind == "operator"
             and self._peek(1).text == "="
         ):
-            self._notices.append(Notice(f"{token.text}= in front of an operand is left out", token.span))
+            self._notices.append(tree.Notice(f"{token.text}= in front of an operand is left out", token.span))
             self._at += 2
         return self._sum()
 
-    def _sum(self) -> Expression:
+    def _sum(self) -> tree.Expression:
         return self._chain(self._product, lambda: self._infix("+", "-"))
 
-    def _product(self) -> Expression:
+    def _product(self) -> tree.Expression:
         return self._chain(self._sign, lambda: self._infix("*", "/", "%"))
 
-    def _infix(self, *symbols: str) -> InfixOp | None:
+    def _infix(self, *symbols: str) -> tree.InfixOp | None:
         token = self._peek()
-        return cast(InfixOp, token.text) if token.kind == "symbol" and token.text in symbols else None
+        return cast(tree.InfixOp, token.text) if token.kind == "symbol" and token.text in symbols else None
 
-    def _sign(self) -> Expression:
+    def _sign(self) -> tree.Expression:
         begin = self._peek().span[0]
         if self._symbol("-"):
             self._next()
             if self._peek().kind == "number" and not self._symbol("[", 1):
-                return Literal("-" + self._next().text, False, self._span(begin))
+                return tree.Literal("-" + self._next().text, False, self._span(begin))
             inner = self._deeper(self._sign)
-            return Infix("-", Literal("0", False, (begin, begin)), inner, self._span(begin))
+            return tree.Infix("-", tree.Literal("0", False, (begin, begin)), inner, self._span(begin))
         value = self._primary()
         while self._symbol("["):
             opened = self._next()
@@ -315,10 +296,10 @@ class Parser:
                     f"{self._written(index)!r} is not an index", span=index.span, hint="an index is a whole number: [0]"
                 )
             self._expect("]", opened)
-            value = Item(value, -int(index.text) if negative else int(index.text), self._span(begin))
+            value = tree.Item(value, -int(index.text) if negative else int(index.text), self._span(begin))
         return value
 
-    def _primary(self) -> Expression:
+    def _primary(self) -> tree.Expression:
         token = self._next()
         if token.kind == "text":
             return self._quoted(token)
@@ -334,18 +315,18 @@ class Parser:
         hint = "the line is empty or was cut off" if token.kind == "end" else None
         raise ParseError(f"an expression is expected before {self._written(token)!r}", span=token.span, hint=hint)
 
-    def _quoted(self, token: Token) -> Expression:
+    def _quoted(self, token: Token) -> tree.Expression:
         """A text, or the expression over outputs that it holds."""
         start, stop = token.inner
         content = self._text[start:stop]
         if not _MENTION.search(content):
-            return Literal(token.text, True, token.span)
+            return tree.Literal(token.text, True, token.span)
         match = REFERENCE.fullmatch(content.strip())
         if match is not None:
             inner = scan(self._text, start, stop, None, self._notices)
             return self._reference(Token("reference", inner[0].text, token.span))
 
-        def nested() -> Expression:
+        def nested() -> tree.Expression:
             parser = Parser(self._text, start, stop, self._known, self._notices, limits=self._limits)
             return parser.list_in_text(token.span)
 
@@ -360,7 +341,7 @@ class Parser:
                 hint=error.hint or "write the output alone: 'output_of_query1'",
             ) from None
 
-    def list_in_text(self, span: Span) -> Expression:
+    def list_in_text(self, span: tree.Span) -> tree.Expression:
         """Expressions parted by commas up to the end, as one expression."""
         items = [self.expression()]
         while self._skip(","):
@@ -369,9 +350,9 @@ class Parser:
         if self.end < span[1] - 1 and self._text[self.end : span[1] - 1].strip():
             at = self.end
             raise ParseError(f"{self._text[at]!r} is not expected here", span=(at, at + 1))
-        return items[0] if len(items) == 1 else Items(tuple(items), span)
+        return items[0] if len(items) == 1 else tree.Items(tuple(items), span)
 
-    def _reference(self, token: Token) -> Expression:
+    def _reference(self, token: Token) -> tree.Expression:
         position = self._known.get(token.text)
         if position is None:
             raise UnknownNameError(
@@ -381,9 +362,9 @@ class Parser:
                 span=token.span,
                 hint="a query can use the queries written before it",
             )
-        return OutputRef(position, token.span)
+        return tree.OutputRef(position, token.span)
 
-    def _words(self, token: Token) -> Expression:
+    def _words(self, token: Token) -> tree.Expression:
         """A run of bare words and numbers, taken as one text with the spaces it was written with."""
         begin = token.span[0]
         if token.kind == "word" and _OTHER_MENTION.search(token.text):
@@ -402,11 +383,11 @@ class Parser:
                 f"{token.text} stands for nothing here", span=span, hint="write which output is meant: output_of_queryN"
             )
         text = token.text if span == token.span else " ".join(self._text[slice(*span)].split())
-        return Literal(text, False, span)
+        return tree.Literal(text, False, span)
 
-    def _list(self, opened: Token) -> Expression:
+    def _list(self, opened: Token) -> tree.Expression:
         closing = {"(": ")", "[": "]", "{": "}"}[opened.text]
-        items: list[Expression] = []
+        items: list[tree.Expression] = []
         while not self._symbol(closing):
             items.append(self.expression())
             if self._symbol(":"):
@@ -418,7 +399,7 @@ class Parser:
         self._expect(closing, opened)
         if opened.text == "(" and len(items) == 1:
             return items[0]
-        return Items(tuple(items), self._span(opened.span[0]))
+        return tree.Items(tuple(items), self._span(opened.span[0]))
 
     # Calls
 
@@ -428,49 +409,49 @@ class Parser:
             return False
         return token.text.casefold() not in _KEYWORDS or (token.text in _BRANCHES and self._peek(ahead + 1).text == "=")
 
-    def _call(self, name: Token) -> Expression:
+    def _call(self, name: Token) -> tree.Expression:
         arguments = self._arguments()
-        return Call(name.text, arguments, self._span(name.span[0]))
+        return tree.Call(name.text, arguments, self._span(name.span[0]))
 
-    def _arguments(self) -> tuple[Argument, ...]:
+    def _arguments(self) -> tuple[tree.Argument, ...]:
         opened = self._next()
-        arguments: list[Argument] = []
+        arguments: list[tree.Argument] = []
         while not self._symbol(")"):
             arguments.append(self._argument())
             if self._skip(","):
                 continue
             token = self._peek()
             if self._word("and") and self._begins_argument(1):
-                self._notices.append(Notice("'and' between two arguments is read as a comma", token.span))
+                self._notices.append(tree.Notice("'and' between two arguments is read as a comma", token.span))
                 self._next()
             elif self._word("or") and self._begins_argument(1):
                 raise ParseError("'or' between two arguments", span=token.span, hint="write two queries and set_union")
             elif self._begins_argument(0):
-                self._notices.append(Notice("a comma is missing before this argument", token.span))
+                self._notices.append(tree.Notice("a comma is missing before this argument", token.span))
             else:
                 break
         self._expect(")", opened)
         return tuple(arguments)
 
-    def _argument(self) -> Argument:
+    def _argument(self) -> tree.Argument:
         begin = self._peek().span[0]
         if self._begins_argument(0):
             name, op = self._next().text, self._next().text
             value = self.expression()
-            return Argument(name, cast(CompareOp, op), value, self._span(begin))
+            return tree.Argument(name, cast(tree.CompareOp, op), value, self._span(begin))
         if self._peek().kind == "word" and self._peek(1).kind == "word" and self._peek(2).kind == "operator":
             verb = self._peek(1)
             raise ParseError(f"unknown operator {verb.text!r}", span=verb.span, hint="the operators are = != > < >= <=")
         value = self.expression()
-        return Argument(None, "=", value, self._span(begin))
+        return tree.Argument(None, "=", value, self._span(begin))
 
     # Conditionals
 
-    def _if(self) -> Expression:
+    def _if(self) -> tree.Expression:
         name = self._next()
         begin = name.span[0]
         if self._symbol("(") and self._is_call():
-            return Call("if", self._arguments(), self._span(begin))
+            return tree.Call("if", self._arguments(), self._span(begin))
         condition = self._either()
         separated = self._skip(",", ":", ";")
         separated = self._skip_word("then") or separated
@@ -488,7 +469,7 @@ class Parser:
             )
         self._skip(":", ",")
         self._skip_word("return")
-        return Ternary(condition, then, self.expression(), self._span(begin))
+        return tree.Ternary(condition, then, self.expression(), self._span(begin))
 
     def _is_call(self) -> bool:
         """Whether the parenthesis at hand holds all of a conditional, rather than (the beginning
@@ -530,7 +511,7 @@ _REFERENCE: Final = re.compile(r"output_of_query(\d+)").fullmatch
 _SPECIAL: Final = frozenset({"then", "else", "and", "or", "in", "not", "return", "if"})
 
 
-def plain_call(text: str, start: int, stop: int, known: Mapping[str, int]) -> Expression | None:
+def plain_call(text: str, start: int, stop: int, known: Mapping[str, int]) -> tree.Expression | None:
     """The call of a plain line `text[start:stop]`, or None where the line needs the grammar.
 
     `known` maps the labels of the queries before to their positions; an output that is not among
@@ -539,24 +520,24 @@ def plain_call(text: str, start: int, stop: int, known: Mapping[str, int]) -> Ex
     match = _LINE.fullmatch(text, start, stop)
     if match is None or match["name"].casefold() in _SPECIAL:
         return None
-    arguments: list[Argument] = []
+    arguments: list[tree.Argument] = []
     begin, end = match.span("arguments")
     for item in _ARGUMENT.finditer(text, begin, end):
         name, operator, quoted = item.groups()
         if name.casefold() in _SPECIAL:
             return None
         span, inner = item.span(3), quoted[1:-1]
-        value: Expression
+        value: tree.Expression
         if "query" in inner.casefold():
             reference = _REFERENCE(inner)
             position = None if reference is None else known.get(reference[1])
             if position is None:
                 return None
-            value = OutputRef(position, span)
+            value = tree.OutputRef(position, span)
         else:
-            value = Literal(inner, True, span)
-        arguments.append(Argument(name, cast(CompareOp, operator), value, item.span()))
-    return Call(match["name"], tuple(arguments), (match.start("name"), end + 1))
+            value = tree.Literal(inner, True, span)
+        arguments.append(tree.Argument(name, cast(tree.CompareOp, operator), value, item.span()))
+    return tree.Call(match["name"], tuple(arguments), (match.start("name"), end + 1))
 
 
 # -- parse -------------------------------------------------------------------------------------------
@@ -591,12 +572,12 @@ class _Section:
 
     kind: str
     label: str
-    span: Span
+    span: tree.Span
     start: int
     stop: int
 
 
-def parse(text: str) -> Program:
+def parse(text: str) -> tree.Program:
     """Read a program. Raises `ParseError` for what has no meaning, and `UnknownNameError` for an
     output that no earlier query gives.
 
@@ -606,28 +587,28 @@ def parse(text: str) -> Program:
     >>> [argument.op for argument in program.queries[0].expression.arguments]
     ['=', '>']
     """
-    notices: list[Notice] = []
+    notices: list[tree.Notice] = []
     sections, target_type = _sections(text, notices)
-    queries: list[Query] = []
+    queries: list[tree.Query] = []
     known: dict[str, int] = {}
     step: _Section | None = None
     for section in sections:
         check()
         if section.kind == "step":
             if step is not None:
-                notices.append(Notice(f"step {step.label} has no query", step.span))
+                notices.append(tree.Notice(f"step {step.label} has no query", step.span))
             step = section
             continue
         words = "" if step is None else " ".join(text[step.start : step.stop].split())
         query, said = _query(text, section, words, known)
         notices.extend(said)
         if section.label in known:
-            notices.append(Notice(f"query {section.label} is written twice; later queries mean the second one", section.span))
+            notices.append(tree.Notice(f"query {section.label} is written twice; later queries mean the second one", section.span))
         known[section.label] = len(queries)
         queries.append(query)
         step = None
     if step is not None:
-        notices.append(Notice(f"step {step.label} has no query", step.span))
+        notices.append(tree.Notice(f"step {step.label} has no query", step.span))
     if not queries:
         raise ParseError(
             "there is no query in this text", span=(0, len(text)), hint='a query is a line: Query1: "get_information(...)"'
@@ -636,11 +617,11 @@ def parse(text: str) -> Program:
     needed = set(used)
     for position, query in enumerate(queries):
         if query.error is not None and position not in needed:
-            notices.append(Notice(f"query {query.label} is not needed and cannot be read: {query.error.message}", query.span))
-    return Program(tuple(queries), used, target_type, tuple(notices))
+            notices.append(tree.Notice(f"query {query.label} is not needed and cannot be read: {query.error.message}", query.span))
+    return tree.Program(tuple(queries), used, target_type, tuple(notices))
 
 
-def parse_expression(text: str) -> Expression:
+def parse_expression(text: str) -> tree.Expression:
     """Read one expression without references to other queries, for tests and tools."""
     parser = Parser(text, 0, len(text), {}, [])
     expression = parser.expression()
@@ -648,7 +629,7 @@ def parse_expression(text: str) -> Expression:
     return expression
 
 
-def _sections(text: str, notices: list[Notice]) -> tuple[list[_Section], str | None]:
+def _sections(text: str, notices: list[tree.Notice]) -> tuple[list[_Section], str | None]:
     """Cut the text into steps and queries; lines before the first one are notices, the target type
     is read.
     """
@@ -677,10 +658,14 @@ def _sections(text: str, notices: list[Notice]) -> tuple[list[_Section], str | N
                 sections.append(open_section)
             elif match["target"] is not None:
                 if target_type is not None:
-                    notices.append(Notice("the target type is given twice; the last one counts", (at, at + len(line.rstrip()))))
+                    notices.append(
+                        tree.Notice("the target type is given twice; the last one counts", (at, at + len(line.rstrip())))
+                    )
                 target_type = _target(match["target"])
             elif match["rest"].strip(" \t`*\r"):
-                notices.append(Notice("a line that is no step and no numbered query is left out", (at, at + len(line.rstrip()))))
+                notices.append(
+                    tree.Notice("a line that is no step and no numbered query is left out", (at, at + len(line.rstrip())))
+                )
             prose = at + len(line)
         at += len(line)
     if open_section is None:
@@ -688,13 +673,13 @@ def _sections(text: str, notices: list[Notice]) -> tuple[list[_Section], str | N
     return sections, target_type
 
 
-def _prose(text: str, start: int, stop: int, notices: list[Notice]) -> None:
+def _prose(text: str, start: int, stop: int, notices: list[tree.Notice]) -> None:
     """Lines that say nothing to the engine: a notice each, but for blank ones and code fences."""
     at = start
     for line in watched(text[start:stop].splitlines(keepends=True)):
         if line.strip() and not _FENCE.fullmatch(line.rstrip("\r\n")):
             begin = at + len(line) - len(line.lstrip())
-            notices.append(Notice("a line that is no step and no query is left out", (begin, at + len(line.rstrip()))))
+            notices.append(tree.Notice("a line that is no step and no query is left out", (begin, at + len(line.rstrip()))))
         at += len(line)
 
 
@@ -702,14 +687,14 @@ def _target(text: str) -> str | None:
     return text.strip().strip("{}'\"‘’“”`* ").strip() or None
 
 
-def _query(text: str, section: _Section, step: str, known: dict[str, int]) -> tuple[Query, list[Notice]]:
+def _query(text: str, section: _Section, step: str, known: dict[str, int]) -> tuple[tree.Query, list[tree.Notice]]:
     """Read one query; an error is kept in it, because only the queries that the answer needs have
     to be right.
     """
     plain = plain_call(text, section.start, section.stop, known)
     if plain is not None:
-        return Query(section.label, plain, step, None, section.span), []
-    notices: list[Notice] = []
+        return tree.Query(section.label, plain, step, None, section.span), []
+    notices: list[tree.Notice] = []
     try:
         parser = Parser(text, section.start, section.stop, known, notices)
         expression = parser.expression()
@@ -718,11 +703,11 @@ def _query(text: str, section: _Section, step: str, known: dict[str, int]) -> tu
     except InterruptedQueryError:
         raise
     except CondgraphError as error:
-        return Query(section.label, None, step, error, section.span), []
-    return Query(section.label, expression, step, None, section.span), notices
+        return tree.Query(section.label, None, step, error, section.span), []
+    return tree.Query(section.label, expression, step, None, section.span), notices
 
 
-def _leftover(text: str, start: int, stop: int, notices: list[Notice]) -> None:
+def _leftover(text: str, start: int, stop: int, notices: list[tree.Notice]) -> None:
     """What follows an expression: closing marks on its own line, and lines of prose."""
     line_end = text.find("\n", start, stop)
     line_end = stop if line_end < 0 else line_end
@@ -734,11 +719,11 @@ def _leftover(text: str, start: int, stop: int, notices: list[Notice]) -> None:
             f"{text[end : min(end + 30, line_end)]!r} follows the end of the expression", span=(end, line_end), hint=hint
         )
     if any(mark in text[start:end] for mark in ")]}"):
-        notices.append(Notice("a closing parenthesis too many", (start, end)))
+        notices.append(tree.Notice("a closing parenthesis too many", (start, end)))
     _prose(text, line_end, stop, notices)
 
 
-def _used(queries: list[Query]) -> tuple[int, ...]:
+def _used(queries: list[tree.Query]) -> tuple[int, ...]:
     """The positions that the last query needs; raises the error of one that cannot be read."""
     waiting, used = [len(queries) - 1], set[int]()
     while waiting:
@@ -750,5 +735,5 @@ def _used(queries: list[Query]) -> tuple[int, ...]:
             assert query.error is not None
             raise query.error
         used.add(position)
-        waiting.extend(reference.position for reference in references(query.expression))
+        waiting.extend(reference.position for reference in tree.references(query.expression))
     return tuple(sorted(used))
