@@ -18,20 +18,10 @@ from condgraph.engine.bounds import cached, check
 from condgraph.engine.errors import LinkModelError
 from condgraph.engine.pieces import changed
 from condgraph.engine.snapshot.snapshot import ranges
+from condgraph.links import rules as horn
 from condgraph.links.edges import Edges, Ends, Ints
 from condgraph.links.embeddings import Floats, load_arrays, save_arrays
 from condgraph.links.ranks import rank_among
-from condgraph.links.rules import (
-    UNSEEN,
-    Constant,
-    Cyclic,
-    Features,
-    Learning,
-    Paths,
-    learn_constant,
-    learn_cyclic,
-    steps_of,
-)  # fmt: skip
 from condgraph.links.train import held_out
 
 if TYPE_CHECKING:
@@ -68,7 +58,7 @@ class Rule:
     @property
     def confidence(self) -> float:
         """right / (predicted + 5)."""
-        return self.right / (self.predicted + UNSEEN)
+        return self.right / (self.predicted + horn.UNSEEN)
 
     def __str__(self) -> str:
         if not self.end:
@@ -111,11 +101,13 @@ class Rules:
 
     calibrated = True
 
-    def __init__(self, edges: Edges, cyclic: Cyclic, constant: Constant, choice: NDArray[np.int64], about: dict[str, Any]) -> None:
+    def __init__(
+        self, edges: Edges, cyclic: horn.Cyclic, constant: horn.Constant, choice: NDArray[np.int64], about: dict[str, Any]
+    ) -> None:
         self.edges, self.cyclic, self.constant, self.choice, self.about = edges, cyclic, constant, choice, about
         self.entities, self.relations = edges.entities, edges.relations
-        self.paths = Paths(edges)
-        self.features = Features(self.paths)
+        self.paths = horn.Paths(edges)
+        self.features = horn.Features(self.paths)
         self.warnings: list[str] = list(about.get("warnings", ()))
         self._cyclic_at = np.searchsorted(cyclic.relation, np.arange(len(self.relations) + 1))
         self._confidences = cyclic.confidence
@@ -194,7 +186,7 @@ class Rules:
         n, base = self.paths.n, self.paths.steps + 1
         walked: dict[tuple[int, ...], tuple[Ints, Ints]] = {(): (np.arange(len(heads)), heads)}
         for at in range(int(self._cyclic_at[relation]), int(self._cyclic_at[relation + 1])):
-            steps = steps_of(int(self.cyclic.code[at]), base)
+            steps = horn.steps_of(int(self.cyclic.code[at]), base)
             if inverse:
                 steps = tuple(step ^ 1 for step in reversed(steps))
             i, node = self._walk(steps, walked)
@@ -243,7 +235,7 @@ class Rules:
             # By falling confidence.
             if len(result) >= most:
                 break
-            if (self._walk(steps_of(int(self.cyclic.code[at]), base), walked)[1] == y).any():
+            if (self._walk(horn.steps_of(int(self.cyclic.code[at]), base), walked)[1] == y).any():
                 result.append(self._cyclic_rule(at))
         for step, entity, constant in ((2 * r, x, y), (2 * r + 1, y, x)):
             rules = self._targeting(step, constant)
@@ -253,7 +245,7 @@ class Rules:
         return sorted(result, key=lambda rule: -rule.confidence)[:most]
 
     def _cyclic_rule(self, at: int) -> Rule:
-        steps = steps_of(int(self.cyclic.code[at]), self.paths.steps + 1)
+        steps = horn.steps_of(int(self.cyclic.code[at]), self.paths.steps + 1)
         path = tuple((self.relations[step >> 1], bool(step & 1)) for step in steps)
         return Rule(self.relations[self.cyclic.relation[at]], path, int(self.cyclic.right[at]), int(self.cyclic.predicted[at]))
 
@@ -295,8 +287,8 @@ class Rules:
                 raise LinkModelError(f"{place} is of another format than {FORMAT}", hint=_AGAIN)
             if about.pop("edges", None) != edges.fingerprint:
                 raise LinkModelError(f"the rules in {place} are of another graph, or the graph has changed", hint=_AGAIN)
-            cyclic = Cyclic(*(arrays[f"cyclic_{name}"] for name in _COLUMNS))
-            constant = Constant(*(arrays[f"constant_{name}"] for name in _COLUMNS))
+            cyclic = horn.Cyclic(*(arrays[f"cyclic_{name}"] for name in _COLUMNS))
+            constant = horn.Constant(*(arrays[f"constant_{name}"] for name in _COLUMNS))
             rules = cls(edges, cyclic, constant, arrays["choice"], about)
             rules._check()
         except (ValueError, KeyError, IndexError, AttributeError, TypeError, RecursionError) as error:
@@ -329,8 +321,8 @@ _COLUMNS: Final = ("first", "second", "right", "predicted")
 _AGAIN: Final = "learn them with `graph.learn_rules(...)`"
 
 
-def _columns(rules: Cyclic | Constant) -> tuple[Ints, ...]:
-    if isinstance(rules, Cyclic):
+def _columns(rules: horn.Cyclic | horn.Constant) -> tuple[Ints, ...]:
+    if isinstance(rules, horn.Cyclic):
         return rules.relation, rules.code, rules.right, rules.predicted
     return rules.target, rules.body, rules.right, rules.predicted
 
@@ -359,7 +351,7 @@ def _joined(best: Floats, most: int) -> Floats:
     return scores
 
 
-def learn(edges: Edges, options: Learning | None = None, *, valid: Edges | None = None) -> Rules:
+def learn(edges: Edges, options: horn.Learning | None = None, *, valid: Edges | None = None) -> Rules:
     """Learn rules on the edges of a graph, within a budget of processor time. `valid` are edges that are
     not among them, by which the number of rules that are joined is chosen; without them a share of the
     edges is held out for the choice, and the rules are learned on all.
@@ -367,18 +359,18 @@ def learn(edges: Edges, options: Learning | None = None, *, valid: Edges | None 
     What the budget leaves out is in `warnings` of the result. Raises `LinkModelError` for a graph
     without edges.
     """
-    options = options or Learning()
+    options = options or horn.Learning()
     begin = time.process_time()
     if not len(edges.triples):
         raise LinkModelError("there are no edges to learn rules from", hint="load relations between entities first")
     rng = np.random.default_rng(options.seed)
     warnings: list[str] = []
-    paths = Paths(edges)
-    features = Features(paths)
-    constant, counted = learn_constant(features, options, rng, begin + 0.2 * options.seconds)
+    paths = horn.Paths(edges)
+    features = horn.Features(paths)
+    constant, counted = horn.learn_constant(features, options, rng, begin + 0.2 * options.seconds)
     middle = time.process_time()
     room = max(0.0, begin + 0.75 * options.seconds - middle)
-    cyclic, looked = learn_cyclic(paths, edges, options, rng, middle + room, middle + 0.2 * room)
+    cyclic, looked = horn.learn_cyclic(paths, edges, options, rng, middle + room, middle + 0.2 * room)
     if counted < 1.0:
         warnings.append(f"the budget of {options.seconds:g} s allowed {counted:.0%} of the rules with constants to be counted")
     if looked < 1.0:
@@ -391,14 +383,14 @@ def learn(edges: Edges, options: Learning | None = None, *, valid: Edges | None 
     if valid is None:
         rest, valid = held_out(edges, options.validation, rng)
         # The rules know what is held out, though no rule is right by an edge itself.
-        choosing = Rules(rest, cyclic, _again(features, constant, Features(Paths(rest))), choice, {})
+        choosing = Rules(rest, cyclic, _again(features, constant, horn.Features(horn.Paths(rest))), choice, {})
     else:
         choosing = result
     _choose(choosing, valid, edges, begin + options.seconds, rng, choice)
     return result
 
 
-def _again(old: Features, rules: Constant, new: Features) -> Constant:
+def _again(old: horn.Features, rules: horn.Constant, new: horn.Features) -> horn.Constant:
     """Constant rules in the numbers of fewer edges; those whose features are gone are left out."""
     n = new.paths.n
     keys = (new.step ^ 1) * n + new.constant
@@ -408,7 +400,7 @@ def _again(old: Features, rules: Constant, new: Features) -> Constant:
     number = np.append(number, new.size + np.arange(new.paths.steps))
     target, body = number[rules.target], number[rules.body]
     keep = (target >= 0) & (body >= 0)
-    return Constant(target[keep], body[keep], rules.right[keep], rules.predicted[keep])
+    return horn.Constant(target[keep], body[keep], rules.right[keep], rules.predicted[keep])
 
 
 def _choose(model: Rules, valid: Edges, known: Edges, until: float, rng: np.random.Generator, choice: Ints) -> None:

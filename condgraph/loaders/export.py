@@ -30,27 +30,8 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Final, NoReturn
 
+from condgraph.engine import facts as model
 from condgraph.engine.errors import FormatError, LoadError
-from condgraph.engine.facts import (
-    MANY,
-    Batch,
-    Column,
-    Entity,
-    EntityKind,
-    Ids,
-    Item,
-    Many,
-    Member,
-    Numbers,
-    Ref,
-    Rows,
-    Source,
-    Sourced,
-    Statement,
-    Subclass,
-    Texts,
-    Times,
-)
 from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.values import MOST_DIGITS, NO_UNIT, UNKNOWN, Precision, Quantity, Time, Value
 from condgraph.loaders.base import JSON_SIGN, Format, Options, Reading
@@ -66,69 +47,73 @@ __all__ = ["FORMAT", "VERSION", "decode_value", "encode", "encode_value", "write
 VERSION: Final = 1
 
 
-def header(graph: str, sources: Iterable[Source]) -> str:
+def header(graph: str, sources: Iterable[model.Source]) -> str:
     """The first line of an export, without its line end."""
     listed = [_source_record("name", source) for source in sources]
     return _dump({"condgraph": VERSION, "graph": graph, "sources": listed})
 
 
-def _source_record(key: str, source: Source) -> dict[str, Any]:
+def _source_record(key: str, source: model.Source) -> dict[str, Any]:
     record = {key: source.name, "location": source.location, "format": source.format}
     further = {"content": source.content, "terms": source.terms}
     return {**record, **{part: text for part, text in further.items() if text}}
 
 
-def encode(item: Item) -> str:
+def encode(item: model.Item) -> str:
     """The line of an item, without its line end; a `Batch` gives one line a statement, `Rows` one a
     row, `Members` one a membership.
 
     Raises `LoadError` for a number that is not finite, which JSON cannot hold.
     """
-    if isinstance(item, MANY):
+    if isinstance(item, model.MANY):
         return "\n".join(map(encode, one_by_one(item)))
-    if isinstance(item, Source):
+    if isinstance(item, model.Source):
         return _dump(_source_record("source", item))
-    if isinstance(item, Sourced):
+    if isinstance(item, model.Sourced):
         return _dump({**_record(item.item), "src": [list(source) for source in item.sources]})
     return _dump(_record(item))
 
 
-def write(items: Iterable[Item], stream: IO[str], *, graph: str = "") -> int:
+def write(items: Iterable[model.Item], stream: IO[str], *, graph: str = "") -> int:
     """Write an export: the sources that the items begin with in the header, then a line an item;
     the number of lines written.
     """
     rest = iter(items)
-    sources: list[Source] = []
-    first: Item | None = None
+    sources: list[model.Source] = []
+    first: model.Item | None = None
     for item in rest:
-        if not isinstance(item, Source):
+        if not isinstance(item, model.Source):
             first = item
             break
         sources.append(item)
     stream.write(header(graph, sources) + "\n")
     lines = 1
     for item in chain(() if first is None else (first,), rest):
-        if isinstance(item, MANY) and not len(item):
+        if isinstance(item, model.MANY) and not len(item):
             continue
-        if isinstance(item, Sourced) and isinstance(item.item, Entity) and item.item.kind is not EntityKind.ROW:
+        if isinstance(item, model.Sourced) and isinstance(item.item, model.Entity) and item.item.kind is not model.EntityKind.ROW:
             # The only source of a graph declares everything.
             only = len(sources) == 1 and item.sources == ((sources[0].name, item.item.row),)
             item = item.item if only else item
         stream.write(encode(item) + "\n")
-        lines += len(item) if isinstance(item, MANY) else 1
+        lines += len(item) if isinstance(item, model.MANY) else 1
     return lines
 
 
-def one_by_one(items: Many) -> Iterator[Item]:
+def one_by_one(items: model.Many) -> Iterator[model.Item]:
     """What stands side by side, as single items."""
-    single: Iterable[Entity | Member | Statement] = (
-        statements_of(items) if isinstance(items, Batch) else items.entities() if isinstance(items, Rows) else items.one_by_one()
+    single: Iterable[model.Entity | model.Member | model.Statement] = (
+        statements_of(items)
+        if isinstance(items, model.Batch)
+        else items.entities()
+        if isinstance(items, model.Rows)
+        else items.one_by_one()
     )
     for item in single:
-        yield Sourced(item, ((items.source, item.row),)) if items.source else item
+        yield model.Sourced(item, ((items.source, item.row),)) if items.source else item
 
 
-def statements_of(batch: Batch) -> Iterator[Statement]:
+def statements_of(batch: model.Batch) -> Iterator[model.Statement]:
     """The statements of a batch, one by one."""
     objects = list(_objects(batch.objects))
     for at, subject in enumerate(batch.subjects):
@@ -138,7 +123,7 @@ def statements_of(batch: Batch) -> Iterator[Statement]:
             if value is not None:
                 pairs.append((key, value))
         predicate = batch.predicates if isinstance(batch.predicates, str) else batch.predicates[at]
-        yield Statement(
+        yield model.Statement(
             subject,
             predicate,
             objects[at],
@@ -148,33 +133,33 @@ def statements_of(batch: Batch) -> Iterator[Statement]:
         )
 
 
-def _objects(column: Column) -> Iterator[Ref | Value]:
-    if isinstance(column, Ids):
-        yield from map(Ref, column.ids)
-    elif isinstance(column, Texts):
+def _objects(column: model.Column) -> Iterator[model.Ref | Value]:
+    if isinstance(column, model.Ids):
+        yield from map(model.Ref, column.ids)
+    elif isinstance(column, model.Texts):
         yield from column.texts
-    elif isinstance(column, Numbers):
+    elif isinstance(column, model.Numbers):
         for number in column.numbers.tolist():
             yield Quantity(number, column.unit)
-    elif isinstance(column, Times):
+    elif isinstance(column, model.Times):
         for start, end, precision in zip(column.starts.tolist(), column.ends.tolist(), column.precisions.tolist(), strict=True):
             yield Time(start, end, Precision(precision))
     else:
         yield from column.values
 
 
-def _record(item: Entity | Member | Subclass | Statement) -> dict[str, Any]:
-    if isinstance(item, Statement):
+def _record(item: model.Entity | model.Member | model.Subclass | model.Statement) -> dict[str, Any]:
+    if isinstance(item, model.Statement):
         record: dict[str, Any] = {"s": item.subject, "p": item.predicate, "o": encode_value(item.object)}
         if item.qualifiers:
             record["q"] = [[key, encode_value(value)] for key, value in item.qualifiers]
         if item.raw is not None:
             record["raw"] = item.raw
-    elif isinstance(item, Entity):
+    elif isinstance(item, model.Entity):
         record = {"entity": item.id, "name": item.name}
-        if item.kind is not EntityKind.ENTITY:
-            record["kind"] = EntityKind(item.kind).name.lower()
-    elif isinstance(item, Member):
+        if item.kind is not model.EntityKind.ENTITY:
+            record["kind"] = model.EntityKind(item.kind).name.lower()
+    elif isinstance(item, model.Member):
         record = {"member": item.entity, "of": item.concept}
     else:
         record = {"subclass": item.concept, "of": item.parent}
@@ -183,13 +168,13 @@ def _record(item: Entity | Member | Subclass | Statement) -> dict[str, Any]:
     return record
 
 
-def encode_value(value: Ref | Value) -> Any:
+def encode_value(value: model.Ref | Value) -> Any:
     """A value as the JSON the module describes. Raises `LoadError` for a number that is not finite."""
     if isinstance(value, FormedText):
         return {value.form: str(value)}
     if isinstance(value, str):
         return value
-    if isinstance(value, Ref):
+    if isinstance(value, model.Ref):
         return {"ref": value.id}
     if isinstance(value, Quantity):
         number = value.number
@@ -218,7 +203,7 @@ _dump: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=
 # -- reading -----------------------------------------------------------------------------------------
 
 
-_KINDS: Final = {kind.name.lower(): kind for kind in EntityKind}
+_KINDS: Final = {kind.name.lower(): kind for kind in model.EntityKind}
 _PRECISIONS: Final = {precision.name.lower(): precision for precision in Precision}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]").search
 _TOO_LARGE: Final = 10**MOST_DIGITS
@@ -228,7 +213,7 @@ class _Wrong(Exception):
     """A record that cannot be used; says why."""
 
 
-def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+def _read(source: Any, reading: Reading, options: Options) -> Iterator[model.Item]:
     path = path_of(source)
     begun = False
     for first, lines in blocks(path, reading, options.get("encoding")):
@@ -244,8 +229,8 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
                 else:
                     item = _item(record)
                     # Earlier versions do not say who declares an entity that is no row of a table.
-                    if isinstance(item, Entity) and item.kind is not EntityKind.ROW and sources:
-                        item = Sourced(item, ((sources[0].name, item.row),) if len(sources) == 1 else ())
+                    if isinstance(item, model.Entity) and item.kind is not model.EntityKind.ROW and sources:
+                        item = model.Sourced(item, ((sources[0].name, item.row),) if len(sources) == 1 else ())
                     yield item
             except _Wrong as wrong:
                 if not begun:
@@ -284,7 +269,7 @@ def _pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODE: Final = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_pairs).decode
 
 
-def _sources(record: dict[str, Any], path: Path) -> Iterator[Source]:
+def _sources(record: dict[str, Any], path: Path) -> Iterator[model.Source]:
     version = record.get("condgraph")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise _Wrong("this one says no version")
@@ -297,20 +282,20 @@ def _sources(record: dict[str, Any], path: Path) -> Iterator[Source]:
         yield _declared(source, "name")
 
 
-def _declared(record: dict[str, Any], key: str) -> Source:
+def _declared(record: dict[str, Any], key: str) -> model.Source:
     _only(record, {key, "location", "format", "content", "terms"})
-    return Source(_id(record, key), *(_text(record, part, "") for part in ("location", "format", "content", "terms")))
+    return model.Source(_id(record, key), *(_text(record, part, "") for part in ("location", "format", "content", "terms")))
 
 
-def _item(record: dict[str, Any]) -> Item:
-    item: Entity | Member | Subclass | Statement
+def _item(record: dict[str, Any]) -> model.Item:
+    item: model.Entity | model.Member | model.Subclass | model.Statement
     if "source" in record:
         return _declared(record, "source")
     row = _row(record.get("row", 0))
     if "s" in record:
         _only(record, {"s", "p", "o", "q", "raw", "row", "src"})
         raw = record.get("raw")
-        item = Statement(
+        item = model.Statement(
             _id(record, "s"),
             _id(record, "p"),
             decode_value(record.get("o")),
@@ -324,21 +309,21 @@ def _item(record: dict[str, Any]) -> Item:
         if not isinstance(kind, str) or kind not in _KINDS:
             raise _Wrong(f"there is no kind of entity {kind!r}")
         ident = _id(record, "entity")
-        item = Entity(ident, _text(record, "name", ident), _KINDS[kind], row)
+        item = model.Entity(ident, _text(record, "name", ident), _KINDS[kind], row)
     elif "member" in record:
         _only(record, {"member", "of", "row", "src"})
-        item = Member(_id(record, "member"), _id(record, "of"), row)
+        item = model.Member(_id(record, "member"), _id(record, "of"), row)
     elif "subclass" in record:
         _only(record, {"subclass", "of", "row", "src"})
-        item = Subclass(_id(record, "subclass"), _id(record, "of"), row)
+        item = model.Subclass(_id(record, "subclass"), _id(record, "of"), row)
     else:
         raise _Wrong("a record has one of 's', 'entity', 'member', 'subclass' and 'source'")
     if "src" not in record:
         return item
-    return Sourced(item, tuple(_source(pair) for pair in _list(record, "src")))
+    return model.Sourced(item, tuple(_source(pair) for pair in _list(record, "src")))
 
 
-def read_record(record: dict[str, Any]) -> Item:
+def read_record(record: dict[str, Any]) -> model.Item:
     """The item of a line that was parsed; raises `ValueError` for a record that is none."""
     try:
         return _item(record)
@@ -346,7 +331,7 @@ def read_record(record: dict[str, Any]) -> Item:
         raise ValueError(str(wrong)) from None
 
 
-def decode_value(value: Any) -> Ref | Value:
+def decode_value(value: Any) -> model.Ref | Value:
     """The value that `encode_value` wrote; raises `_Wrong`, which the reader reports with the row."""
     if isinstance(value, str):
         return _sound(value)
@@ -354,7 +339,7 @@ def decode_value(value: Any) -> Ref | Value:
         raise _Wrong(f"{value!r} is not a value")
     if "ref" in value:
         _only(value, {"ref"})
-        return Ref(_id(value, "ref"))
+        return model.Ref(_id(value, "ref"))
     if "n" in value:
         _only(value, {"n", "u"})
         return Quantity(_number(value["n"]), _text(value, "u", NO_UNIT))
@@ -413,7 +398,7 @@ def _time(value: dict[str, Any]) -> Time:
     return time
 
 
-def _qualifier(pair: Any) -> tuple[str, Ref | Value]:
+def _qualifier(pair: Any) -> tuple[str, model.Ref | Value]:
     if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) or not pair[0]:
         raise _Wrong(f"a qualifier is a key and a value, not {pair!r}")
     return _sound(pair[0]), decode_value(pair[1])

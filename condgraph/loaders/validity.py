@@ -15,53 +15,43 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
+from condgraph.engine import facts as model
 from condgraph.engine.errors import OptionError, nearest, shortened
-from condgraph.engine.facts import (
-    END_TIME,
-    POINT_IN_TIME,
-    START_TIME,
-    Batch,
-    Column,
-    Ids,
-    Item,
-    Numbers,
-    Ref,
-    Sourced,
-    Statement,
-    Texts,
-    Times,
-)
 from condgraph.engine.row_times import TIMES_HINT, Qualifiers, RowTimes
 from condgraph.engine.toml import read_file
 from condgraph.engine.values import UNKNOWN, Precision, Quantity, Time, Value
 from condgraph.loaders.base import Reading
 
 
-def unpacked(column: Column) -> list[Value]:
+def unpacked(column: model.Column) -> list[Value]:
     """The values of a column without entities, one by one."""
-    if isinstance(column, Texts):
+    if isinstance(column, model.Texts):
         return list(column.texts)
-    if isinstance(column, Numbers):
+    if isinstance(column, model.Numbers):
         return [Quantity(number, column.unit) for number in column.numbers.tolist()]
-    if isinstance(column, Times):
+    if isinstance(column, model.Times):
         columns = zip(column.starts.tolist(), column.ends.tolist(), column.precisions.tolist(), strict=True)
         return [Time(start, end, Precision(precision)) for start, end, precision in columns]
     return list(column.values)  # type: ignore[union-attr, arg-type]
 
 
-def with_times(items: Iterable[Item | Any], times: Mapping[str, RowTimes], reading: Reading) -> Iterator[Any]:
+def with_times(items: Iterable[model.Item | Any], times: Mapping[str, RowTimes], reading: Reading) -> Iterator[Any]:
     """The items of tables, with the times of each row on its statements; `times` are by source, "" any source.
 
     The batches of these tables are read to the end before the first is given on. A row whose times cannot be, or that
     holds at no time, is bad: it raises `LoadError`, or is left out.
     """
-    batches: list[Batch] = []
+    batches: list[model.Batch] = []
     for item in items:
-        if isinstance(item, Batch) and _of(item.source, times) is not None:
+        if isinstance(item, model.Batch) and _of(item.source, times) is not None:
             batches.append(item)
-        elif isinstance(item, Sourced) and isinstance(item.item, Statement) and (own := _of(item.sources[0][0], times)) is not None:
+        elif (
+            isinstance(item, model.Sourced)
+            and isinstance(item.item, model.Statement)
+            and (own := _of(item.sources[0][0], times)) is not None
+        ):
             # A row that is a relation: its other columns are qualifiers.
-            cells_of_row = {key: value for key, value in item.item.qualifiers if not isinstance(value, Ref)}
+            cells_of_row = {key: value for key, value in item.item.qualifiers if not isinstance(value, model.Ref)}
             found = _checked(own, cells_of_row, item.item.row, reading)
             if found is not None:
                 yield replace(item, item=replace(item.item, qualifiers=(*item.item.qualifiers, *found)))
@@ -91,8 +81,8 @@ def _of(source: str, times: Mapping[str, RowTimes]) -> RowTimes | None:
     return times.get(source, times.get(""))
 
 
-def _objects(batch: Batch) -> Sequence[Any]:
-    return list(batch.objects.ids) if isinstance(batch.objects, Ids) else unpacked(batch.objects)
+def _objects(batch: model.Batch) -> Sequence[Any]:
+    return list(batch.objects.ids) if isinstance(batch.objects, model.Ids) else unpacked(batch.objects)
 
 
 def _checked(times: RowTimes, cells: Mapping[str, Value], row: int, reading: Reading) -> Qualifiers | None:
@@ -119,7 +109,7 @@ def _touching(times: RowTimes, rows: Mapping[int, Mapping[str, Value]], reading:
         )
 
 
-def _timed(batch: Batch, rows: Mapping[int, Qualifiers | None]) -> Iterator[Batch]:
+def _timed(batch: model.Batch, rows: Mapping[int, Qualifiers | None]) -> Iterator[model.Batch]:
     """A batch with the times of its rows, without those of bad ones."""
     of_rows = [rows.get(int(row), ()) for row in batch.rows]
     if None in of_rows:
@@ -127,13 +117,15 @@ def _timed(batch: Batch, rows: Mapping[int, Qualifiers | None]) -> Iterator[Batc
         return
     keyed = [dict(one or ()) for one in of_rows]
     added = [
-        (key, [one.get(key) for one in keyed]) for key in (START_TIME, END_TIME, POINT_IN_TIME) if any(key in one for one in keyed)
+        (key, [one.get(key) for one in keyed])
+        for key in (model.START_TIME, model.END_TIME, model.POINT_IN_TIME)
+        if any(key in one for one in keyed)
     ]
     yield replace(batch, qualifiers=(*batch.qualifiers, *added))
 
 
-def _one_by_one(batch: Batch, of_rows: Sequence[Qualifiers | None]) -> Iterator[Any]:
-    relation = isinstance(batch.objects, Ids)
+def _one_by_one(batch: model.Batch, of_rows: Sequence[Qualifiers | None]) -> Iterator[Any]:
+    relation = isinstance(batch.objects, model.Ids)
     raws: Sequence[str | None] = list(batch.raws) if batch.raws is not None else [None] * len(batch)
     names: Iterable[str] = [batch.predicates] * len(batch) if isinstance(batch.predicates, str) else batch.predicates
     for at, (name, thing, times) in enumerate(zip(names, _objects(batch), of_rows, strict=True)):
@@ -141,15 +133,17 @@ def _one_by_one(batch: Batch, of_rows: Sequence[Qualifiers | None]) -> Iterator[
             continue
         own = [(key, value) for key, column in batch.qualifiers if (value := column[at]) is not None]
         row = int(batch.rows[at])
-        one = Statement(batch.subjects[at], name, Ref(thing) if relation else thing, tuple(chain(own, times)), row, raws[at])
-        yield Sourced(one, ((batch.source, row),)) if batch.source else one
+        one = model.Statement(
+            batch.subjects[at], name, model.Ref(thing) if relation else thing, tuple(chain(own, times)), row, raws[at]
+        )
+        yield model.Sourced(one, ((batch.source, row),)) if batch.source else one
 
 
 # -- statements --------------------------------------------------------------------------------------
 
 #: The predicates that a declaration does not name.
 OTHERS: Final = "*"
-_SIDES: Final = ((START_TIME, "start"), (END_TIME, "end"), (POINT_IN_TIME, "point"))
+_SIDES: Final = ((model.START_TIME, "start"), (model.END_TIME, "end"), (model.POINT_IN_TIME, "point"))
 
 
 class StatementTimes:
@@ -189,18 +183,18 @@ class StatementTimes:
         no time, is bad: it raises `LoadError`, or is left out.
         """
         for item in items:
-            if isinstance(item, Sourced) and isinstance(item.item, Statement):
+            if isinstance(item, model.Sourced) and isinstance(item.item, model.Statement):
                 statement = self._statement(item.item, reading)
                 if statement is not None:
                     yield item if statement is item.item else replace(item, item=statement)
-            elif isinstance(item, Statement):
+            elif isinstance(item, model.Statement):
                 statement = self._statement(item, reading)
                 if statement is not None:
                     yield statement
-            elif isinstance(item, Batch) and item.qualifiers and self._concerns(item):
+            elif isinstance(item, model.Batch) and item.qualifiers and self._concerns(item):
                 yield from self.timed(_one_by_one(item, [()] * len(item)), reading)
             else:
-                if isinstance(item, Batch):
+                if isinstance(item, model.Batch):
                     self._note(item)
                 yield item
 
@@ -220,16 +214,16 @@ class StatementTimes:
                         f"times= names the qualifier {column!r}, which no statement{of} has", candidates=nearest(column, seen)
                     )
 
-    def _concerns(self, batch: Batch) -> bool:
+    def _concerns(self, batch: model.Batch) -> bool:
         if OTHERS in self._times:
             return True
         names = {batch.predicates} if isinstance(batch.predicates, str) else set(batch.predicates)
         return not names.isdisjoint(self._times)
 
-    def _note(self, batch: Batch) -> None:
+    def _note(self, batch: model.Batch) -> None:
         self._predicates |= {batch.predicates} if isinstance(batch.predicates, str) else set(batch.predicates)
 
-    def _statement(self, statement: Statement, reading: Reading) -> Statement | None:
+    def _statement(self, statement: model.Statement, reading: Reading) -> model.Statement | None:
         """A statement with its times; None of a bad one."""
         predicate = statement.predicate
         self._predicates.add(predicate)
@@ -256,7 +250,7 @@ class StatementTimes:
         """The times of qualifiers, of which a key may have several."""
         added: list[tuple[str, Any]] = []
         for name, value in stated:
-            if isinstance(value, Ref):
+            if isinstance(value, model.Ref):
                 raise ValueError(f"{name!r} is no time: {value.id!r}")
             sides = {side: name for _, side in _SIDES if getattr(times, side) == name}
             own = RowTimes(**sides, excluded=times.excluded)

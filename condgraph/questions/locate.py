@@ -21,19 +21,7 @@ from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.operands import year_of
 from condgraph.engine.values import NO_UNIT, Number, Precision, Quantity, Time, text_of
 from condgraph.languages import registry
-from condgraph.questions.description import (
-    Call,
-    Cell,
-    Condition,
-    Description,
-    Literal,
-    Related,
-    Restriction,
-    located,
-    says_nothing,
-    steps,
-    without_each,
-)
+from condgraph.questions import description as descriptions
 from condgraph.questions.facts import LONGEST, RELATION, Facts
 from condgraph.snapshot_store import SnapshotStore
 
@@ -64,19 +52,19 @@ class Runner:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot, self._store = snapshot, SnapshotStore(snapshot)
         self.calls = 0
-        self._kept: dict[Description, Numbers] = {}
+        self._kept: dict[descriptions.Description, Numbers] = {}
         self._held = 0
 
-    def answer(self, calls: list[Call]) -> Answer:
+    def answer(self, calls: list[descriptions.Call]) -> Answer:
         """The answer of a program."""
         self.calls += 1
-        return registry.answer(self._store, steps(calls), "kopl")
+        return registry.answer(self._store, descriptions.steps(calls), "kopl")
 
-    def numbers(self, described: Description) -> Numbers:
+    def numbers(self, described: descriptions.Description) -> Numbers:
         """The entities that are described, by number, in order."""
         results = self._kept.get(described)
         if results is None:
-            answer = self.answer(located(described))
+            answer = self.answer(descriptions.located(described))
             result: Any = answer.run.results[id(answer.plan)]
             results = result.ends() if isinstance(result, FactSet) else result
             self._held += len(results)
@@ -95,13 +83,13 @@ class Locator:
     def __init__(self, facts: Facts, runner: Runner, pick: random.Random, share: float) -> None:
         self.facts, self.runner, self.pick, self.share = facts, runner, pick, share
 
-    def one(self, entity: int, hops: int, avoid: frozenset[int] = frozenset()) -> Description | None:
+    def one(self, entity: int, hops: int, avoid: frozenset[int] = frozenset()) -> descriptions.Description | None:
         """A description that fits this entity alone, of about so many hops; None where none was
         found. `avoid` are statements that it must not use.
         """
         if hops <= 0:
             name = self.facts.name(entity)
-            return None if name is None else Description(name)
+            return None if name is None else descriptions.Description(name)
         result = self._grown(entity, hops, avoid, alone=True)
         if result is None or len(self.runner.numbers(result)) != 1:
             return None
@@ -109,17 +97,17 @@ class Locator:
         # "The seminary" is one where the graph has no other, and reads as if it had been named.
         return result if result is not None and result.conditions else None
 
-    def several(self, entity: int, hops: int, avoid: frozenset[int] = frozenset()) -> Description | None:
+    def several(self, entity: int, hops: int, avoid: frozenset[int] = frozenset()) -> descriptions.Description | None:
         """A description that fits this entity and others."""
         result = self._grown(entity, hops, avoid, alone=False)
         if result is None or not result.conditions:
             return result
         if self.pick.random() < 0.2 and len(result.conditions) == 1 and not result.conditions[0].qualifiers:
             result = self._or_another(result, avoid) or result
-        result = self.pruned(result) or Description()
+        result = self.pruned(result) or descriptions.Description()
         return result if len(self.runner.numbers(result)) > 1 and (result.conditions or result.concept) else None
 
-    def pruned(self, described: Description) -> Description | None:
+    def pruned(self, described: descriptions.Description) -> descriptions.Description | None:
         """The description without conditions that change nothing; None where a part then says
         nothing.
         """
@@ -129,18 +117,18 @@ class Locator:
         changed = True
         while changed:
             changed = False
-            for fewer in without_each(described):
+            for fewer in descriptions.without_each(described):
                 if np.array_equal(self.runner.numbers(fewer), whole):
                     described, changed = fewer, True
                     break
         nothing = not described.conditions and described.concept is None
-        return None if nothing or says_nothing(described) else described
+        return None if nothing or descriptions.says_nothing(described) else described
 
     # -- growing -----------------------------------------------------------------------------------
 
-    def _grown(self, entity: int, hops: int, avoid: frozenset[int], *, alone: bool) -> Description | None:
+    def _grown(self, entity: int, hops: int, avoid: frozenset[int], *, alone: bool) -> descriptions.Description | None:
         concept = self._concept(entity)
-        result = Description(concept=concept)
+        result = descriptions.Description(concept=concept)
         size = None
         left = hops
         if left <= 0:
@@ -173,10 +161,12 @@ class Locator:
         result = (run.draw(pick) for run in runs[: _MOST_TRIED + len(avoid)])
         return [statement for statement in result if statement not in avoid][:_MOST_TRIED]
 
-    def _condition(self, entity: int, statement: int, left: int, avoid: frozenset[int], *, first: bool) -> Condition | None:
+    def _condition(
+        self, entity: int, statement: int, left: int, avoid: frozenset[int], *, first: bool
+    ) -> descriptions.Condition | None:
         facts = self.facts
         predicate = facts.snapshot.predicate_name(facts.predicate(statement))
-        qualifiers: tuple[Restriction, ...] = ()
+        qualifiers: tuple[descriptions.Restriction, ...] = ()
         if left > 1 and self.pick.random() < self.share and facts.qualified(statement):
             qualifiers = self._restrictions(statement)
         left -= 1 + len(qualifiers)
@@ -187,7 +177,7 @@ class Locator:
             op = "="
             if not (first and self.pick.random() < 0.6) or _exact(value):
                 op, value = self._compared(predicate, value)
-            return Literal(predicate, op, value, qualifiers)
+            return descriptions.Literal(predicate, op, value, qualifiers)
         outward = facts.subject(statement) == entity
         other = facts.target(statement) if outward else facts.subject(statement)
         if other == entity:
@@ -199,19 +189,19 @@ class Locator:
         deep = left if self.pick.random() < 0.6 else self.pick.randint(0, left)
         target = self.one(other, deep, avoid | {statement}) if deep else None
         target = target or self.one(other, 0)
-        return None if target is None else Related(predicate, outward, target, qualifiers)
+        return None if target is None else descriptions.Related(predicate, outward, target, qualifiers)
 
-    def _restrictions(self, statement: int) -> tuple[Restriction, ...]:
+    def _restrictions(self, statement: int) -> tuple[descriptions.Restriction, ...]:
         result = self.facts.qualifiers(statement)
         if not result:
             return ()
         key, value = self.pick.choice(result)
         if isinstance(value, Time) and value.precision is not Precision.YEAR:
             # People ask for the year; the day is in the answer.
-            return (Restriction(key, "=", Time.year(year_of(value))),)
-        return (Restriction(key, "=", value),)
+            return (descriptions.Restriction(key, "=", Time.year(year_of(value))),)
+        return (descriptions.Restriction(key, "=", value),)
 
-    def _compared(self, predicate: str, value: Cell) -> tuple[str, Cell]:
+    def _compared(self, predicate: str, value: descriptions.Cell) -> tuple[str, descriptions.Cell]:
         """A comparison that holds of a value, with a round number or a year."""
         if isinstance(value, Time):
             year = year_of(value)
@@ -229,7 +219,7 @@ class Locator:
             return (">" if more else "<", against) if len(text_of(against)) <= LONGEST else ("=", value)
         return "=", value
 
-    def _told_apart(self, description: Description, entity: int) -> Description:
+    def _told_apart(self, description: descriptions.Description, entity: int) -> descriptions.Description:
         """The description with what one of the few others is and this entity is not."""
         others = [int(number) for number in self.runner.numbers(description) if number != entity]
         for other in others[:1]:
@@ -241,17 +231,17 @@ class Locator:
                 # A text has no "is not" in KoPL.
                 if value is None or isinstance(value, str) or is_code(predicate, value):
                     continue
-                trial = replace(description, conditions=(*description.conditions, Literal(predicate, "!=", value)))
+                trial = replace(description, conditions=(*description.conditions, descriptions.Literal(predicate, "!=", value)))
                 inside = self.runner.numbers(trial)
                 if len(inside) == 1 and int(inside[0]) == entity:
                     return trial
         return description
 
-    def _or_another(self, description: Description, avoid: frozenset[int]) -> Description | None:
+    def _or_another(self, description: descriptions.Description, avoid: frozenset[int]) -> descriptions.Description | None:
         """The union with the same condition on another entity."""
         (condition,) = description.conditions
         facts, inside = self.facts, self.runner.numbers(description)
-        if not isinstance(condition, Related) or condition.target.name is None or not condition.outward:
+        if not isinstance(condition, descriptions.Related) or condition.target.name is None or not condition.outward:
             return None
         number = facts.snapshot.predicate(condition.predicate)
         low, high = facts.snapshot.relation_offsets[number], facts.snapshot.relation_offsets[number + 1]
@@ -260,7 +250,9 @@ class Locator:
             name = facts.name(other)
             if name is None or name == condition.target.name:
                 continue
-            both = replace(description, conditions=(condition, replace(condition, target=Description(name))), union=True)
+            both = replace(
+                description, conditions=(condition, replace(condition, target=descriptions.Description(name))), union=True
+            )
             if len(self.runner.numbers(both)) > len(inside):
                 return both
         return None
@@ -270,18 +262,18 @@ class Locator:
         return self.pick.choice(names) if names else None
 
 
-def _repeats(condition: Condition, others: Sequence[Condition]) -> bool:
+def _repeats(condition: descriptions.Condition, others: Sequence[descriptions.Condition]) -> bool:
     """Whether another condition has the same attribute or relation."""
-    key = condition.key if isinstance(condition, Literal) else condition.predicate
-    return any(key == (other.key if isinstance(other, Literal) else other.predicate) for other in others)
+    key = condition.key if isinstance(condition, descriptions.Literal) else condition.predicate
+    return any(key == (other.key if isinstance(other, descriptions.Literal) else other.predicate) for other in others)
 
 
-def _exact(value: Cell) -> bool:
+def _exact(value: descriptions.Cell) -> bool:
     """Whether a number has more decimals than a question would have."""
     return isinstance(value, Quantity) and len(str(value.number).partition(".")[2]) > 2
 
 
-def is_code(predicate: str, value: Cell) -> bool:
+def is_code(predicate: str, value: descriptions.Cell) -> bool:
     """Whether a value is a code or an id, which no question compares."""
     spaced = "".join(" " + c if c.isupper() and not before.isupper() else c for before, c in pairwise(" " + predicate))
     spaced = spaced.replace("_", " ").replace("-", " ").replace("#", " #")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from condgraph.engine import terms as rdf
 from condgraph.engine.errors import numbered
 from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.forms import FORMS, FormedText
@@ -26,23 +27,6 @@ from condgraph.engine.identity import statement_ids
 from condgraph.engine.iris import RDF, RDFS, XSD, value_name
 from condgraph.engine.snapshot.declared import declared
 from condgraph.engine.snapshot.readback import place_raws, statements
-from condgraph.engine.terms import (
-    DATATYPE,
-    DIRECTION,
-    GRAPH,
-    INFERRED,
-    LANGUAGE,
-    LIST,
-    POSITION,
-    Property,
-    Terms,
-    is_iri,
-    is_tag,
-    lexical,
-    loads,
-    natural,
-    number_type,
-)
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, Precision, Quantity, Time, Value, civil, collapse, format_number
 from condgraph.sparql.layout import LABEL, STATEMENT, TYPE, GraphIris, string
 
@@ -78,7 +62,7 @@ def literal_of(value: Value, language: str | None = None, *, wikibase: bool = Fa
         text = format_number(value.number)
         if wikibase:
             return f'"{text if text.startswith("-") else "+" + text}"^^<{XSD}decimal>'
-        return f'"{text}"^^<{number_type(text)}>'
+        return f'"{text}"^^<{rdf.number_type(text)}>'
     if isinstance(value, Time):
         if wikibase and value.precision in _PRECISIONS:
             return f'"{_moment(value)}Z"^^<{XSD}dateTime>'
@@ -145,17 +129,17 @@ class TermWriter:
         #: Predicates that were written and have no IRI but under the base.
         self.called: set[str] = set()
 
-    def node(self, ident: str, terms: Terms | None) -> str:
+    def node(self, ident: str, terms: rdf.Terms | None) -> str:
         """An entity: its IRI, a blank node, or its name under the base."""
         if terms is not None and terms.entities and _is_wikidata(ident):
             return f"<{terms.entities}{ident}>"
         if ident.startswith("_:"):
             return f"_:b{hashed(ident)}"
-        if is_iri(ident) and (terms is not None or "://" in ident or ident.startswith("urn:")):
+        if rdf.is_iri(ident) and (terms is not None or "://" in ident or ident.startswith("urn:")):
             return f"<{ident}>"
         return self.iris.entity(ident)
 
-    def predicate(self, name: str, terms: Terms | None) -> str:
+    def predicate(self, name: str, terms: rdf.Terms | None) -> str:
         """A predicate: its IRI, or its name under the base."""
         known = property_of(name, terms)
         if known is None:
@@ -163,24 +147,24 @@ class TermWriter:
             return self.iris.predicate(name)
         return f"<{known.iri}>"
 
-    def literal(self, value: Value, raw: str | None, own: Property | None, said: dict[str, str] | None = None) -> str:
+    def literal(self, value: Value, raw: str | None, own: rdf.Property | None, said: dict[str, str] | None = None) -> str:
         """A literal as it was; `said` has its language, direction and datatype."""
         said = said or {}
         if own is None:
             # The text of a number is that of a table, and no number for everybody; text is as it was.
             return literal_of(raw if isinstance(value, str) and raw is not None and collapse(raw) == value else value)
-        text = lexical(value, raw)
-        if LANGUAGE in said:
-            direction = f"--{said[DIRECTION]}" if DIRECTION in said else ""
-            return f"{string(text)}@{said[LANGUAGE]}{direction}"
-        told = natural(value, text)
+        text = rdf.lexical(value, raw)
+        if rdf.LANGUAGE in said:
+            direction = f"--{said[rdf.DIRECTION]}" if rdf.DIRECTION in said else ""
+            return f"{string(text)}@{said[rdf.LANGUAGE]}{direction}"
+        told = rdf.natural(value, text)
         if told is None:
             return literal_of(value)
-        datatype = said.get(DATATYPE) or own.types.get(told, told)
+        datatype = said.get(rdf.DATATYPE) or own.types.get(told, told)
         return string(text) if datatype == _STRING else f"{string(text)}^^<{datatype}>"
 
 
-def property_of(name: str, terms: Terms | None) -> Property | None:
+def property_of(name: str, terms: rdf.Terms | None) -> rdf.Property | None:
     """What a source says of a predicate; None where it was no RDF, or does not have it."""
     return None if terms is None else terms.predicates.get(name)
 
@@ -209,7 +193,7 @@ class Labels:
     (None: it was no RDF); `everything` as for `Plain`.
     """
 
-    def __init__(self, snapshot: Snapshot, write: TermWriter, terms: Sequence[Terms | None], *, everything: bool) -> None:
+    def __init__(self, snapshot: Snapshot, write: TermWriter, terms: Sequence[rdf.Terms | None], *, everything: bool) -> None:
         self.snapshot, self._write, self._terms, self._everything = snapshot, write, terms, everything
 
     def quads(self) -> Iterator[Quad]:
@@ -246,7 +230,7 @@ class Labels:
             if not ((found is None and row) or ident in predicates):
                 yield from self._label_of(ident, name, None if other else found, found)
 
-    def _label_of(self, ident: str, name: str, said: Terms | None, terms: Terms | None) -> Iterator[Quad]:
+    def _label_of(self, ident: str, name: str, said: rdf.Terms | None, terms: rdf.Terms | None) -> Iterator[Quad]:
         """The label of an entity, in the form that the source has that says it (None: it was no RDF);
         `terms` are those that have its IRI.
         """
@@ -282,7 +266,7 @@ class Labels:
         if foreign:
             for entity in np.flatnonzero(found < 0).tolist():
                 ident = snapshot.ident(entity)
-                if is_iri(ident) or ident.startswith("_:"):
+                if rdf.is_iri(ident) or ident.startswith("_:"):
                     found[entity] = foreign[0]
         return found.tolist()
 
@@ -314,7 +298,7 @@ class Statements:
         self,
         snapshot: Snapshot,
         write: TermWriter,
-        terms: Sequence[Terms | None],
+        terms: Sequence[rdf.Terms | None],
         *,
         everything: bool,
         star: bool,
@@ -348,24 +332,28 @@ class Statements:
                 if (source, raw) in done or (terms is None and not self._everything):
                     continue
                 done.add((source, raw))
-                if terms is not None and INFERRED not in terms.predicates and any(key == INFERRED for key, _ in one.qualifiers):
+                if (
+                    terms is not None
+                    and rdf.INFERRED not in terms.predicates
+                    and any(key == rdf.INFERRED for key, _ in one.qualifiers)
+                ):
                     self.lost["an inferred statement is left out: its axioms are there"] += 1
                     continue
                 # Each source writes a literal in its own way.
                 yield from self._statement(one if raw == one.raw else replace(one, raw=raw), sids[number], terms)
 
-    def _statement(self, one: Statement, sid: int, terms: Terms | None) -> Iterator[Quad]:
+    def _statement(self, one: Statement, sid: int, terms: rdf.Terms | None) -> Iterator[Quad]:
         write, own = self._write, property_of(one.predicate, terms)
         said: dict[str, str] = {}
         graph = number = ""
         position = 0
         about: list[tuple[str, Ref | Value]] = []
         for key, value in one.qualifiers:
-            if terms is not None and key == GRAPH and isinstance(value, Ref) and not graph:
+            if terms is not None and key == rdf.GRAPH and isinstance(value, Ref) and not graph:
                 graph = write.node(value.id, terms)
-            elif terms is not None and key == POSITION and isinstance(value, Quantity) and isinstance(value.number, int):
+            elif terms is not None and key == rdf.POSITION and isinstance(value, Quantity) and isinstance(value.number, int):
                 position = value.number
-            elif terms is not None and key == LIST and isinstance(value, Quantity):
+            elif terms is not None and key == rdf.LIST and isinstance(value, Quantity):
                 number = str(value.number)
             elif _of_literal(one, key, value, terms):
                 said[key] = str(value)
@@ -384,13 +372,13 @@ class Statements:
         unit = one.object.unit if isinstance(one.object, Quantity) else NO_UNIT
         if own is None and unit != NO_UNIT:
             about.append(("unit", unit))
-        if own is None and isinstance(one.object, Time) and natural(one.object, "") is None:
+        if own is None and isinstance(one.object, Time) and rdf.natural(one.object, "") is None:
             self.lost["a time that is no year, month, day or second is written as text"] += 1
         if about:
             yield from self._about(sid, (subject, predicate, thing), about, terms, graph)
 
     def _about(
-        self, sid: int, triple: tuple[str, str, str], about: list[tuple[str, Ref | Value]], terms: Terms | None, graph: str
+        self, sid: int, triple: tuple[str, str, str], about: list[tuple[str, Ref | Value]], terms: rdf.Terms | None, graph: str
     ) -> Iterator[Quad]:
         """What is said about a statement: of a blank node that reifies it, or of the statement's own
         node where it was no RDF.
@@ -414,16 +402,16 @@ class Statements:
         self,
         one: Statement,
         sid: int,
-        own: Property,
+        own: rdf.Property,
         about: list[tuple[str, Ref | Value]],
         said: dict[str, str],
-        terms: Terms | None,
+        terms: rdf.Terms | None,
         graph: str,
     ) -> Iterator[Quad]:
         """A statement of Wikibase's model: the direct claim, and the statement's node."""
         write = self._write
         subject, node = write.node(one.subject, terms), f"<{self._base}{STATEMENT}{sid:016x}>"
-        language = said.get(LANGUAGE)
+        language = said.get(rdf.LANGUAGE)
         yield from self._declared(own, one.predicate, terms)
         thing = self._object(one.object, f"u{sid:016x}", terms, language)
         root, _, key = own.iri.rpartition("/")
@@ -450,13 +438,13 @@ class Statements:
             if any(isinstance(value, Quantity) and value.unit != NO_UNIT for value in (one.object, *(value for _, value in about))):
                 self.lost["a unit stands under its name, and not under its IRI"] += 1
 
-    def _object(self, value: Ref | Value, blank: str, terms: Terms | None, language: str | None = None) -> str:
+    def _object(self, value: Ref | Value, blank: str, terms: rdf.Terms | None, language: str | None = None) -> str:
         """An object in Wikibase's model, where an unknown value is a blank node."""
         if isinstance(value, Ref):
             return self._write.node(value.id, terms)
         return f"_:{blank}" if value is UNKNOWN else literal_of(value, language, wikibase=True)
 
-    def _declared(self, own: Property, name: str, terms: Terms | None) -> Iterator[Quad]:
+    def _declared(self, own: rdf.Property, name: str, terms: rdf.Terms | None) -> Iterator[Quad]:
         """How the other IRIs of a property are written, once; and what it is called, where no label
         of RDF says it.
         """
@@ -492,13 +480,13 @@ class Statements:
                 yield Quad(f"_:l{key}x{place}", _REST, f"_:l{key}x{after}" if after else _NIL, graph)
 
 
-def _of_literal(one: Statement, key: str, value: Ref | Value, terms: Terms | None) -> bool:
+def _of_literal(one: Statement, key: str, value: Ref | Value, terms: rdf.Terms | None) -> bool:
     """Whether a qualifier is the language, direction or datatype of the statement's literal."""
     if terms is None or isinstance(one.object, Ref) or not isinstance(value, str):
         return False
-    if key == LANGUAGE:
-        return isinstance(one.object, str) and is_tag(value)
-    return (key == DIRECTION and value in ("ltr", "rtl")) or (key == DATATYPE and is_iri(value))
+    if key == rdf.LANGUAGE:
+        return isinstance(one.object, str) and rdf.is_tag(value)
+    return (key == rdf.DIRECTION and value in ("ltr", "rtl")) or (key == rdf.DATATYPE and rdf.is_iri(value))
 
 
 # -- quads -------------------------------------------------------------------------------------------
@@ -520,7 +508,7 @@ class Plain:
     ) -> None:
         self.snapshot, self._everything = snapshot, everything
         sources = [snapshot.source_of(i) for i in range(len(snapshot.arrays.get("src.name")))]
-        self._terms: list[Terms | None] = [loads(one.terms) if one.terms else None for one in sources]
+        self._terms: list[rdf.Terms | None] = [rdf.loads(one.terms) if one.terms else None for one in sources]
         self._write = TermWriter(base)
         self._statements = Statements(snapshot, self._write, self._terms, everything=everything, star=star, reifiers=reifiers)
         self._labels = Labels(snapshot, self._write, self._terms, everything=everything)

@@ -46,27 +46,13 @@ from condgraph.names.linking import LinkingSchema
 from condgraph.overview.adjusted import Stated
 from condgraph.overview.survey import Survey, packed, stored_survey, unpacked
 from condgraph.snapshot_store import pulled
+from condgraph.sql import tables as layout
 from condgraph.sql.compiler import beyond, is_native
 from condgraph.sql.connections import Engine, Writer, schema_query, table_query
 from condgraph.sql.names import SqlNames
 from condgraph.sql.parts import Changes, SqlParts
 from condgraph.sql.plan import Compiled, OwnPlans, Plans, compile_plan, compile_witness, counted, finish_counted, native
 from condgraph.sql.rows import plain_facts
-from condgraph.sql.tables import (
-    CELL,
-    EDIT_COLUMNS,
-    EDITS,
-    FORMAT,
-    INDEXES,
-    TABLES,
-    Columns,
-    Graph,
-    Row,
-    columns,
-    row_count,
-    value_of,
-    views,
-)
 from condgraph.sql.terms import check_text, column, is_text, select, table_of
 
 if TYPE_CHECKING:
@@ -94,7 +80,7 @@ class SqlAnswer(StoredAnswer):
 
     _store: SqlStore
 
-    def __init__(self, store: SqlStore, request: Request, lowered: Lowered, compiled: Compiled, rows: list[Row]) -> None:
+    def __init__(self, store: SqlStore, request: Request, lowered: Lowered, compiled: Compiled, rows: list[layout.Row]) -> None:
         super().__init__(store, request, lowered)
         self._compiled, self._rows = compiled, rows
         if not self._finished:
@@ -146,12 +132,12 @@ class SqlAnswer(StoredAnswer):
         for row in self._rows:
             there: dict[str, Any] = dict(zip(self._compiled.columns, row, strict=True))
             ident = there.get("id")
-            cell = [there.get(part) for part in CELL]
+            cell = [there.get(part) for part in layout.CELL]
             if ident is not None:
                 name = there["name"]
                 pairs.append((Entity(ident, name, EntityKind(there["at"]), there.get("row") or 0), name))
                 continue
-            value = value_of(cell)
+            value = layout.value_of(cell)
             pairs.append((value, text_of(value)))
         return pairs
 
@@ -266,7 +252,7 @@ class SqlStore:
         return table_of(name, self._in)
 
     def _all(self, table: str, *names: str) -> exp.Select:
-        return select(*(column(name) for name in names or TABLES[table])).from_(self._table(table), copy=False)
+        return select(*(column(name) for name in names or layout.TABLES[table])).from_(self._table(table), copy=False)
 
     def exists(self) -> bool:
         """Whether the graph is there."""
@@ -286,9 +272,9 @@ class SqlStore:
                 raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first") from None
             # A writer may just have put another table in the place of the one that the server was about to read.
             ((form, content),) = self.engine.read(query)
-        if form != FORMAT:
+        if form != layout.FORMAT:
             raise StoreVersionError(
-                f"graph {self.name!r} has layout {form}, this version reads {FORMAT}",
+                f"graph {self.name!r} has layout {form}, this version reads {layout.FORMAT}",
                 hint="export it with the version that wrote it, and load the export",
             )
         return str(content)
@@ -379,12 +365,12 @@ class SqlStore:
         """The whole graph, as it was pushed."""
         return self.steady(lambda: self._pulled(self.engine.read))
 
-    def _pulled(self, read: Callable[[exp.Query], list[Row]]) -> Snapshot:
+    def _pulled(self, read: Callable[[exp.Query], list[layout.Row]]) -> Snapshot:
         sources = _sources(read(self._all("source")))
         tables = ("entity", "declared", "membership", "subclass", "statement", "qualifier", "place")
         rows = {table: read(self._all(table)) for table in tables}
         rows["statement"].sort(key=lambda row: row[0])
-        return Graph(rows, sources).snapshot()
+        return layout.Graph(rows, sources).snapshot()
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -526,15 +512,15 @@ class SqlStore:
         """The number of the last single change."""
         return self._last(self.engine.read)
 
-    def _last(self, read: Callable[[exp.Query], list[Row]]) -> int:
-        if not read(table_query(self._in, EDITS)):
+    def _last(self, read: Callable[[exp.Query], list[layout.Row]]) -> int:
+        if not read(table_query(self._in, layout.EDITS)):
             return 0
-        ((last,),) = read(select(exp.Max(this=column("n"))).from_(self._table(EDITS), copy=False))
+        ((last,),) = read(select(exp.Max(this=column("n"))).from_(self._table(layout.EDITS), copy=False))
         return last or 0
 
     def stated(self) -> Stated | None:
         """What the graph states of its content, read now."""
-        if not self.engine.read(table_query(self._in, EDITS)):
+        if not self.engine.read(table_query(self._in, layout.EDITS)):
             return None
         ((_, content, counts, schema, text),) = self.engine.read(self._all("about"))
         survey = unpacked(text, content)
@@ -549,11 +535,11 @@ class SqlStore:
         """Parts of the graph, for single changes."""
         return SqlParts(self.engine.read, self._in)
 
-    def _records(self, read: Callable[[exp.Query], list[Row]]) -> list[str]:
+    def _records(self, read: Callable[[exp.Query], list[layout.Row]]) -> list[str]:
         # Graphs that an earlier version wrote have no table of changes.
-        if not read(table_query(self._in, EDITS)):
+        if not read(table_query(self._in, layout.EDITS)):
             return []
-        return [record for _, record in sorted(read(self._all(EDITS, *EDIT_COLUMNS)))]
+        return [record for _, record in sorted(read(self._all(layout.EDITS, *layout.EDIT_COLUMNS)))]
 
     def write_edit(self, change: Written, wait: float) -> str:
         """Write one single change, in one transaction: the rows that it is about, or all tables anew."""
@@ -577,13 +563,17 @@ class SqlStore:
         changes = Changes(change.before, change.after, SqlParts(writer.read, self._in), change.edit)
         for table, name, texts in changes.texts():
             _check_texts(table, name, texts)
-        _check_texts(EDITS, "record", [change.record])
+        _check_texts(layout.EDITS, "record", [change.record])
         changes.write(writer, self._in)
-        about = FORMAT, now.content, json.dumps(now.counts), json.dumps(now.schema), packed(now.survey, now.content)
+        about = layout.FORMAT, now.content, json.dumps(now.counts), json.dumps(now.schema), packed(now.survey, now.content)
         writer.execute(exp.Delete(this=self._table("about")))
-        writer.insert(self._in, "about", [(*column, [part]) for column, part in zip(TABLES["about"].items(), about, strict=True)])
+        writer.insert(
+            self._in, "about", [(*column, [part]) for column, part in zip(layout.TABLES["about"].items(), about, strict=True)]
+        )
         record = change.number, change.record
-        writer.insert(self._in, EDITS, [(*column, [part]) for column, part in zip(EDIT_COLUMNS.items(), record, strict=True)])
+        writer.insert(
+            self._in, layout.EDITS, [(*column, [part]) for column, part in zip(layout.EDIT_COLUMNS.items(), record, strict=True)]
+        )
 
     def _check_writable(self) -> None:
         if self.read_only:
@@ -593,10 +583,10 @@ class SqlStore:
         place = exp.Table(db=exp.to_identifier(self._in, quoted=True))
         self._drop(writer)
         writer.execute(exp.Create(this=place, kind="SCHEMA"))
-        edits: Columns = dict(zip(EDIT_COLUMNS, (range(1, len(records) + 1), records), strict=True))
-        every = {**TABLES, EDITS: EDIT_COLUMNS}
-        written, total = 0, row_count(snapshot) + len(records)
-        for table, values in (*columns(snapshot, content), (EDITS, edits)):
+        edits: layout.Columns = dict(zip(layout.EDIT_COLUMNS, (range(1, len(records) + 1), records), strict=True))
+        every = {**layout.TABLES, layout.EDITS: layout.EDIT_COLUMNS}
+        written, total = 0, layout.row_count(snapshot) + len(records)
+        for table, values in (*layout.columns(snapshot, content), (layout.EDITS, edits)):
             kinds = every[table]
             for name, kind in kinds.items():
                 if kind == "text":
@@ -616,13 +606,13 @@ class SqlStore:
                 writer.insert(self._in, table, [(name, kind, values[name][part]) for name, kind in kinds.items()])
                 written += min(_AT_ONCE, rows - begin)
                 on_progress(written, written / total)
-        for table, names in INDEXES:
-            index = self.engine.index(self._in, table, names, [TABLES[table][name] for name in names])
+        for table, names in layout.INDEXES:
+            index = self.engine.index(self._in, table, names, [layout.TABLES[table][name] for name in names])
             if index is not None:
                 writer.execute(index)
-        for view, query in views(self._table):
+        for view, query in layout.views(self._table):
             writer.execute(exp.Create(this=self._table(view), kind="VIEW", expression=query))
-        for table in TABLES:
+        for table in layout.TABLES:
             self.engine.analyze(writer, self._table(table))
 
     def _drop(self, writer: Writer) -> None:
@@ -660,7 +650,7 @@ def _tested(node: Node) -> alg.Values:
     return alg.Validity(node.facts, node.part) if isinstance(node, alg.WhereValidity) else alg.Objects(node.facts)
 
 
-def _sources(rows: list[Row]) -> tuple[Source, ...]:
+def _sources(rows: list[layout.Row]) -> tuple[Source, ...]:
     return tuple(Source(*rest) for _, *rest in sorted(rows))
 
 

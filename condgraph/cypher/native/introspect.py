@@ -14,21 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from condgraph.cypher import labels as carried
 from condgraph.cypher.layout.schema import quote
+from condgraph.cypher.native import values as properties
 from condgraph.cypher.native.identity import OWN, own_only
 from condgraph.cypher.native.mapping import Mapping, NodeType, Property, RelationshipType
-from condgraph.cypher.native.values import (
-    BYTES,
-    INTEGERS,
-    ISO_DATE,
-    ISO_DATETIME,
-    NUMBER,
-    any_spaced,
-    elements,
-    format_of,
-    is_list,
-    time_format,
-    type_of,
-)
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import DeadlineError, OptionError, StoreError
 from condgraph.engine.values import NO_UNIT, Precision, Quantity, Time, Value, collapse, parse_number
@@ -51,7 +39,7 @@ Typing: TypeAlias = Callable[[Sequence[str], str], list[Value | None]]
 #: The characters of a text that a sample has at most.
 LONGEST: Final = 100
 _FORMATS: Final = (
-    *(ISO_DATE, "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d"),
+    *(properties.ISO_DATE, "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d"),
     *("%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y", "%Y-%m", "%Y"),
     *("%Y-%m-%d 00:00:00", "%Y-%m-%d 00:00:00.000", "%Y-%m-%dT00:00:00", "%Y-%m-%dT00:00:00Z", "%m/%d/%Y 00:00:00"),
 )
@@ -211,21 +199,23 @@ def read_as(prop: Property, texts: Sequence[str], typing: Typing) -> tuple[Prope
         return prop, None
     values = typing(texts, prop.key)
     if all(isinstance(value, Quantity) and value.unit == NO_UNIT for value in values):
-        if all(re.fullmatch(NUMBER, text) for text in texts) and values == [Quantity(parse_number(text)) for text in texts]:
+        if all(re.fullmatch(properties.NUMBER, text) for text in texts) and values == [
+            Quantity(parse_number(text)) for text in texts
+        ]:
             return replace(prop, reading="number"), f"all {len(texts)} different texts of the sample are numbers; no index applies"
         return prop, None
     times = [value for value in values if isinstance(value, Time)]
     if len(times) < len(texts):
         return prop, None
     if all(time.precision is Precision.SECOND for time in times):
-        form = time_format(ISO_DATETIME, moment=True)
+        form = properties.time_format(properties.ISO_DATETIME, moment=True)
         if [form.read(text) for text in texts] == times:
             return replace(
                 prop, reading="datetime"
             ), f"all {len(texts)} different texts of the sample are moments; no index applies"
     for text_format in _FORMATS:
-        if [time_format(text_format).read(text) for text in texts] == times:
-            chosen = replace(prop, reading="date", format=None if text_format == ISO_DATE else text_format)
+        if [properties.time_format(text_format).read(text) for text in texts] == times:
+            chosen = replace(prop, reading="date", format=None if text_format == properties.ISO_DATE else text_format)
             return chosen, f"all {len(texts)} different texts of the sample are dates as {text_format}; no index applies"
     return prop, None
 
@@ -234,15 +224,15 @@ def check_reading(prop: Property, texts: Sequence[str]) -> None:
     """Raise `OptionError` where a property is to be read in a way in which nothing of the sample can
     be read; the hint has what reads more. `texts` are those of the sample, and its whole numbers.
     """
-    form = format_of(prop)
+    form = properties.format_of(prop)
     if prop.format is None and any(name in ("DATE", "LOCAL DATETIME", "ZONED DATETIME") for name, _ in prop.types):
         # It is one already; other text is read where it can be.
         return
     if form is not None and not any(form.read(entry) is not None for entry in texts):
-        tried = {item: sum(time_format(item).read(text) is not None for text in texts) for item in _FORMATS}
+        tried = {item: sum(properties.time_format(item).read(text) is not None for text in texts) for item in _FORMATS}
         better = max(tried, key=lambda one: tried[one])
         most = tried[better]
-    elif prop.reading == "number" and not any(re.fullmatch(NUMBER, element) for element in texts):
+    elif prop.reading == "number" and not any(re.fullmatch(properties.NUMBER, element) for element in texts):
         better, most = "", 0
     else:
         return
@@ -300,8 +290,8 @@ _LABELS: Final = f"{_NODES} RETURN DISTINCT labels(x) AS labels"
 _ENDS: Final = "RETURN labels(a) AS a, labels(b) AS b, count(*) AS count"
 _SEEN: Final = (
     f"UNWIND keys(x) AS key WITH key, x[key] AS v "
-    f"WITH key, v, {type_of('v')} AS type, CASE WHEN v IS :: STRING THEN left(v, {LONGEST}) END AS text "
-    f"RETURN key, type, count(*) AS count, {any_spaced('v', LONGEST)} AS spaced, "
+    f"WITH key, v, {properties.type_of('v')} AS type, CASE WHEN v IS :: STRING THEN left(v, {LONGEST}) END AS text "
+    f"RETURN key, type, count(*) AS count, {properties.any_spaced('v', LONGEST)} AS spaced, "
     "count(DISTINCT v) AS distinct, collect(DISTINCT text) AS texts, "
     "collect(DISTINCT CASE WHEN v IS :: INTEGER THEN toString(v) END)[..100] AS whole, "
     "max(CASE WHEN v IS :: LIST<ANY> THEN size(v) ELSE 0 END) AS longest, "
@@ -617,8 +607,8 @@ def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> l
         types: Counter[str] = Counter()
         for row in rows:
             name = row["type"].removesuffix(" NOT NULL")
-            if name == INTEGERS and isinstance(row["listed"], (bytes, bytearray)):
-                name = BYTES
+            if name == properties.INTEGERS and isinstance(row["listed"], (bytes, bytearray)):
+                name = properties.BYTES
             types[name] += row["count"]
         texts = tuple(text for row in rows for text in row["texts"])
         whole = tuple(text for row in rows for text in row["whole"])
@@ -642,5 +632,5 @@ def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> l
 
 def is_vector(seen: Seen) -> bool:
     """Whether a property has long lists of numbers."""
-    numbers = all(is_list(name) and set(elements(name)) <= {"FLOAT", "INTEGER"} for name, _ in seen.types)
+    numbers = all(properties.is_list(name) and set(properties.elements(name)) <= {"FLOAT", "INTEGER"} for name, _ in seen.types)
     return numbers and seen.longest >= VECTOR

@@ -12,21 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.cypher.answer import literal
 from condgraph.cypher.layout.schema import quote
+from condgraph.cypher.native import introspect
 from condgraph.cypher.native.file import applied
 from condgraph.cypher.native.identity import within_labels
-from condgraph.cypher.native.introspect import (
-    LONGEST,
-    SAMPLE,
-    Counts,
-    Groups,
-    Seen,
-    Texts,
-    Typing,
-    counts,
-    is_vector,
-    look,
-    read_as,
-)
 from condgraph.cypher.native.mapping import Mapping, NodeType, Property, RelationshipType
 from condgraph.cypher.native.properties import named
 from condgraph.cypher.native.values import BYTES, INTEGERS, NUMBER, any_spaced, format_of, type_of
@@ -64,8 +52,8 @@ _TRIES: Final = 6
 _COUNTED: Final = (
     f"RETURN of, {type_of('v')} AS type, count(*) AS count, {any_spaced('v')} AS spaced, "
     "max(CASE WHEN v IS :: LIST<ANY> THEN size(v) ELSE 0 END) AS longest, "
-    f"min(CASE WHEN v IS :: STRING THEN left(v, {LONGEST}) END) AS least, "
-    f"max(CASE WHEN v IS :: STRING THEN left(v, {LONGEST}) END) AS most"
+    f"min(CASE WHEN v IS :: STRING THEN left(v, {introspect.LONGEST}) END) AS least, "
+    f"max(CASE WHEN v IS :: STRING THEN left(v, {introspect.LONGEST}) END) AS most"
 )
 
 
@@ -133,7 +121,9 @@ def _everything(mapping: Mapping) -> Iterable[tuple[str, str]]:
         yield f"MATCH ()-[r:{'|'.join(map(quote, types))}]->()", "r"
 
 
-def closer(connection: Connection, mapping: Mapping, keys: Iterable[str], texts: Texts, typing: Typing) -> Mapping:
+def closer(
+    connection: Connection, mapping: Mapping, keys: Iterable[str], texts: introspect.Texts, typing: introspect.Typing
+) -> Mapping:
     """The mapping with the properties of some keys counted over all nodes and relationships. `texts`
     are those that were sampled, to which others are added that decide how texts are read.
     """
@@ -146,7 +136,9 @@ def closer(connection: Connection, mapping: Mapping, keys: Iterable[str], texts:
 class _Key:
     """One key of properties, in one mapping."""
 
-    def __init__(self, connection: Connection, mapping: Mapping, key: str, texts: Texts, typing: Typing) -> None:
+    def __init__(
+        self, connection: Connection, mapping: Mapping, key: str, texts: introspect.Texts, typing: introspect.Typing
+    ) -> None:
         self._connection, self._mapping, self._key, self._texts, self._typing = connection, mapping, key, texts, typing
         self._reasons: dict[str, str] = {}
         #: The longest list of each label or type.
@@ -182,7 +174,7 @@ class _Key:
     def _nodes(self) -> tuple[NodeType, ...]:
         beyond = [node.label for node in self._mapping.nodes if node.beyond]
         known = {node.label: node for node in self._mapping.nodes}
-        rows, groups = dict[tuple[tuple[str, ...], str], dict[str, Any]](), Groups()
+        rows, groups = dict[tuple[tuple[str, ...], str], dict[str, Any]](), introspect.Groups()
         for match in self._matches(beyond):
             for row in self._rows(match, "labels(n)", "n"):
                 labels = [label for label in row["of"] or [""] if label in known]
@@ -218,7 +210,10 @@ class _Key:
 
     def _with(self, node: NodeType, prop: Property) -> NodeType:
         longest = self._longest.get(node.label, 0)
-        vector = is_vector(Seen(prop.key, prop.sampled, prop.types, longest=longest)) and prop.key not in node.hidden
+        vector = (
+            introspect.is_vector(introspect.Seen(prop.key, prop.sampled, prop.types, longest=longest))
+            and prop.key not in node.hidden
+        )
         hidden = (*node.hidden, prop.key) if vector else node.hidden
         return replace(node, properties=_put(node.properties, prop), hidden=hidden)
 
@@ -274,7 +269,7 @@ class _Key:
             return itself, None
         match, thing = self._things(names, node=node)
         for _ in range(_TRIES):
-            read, reason = read_as(itself, sorted(texts), self._typing)
+            read, reason = introspect.read_as(itself, sorted(texts), self._typing)
             if reason is None:
                 return read, None
             odd = self._odd(read, match, f"{thing}.{quote(self._key)}")
@@ -289,7 +284,7 @@ class _Key:
         read = f"x =~ {literal(NUMBER)}" if form is None else f"({form.start('x')}) IS NOT NULL"
         each = f"CASE WHEN {held} IS :: LIST<ANY> THEN [y IN {held} WHERE y IS :: STRING NOT NULL] ELSE [{held}] END"
         text = f"{match} WHERE {held} IS :: STRING NOT NULL | LIST<STRING NOT NULL> NOT NULL UNWIND {each} AS x"
-        (row,) = self._connection.read(f"{text} WITH x WHERE NOT ({read}) RETURN min(left(x, {LONGEST})) AS odd", {})
+        (row,) = self._connection.read(f"{text} WITH x WHERE NOT ({read}) RETURN min(left(x, {introspect.LONGEST})) AS odd", {})
         return None if row["odd"] is None else str(row["odd"])
 
     def _reason(self, about: str, reason: str | None) -> None:
@@ -341,7 +336,7 @@ class Current:
     def __init__(
         self,
         connection: Connection,
-        typing: Typing,
+        typing: introspect.Typing,
         file: str | os.PathLike[str] | None = None,
         *,
         lease: float = LEASE,
@@ -351,10 +346,10 @@ class Current:
         self._stated: dict[str, Any] = {} if file is None else read_file(file)
         self._lock = Lock()
         self._found: Mapping | None = None
-        self._counts: Counts | None = None
+        self._counts: introspect.Counts | None = None
         #: What was guessed, without the file; what was sampled for it; answers of `_shared`.
         self._guess: Mapping | None = None
-        self._texts: Texts = {}
+        self._texts: introspect.Texts = {}
         self._known: dict[tuple[str, str], bool] = {}
         #: When the counts were asked, when all was looked at, and how long that took.
         self._asked = self._looked = self._took = 0.0
@@ -381,7 +376,7 @@ class Current:
                 return self._look(first=self._counts is None)
             if self._clock() - self._asked <= self._lease:
                 return result
-            now = counts(self._connection)
+            now = introspect.counts(self._connection)
             self._asked = self._clock()
             before = self._counts
             assert before is not None
@@ -445,7 +440,7 @@ class Current:
 
     def _look(self, *, first: bool) -> Mapping:
         begin, self._texts, self._known = self._clock(), {}, {}
-        guess = look(self._connection, self._typing, self._texts)
+        guess = introspect.look(self._connection, self._typing, self._texts)
         # Properties that a file names may be beyond the samples.
         named = named_in(self._stated, guess)
         self._guess = self._counted(guess, named) if named else guess
@@ -456,7 +451,7 @@ class Current:
                 raise
             # It was good when the graph was opened. The database lost what it names.
             raise OptionError(f"the database has changed: {error.message}", hint=error.hint, candidates=error.candidates) from None
-        self._counts = Counts(
+        self._counts = introspect.Counts(
             {node.label: node.count for node in result.nodes if node.label},
             {relationship.type: relationship.count for relationship in result.relationships},
             *(result.node_count, result.relationship_count, result.mark),
@@ -477,7 +472,7 @@ class Current:
         return self._known[label, key]
 
     def _doubled(self, label: str, key: str) -> bool:
-        most = _COUNTED_AT_ONCE if (self._known_count(label)) <= _COUNTED_AT_ONCE else SAMPLE
+        most = _COUNTED_AT_ONCE if (self._known_count(label)) <= _COUNTED_AT_ONCE else introspect.SAMPLE
         text = (
             f"MATCH (n:{quote(label)}) WITH n LIMIT {most} WITH toStringOrNull(n.{quote(key)}) AS v WHERE v IS NOT NULL "
             "WITH v, count(*) AS times WHERE times > 1 RETURN v LIMIT 1"
@@ -489,7 +484,7 @@ class Current:
         return int(rows[0]["count"])
 
 
-def _recounted(found: Mapping, now: Counts) -> Mapping:
+def _recounted(found: Mapping, now: introspect.Counts) -> Mapping:
     """The same schema with other counts."""
 
     def grown(one: T, count: int) -> T:

@@ -15,27 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine import facts as model
 from condgraph.engine.errors import LoadError
-from condgraph.engine.facts import (
-    MANY,
-    Batch,
-    Entity,
-    EntityKind,
-    Ids,
-    Item,
-    Many,
-    Member,
-    Raws,
-    Ref,
-    Rows,
-    Source,
-    Sourced,
-    Spelled,
-    Statement,
-    Subclass,
-    Texts,
-    Values,
-)
 from condgraph.engine.origins import ALSO, check_source
 from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.cells import PARTS, CellColumns, encode_column, encode_values
@@ -106,7 +87,7 @@ class Chunks:
         #: The same without raw texts, of single statements, and those themselves with their number
         #: and source, until they are turned into chunks.
         self._more: list[tuple[int, int, int]] = []
-        self._pending: list[tuple[int, int, Statement]] = []
+        self._pending: list[tuple[int, int, model.Statement]] = []
         #: The subjects that were numbered last.
         self._numbered: tuple[Sequence[str], NDArray[np.int32]] = ((), np.empty(0, np.int32))
         #: The names of rows that were numbered last, which may be the texts of a column as well.
@@ -120,14 +101,14 @@ class Chunks:
         texts, entities = self.texts, self.entities
         relations: list[tuple[int, int, int, int, int, int]] = []
         attributes: list[tuple[int, int, int, int, int, int]] = []
-        objects: list[Ref | Value] = []
+        objects: list[model.Ref | Value] = []
         owners: list[int] = []
         keys: list[int] = []
-        values: list[Ref | Value] = []
+        values: list[model.Ref | Value] = []
         raws: dict[int, int] = {}
         for sid, source, statement in pending:
             thing = statement.object
-            if isinstance(thing, Ref):
+            if isinstance(thing, model.Ref):
                 relations.append(
                     (sid, texts[statement.predicate], entities[statement.subject], entities[thing.id], statement.row, source)
                 )
@@ -157,7 +138,7 @@ class Chunks:
         if owners:
             self._qualify(np.array(owners, np.int32), np.array(keys, np.int32), self._encode(values))
 
-    def _encode(self, values: list[Ref | Value]) -> CellColumns:
+    def _encode(self, values: list[model.Ref | Value]) -> CellColumns:
         return encode_values(values, self.texts.__getitem__, self.entities.__getitem__)
 
     def _qualify(self, owners: NDArray[np.int32], keys: NDArray[np.int32], cells: CellColumns) -> None:
@@ -186,10 +167,10 @@ class Chunks:
         """
         if texts is self._named[0]:
             return self._named[1]
-        found = texts.sorted() if isinstance(texts, Spelled) else None
+        found = texts.sorted() if isinstance(texts, model.Spelled) else None
         if found is None:
             return self._numbers(self.texts, texts)
-        assert isinstance(texts, Spelled)
+        assert isinstance(texts, model.Spelled)
         (data, begins, lengths), (order, fresh) = texts.utf8(), found
         once = order[fresh]
         bare, sizes = put_together(data, begins[once], lengths[once])[:-SPARE], lengths[once]
@@ -216,7 +197,7 @@ class Chunks:
             self._numbered = ids, numbers
         return self._numbered[1]
 
-    def _add_batch(self, batch: Batch, source: int) -> None:
+    def _add_batch(self, batch: model.Batch, source: int) -> None:
         """Take the statements of a batch, which come from this source."""
         n = len(batch)
         self._flush()
@@ -233,21 +214,21 @@ class Chunks:
             "src": np.full(n, source, np.int32),
         }
         raw = np.full(n, -1, np.int32)
-        if isinstance(batch.raws, Raws):
+        if isinstance(batch.raws, model.Raws):
             raw[batch.raws.at] = self._text_numbers(batch.raws.texts)
         elif batch.raws is not None:
             differs = np.fromiter(map(is_not, batch.raws, repeat(None)), bool, n)
             raw[differs] = self._numbers(self.texts, [text for text in batch.raws if text is not None])
         objects = batch.objects
-        if isinstance(objects, Values) or (isinstance(objects, Texts) and not objects.collapsed):
-            for i, value in enumerate(objects.texts if isinstance(objects, Texts) else objects.values):
+        if isinstance(objects, model.Values) or (isinstance(objects, model.Texts) and not objects.collapsed):
+            for i, value in enumerate(objects.texts if isinstance(objects, model.Texts) else objects.values):
                 if isinstance(value, str) and raw[i] < 0 and collapse(value) != value:
                     raw[i] = self.texts[value]
-        if isinstance(objects, Ids):
+        if isinstance(objects, model.Ids):
             self.relations.append(chunk | {"o": self._numbers(self.entities, objects.ids)})
         else:
             cells = encode_column(objects, self._text_numbers, self.texts.__getitem__, self.entities.__getitem__)
-            if isinstance(objects, Values) and (cells["kind"] == 3).any():
+            if isinstance(objects, model.Values) and (cells["kind"] == 3).any():
                 self._split(chunk, raw, cells)
             else:
                 self.attributes.append(chunk | {"raw": raw} | cells)
@@ -307,7 +288,7 @@ class Builder(Chunks):
         self.seeded: Declared | None = None
         #: Rows of tables that were new when they came, by source: entities, names, rows.
         self.rows: list[tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]] = []
-        self.sources: list[Source] = []
+        self.sources: list[model.Source] = []
         self.source_numbers: dict[str, int] = {}
         self.warnings: list[str] = []
         #: Memberships one by one, and many at once, shape (memberships, 4): entity, concept,
@@ -320,7 +301,7 @@ class Builder(Chunks):
         #: The names of the sources that were begun, and the declarations that were read with them.
         self.begun: set[str] = set()
         self.single_valued: dict[str, Any] = {}
-        self._source = Source("")
+        self._source = model.Source("")
         self._source_at, self._nobody = -1, True
         self._more_of: set[str] = set()
         #: Names of rows that are not among `names` yet.
@@ -337,7 +318,7 @@ class Builder(Chunks):
         """
         self._more_of.update(names)
 
-    def begin(self, source: Source) -> None:
+    def begin(self, source: model.Source) -> None:
         """Everything that follows comes from this source. A source of the same name is the same
         source; what comes from one without a name declares entities for nobody.
 
@@ -351,7 +332,7 @@ class Builder(Chunks):
             self._source_at = self._source_number(self._source)
         return self._source_at
 
-    def _source_number(self, source: Source) -> int:
+    def _source_number(self, source: model.Source) -> int:
         number = self.source_numbers.setdefault(source.name, len(self.sources))
         if number == len(self.sources):
             self.sources.append(source)
@@ -368,30 +349,30 @@ class Builder(Chunks):
                 self.sources[number] = source
         return number
 
-    def add(self, items: Iterable[Item]) -> None:
+    def add(self, items: Iterable[model.Item]) -> None:
         """Take all items of a loader; raises what the loader raises."""
         with fewer_collections():
             self._add(items)
 
-    def _add(self, items: Iterable[Item]) -> None:
+    def _add(self, items: Iterable[model.Item]) -> None:
         pending = self._pending
         for item in items:
-            if isinstance(item, Statement):
+            if isinstance(item, model.Statement):
                 pending.append((self.statements, self._current(), item))
                 self.statements += 1
                 if len(pending) >= _FLUSH:
                     self._flush()
-            elif isinstance(item, MANY):
+            elif isinstance(item, model.MANY):
                 self._add_many(item)
-            elif isinstance(item, Entity):
+            elif isinstance(item, model.Entity):
                 self._declare(item)
-            elif isinstance(item, Member):
+            elif isinstance(item, model.Member):
                 self.members.append((self.entities[item.entity], self._concept(item.concept), self._current(), item.row))
-            elif isinstance(item, Subclass):
+            elif isinstance(item, model.Subclass):
                 self.subclasses.append((self._concept(item.concept), self._concept(item.parent), self._current(), item.row))
-            elif isinstance(item, Sourced):
+            elif isinstance(item, model.Sourced):
                 self._add_sourced(item)
-            elif isinstance(item, Source):
+            elif isinstance(item, model.Source):
                 self._source_number(item)
             else:
                 raise LoadError(f"{item!r} is no item of a condition graph")
@@ -412,9 +393,9 @@ class Builder(Chunks):
     def _concept(self, ident: str) -> int:
         return self.entities[ident]
 
-    def _declare(self, entity: Entity) -> None:
+    def _declare(self, entity: model.Entity) -> None:
         # Without a source of its own, and in no named one, it is nobody's.
-        source = UNKNOWN if self._nobody and entity.kind is not EntityKind.ROW else self._current()
+        source = UNKNOWN if self._nobody and entity.kind is not model.EntityKind.ROW else self._current()
         mine = self.declared.get(source)
         if mine is None:
             mine = self.declared[source] = {}
@@ -427,16 +408,20 @@ class Builder(Chunks):
             known = self.names.setdefault(number, name)
             if known != name:
                 self.warnings.append(f"entity {entity.id!r} is called {known!r} and {name!r}; the first name stays")
-        row = entity.row if entity.kind is EntityKind.ROW else -1
+        row = entity.row if entity.kind is model.EntityKind.ROW else -1
         before = mine.get(number)
         if before is None:
             mine[number] = name, int(entity.kind), row
         else:
             # Concepts win over rows, and rows over others: 1, 2, 0.
-            kind = EntityKind.CONCEPT if EntityKind.CONCEPT in (before[1], entity.kind) else max(before[1], int(entity.kind))
+            kind = (
+                model.EntityKind.CONCEPT
+                if model.EntityKind.CONCEPT in (before[1], entity.kind)
+                else max(before[1], int(entity.kind))
+            )
             mine[number] = name if before[0] is None else before[0], int(kind), row if before[2] < 0 else before[2]
 
-    def _declare_rows(self, rows: Rows) -> None:
+    def _declare_rows(self, rows: model.Rows) -> None:
         """Rows of a table. Those that are known by no one yet need not be looked at one by one."""
         before = len(self.entities)
         numbers = self._subjects(rows.ids)
@@ -473,15 +458,15 @@ class Builder(Chunks):
 
     # -- items side by side, and with sources of their own -----------------------------------------
 
-    def _add_many(self, items: Many) -> None:
+    def _add_many(self, items: model.Many) -> None:
         if not len(items):
             return
         outer, nobody = self._source_at, self._nobody
         if items.source:
-            self._source_at, self._nobody = self._source_number(Source(items.source)), False
-        if isinstance(items, Batch):
+            self._source_at, self._nobody = self._source_number(model.Source(items.source)), False
+        if isinstance(items, model.Batch):
             self._add_batch(items, self._current())
-        elif isinstance(items, Rows):
+        elif isinstance(items, model.Rows):
             self._declare_rows(items)
         else:
             found = np.empty((len(items), 4), np.int64)
@@ -491,17 +476,17 @@ class Builder(Chunks):
         if items.source:
             self._source_at, self._nobody = outer, nobody
 
-    def _add_sourced(self, sourced: Sourced) -> None:
+    def _add_sourced(self, sourced: model.Sourced) -> None:
         item = sourced.item
-        numbers = [(self._source_number(Source(name)), row) for name, row in sourced.sources]
+        numbers = [(self._source_number(model.Source(name)), row) for name, row in sourced.sources]
         if not numbers:
-            nobody, self._nobody = self._nobody, self._nobody or isinstance(item, Entity)
+            nobody, self._nobody = self._nobody, self._nobody or isinstance(item, model.Entity)
             self._add((item,))
             self._nobody = nobody
             return
         outer, nobody = self._source_at, self._nobody
         self._nobody = False
-        if isinstance(item, Statement):
+        if isinstance(item, model.Statement):
             self._source_at, row = numbers[0]
             self._more.extend((self.statements, source, at) for source, at in numbers[1:])
             self._add((item if item.row == row else replace(item, row=row),))

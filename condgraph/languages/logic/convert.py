@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from condgraph.engine.errors import LONGEST_CANDIDATE, CyclicQueryError, PlanError, UnsafeQueryError, shortened
+from condgraph.languages.logic import tree as query_tree
 from condgraph.languages.logic.formula import (
     And,
     Atom,
@@ -29,20 +30,9 @@ from condgraph.languages.logic.formula import (
     shown,
     terms,
 )
-from condgraph.languages.logic.tree import (
-    Anchor,
-    Anything,
-    Complement,
-    Intersection,
-    OfType,
-    Projection,
-    Tree,
-    Union,
-    bounded,
-)
 
 
-def tree_of(query: Query) -> Tree:
+def tree_of(query: Query) -> query_tree.Tree:
     """The query computation tree of a query; raises `CyclicQueryError`, and `PlanError` where the
     formula is no tree for another reason.
     """
@@ -59,11 +49,11 @@ def tree_of(query: Query) -> Tree:
     return _tree(query.answer.name, body)
 
 
-def checked_safe(tree: Tree, *, bound: bool = False) -> None:
+def checked_safe(tree: query_tree.Tree, *, bound: bool = False) -> None:
     """Raise `UnsafeQueryError` for a query that only says what its answers are not; `bound` says
     that something else bounds them.
     """
-    if not bound and not bounded(tree):
+    if not bound and not query_tree.bounded(tree):
         raise UnsafeQueryError(
             "the query says only what its answers are not, so that almost every node of the graph is one",
             hint="add what they are, such as a type: country(?x); or ask for the first k with graph.logic(..., k=10)",
@@ -114,18 +104,18 @@ def _renamed(term: Term, scope: dict[str, Variable]) -> Term:
 # -- the tree --------------------------------------------------------------------------------------
 
 
-def _tree(root: str, formula: Formula) -> Tree:
+def _tree(root: str, formula: Formula) -> query_tree.Tree:
     """The node of a variable of which a formula, with no other free variable, is said."""
     if isinstance(formula, (And, Or)):
         parts = tuple(_tree(root, part) for part in formula.parts)
-        return Intersection(parts) if isinstance(formula, And) else Union(parts)
+        return query_tree.Intersection(parts) if isinstance(formula, And) else query_tree.Union(parts)
     if isinstance(formula, Not):
-        return Complement(_tree(root, formula.part))
+        return query_tree.Complement(_tree(root, formula.part))
     if isinstance(formula, Exists):
         return _exists(root, {variable.name for variable in formula.variables}, formula.body)
     if isinstance(formula, Typed):
         _speaks(root, formula)
-        return OfType(formula.concept, formula.span)
+        return query_tree.OfType(formula.concept, formula.span)
     return _atom(root, formula)
 
 
@@ -134,7 +124,9 @@ def _speaks(root: str, formula: Atom | Typed) -> None:
         raise PlanError(f"{shown(formula)} is not joined to ?{root}", span=formula.span, hint="every atom is joined to the answer")
 
 
-def _atom(root: str, atom: Atom, below: Tree | None = None, variable: str | None = None, anti: bool = False) -> Projection:
+def _atom(
+    root: str, atom: Atom, below: query_tree.Tree | None = None, variable: str | None = None, anti: bool = False
+) -> query_tree.Projection:
     """The edge of an atom to the node of `root`; from a constant, or from a node below."""
     _speaks(root, atom)
     at_object = isinstance(atom.object, Variable) and atom.object.name == root
@@ -145,22 +137,22 @@ def _atom(root: str, atom: Atom, below: Tree | None = None, variable: str | None
         )
     if below is None:
         assert not isinstance(other, Variable)
-        below = Anchor(other.name, other.is_id, other.span)
-    return Projection(atom.relation, below, not at_object, anti, variable, atom.span)
+        below = query_tree.Anchor(other.name, other.is_id, other.span)
+    return query_tree.Projection(atom.relation, below, not at_object, anti, variable, atom.span)
 
 
-def _exists(root: str, bound: set[str], body: Formula) -> Tree:
+def _exists(root: str, bound: set[str], body: Formula) -> query_tree.Tree:
     parts = _conjuncts(body, bound)
     if len(parts) == 1 and isinstance(parts[0], Or):
         branches = _merged(root, bound, parts[0])
         if len(branches) > 1:
-            return Union(tuple(_exists(root, set(bound), branch) for branch in branches))
+            return query_tree.Union(tuple(_exists(root, set(bound), branch) for branch in branches))
         parts = _conjuncts(branches[0], bound)
     beside = [part for part in parts if not free(part) & bound]
     found = [_tree(root, part) for part in beside]
     for component in _components([part for part in parts if free(part) & bound], bound):
         found.append(_branch(root, bound, component))
-    return found[0] if len(found) == 1 else Intersection(tuple(found))
+    return found[0] if len(found) == 1 else query_tree.Intersection(tuple(found))
 
 
 def _conjuncts(body: Formula, bound: set[str]) -> list[Formula]:
@@ -189,7 +181,7 @@ def _components(parts: Sequence[Formula], bound: set[str]) -> list[list[Formula]
     return [members for _, members in groups]
 
 
-def _branch(root: str, bound: set[str], parts: list[Formula]) -> Tree:
+def _branch(root: str, bound: set[str], parts: list[Formula]) -> query_tree.Tree:
     """What hangs from `root` by one atom."""
     links = [part for part in parts if root in free(part)]
     if not links:
@@ -209,7 +201,7 @@ def _branch(root: str, bound: set[str], parts: list[Formula]) -> Tree:
         _no_tree(root, links[0])
     (other,) = (term.name for term in terms(link) if isinstance(term, Variable) and term.name != root)
     rest = [part for part in parts if part is not links[0]]
-    below: Tree = Anything()
+    below: query_tree.Tree = query_tree.Anything()
     if rest:
         below = _exists(other, bound - {other}, And(tuple(rest)) if len(rest) > 1 else rest[0])
     return _atom(root, link, below, other, anti)

@@ -16,22 +16,11 @@ from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.schema import Schema
+from condgraph.languages.logic import tree as query_tree
 from condgraph.languages.logic.convert import checked_safe, tree_of
 from condgraph.languages.logic.formula import Atom, Query, Typed, name_text
 from condgraph.languages.logic.structures import is_nested, nested
 from condgraph.languages.logic.text import read
-from condgraph.languages.logic.tree import (
-    Anchor,
-    Anything,
-    Complement,
-    Intersection,
-    OfType,
-    Projection,
-    Tree,
-    Union,
-    bounded,
-    walk,
-)
 from condgraph.names.forms import Forms, OnUnknown, read_as
 
 #: Every node of a graph can be the value of a variable.
@@ -91,9 +80,9 @@ def as_written(query: Query, schema: Schema, on_unknown: OnUnknown = "error") ->
     return found, warnings
 
 
-def lowered(tree: Tree, schema: Schema, *, lenient: bool = False) -> Lowered:
+def lowered(tree: query_tree.Tree, schema: Schema, *, lenient: bool = False) -> Lowered:
     """The plan of a tree."""
-    if any(isinstance(node, Projection) and node.anti for node in walk(tree)):
+    if any(isinstance(node, query_tree.Projection) and node.anti for node in query_tree.walk(tree)):
         raise UnsupportedError(
             "the algebra",
             ["an `exists` that reaches the answer by a negated atom"],
@@ -123,16 +112,16 @@ class _Lowering:
         self.steps: list[tuple[str, alg.Node]] = []
         self.warnings: list[str] = []
 
-    def entities(self, tree: Tree) -> alg.Entities:
+    def entities(self, tree: query_tree.Tree) -> alg.Entities:
         """The operators of a node."""
         found = self._entities(tree)
         self.steps.append((_STEPS[type(tree)], found))
         return found
 
-    def _entities(self, tree: Tree) -> alg.Entities:
-        if isinstance(tree, Anchor):
+    def _entities(self, tree: query_tree.Tree) -> alg.Entities:
+        if isinstance(tree, query_tree.Anchor):
             return self._anchor(tree)
-        if isinstance(tree, OfType):
+        if isinstance(tree, query_tree.OfType):
             table = self.schema.table_called(tree.concept)
             if table is not None:
                 return alg.AllEntities((EntityKind.ROW,), table, own=True)
@@ -141,31 +130,31 @@ class _Lowering:
                 known = (*self.schema.concepts, *self.schema.tables)
                 self._unknown("concept", tree.concept, nearest(tree.concept, known), tree, hint)
             return alg.Members(alg.ByName((tree.concept,)))
-        if isinstance(tree, Projection):
+        if isinstance(tree, query_tree.Projection):
             if not self.schema.has_relation(tree.relation):
                 hint = other_use(self.schema, tree.relation, "relation")
                 self._unknown("relation", tree.relation, nearest(tree.relation, self.schema.relations), tree, hint)
-            of = None if isinstance(tree.of, Anything) else self.entities(tree.of)
+            of = None if isinstance(tree.of, query_tree.Anything) else self.entities(tree.of)
             ends = ("object", "subject") if tree.inverse else ("subject", "object")
             return alg.Reached(alg.Scan(of, (tree.relation,), *ends, "relation"))  # type: ignore[arg-type]
-        if isinstance(tree, Union):
+        if isinstance(tree, query_tree.Union):
             return alg.union(*(self.entities(part) for part in tree.parts))
-        if isinstance(tree, Intersection):
+        if isinstance(tree, query_tree.Intersection):
             return self._intersection(tree)
-        if isinstance(tree, Complement):
+        if isinstance(tree, query_tree.Complement):
             return alg.Minus(alg.AllEntities(EVERY_KIND), self.entities(tree.part))
         return alg.AllEntities(EVERY_KIND)
 
-    def _intersection(self, tree: Intersection) -> alg.Entities:
+    def _intersection(self, tree: query_tree.Intersection) -> alg.Entities:
         """What is left out is taken from what is named, where something is."""
-        named = [part for part in tree.parts if not isinstance(part, Complement)]
-        if any(map(bounded, named)):
-            named = [part for part in named if not isinstance(part, Anything)]
+        named = [part for part in tree.parts if not isinstance(part, query_tree.Complement)]
+        if any(map(query_tree.bounded, named)):
+            named = [part for part in named if not isinstance(part, query_tree.Anything)]
         found = alg.intersect(*map(self.entities, named)) if named else alg.AllEntities(EVERY_KIND)
-        without = [self.entities(part.part) for part in tree.parts if isinstance(part, Complement)]
+        without = [self.entities(part.part) for part in tree.parts if isinstance(part, query_tree.Complement)]
         return alg.Minus(found, alg.union(*without)) if without else found
 
-    def _anchor(self, anchor: Anchor) -> alg.Entities:
+    def _anchor(self, anchor: query_tree.Anchor) -> alg.Entities:
         schema, name = self.schema, anchor.name
         if anchor.is_id:
             if not schema.has_id(name):
@@ -177,7 +166,12 @@ class _Lowering:
         return alg.ByName((name,))
 
     def _unknown(
-        self, kind: str, name: str, candidates: list[str], node: Anchor | OfType | Projection, hint: str | None = None
+        self,
+        kind: str,
+        name: str,
+        candidates: list[str],
+        node: query_tree.Anchor | query_tree.OfType | query_tree.Projection,
+        hint: str | None = None,
     ) -> None:
         error = UnknownNameError(kind, name, candidates=candidates, span=node.span, hint=hint)
         if not self.lenient:
@@ -186,6 +180,7 @@ class _Lowering:
 
 
 _STEPS: Final = {
-    Anchor: "constant", Anything: "anything", OfType: "type", Projection: "relation", Intersection: "and", Union: "or",
-    Complement: "not",
+    query_tree.Anchor: "constant", query_tree.Anything: "anything", query_tree.OfType: "type",
+    query_tree.Projection: "relation", query_tree.Intersection: "and", query_tree.Union: "or",
+    query_tree.Complement: "not",
 }  # fmt: skip

@@ -13,17 +13,7 @@ from condgraph.engine.errors import LoadError, MissingExtraError, OptionError
 from condgraph.engine.facts import Item
 from condgraph.engine.values import format_number
 from condgraph.loaders.base import Format, Options, Reading
-from condgraph.loaders.database.tables import (
-    DATABASE_OPTIONS,
-    ROWS,
-    Database,
-    SqlTable,
-    content_of,
-    ordered_by,
-    quoted,
-    read_database,
-    told,
-)
+from condgraph.loaders.database import tables as base
 from condgraph.loaders.folder.tab import cell_text
 
 #: Seconds until a server that says nothing is given up.
@@ -52,11 +42,11 @@ def server_errors(library: Any, location: str, doing: str) -> Iterator[None]:
     try:
         yield
     except (library.Error, OSError, UnicodeError, ValueError) as error:
-        raise LoadError(f"{doing}: {told(error)}", file=location) from None
+        raise LoadError(f"{doing}: {base.told(error)}", file=location) from None
 
 
 @contextmanager
-def mysql(login: Login) -> Iterator[Database]:
+def mysql(login: Login) -> Iterator[base.Database]:
     """A connection in a transaction for reading."""
     try:
         import pymysql
@@ -105,7 +95,7 @@ class MySql:
             cursor.execute(text, (self.name,))
             return list(cursor.fetchall())
 
-    def tables(self) -> list[SqlTable]:
+    def tables(self) -> list[base.SqlTable]:
         """Tables and views of the database."""
         with server_errors(self._library, self.location, "MySQL does not say what tables it has"):
             listed = self._all(
@@ -121,7 +111,7 @@ class MySql:
                 " WHERE table_schema = %s AND (constraint_name = 'PRIMARY' OR referenced_table_name IS NOT NULL)"
                 " ORDER BY table_name, constraint_name, ordinal_position"
             )
-        tables = {name: SqlTable(name, (name,), view="VIEW" in kind) for name, kind in listed}
+        tables = {name: base.SqlTable(name, (name,), view="VIEW" in kind) for name, kind in listed}
         for name, column, kind in columns:
             if name in tables:
                 tables[name].columns.append(column)
@@ -138,15 +128,15 @@ class MySql:
             table.foreign.sort()
         return sorted(tables.values(), key=lambda table: table.name)
 
-    def rows(self, table: SqlTable) -> Iterator[Sequence[Sequence[str]]]:
+    def rows(self, table: base.SqlTable) -> Iterator[Sequence[Sequence[str]]]:
         """The rows of a table, by its key, else as they lie."""
-        columns = ", ".join(quoted((column,), "`") for column in table.columns)
+        columns = ", ".join(base.quoted((column,), "`") for column in table.columns)
         with (
             server_errors(self._library, self.location, f"MySQL cannot read the table {table.name!r}"),
             self._connection.cursor(_unbuffered()) as cursor,
         ):
-            cursor.execute(f"SELECT {columns} FROM {quoted(table.path, '`')}{ordered_by(table, '`')}")
-            while rows := cursor.fetchmany(ROWS):
+            cursor.execute(f"SELECT {columns} FROM {base.quoted(table.path, '`')}{base.ordered_by(table, '`')}")
+            while rows := cursor.fetchmany(base.ROWS):
                 yield [list(map(cell_text, row)) for row in rows]
 
 
@@ -157,7 +147,7 @@ def _unbuffered() -> Any:
 
 
 @contextmanager
-def postgres(login: Login) -> Iterator[Database]:
+def postgres(login: Login) -> Iterator[base.Database]:
     """A connection in a transaction for reading."""
     try:
         import psycopg
@@ -217,7 +207,7 @@ class Postgres:
         self._connection = connection
         self._cursors = 0
 
-    def tables(self) -> list[SqlTable]:
+    def tables(self) -> list[base.SqlTable]:
         """Tables, partitioned ones whole, and views that may be read, of all schemas but the server's own."""
         with server_errors(self._library, self.location, "PostgreSQL does not say what tables it has"):
             listed = self._connection.execute(_PG_TABLES).fetchall()
@@ -226,10 +216,10 @@ class Postgres:
         often: dict[str, int] = {}
         for _, _, name, _, _ in listed:
             often[name] = often.get(name, 0) + 1
-        tables: dict[int, SqlTable] = {}
+        tables: dict[int, base.SqlTable] = {}
         for oid, schema, name, kind, _ in listed:
             called = name if often[name] == 1 else f"{schema}.{name}"
-            tables[oid] = SqlTable(called, (schema, name), view=kind in "vm")
+            tables[oid] = base.SqlTable(called, (schema, name), view=kind in "vm")
         numbers: dict[int, dict[int, str]] = {}
         for oid, number, name, kind in columns:
             if oid in tables:
@@ -248,18 +238,18 @@ class Postgres:
             table.foreign.sort()
         return sorted(tables.values(), key=lambda table: table.name)
 
-    def rows(self, table: SqlTable) -> Iterator[Sequence[Sequence[str]]]:
+    def rows(self, table: base.SqlTable) -> Iterator[Sequence[Sequence[str]]]:
         """The rows of a table, by its key, else as they lie."""
-        columns = ", ".join(_pg_text(quoted((name,)), kind) for name, kind in zip(table.columns, table.kinds, strict=True))
+        columns = ", ".join(_pg_text(base.quoted((name,)), kind) for name, kind in zip(table.columns, table.kinds, strict=True))
         floats = [at for at, kind in enumerate(table.kinds) if kind in ("float4", "float8")]
         self._cursors += 1
         with (
             server_errors(self._library, self.location, f"PostgreSQL cannot read the table {table.name!r}"),
             self._connection.cursor(name=f"condgraph_{self._cursors}") as cursor,
         ):
-            cursor.itersize = ROWS
-            cursor.execute(f"SELECT {columns} FROM {quoted(table.path)}{ordered_by(table)}".encode())
-            while rows := cursor.fetchmany(ROWS):
+            cursor.itersize = base.ROWS
+            cursor.execute(f"SELECT {columns} FROM {base.quoted(table.path)}{base.ordered_by(table)}".encode())
+            while rows := cursor.fetchmany(base.ROWS):
                 texts = [["" if cell is None else cell for cell in row] for row in rows]
                 for at in floats:
                     for row in texts:
@@ -333,7 +323,7 @@ class DatabaseUrl:
     def content(self, options: Options) -> str:
         """A fingerprint of what would be loaded from here."""
         with opened(self) as database:
-            return content_of(database, options)
+            return base.content_of(database, options)
 
 
 def is_url(text: str) -> bool:
@@ -343,7 +333,7 @@ def is_url(text: str) -> bool:
 
 
 @contextmanager
-def opened(place: DatabaseUrl) -> Iterator[Database]:
+def opened(place: DatabaseUrl) -> Iterator[base.Database]:
     """A connection to a database, in a transaction for reading."""
     with (postgres if place.scheme in POSTGRES else mysql)(place.login()) as database:
         yield database
@@ -352,12 +342,16 @@ def opened(place: DatabaseUrl) -> Iterator[Database]:
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     place = source if isinstance(source, DatabaseUrl) else DatabaseUrl(str(source))
     with opened(place) as database:
-        yield from read_database(database, reading, options)
+        yield from base.read_database(database, reading, options)
 
 
 def _format(name: str, schemes: Sequence[str], about: str) -> Format:
     return Format(
-        name, about, _read, DATABASE_OPTIONS, claims=lambda source: isinstance(source, DatabaseUrl) and source.scheme in schemes
+        name,
+        about,
+        _read,
+        base.DATABASE_OPTIONS,
+        claims=lambda source: isinstance(source, DatabaseUrl) and source.scheme in schemes,
     )
 
 

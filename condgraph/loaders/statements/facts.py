@@ -20,22 +20,8 @@ from itertools import permutations, repeat
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from condgraph.engine import facts as model
 from condgraph.engine.errors import FormatError, OptionError, numbered
-from condgraph.engine.facts import (
-    END_TIME,
-    POINT_IN_TIME,
-    START_TIME,
-    Batch,
-    Column,
-    Ids,
-    Item,
-    Member,
-    Numbers,
-    Ref,
-    Subclass,
-    Texts,
-    Values,
-)
 from condgraph.engine.reading.times import read_time as cell_times
 from condgraph.engine.values import UNKNOWN, Quantity, Time, Unknown, Value, collapse, parse_number, text_of
 from condgraph.loaders.base import Format, Options, Reading, option_choice, option_text, option_texts
@@ -480,7 +466,7 @@ class Predicates:
 
     def memberships(
         self, rows: Sequence[int], subjects: Sequence[str], predicates: Sequence[str], objects: Sequence[str], names: EntityNames
-    ) -> Iterator[Item]:
+    ) -> Iterator[model.Item]:
         """The memberships that the statements of these columns (predicates named, ids without
         prefix) declare.
         """
@@ -493,9 +479,9 @@ class Predicates:
                 yield from names.concept(other)
                 if predicate in self.subclass_of:
                     yield from names.concept(subject)
-                    yield Subclass(prefix + subject, prefix + other, row)
+                    yield model.Subclass(prefix + subject, prefix + other, row)
                 if predicate in self.instance_of:
-                    yield Member(prefix + subject, prefix + other, row)
+                    yield model.Member(prefix + subject, prefix + other, row)
 
     @property
     def membership(self) -> frozenset[str]:
@@ -508,7 +494,7 @@ def bare(relation: str) -> str:
     return relation[1:-1] if len(relation) > 2 and relation[0] == "<" and relation[-1] == ">" else relation
 
 
-def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+def _read(source: Any, reading: Reading, options: Options) -> Iterator[model.Item]:
     mode = option_choice(options, "objects", ("auto", "entities", "values"))
     predicates = Predicates(options, reading)
     names = EntityNames(options, reading)
@@ -529,8 +515,8 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
         if as_values:
             objects, raws = _values(tails, named, predicates.membership, prefix)
         else:
-            objects = Ids([prefix + tail for tail in tails] if prefix else tails)
-        yield Batch(subjects, named, objects, rows, raws)
+            objects = model.Ids([prefix + tail for tail in tails] if prefix else tails)
+        yield model.Batch(subjects, named, objects, rows, raws)
     names.finish()
 
 
@@ -566,31 +552,33 @@ def _mode_of(heads: Sequence[str], tails: Sequence[str], reading: Reading) -> st
 
 def _values(
     tails: Sequence[str], predicates: Sequence[str], membership: frozenset[str], prefix: str
-) -> tuple[Column, Sequence[str | None] | None]:
+) -> tuple[model.Column, Sequence[str | None] | None]:
     """Objects that are values: numbers, days, texts; concepts where the predicate is membership.
     With the raw texts.
     """
     known: dict[str, Value] = {text: read_value(text) for text in dict.fromkeys(tails)}
-    values: list[Ref | Value] = [
-        Ref(prefix + tail) if name in membership else known[tail] for tail, name in zip(tails, predicates, strict=True)
+    values: list[model.Ref | Value] = [
+        model.Ref(prefix + tail) if name in membership else known[tail] for tail, name in zip(tails, predicates, strict=True)
     ]
     printed = {text: text_of(value) for text, value in known.items()}
-    raws = [tail if type(value) is not Ref and printed[tail] != tail else None for tail, value in zip(tails, values, strict=True)]
+    raws = [
+        tail if type(value) is not model.Ref and printed[tail] != tail else None for tail, value in zip(tails, values, strict=True)
+    ]
     return _column(values), raws if any(raw is not None for raw in raws) else None
 
 
-def _column(values: list[Ref | Value]) -> Column:
+def _column(values: list[model.Ref | Value]) -> model.Column:
     if all(type(value) is str for value in values):
-        return Texts([str(value) for value in values])
+        return model.Texts([str(value) for value in values])
     numbers = [value.number for value in values if isinstance(value, Quantity)]
     if len(numbers) == len(values):
         import numpy as np
 
         if all(type(number) is float for number in numbers):
-            return Numbers(np.array(numbers, dtype=np.float64))
+            return model.Numbers(np.array(numbers, dtype=np.float64))
         if all(type(number) is int and -(2**63) <= number < 2**63 for number in numbers):
-            return Numbers(np.array(numbers, dtype=np.int64))
-    return Values(values)
+            return model.Numbers(np.array(numbers, dtype=np.int64))
+    return model.Values(values)
 
 
 def read_value(text: str) -> Value:
@@ -744,12 +732,12 @@ def looks_like_bound(text: str) -> bool:
 
 
 TIMED_ROLES: Final = ((HEAD, RELATION, TAIL, START, END), (HEAD, RELATION, TAIL, TIME))
-_KEYS: Final = {START: START_TIME, END: END_TIME, TIME: POINT_IN_TIME}
+_KEYS: Final = {START: model.START_TIME, END: model.END_TIME, TIME: model.POINT_IN_TIME}
 
 Bound = Time | Unknown | str | None
 
 
-def _read_timed(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+def _read_timed(source: Any, reading: Reading, options: Options) -> Iterator[model.Item]:
     predicates = Predicates(options, reading)
     names = EntityNames(options, reading)
     bounds = Bounds(reading)
@@ -760,14 +748,14 @@ def _read_timed(source: Any, reading: Reading, options: Options) -> Iterator[Ite
         columns = {role: bounds.column(texts, piece.rows, role) for role, texts in piece.times.items()}
         if START in columns and END in columns:
             bounds.in_order(columns[START], columns[END], piece)
-        qualifiers: list[tuple[str, Sequence[Ref | Value | None]]] = [
+        qualifiers: list[tuple[str, Sequence[model.Ref | Value | None]]] = [
             (_KEYS[role], column) for role, column in columns.items() if any(value is not None for value in column)
         ]
         prefix = names.prefix
-        yield Batch(
+        yield model.Batch(
             [prefix + head for head in piece.heads] if prefix else piece.heads,
             named,
-            Ids([prefix + tail for tail in piece.tails] if prefix else piece.tails),
+            model.Ids([prefix + tail for tail in piece.tails] if prefix else piece.tails),
             piece.rows,
             None,
             qualifiers,

@@ -34,19 +34,9 @@ from condgraph.engine.forms import read_point
 from condgraph.engine.reading.shapes import POINT
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY, basic_day
 from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, format_number, parse_number, text_of
+from condgraph.loaders import files
 from condgraph.loaders.base import JSON_SIGN, Format, Options, Reading, option_texts
 from condgraph.loaders.export import statements_of
-from condgraph.loaders.files import (
-    ENCODING_HELP,
-    HEAD_BYTES,
-    file_errors,
-    head_text,
-    open_text,
-    path_of,
-    raw_position,
-    regular,
-    suffix_of,
-)
 from condgraph.loaders.table.column_types import Cell, ColumnType, Profile
 from condgraph.loaders.table.joins import with_key_warnings
 from condgraph.loaders.table.rows import CELL_OPTIONS, TABLE_OPTIONS, Table, TableOptions, column_names, column_of
@@ -648,14 +638,14 @@ MOST_CHARACTERS: Final = 256 << 20
 
 def read_jsonl(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     """A file with one JSON object a line as facts."""
-    path = path_of(source)
+    path = files.path_of(source)
     encoding = options.get("encoding")
     decoder = _decoder()
 
     def records(report: Reading | None) -> Iterator[tuple[Record, float]]:
         size = max(1, path.stat().st_size)
         number = 0
-        with open_text(path, encoding, errors="surrogateescape", newline="\n") as stream, file_errors(path):
+        with files.open_text(path, encoding, errors="surrogateescape", newline="\n") as stream, files.file_errors(path):
             for line_number, line in enumerate(stream, 1):
                 text = line.strip()
                 if not text:
@@ -668,17 +658,17 @@ def read_jsonl(source: Any, reading: Reading, options: Options) -> Iterator[Item
                 except BadRecord as error:
                     bad(BadRecord(f"{error.message} (line {line_number})", error.field))
                     continue
-                yield (number, flat), min(1.0, raw_position(stream) / size)
+                yield (number, flat), min(1.0, files.raw_position(stream) / size)
 
-    with file_errors(path):
-        regular(path).open("rb").close()
+    with files.file_errors(path):
+        files.regular(path).open("rb").close()
     yield from read_records(records, reading, options)
 
 
 def read_json(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     """A JSON document as facts: the objects of its list, or the one object it is."""
-    path = path_of(source)
-    with open_text(path, options.get("encoding"), errors="surrogateescape") as stream, file_errors(path):
+    path = files.path_of(source)
+    with files.open_text(path, options.get("encoding"), errors="surrogateescape") as stream, files.file_errors(path):
         text = stream.read(MOST_CHARACTERS + 1)
     if len(text) > MOST_CHARACTERS:
         raise LoadError(
@@ -821,24 +811,24 @@ _LINES: Final = (".jsonl", ".ndjson")
 
 def sniff_jsonl(path: Path, head: bytes) -> int:
     """How much a file looks like one JSON object a line that is no export of a graph: 0 to 60."""
-    text = head_text(head)
+    text = files.head_text(head)
     if not text or not text.lstrip().startswith("{"):
         return 0
     lines = [line for line in text.split("\n") if line.strip()]
-    if len(head) >= HEAD_BYTES and len(lines) > 1:
+    if len(head) >= files.HEAD_BYTES and len(lines) > 1:
         lines.pop()
     records: list[dict[str, object]] = []
     for line in lines[:20]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
-            return 20 if records and suffix_of(path) in _LINES else 0
+            return 20 if records and files.suffix_of(path) in _LINES else 0
         if not isinstance(record, dict):
             return 0
         records.append(record)
     if "condgraph" in records[0]:
         return 0
-    if suffix_of(path) in _LINES:
+    if files.suffix_of(path) in _LINES:
         return 60
     # One object alone is as likely a document.
     return 50 if len(records) > 1 else 10
@@ -846,8 +836,8 @@ def sniff_jsonl(path: Path, head: bytes) -> int:
 
 def sniff_json(path: Path, head: bytes) -> int:
     """How much a file looks like a JSON document of objects that is no lines: 0 to 60."""
-    text = (head_text(head) or "").lstrip("\ufeff \t\r\n")
-    named = suffix_of(path) in _DOCUMENTS
+    text = (files.head_text(head) or "").lstrip("\ufeff \t\r\n")
+    named = files.suffix_of(path) in _DOCUMENTS
     if not _DOCUMENT(text):
         return 0
     if text.startswith("["):
@@ -856,7 +846,7 @@ def sniff_json(path: Path, head: bytes) -> int:
         document, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         # Cut short, or damaged, which only its own reader can say well.
-        return 44 if named else 8 if len(head) >= HEAD_BYTES else 0
+        return 44 if named else 8 if len(head) >= files.HEAD_BYTES else 0
     if "condgraph" in document or text[end:].strip():
         return 0
     return 55 if named else 45
@@ -866,7 +856,7 @@ JSONL: Final = Format(
     "jsonl-table",
     "a table as JSON lines: one object, one row, a line",
     with_key_warnings(read_jsonl),
-    {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
+    {**TABLE_OPTIONS, "encoding": files.ENCODING_HELP},
     sniff_jsonl,
     sign=JSON_SIGN,
 )
@@ -874,7 +864,7 @@ JSON: Final = Format(
     "json",
     "a JSON document: a list of objects, each a row, or one object; lists of objects inside are further tables",
     with_key_warnings(read_json),
-    {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
+    {**TABLE_OPTIONS, "encoding": files.ENCODING_HELP},
     sniff_json,
     sign=JSON_SIGN,
 )

@@ -34,18 +34,8 @@ import numpy as np
 from condgraph.engine.errors import LoadError, OptionError, nearest, numbered, shortened
 from condgraph.engine.facts import Item
 from condgraph.engine.values import collapse
+from condgraph.loaders import files
 from condgraph.loaders.base import Format, Options, Reading, option_bool
-from condgraph.loaders.files import (
-    ENCODING_HELP,
-    file_errors,
-    guessed_encoding,
-    known_encoding,
-    marked_encoding,
-    open_bytes,
-    open_text,
-    path_of,
-    raw_position,
-)
 from condgraph.loaders.table.column_types import undecodable
 from condgraph.loaders.table.dialect import (
     DIALECTS,
@@ -91,9 +81,9 @@ def _warn_left_out(text: str, lines: int, one: str, several: str, reading: Readi
 
 def _guessed(path: Path, reading: Reading) -> str | None:
     """The encoding that a file without one seems to have, said in a warning."""
-    with open_bytes(path) as stream, file_errors(path):
+    with files.open_bytes(path) as stream, files.file_errors(path):
         data = stream.read(SAMPLE)
-    result = guessed_encoding(data)
+    result = files.guessed_encoding(data)
     if result is not None:
         reading.warn(f"the text is no UTF-8 and is read as {result} (encoding= names another encoding)")
     return result
@@ -183,7 +173,7 @@ class TextTable:
             raise OptionError(f"comment= is what comments begin with, not {comment!r}")
         if encoding is None:
             encoding = _guessed(path, reading)
-        with open_text(path, encoding, errors="surrogateescape") as stream, file_errors(path):
+        with files.open_text(path, encoding, errors="surrogateescape") as stream, files.file_errors(path):
             text = stream.read(SAMPLE)
             complete = len(text) < SAMPLE
         header, given = option_bool(options, "header"), _skip_option(options)
@@ -231,11 +221,11 @@ class TextTable:
         were clean, if there were any.
         """
         if after is not None and after.rows:
-            with open_bytes(self.path) as raw, file_errors(self.path):
+            with files.open_bytes(self.path) as raw, files.file_errors(self.path):
                 raw.seek(after.offset)
                 yield io.TextIOWrapper(raw, encoding="utf-8", errors="surrogateescape", newline="")
             return
-        with open_text(self.path, self.encoding, errors="surrogateescape") as stream, file_errors(self.path):
+        with files.open_text(self.path, self.encoding, errors="surrogateescape") as stream, files.file_errors(self.path):
             for _ in range(self.skipped):
                 stream.readline(SAMPLE)
             yield stream
@@ -277,7 +267,7 @@ class TextTable:
         form = self._record_format(width)
         if form is None:
             return
-        with open_bytes(self.path) as stream, file_errors(self.path):
+        with files.open_bytes(self.path) as stream, files.file_errors(self.path):
             if not self._after_header(stream, place):
                 return
             for data, lines in lines_of(stream, most, place):
@@ -287,11 +277,11 @@ class TextTable:
                     return
                 place.offset += len(data)
                 place.rows += lines
-                yield columns, raw_position(stream)
+                yield columns, files.raw_position(stream)
 
     def _record_format(self, width: int) -> RecordFormat | None:
         delimiter, encoding = self.layout.delimiter, self.encoding
-        plain = encoding is None or known_encoding(encoding) in ("utf-8", "utf-8-sig")
+        plain = encoding is None or files.known_encoding(encoding) in ("utf-8", "utf-8-sig")
         if not plain or self.markdown or self.layout.skip_space or self.comment or delimiter not in _MARKS:
             return None
         return RecordFormat(delimiter, width, _QUOTES[self.layout.dialect], self.layout.reader)
@@ -299,7 +289,7 @@ class TextTable:
     def _after_header(self, stream: Any, place: Position) -> bool:
         """Take the lines up to the first row; whether they are as they are expected."""
         head = stream.peek(4)[:4]
-        if marked_encoding(head) not in (None, "utf-8-sig"):
+        if files.marked_encoding(head) not in (None, "utf-8-sig"):
             return False
         place.offset = 3 if head.startswith(codecs.BOM_UTF8) else 0
         stream.read(place.offset)
@@ -337,7 +327,7 @@ class TextTable:
                 numbers.append(number)
                 rows.append(row)
                 if len(rows) >= most:
-                    yield self._chunk(numbers, rows, report, names), min(1.0, raw_position(stream) / size)
+                    yield self._chunk(numbers, rows, report, names), min(1.0, files.raw_position(stream) / size)
                     numbers, rows = [], []
         if rows:
             yield self._chunk(numbers, rows, report, names), 1.0
@@ -503,7 +493,7 @@ _TEXT_OPTIONS: Final[Mapping[str, str]] = {
     "delimiter": "the character between fields (default: found out)",
     "dialect": "the way of quoting: excel, backslash or plain (default: found out)",
     "comment": "what lines of comment begin with",
-    "encoding": ENCODING_HELP,
+    "encoding": files.ENCODING_HELP,
     "longest_cell": "characters that a cell may have (default: 131072)",
 }
 #: A table of fewer cells is read once.
@@ -521,7 +511,7 @@ def read_tsv(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
 
 
 def _read_text(source: Any, reading: Reading, options: Options, delimiters: str) -> Iterator[Item]:
-    path = path_of(source)
+    path = files.path_of(source)
     checked = TableOptions.of(options)
     text = TextTable.open(path, reading, options, delimiters)
     table = Table(reading, checked, column_names(text.headers, reading) if text.header else text.headers)

@@ -34,22 +34,8 @@ from condgraph.languages.llm.lower.native import (
 )
 from condgraph.languages.llm.lower.search import lower_search
 from condgraph.languages.llm.lower.tables import on_table
+from condgraph.languages.llm.syntax import tree as syntax
 from condgraph.languages.llm.syntax.parse import parse
-from condgraph.languages.llm.syntax.tree import (
-    Application,
-    Call,
-    Comparison,
-    Expression,
-    Infix,
-    Item,
-    Items,
-    Literal,
-    Not,
-    OutputRef,
-    Program,
-    Search,
-    Ternary,
-)
 from condgraph.names.forms import OnUnknown
 from condgraph.names.vocabulary import Vocabulary, resolve
 
@@ -57,7 +43,7 @@ _INFIX: Final = {"+": "add", "-": "difference", "*": "multiply", "/": "divide", 
 
 
 def lower(
-    program: str | Program,
+    program: str | syntax.Program,
     schema: Schema,
     *,
     on_unknown: OnUnknown = "error",
@@ -76,7 +62,7 @@ def lower(
     `AmbiguousNameError` for a name of several tables, `LiteralError`, and `PlanError` for what has
     no meaning.
     """
-    if not isinstance(program, str | Program):
+    if not isinstance(program, str | syntax.Program):
         raise OptionError(f"an LLM query is a text, not {type(program).__name__}")
     tree = parse(program) if isinstance(program, str) else program
     if question is not None and not isinstance(question, str):
@@ -99,7 +85,7 @@ def lower(
 class ProgramLowering(Lowering):
     """A program being lowered. `results` has the result of each query, by position."""
 
-    def __init__(self, context: Context, program: Program) -> None:
+    def __init__(self, context: Context, program: syntax.Program) -> None:
         self.context, self.program = context, program
         self.results: dict[int, Result] = {}
         self.steps: list[tuple[str, alg.Node]] = []
@@ -124,38 +110,38 @@ class ProgramLowering(Lowering):
         if self.context.remarks:
             self.notes[id(result.node)] = "; ".join(self.context.remarks)
 
-    def evaluate(self, expression: Expression) -> Result:
+    def evaluate(self, expression: syntax.Expression) -> Result:
         """The result of an expression."""
-        if isinstance(expression, OutputRef):
+        if isinstance(expression, syntax.OutputRef):
             return self.results[expression.position]
-        if isinstance(expression, Literal):
+        if isinstance(expression, syntax.Literal):
             text = collapse(expression.text)
             return Result(alg.Constants((text,)), kinds=TEXTS, led=(text,), literal=expression, span=expression.span)
-        if isinstance(expression, Call):
+        if isinstance(expression, syntax.Call):
             check()
             bound = bind(expression)
-            if isinstance(bound, Search):
+            if isinstance(bound, syntax.Search):
                 return lower_search(self, bound)
-            if not isinstance(bound, Application):
+            if not isinstance(bound, syntax.Application):
                 return lower_foreign(self, bound)
             complain_of_outputs(self, bound)
             return self._applied(bound)
-        if isinstance(expression, Comparison):
+        if isinstance(expression, syntax.Comparison):
             left, right = self.evaluate(expression.left), self.evaluate(expression.right)
             return comparison(self, left, right, expression.op, bare=True)
-        if isinstance(expression, Item):
+        if isinstance(expression, syntax.Item):
             return nth(self, self.evaluate(expression.of), expression.index)
-        if isinstance(expression, Items):
-            return self._applied(Application("set_union", expression.items, {}, expression.span))
-        if isinstance(expression, Not):
+        if isinstance(expression, syntax.Items):
+            return self._applied(syntax.Application("set_union", expression.items, {}, expression.span))
+        if isinstance(expression, syntax.Not):
             return Result(apply("not", [self.truth(expression.of)]), kinds=TEXTS)
-        if isinstance(expression, Ternary):
+        if isinstance(expression, syntax.Ternary):
             return self._applied(
-                Application("if", (expression.condition, expression.then, expression.otherwise), {}, expression.span)
+                syntax.Application("if", (expression.condition, expression.then, expression.otherwise), {}, expression.span)
             )
         return self._infix(expression)
 
-    def _infix(self, expression: Infix) -> Result:
+    def _infix(self, expression: syntax.Infix) -> Result:
         if expression.op in ("and", "or"):
             return Result(apply(_INFIX[expression.op], [self.truth(expression.left), self.truth(expression.right)]), kinds=TEXTS)
         left, right = self.as_bag(self.evaluate(expression.left)), self.as_bag(self.evaluate(expression.right))
@@ -164,16 +150,16 @@ class ProgramLowering(Lowering):
         signed = {"absolute": "false"} if expression.op == "-" else {}
         return Result(apply(_INFIX[expression.op], [left, right], **signed), kinds=NUMBERS)
 
-    def _applied(self, call: Application) -> Result:
+    def _applied(self, call: syntax.Application) -> Result:
         """The operator of a call of a native function."""
         rule = on_table(self, call) or FUNCTIONS[call.function].lower
         assert rule is not None, "get_information is lowered by its cases"
         result = rule(self, call)
         return result.of(result.node, span=call.span)
 
-    def truth(self, expression: Expression) -> alg.Values | alg.Scalar:
+    def truth(self, expression: syntax.Expression) -> alg.Values | alg.Scalar:
         """See `Lowering`."""
-        if isinstance(expression, Comparison):
+        if isinstance(expression, syntax.Comparison):
             sides = [self.as_bag(self.evaluate(side)) for side in (expression.left, expression.right)]
             return apply("relation", sides, operator=expression.op)
         result = self.evaluate(expression)
