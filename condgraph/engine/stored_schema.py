@@ -7,8 +7,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 
@@ -27,6 +28,7 @@ PAUSE: Final = 50
 
 #: Looks for the values by which others of an attribute, or of a qualifier (True), are read, as `shows` gives them.
 LookForShown = Callable[[str, bool], list[list[Any]]]
+T = TypeVar("T")
 
 
 class StoredSchema:
@@ -57,6 +59,8 @@ class StoredSchema:
         self.concept_members: bool = found.get("concept_members", True)
         #: What others keep for as long as this schema is used, by their own names.
         self.kept: dict[str, Any] = {}
+        #: What was looked up, and until when it counts.
+        self._leases: dict[tuple[str, str], tuple[float, Any]] = {}
         #: How many relations a predicate has, and how many members the concepts of a name.
         self.sizes: dict[str, int] = found.get("sizes", {})
         self.members: dict[str, int] = found.get("members", {})
@@ -160,16 +164,20 @@ class StoredSchema:
         if self._look is None:
             return places_in(self.shown[sort], keys)
         qualifier, result = sort == "qualifiers", list[list[Any]]()
-        known: dict[str, tuple[float, list[list[Any]]]] = self.kept.setdefault(f"shown {sort}", {})
         names = set(self.qualifiers if qualifier else self.attributes)
         for key in sorted(names if keys is None else names.intersection(keys)):
-            begin = time.monotonic()
-            if key not in known or known[key][0] < begin:
-                found = [] if self._read_alone(key, qualifier) else self._look(key, qualifier)
-                end = time.monotonic()
-                known[key] = end + max(LEASE, PAUSE * (end - begin)), found
-            result += known[key][1]
+            if not self._read_alone(key, qualifier):
+                result += self.leased((sort, key), partial(self._look, key, qualifier))
         return result
+
+    def leased(self, key: tuple[str, str], look: Callable[[], T]) -> T:
+        """What a look gives, or gave not long ago."""
+        begin = time.monotonic()
+        if key not in self._leases or self._leases[key][0] < begin:
+            found = look()
+            end = time.monotonic()
+            self._leases[key] = end + max(LEASE, PAUSE * (end - begin)), found
+        return cast("T", self._leases[key][1])
 
     def _read_alone(self, key: str, qualifier: bool) -> bool:
         """Whether the values of a key are surely of types of which no value changes how others are read."""

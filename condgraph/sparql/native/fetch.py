@@ -10,7 +10,7 @@ plan on what was fetched. So an operator becomes patterns that hold for all of i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from hashlib import blake2b
@@ -505,10 +505,17 @@ class Fetcher:
     """Writes the query for the units of a plan."""
 
     def __init__(
-        self, mapping: Mapping, dialect: Dialect = STANDARD, languages: Callable[[str], tuple[str, ...] | None] = lambda _: None
+        self,
+        mapping: Mapping,
+        dialect: Dialect = STANDARD,
+        languages: Callable[[str], tuple[str, ...] | None] = lambda _: None,
+        numbers: Callable[[Predicate], Predicate | None] = lambda _: None,
     ) -> None:
-        #: `languages` finds out those of the objects of a predicate, where these are nothing but texts (`written_as`).
-        self.mapping, self._dialect, self._languages = mapping, dialect, languages
+        #: `languages` finds out those of the objects of a predicate, where these are nothing but texts (`written_as`), `numbers`
+        #: the kinds and units of all values of one whose kinds were sampled.
+        self.mapping, self._dialect, self._languages, self._numbers = mapping, dialect, languages, numbers
+        #: Predicates with the kinds of all their values, where the mapping has those of a sample.
+        self._counted: dict[str, Predicate] = {}
         self._predicates = {one.name: one for one in mapping.predicates}
         self._qualifiers = {one.name: one for one in mapping.qualifiers if not one.iri.startswith(OWN)}
         self._keys = {name: one.iri for name, one in self._qualifiers.items()}
@@ -624,7 +631,7 @@ class Fetcher:
     def _bare_fact(self, patterns: list[str], fact: Fact, node: alg.Facts, reads: _Reads) -> Iterable[Part]:
         kinds, known = self._values(node), [self._qualifiers[key] for key in reads.keys if key in self._qualifiers]
         stated = [] if kinds == {Kind.ENTITY} else self._known(node)
-        full = stated is None or not self.mapping.whole or any(map(_has_nodes, (*stated, *known)))
+        full = stated is None or any(map(_has_nodes, stated)) or any(not self.mapping.whole or _has_nodes(key) for key in known)
         for branch in self.layout.bare(fact, [key.iri for key in known], full=full):
             yield _select([*patterns, branch.patterns], branch.columns)
         if reads.names or _compares_text(node):
@@ -691,11 +698,16 @@ class Fetcher:
         """
         import pyoxigraph
 
-        units = self.mapping.value_nodes
+        units, found = self.mapping.value_nodes, list(found)
+        there = {(a, b.value) for a, b, *_ in found}
+        if self._counted:
+            units = units | replace(self.mapping, predicates=tuple(self._counted.values()), qualifiers=(), whole=True).value_nodes
         amount, unit = pyoxigraph.NamedNode(ONTOLOGY + "quantityAmount"), pyoxigraph.NamedNode(UNIT)
         for a, b, c, *_ in found:
             if b.value in units and isinstance(c, pyoxigraph.Literal) and c.datatype.value in NUMBERS:
                 node, (leading, iri) = pyoxigraph.BlankNode(), units[b.value]
+                if (a, leading) in there:
+                    continue
                 yield from (
                     *((a, pyoxigraph.NamedNode(leading), node), (node, amount, c)),
                     (node, unit, pyoxigraph.NamedNode(iri)),
@@ -906,9 +918,11 @@ class Fetcher:
     def _known(self, facts: Node | None) -> list[Predicate] | None:
         """The predicates of facts, where all that they lead to is known."""
         scan = _scanned(facts)
-        if scan is None or scan.predicates is None or not self.mapping.whole:
+        if scan is None or scan.predicates is None:
             return None
-        return [self._predicates[name] for name in scan.predicates if name in self._predicates]
+        known = self._predicates if self.mapping.whole else self._counted
+        found = [known[name] for name in scan.predicates if name in known]
+        return found if self.mapping.whole or len(found) == len(scan.predicates) else None
 
     def _values(self, facts: Node | None) -> set[Kind] | None:
         """The kinds that the objects of facts have; None where that is not known."""
@@ -942,11 +956,28 @@ class Fetcher:
             ends |= {f"@{tag}" if tag else "" for tag in tags}
         return sorted(ends) if 0 < len(ends) <= _WRITTEN else None
 
-    def _is_in(self, facts: Node | None, unit: str) -> bool:
-        """Whether all numbers that are the objects of facts are in a unit."""
+    def _in_units(self, tests: Sequence[alg.Condition], o: str, facts: Node | None) -> list[str]:
+        """A comparison of numbers with a quantity, or with the same in several units: the numbers that satisfy it in one of the
+        units that these have, whichever is theirs. (Alternatives by unit take a store longer than fetching all of them.) Empty
+        where the units are not known, or where some cannot be compared, which a warning counts.
+        """
+        bounds = {one.value.unit: one.value for one in tests if isinstance(one, alg.Compare) and isinstance(one.value, Quantity)}
+        operators = {one.operator for one in tests if isinstance(one, alg.Compare)}
+        scan = _scanned(facts)
+        if len(bounds) < len(tests) or len(operators) > 1 or "!=" in operators:
+            return []
+        if self.mapping.shape == "plain":
+            return _number(operators, bounds.values(), o) if len(bounds) == 1 else []
+        if not self.mapping.whole and scan is not None and isinstance(scan.of, alg.AllEntities | alg.Members | None):
+            # For the numbers of a few entities a look at all is too much.
+            for one in map(self._predicates.get, scan.predicates or ()):
+                if one is not None and (counted := self._numbers(one)) is not None:
+                    self._counted[one.name] = counted
         found = self._known(facts)
-        keys = [key for one in found or () for key in one.values]
-        return found is not None and all(key == (Kind.QUANTITY, unit) or key[0] in (Kind.TEXT, Kind.UNKNOWN) for key in keys)
+        kinds = {key for one in found or () for key in one.values if key[0] not in (Kind.TEXT, Kind.UNKNOWN)}
+        if found is None or not kinds <= {(Kind.QUANTITY, unit) for unit in bounds}:
+            return []
+        return _number(operators, [bounds[unit] for unit in sorted(unit for _, unit in kinds)], o)
 
     def _test(self, test: alg.Condition, o: str, facts: Node | None) -> list[str]:
         """What an endpoint can tell of a test: a filter that everything passes which satisfies it, or cannot be compared."""
@@ -954,12 +985,13 @@ class Fetcher:
             return self.entities(test.entities, o)
         if isinstance(test, alg.AllOf):
             return [line for part in test.conditions for line in self._test(part, o, facts)]
+        if isinstance(test, alg.AnyOf):
+            return self._in_units(test.conditions, o, facts)
         if not isinstance(test, alg.Compare) or test.operator == "!=":
             return []
         value = test.value
-        if isinstance(value, Quantity) and (self.mapping.shape == "plain" or self._is_in(facts, value.unit)):
-            # A warning counts what is in another unit.
-            return _number(test.operator, Decimal(format_number(value.number)), o)
+        if isinstance(value, Quantity):
+            return self._in_units([test], o, facts)
         if isinstance(value, Time):
             return _year(test.operator, value, o, self._dialect)
         if isinstance(value, str) and test.operator == "=":
@@ -1129,18 +1161,17 @@ def _either(patterns: Iterable[str]) -> str:
     return parts[0] if len(parts) == 1 else " UNION ".join(f"{{ {part} }}" for part in parts)
 
 
-def _number(operator: str, number: Decimal, o: str) -> list[str]:
-    """Numbers on one side, with a margin for stores that compare doubles; and all that is no number."""
-    margin = abs(number) * Decimal("1e-9") + Decimal("1e-9")
-    low, high = (f'"{format_number(bound)}"^^<{XSD}decimal>' for bound in (number - margin, number + margin))
-    test = {
-        "=": f"{o} >= {low} && {o} <= {high}",
-        "<": f"{o} <= {high}",
-        "<=": f"{o} <= {high}",
-        ">": f"{o} >= {low}",
-        ">=": f"{o} >= {low}",
-    }[operator]
-    return [f"FILTER(COALESCE(!isNumeric({o}) || ({test}), true))"]
+def _number(operators: Iterable[str], bounds: Iterable[Quantity], o: str) -> list[str]:
+    """Numbers on one side of one of some bounds, with a margin for stores that compare doubles; and all that is no number."""
+    tests = []
+    for operator in operators:
+        for bound in bounds:
+            number = Decimal(format_number(bound.number))
+            margin = abs(number) * Decimal("1e-9") + Decimal("1e-9")
+            low, high = (f'"{format_number(end)}"^^<{XSD}decimal>' for end in (number - margin, number + margin))
+            side = {"<": f"{o} <= {high}", ">": f"{o} >= {low}"}
+            tests.append(side.get(operator[0], f"({side['<']} && {side['>']})"))
+    return [f"FILTER(COALESCE(!isNumeric({o}) || {' || '.join(tests)}, true))"] if tests else []
 
 
 def _year(operator: str, value: Time, o: str, dialect: Dialect) -> list[str]:

@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -330,7 +330,7 @@ class Look:
         """The names of some nodes."""
         ranks = {iri: rank for rank, iri in enumerate(labels)}
         order = {tag: rank for rank, tag in enumerate((languages[0], *languages[1:]))}
-        best: dict[str, tuple[tuple[int, int], str]] = {}
+        best: dict[str, tuple[tuple[int, int, str, str], str]] = {}
         # A class may be a blank node.
         for some in cut(filter(is_iri, iris), _TOGETHER):
             if self.queries >= MOST_QUERIES - 8:
@@ -348,7 +348,7 @@ class Look:
                     continue
                 variant = language.partition("-")[0] == languages[0].partition("-")[0]
                 own = 0 if language == languages[0] else 2 if not language else 1 if variant else 3 + order[language]
-                rank = ranks[row["k"].value], own
+                rank = ranks[row["k"].value], own, language, literal.value
                 if row["s"].value not in best or rank < best[row["s"].value][0]:
                     best[row["s"].value] = rank, collapse(literal.value)
         return {iri: name for iri, (_, name) in best.items()}
@@ -538,7 +538,7 @@ class Look:
             name = names.get(entity[iri]) or iri.removeprefix(claim)
             taken[iri] = iri if name in taken.values() else name
         units = self._units(claim, found.languages)
-        single: dict[tuple[str, str], str] = {}
+        known: dict[tuple[str, str], dict[str, str]] = {}
         for form, of in forms.items():
             for iri, kinds in of.items():
                 count = kinds.pop((Kind.QUANTITY, NO_UNIT), 0)
@@ -548,8 +548,8 @@ class Look:
                 without = count - sum(number for _, number in told.values())
                 if without > 0:
                     kinds[Kind.QUANTITY, NO_UNIT] = kinds.get((Kind.QUANTITY, NO_UNIT), 0) + without
-                elif found.whole and len(told) == 1:
-                    single[form, iri] = next(iter(told))
+                if without <= 0 or not found.whole:
+                    known[form, iri] = {unit: name for unit, (name, _) in told.items()}
 
         def made(form: str) -> tuple[Predicate, ...]:
             return tuple(
@@ -557,7 +557,7 @@ class Look:
                     *(iri, taken[iri], kinds.get((Kind.ENTITY, NO_UNIT), 0)),
                     {key: number for key, number in kinds.items() if key[0] is not Kind.ENTITY},
                     languages=self._texts.get(iri.replace("/prop/", "/prop/statement/")),
-                    unit=single.get((form, iri), ""),
+                    units=known.get((form, iri), {}),
                 )
                 for iri, kinds in sorted(forms[form].items())
             )
@@ -622,6 +622,31 @@ def written_as(rows: Iterable[Any]) -> dict[str, tuple[str, ...]]:
     for row in rows:
         found.setdefault(row["p"].value, set()).add("?" if row["t"] is None else row["t"].value)
     return {iri: tuple(sorted(tags)) for iri, tags in found.items() if "?" not in tags}
+
+
+def numbers_of(mapping: Mapping, predicate: Predicate) -> tuple[str, Callable[[Iterable[Any]], Predicate | None]]:
+    """The query of all values of a predicate of a Wikibase by kind and unit, and what reads its rows: the predicate with these
+    in place of those of a sample; None where some number has a unit that the sample did not show, or none.
+    """
+    number = predicate.iri.removeprefix(f"{mapping.base}/prop/")
+    direct, node = (f"{mapping.base}/prop/statement/{form}{number}" for form in ("", "value/"))
+    sort = _SORT % f'IF({is_unknown("?o")}, "?", "")'
+    unit = f'?s <{node}> ?v . ?v <{ONTOLOGY}quantityUnit> ?u BIND(CONCAT("unit ", STR(?u)) AS ?t)'
+    text = f"SELECT (<{direct}> AS ?p) ?t (COUNT(*) AS ?n) WHERE {{ {{ ?s <{direct}> ?o {sort} }} UNION {{ {unit} }} }} GROUP BY ?t"
+
+    def read(rows: Iterable[Any]) -> Predicate | None:
+        found = _counts(rows)
+        units = {row["x"]: row["n"] for row in found if row["t"] == "unit"}
+        values = _tally([row for row in found if row["t"] != "unit"]).get(direct, {})
+        if values.pop((Kind.QUANTITY, NO_UNIT), 0) != sum(units.values()) or not units.keys() <= predicate.units.keys():
+            return None
+        for iri, count in units.items():
+            key = Kind.QUANTITY, predicate.units[iri]
+            values[key] = values.get(key, 0) + count
+        relations = values.pop((Kind.ENTITY, NO_UNIT), 0)
+        return replace(predicate, relations=relations, values=values, units={iri: predicate.units[iri] for iri in units})
+
+    return text, read
 
 
 def _counts(rows: Iterable[Any]) -> list[dict[str, Any]]:

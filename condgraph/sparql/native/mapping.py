@@ -101,8 +101,8 @@ Counts: TypeAlias = "dict[tuple[Kind, str], int]"
 class Predicate:
     """A predicate: what programs call it, how often it leads to a node, and to values of each kind.
     `types` has the commonest datatype of literals whose text tells another. `languages` are those of its texts, "" for
-    none; None where they are not known, or where a text is written with other spaces than it is read with. `unit` is the
-    node of the unit that all its numbers are in (of a Wikibase).
+    none; None where they are not known, or where a text is written with other spaces than it is read with. `units` are the
+    nodes, with their names, of the units that all its numbers have (of a Wikibase); of a sample, of those that were seen.
     """
 
     iri: str
@@ -111,7 +111,12 @@ class Predicate:
     values: Counts = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     languages: tuple[str, ...] | None = None
-    unit: str = ""
+    units: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def unit(self) -> str:
+        """The one unit, empty where there are several."""
+        return next(iter(self.units)) if len(self.units) == 1 else ""
 
 
 @dataclass(frozen=True)
@@ -197,14 +202,14 @@ class Mapping:
             f"{start}{form}/{_end(one.iri)}": (f"{start}{form}/value/{_end(one.iri)}", one.unit)
             for form, several in (("statement", self.predicates), ("qualifier", self.qualifiers))
             for one in several
-            if one.unit
+            if one.unit and self.whole
         }
 
     @cached_property
     def unit_names(self) -> dict[str, str]:
         """The names of the units that the look found."""
-        named = [one for one in (*self.predicates, *self.qualifiers) if one.unit]
-        return {one.unit: unit for one in named for kind, unit in one.values if kind is Kind.QUANTITY and unit != NO_UNIT}
+        named = (pair for one in (*self.predicates, *self.qualifiers) for pair in one.units.items())
+        return {iri: name for iri, name in named if name != NO_UNIT}
 
     def dumps(self) -> str:
         """As JSON, which `loads` reads."""

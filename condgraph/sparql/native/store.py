@@ -38,7 +38,7 @@ from condgraph.sparql.compile.conditions import TARGET
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import string
 from condgraph.sparql.native.fetch import MOST, THERE, UNIT, Fetcher, Part, fetched
-from condgraph.sparql.native.look import KNOWN, WRITTEN, written_as
+from condgraph.sparql.native.look import KNOWN, WRITTEN, numbers_of, written_as
 from condgraph.sparql.native.mapping import Counts, Mapping, Predicate
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ class NativeRdfStore:
         return rows, [variable.value for variable in found.variables]
 
     def _fetcher(self) -> Fetcher:
-        return Fetcher(self.mapping, self.endpoint.dialect, self._languages)
+        return Fetcher(self.mapping, self.endpoint.dialect, self._languages, self._numbers)
 
     def _languages(self, iri: str) -> tuple[str, ...] | None:
         """The languages of the objects of a predicate, where these are nothing but texts (`written_as`): one query for each
@@ -309,6 +309,23 @@ class NativeRdfStore:
             except (StoreError, DeadlineError, ParseError):
                 check()
         return self._written[iri]
+
+    def _numbers(self, predicate: Predicate) -> Predicate | None:
+        """A predicate with the kinds and units of all its values, in place of those of a sample: one query; None where it takes
+        too long, or shows other units.
+        """
+
+        def looked() -> Predicate | None:
+            text, read = numbers_of(self.mapping, predicate)
+            try:
+                with within(_LOOKED):
+                    rows: Any = self.endpoint.query(text, graphs=self.mapping.graphs)
+                    return read(rows)
+            except (StoreError, DeadlineError, ParseError):
+                check()
+                return None
+
+        return self.schema.leased(("numbers", predicate.iri), looked)
 
     def shows(self, key: str, qualifier: bool) -> list[list[Any]]:
         """The values by which others of an attribute are read (`Schema.shows`): one query. An answer that reads others without
