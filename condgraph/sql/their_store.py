@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+from sqlglot import exp
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
@@ -12,16 +17,282 @@ from condgraph.engine.facts import EntityKind, Source
 from condgraph.engine.row_times import TIMES
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import LookForShown, StoredSchema
-from condgraph.engine.values import NO_UNIT, Kind
-from condgraph.overview.survey import Survey
-from condgraph.sql.catalogue import TOO_LONG, ends_of
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
+from condgraph.overview.survey import EXAMPLES, Ends, Survey, cut
+from condgraph.sql.catalogue import TOO_LONG, Bound, Column, Reference, Table, ends_of
 from condgraph.sql.connections import Engine
 from condgraph.sql.names import SqlNames
 from condgraph.sql.plan import Plans
 from condgraph.sql.store import SqlStore
+from condgraph.sql.tables import CELL, Row, value_of
+from condgraph.sql.terms import NULL, Query, both, cast, column, double, known, literal, named, one_of, select, together
 from condgraph.sql.their_plan import TheirPlans
-from condgraph.sql.their_survey import shown_by, survey_of
-from condgraph.sql.theirs import TheirTables, shortfalls
+from condgraph.sql.theirs import Cell, TheirTables, shortfalls
+
+# -- The survey --------------------------------------------------------------------------------------
+
+# What is counted of tables that somebody else made, in the database: the survey (`overview.survey`), by three queries which
+# read all rows, and how the values of a column are read.
+
+
+Read = Callable[[exp.Query], list[Row]]
+
+
+@dataclass(slots=True)
+class _Part:
+    """Statements of one predicate, or qualifiers of one key, of a table: what their subjects and objects are in."""
+
+    table: Table
+    predicate: str
+    subjects: str
+    query: Query
+    key: str | None = None
+    objects: str | None = None
+
+
+@dataclass(slots=True)
+class _Span:
+    """Values of a type: how many, and the first and the last of numbers and times."""
+
+    count: int = 0
+    values: list[Value] = field(default_factory=list)
+
+    def listed(self, kind: Kind) -> list[Any]:
+        """As surveys have it."""
+        first = min(self.values, key=_rank, default=None)
+        last = max(self.values, key=_rank, default=None)
+        span: list[Any] = ["", "", None, None]
+        if isinstance(first, Time) and isinstance(last, Time):
+            span = [str(first), str(last), first.start, last.end]
+        elif first is not None and last is not None:
+            span = [text_of(first), text_of(last), None, None]
+        return [kind.name.lower(), NO_UNIT, self.count, *span]
+
+
+def _rank(value: Value) -> Any:
+    return value.start if isinstance(value, Time) else value.number if isinstance(value, Quantity) else value
+
+
+def _parts(tables: TheirTables) -> Iterator[_Part]:
+    for table in tables.tables.values():
+        for part in tables.parts(table, None):
+            _, subject, name, cell = tables.statement(part)
+            start, given = tables.ends(part)
+            query = _query(tables, table, cell).select(named(subject, "s"), named(name, "name"), copy=False)
+            target = given.target if isinstance(given, Reference) else None
+            yield _Part(table, part.predicate, table.name if start is None else start.target, query, objects=target)
+            own = cell.given
+            for key, of in tables.qualifiers(table):
+                query = _query(tables, table, tables.cell(table, of)).where(own.copy(), copy=False)
+                yield _Part(table, part.predicate, table.name if start is None else start.target, query, key)
+
+
+def _query(tables: TheirTables, table: Table, cell: Cell) -> exp.Select:
+    cells = {"o": cell.end, **{key: cell.parts.get(key, NULL) for key in CELL}}
+    columns = [named(cast(value.copy(), CELL.get(key, "text")), key) for key, value in cells.items()]
+    return select(*columns).from_(tables.rows(table), copy=False).where(cell.given, copy=False)
+
+
+def _within(query: Query) -> exp.Subquery:
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier("part", quoted=True)))
+
+
+def _spans(read: Read, parts: Sequence[_Part]) -> Iterator[tuple[_Part, Kind, int, list[Value]]]:
+    """The number of cells of each part and type, with the least and the greatest value."""
+    queries: list[Query] = []
+    for at, part in enumerate(parts):
+        exact = exp.Cast(this=column("exact"), to=exp.DataType.build("decimal(38, 0)"))
+        floats = exp.Case(ifs=[exp.If(this=exp.Is(this=column("exact"), expression=NULL.copy()), true=column("number"))])
+        spans = {"number": floats, "exact": exact, "start": column("start"), "stop": column("stop")}
+        cells = []
+        for name, value in spans.items():
+            for least in _LEAST:
+                span: exp.Expr = least(this=value.copy())
+                cells.append(named(cast(span, "text") if name == "exact" else span, f"{name} {least.key}"))
+        # Rows of a relation without qualifiers that have the same ends are one statement.
+        bare = part.table.relation is not None and part.key is None and len(part.table.columns) == 2
+        ends = exp.Distinct(expressions=[exp.Tuple(expressions=[column("s"), column("o")])])
+        counted = named(exp.Count(this=ends if bare else exp.Star()), "count")
+        columns = (named(literal(at), "at"), column("kind"), column("precision"), counted, *cells)
+        query = select(*columns).from_(_within(part.query), copy=False)
+        queries.append(query.group_by(column("kind"), column("precision"), copy=False))
+    for at, number, precision, count, *cells in read(together(queries)) if queries else ():
+        kind = Kind(number)
+        both = [cells[low::2] for low in (0, 1)] if kind in (Kind.QUANTITY, Kind.TIME) else []
+        values = [
+            value_of((kind, None, number, None, exact, NO_UNIT, start, stop, precision))
+            for amount, digits, start, stop in both
+            for number, exact in (((amount, None), (None, digits)) if kind == Kind.QUANTITY else ((None, None),))
+            if kind == Kind.TIME or number is not None or exact is not None
+        ]
+        yield parts[at], kind, count, values
+
+
+_LEAST = (exp.Min, exp.Max)
+
+
+def _first(query: Query, at: int, *columns: exp.Expr) -> Query:
+    """Some rows of a query."""
+    some = select(named(literal(at), "at"), *columns).from_(_within(query), copy=False).limit(EXAMPLES, copy=False)
+    return select(exp.Star()).from_(_within(some), copy=False)
+
+
+def _examples(read: Read, parts: Sequence[_Part]) -> dict[str, list[list[str]]]:
+    """Some statements of each predicate, as the name of the subject and the text of the object."""
+    columns = [column(name) for name in ("name", "o", *CELL)]
+    rows = read(together([_first(part.query, at, *columns) for at, part in enumerate(parts)])) if parts else []
+    result: dict[str, list[list[str]]] = {}
+    for at, subject, target, *cell in sorted(rows, key=lambda row: row[0]):
+        text = cell[1] if target is not None else text_of(value_of(cell))
+        example, known = [cut(subject), cut(text)], result.setdefault(parts[at].predicate, [])
+        if example not in known and len(known) < EXAMPLES:
+            known.append(example)
+    return result
+
+
+def _members(read: Read, tables: TheirTables) -> tuple[dict[str, int], dict[str, list[str]]]:
+    """How many rows each table has, and the names of some."""
+    own = [table for table in tables.tables.values() if table.relation is None]
+    count = named(exp.Count(this=exp.Star()), "count")
+    counted: list[Query] = [
+        select(named(literal(at), "at"), count.copy()).from_(_within(tables.entities(table)), copy=False)
+        for at, table in enumerate(own)
+    ]
+    some = [_first(tables.entities(table), at, column("name")) for at, table in enumerate(own)]
+    sizes = {own[at].name: size for at, size in (read(together(counted)) if own else ())}
+    names: dict[str, list[str]] = {table.name: [] for table in own}
+    for at, name in read(together(some)) if own else ():
+        if cut(name) not in names[own[at].name]:
+            names[own[at].name].append(cut(name))
+    return sizes, names
+
+
+def survey_of(read: Read, tables: TheirTables, form: str) -> Survey:
+    """The survey of the tables, of a database of this sort; `read` gives the rows of a query."""
+    parts = list(_parts(tables))
+    sizes, members = _members(read, tables)
+    values: dict[tuple[str, str | None, Kind], _Span] = {}
+    relations, attributes, qualifiers = Counter[str](), Counter[str](), 0
+    of_sources: dict[str, Counter[str]] = {}
+    ends: tuple[dict[str, Counter[str]], dict[str, Counter[str]]] = ({}, {})
+    sources = dict(zip(tables.tables, tables.sources, strict=True))
+    for part, kind, count, some in _spans(read, parts):
+        if part.objects is None:
+            span = values.setdefault((part.predicate, part.key, kind), _Span())
+            span.count += count
+            span.values += some
+        if part.key is not None:
+            qualifiers += count
+            continue
+        (attributes if part.objects is None else relations)[part.predicate] += count
+        of_sources.setdefault(part.predicate, Counter())[sources[part.table.name]] += count
+        for of, kinds in zip((part.subjects, part.objects), ends, strict=True):
+            if of is not None:
+                kinds.setdefault(part.predicate, Counter())[of] += count
+    examples = _examples(read, [part for part in parts if part.key is None])
+    concepts = sorted(sizes)
+    place = {concept: number for number, concept in enumerate(concepts)}
+    listed: list[list[Any]] = [["concept", item, item, sizes[item], members[item], []] for item in concepts]
+    listed += sorted(["table", source, "", sizes.get(table, 0), [], []] for table, source in sources.items())
+    listed += [["concepts", "", "", len(concepts), [], []], ["entities", "", "", 0, [], []]]
+    predicates = sorted(relations.keys() | attributes.keys())
+    described = [
+        [
+            *(predicate, relations[predicate], attributes[predicate], _listed(values, predicate, None), _keys(values, predicate)),
+            *(_by_count(of_sources[predicate]), examples.get(predicate, [])),
+        ]
+        for predicate in predicates
+    ]
+    totals = Counter(dict.fromkeys(tables.sources, 0))
+    for counts in of_sources.values():
+        totals.update(counts)
+    rows = sum(sizes.values())
+    return {
+        "counts": {
+            "entities": rows, "concepts": len(concepts), "rows": rows,
+            "relations": relations.total(), "attributes": attributes.total(), "qualifiers": qualifiers,
+        },
+        "sources": [[source, form, count] for source, count in _by_count(totals)],
+        "kinds": listed,
+        "predicates": described,
+        "subjects": _ends(predicates, ends[0], place),
+        "objects": _ends(predicates, ends[1], place),
+    }  # fmt: skip
+
+
+def _by_count(counts: Counter[str]) -> list[list[Any]]:
+    return [[name, count] for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+
+
+def _listed(values: dict[tuple[str, str | None, Kind], _Span], predicate: str, key: str | None) -> list[list[Any]]:
+    every = [span.listed(kind) for (of, item, kind), span in values.items() if (of, item) == (predicate, key)]
+    return sorted(every, key=lambda item: (-item[2], item[0]))
+
+
+def _keys(values: dict[tuple[str, str | None, Kind], _Span], predicate: str) -> list[list[Any]]:
+    keys = dict.fromkeys(key for of, key, _ in values if of == predicate and key is not None)
+    every = [[key, _listed(values, predicate, key)] for key in keys]
+    return sorted(every, key=lambda item: (-sum(value[2] for value in item[1]), item[0]))
+
+
+def _ends(predicates: Iterable[str], counts: dict[str, Counter[str]], place: dict[str, int]) -> Ends:
+    starts, kinds, sizes = [0], list[int](), list[int]()
+    for predicate in predicates:
+        for count, kind in sorted((-count, place[of]) for of, count in counts.get(predicate, {}).items()):
+            kinds.append(kind)
+            sizes.append(-count)
+        starts.append(len(kinds))
+    return Ends(*(np.array(part, np.int64) for part in (starts, kinds, sizes)))
+
+
+# -- How values are read -----------------------------------------------------------------------------
+
+
+def shown_by(read: Read, tables: TheirTables, key: str, qualifier: bool) -> list[list[Any]]:
+    """The values by which others of an attribute, or of a qualifier, are read (`Schema.shows`, `snapshot.readings`): up to
+    four queries for numbers and two for texts, none where the types of the columns say that all are read alone.
+    """
+    of_key = []
+    for table in tables.tables.values():
+        for part in tables.parts(table, None):
+            given = [of for name, of in tables.qualifiers(table) if name == key] if qualifier else [part.item]
+            if qualifier or part.predicate == key:
+                of_key += [(part, of) for of in given if isinstance(of, Column) and not isinstance(of, Bound)]
+    queries = []
+    for part, of in of_key:
+        _, subject, name, own = tables.statement(part)
+        cells = {"predicate": literal(part.predicate), "s": subject, "name": name}
+        query = _query(tables, part.table, tables.cell(part.table, of)).where(own.given.copy(), copy=False)
+        queries.append(query.select(*(named(value, called) for called, value in cells.items()), copy=False))
+
+    def first(test: exp.Expr, value: exp.Expr) -> list[Row]:
+        places = [column("predicate"), tables.cells.by_bytes(column("name")), tables.cells.by_bytes(column("s"))]
+        query = select(column("s"), column("predicate"), value).from_(_within(together(queries)), copy=False)
+        return read(query.where(test, copy=False).order_by(value.copy(), *places, copy=False).limit(1, copy=False))
+
+    def some(test: exp.Expr) -> bool:
+        query = select(literal(1)).from_(_within(together(queries)), copy=False).where(test, copy=False)
+        return bool(read(query.limit(1, copy=False)))
+
+    result: list[Row] = []
+    number, text = column("number"), column("text")
+    is_number, is_text = (exp.EQ(this=column("kind"), expression=literal(int(kind))) for kind in (Kind.QUANTITY, Kind.TEXT))
+    if any(of.kind is Kind.QUANTITY and not of.whole for _, of in of_key):
+        odd: exp.Expr = exp.NEQ(this=number.copy(), expression=exp.Floor(this=number.copy()))
+        shown = first(both([is_number, odd]), number)
+        if not shown and not some(known(column("exact"))):
+            odd = exp.GTE(this=exp.Abs(this=number.copy()), expression=double(2.0**63))
+            shown = first(both([is_number.copy(), odd]), number)
+        if shown and some(both([is_number.copy(), exp.not_(exp.Paren(this=odd.copy()))])):
+            result += shown
+    if any(of.kind is Kind.TEXT or tables.is_finite(of, "t") is not None for _, of in of_key):
+        truth = one_of(text, ("true", "false"))
+        if some(both([is_text, truth])):
+            result += first(both([is_text.copy(), exp.not_(truth.copy())]), tables.cells.by_bytes(text.copy()))
+    return [list(row) for row in result]
+
+
+# -- The store ------------------------------------------------------------
 
 
 def schema_of(tables: TheirTables, look: LookForShown) -> StoredSchema:

@@ -7,7 +7,7 @@ import pytest
 
 from condgraph.patterns.distance.domains import BARRED, Domain, assignment
 from condgraph.patterns.distance.lazy import LateDomain
-from condgraph.patterns.join.parallel_edges import choose
+from condgraph.patterns.reader import choose
 from condgraph.vectors.nearest import DenseVectors
 
 

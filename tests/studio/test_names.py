@@ -14,7 +14,7 @@ import condgraph
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.graph import Graph
 from condgraph.languages.kopl.table import FUNCTIONS
-from condgraph.languages.table.tokens import RESERVED
+from condgraph.languages.table.clause import RESERVED
 from condgraph.studio.completion import completed, keywords, terms, vocabulary
 
 KINDS = ("entity", "predicate", "concept", "source")

@@ -120,7 +120,7 @@ def _value(fields: list[Any]) -> Value:
 
 
 # -- Parts -------------------------------------------------------------------------------------------
-# What a single change asks (`condgraph.single_change.PartStore`).
+# What a single change asks (`condgraph.remote.PartStore`).
 
 
 _BY_ID: Final = f"MATCH (e:{ENTITY} {{graph: $graph, handle: $handle}}) "

@@ -235,7 +235,7 @@ def exact_value(node: str, terms: Terms, names: layout.GraphIris) -> Value:
 
 
 # -- Parts -------------------------------------------------------------------------------------------
-# What a single change asks (`condgraph.single_change.PartStore`).
+# What a single change asks (`condgraph.remote.PartStore`).
 
 
 #: The terms of an entity's node.
