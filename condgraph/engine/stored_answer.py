@@ -193,6 +193,9 @@ class _StoreLookup:
     def schema(self) -> KnownSchema:
         return self._store.naming_schema
 
+    def size(self, node: Node) -> int:
+        return self.counts((node,))[0]
+
     def counts(self, nodes: Sequence[Node]) -> list[int]:
         # Of statements the number of their objects, which may be values.
         found = self._store.sizes([Objects(node) if isinstance(node, Facts) else node for node in nodes], _MOST_NAMED)
@@ -212,6 +215,9 @@ class _StoreLookup:
 
     def changed(self, program: Program, changes: Sequence[tuple[Node, Node]]) -> list[int]:
         return self.counts([program.changed(*one) for one in changes])
+
+    def sample(self, program: Program, node: Node, fresh: Node, most: int) -> list[str]:
+        return self.texts(program.changed(node, fresh), most)
 
     def _worked_out(self, node: Node) -> int:
         """Of an operator that the client works out."""

@@ -6,13 +6,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from condgraph.engine.algebra import Entities, Facts, Names, Node, Values, postorder
+from condgraph.engine.algebra import Entities, Facts, Names, Node, Solutions, Table, Values, postorder
 from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.evidence import inputs_asked, whole
+from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.sets import EMPTY, Numbers
 from condgraph.engine.passes import rebuild
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 #: The texts of an operator's result, at most so many, in the order of answers.
 TextsOf: TypeAlias = Callable[[Run, Node, int], list[str]]
+
+
+#: What looks at the operators below it, so that those have to be made anew.
+_LOOKING: Final = (Table, Solutions)
 
 
 def local_lookup(run: Run, texts_of: TextsOf) -> Lookup:
@@ -40,70 +45,83 @@ class _LocalLookup:
     def __init__(self, run: Run, texts_of: TextsOf) -> None:
         self._texts_of, self.schema = texts_of, run.snapshot.schema
         # Terms that rows give are known by their numbers in the scope.
-        self._run = Run(run.snapshot, run.scope)
+        self._run, self._other = Run(run.snapshot, run.scope), Run(run.snapshot, run.scope)
         self._run.results = dict(run.results)
         # The operators that these are the results of.
         self._answered = run
         self._alike: dict[int, list[str]] = {}
-        # How many results a program gives with an operator in the place of another.
-        self._changed: dict[tuple[int, int], int] = {}
+        # The results of a program with an operator in the place of another, by its own operators; None where it has none.
+        self._changed: dict[tuple[int, int], dict[int, Any] | None] = {}
         # Operators are known by identity, so that these must stay alive.
         self._made: list[Node] = []
+
+    def size(self, node: Node) -> int:
+        return self._run.size(node)
 
     def counts(self, nodes: Sequence[Node]) -> list[int]:
         return [self._run.size(node) for node in nodes]
 
     def changed(self, program: Program, changes: Sequence[tuple[Node, Node]]) -> list[int]:
-        sizes = []
-        for node, fresh in changes:
-            size = self._changed.get((id(node), id(fresh)))
-            if size is None:
-                self._made.append(fresh)
-                size = self._changed[id(node), id(fresh)] = self._run_changed(program, node, fresh)
-            sizes.append(size)
-        return sizes
+        return [0 if (found := self._with(program, *one)) is None else len(found[id(program.root)]) for one in changes]
 
-    def _run_changed(self, program: Program, node: Node, fresh: Node) -> int:
-        """What is above the operator is made and run, until one gives nothing as it did before: so does then the program."""
-        run, done = self._run, {id(node): fresh}
-        above = program.above(node)
-        if not above:
-            return run.size(fresh)
-        nothing = [run.step(part) for part in run.missing(fresh)][-1:] == [True]
-        for before, part in zip([node, *above], above, strict=False):
+    def sample(self, program: Program, node: Node, fresh: Node, most: int) -> list[str]:
+        self._other.results = self._with(program, node, fresh) or {}
+        return self._texts(self._other, program.root, most)
+
+    def _with(self, program: Program, node: Node, fresh: Node) -> dict[int, Any] | None:
+        change = id(node), id(fresh)
+        if change not in self._changed:
+            self._made.append(fresh)
+            self._changed[change] = self._run_with(program, node, fresh)
+        return self._changed[change]
+
+    def _run_with(self, program: Program, node: Node, fresh: Node) -> dict[int, Any] | None:
+        """What is above the operator is run on the results of the other, until one gives nothing as it did before: so does
+        then the program.
+        """
+        outcome, run = self._outcome(fresh), self._other
+        results = run.results = {**self._run.results, id(node): outcome, id(fresh): outcome}
+        before, nothing = node, type(outcome) is not FactSet and not len(outcome)
+        for part in program.above(node):
             if nothing and program.size(before) == 0:
-                return 0
-            done[id(part)] = rebuild(part, done)
-            nothing = run.step(done[id(part)])
-        plan = program.plans[id(node), id(fresh)] = done[id(program.root)]
-        return run.size(plan)
+                return None
+            if isinstance(part, _LOOKING):
+                results[id(program.root)] = self._outcome(program.changed(node, fresh))
+                break
+            # An operator may look at what it takes: whether that is every entity, or a name.
+            taken = rebuild(part, {id(node): fresh}) if any(child is node for child in part.inputs()) else part
+            nothing = run.step(taken)
+            results[id(part)] = results[id(taken)]
+            before = part
+        return results
 
     def values(self, node: Values, most: int) -> list[Any]:
-        bag: Any = self._run.outcome(node)
-        return list(bag.values()[:most])
+        return list(self._outcome(node).values()[:most])
 
     def texts(self, node: Node, most: int) -> list[str]:
-        found: Any = self._run.outcome(node)
-        if isinstance(node, Names):
-            found = self._run.outcome(node.entities)
+        self._outcome(node.entities if isinstance(node, Names) else node)
+        return self._texts(self._run, node, most)
+
+    def _texts(self, run: Run, node: Node, most: int) -> list[str]:
+        found = run.results[id(node.entities if isinstance(node, Names) else node)]
         if isinstance(node, Entities | Names):
-            snapshot = self._run.snapshot
+            snapshot = run.snapshot
             return each_once(snapshot.texts.take(snapshot.entity_name[found[:most]]))
-        if isinstance(found, Bag) and len(found) and found.in_order():
-            return each_once(found.take(np.arange(min(most, len(found)))).values_and_texts()[1])
-        return self._texts_of(self._run, node, most)
+        if isinstance(found, Bag) and (size := len(found)) and (size == 1 or found.in_order()):
+            return each_once((found.take(np.arange(most)) if size > most else found).texts())
+        return self._texts_of(run, node, most)
 
     def near(self, name: str) -> list[str]:
         return self.schema.nearest_entities(name)
 
     def predicates(self, of: Entities, most: int) -> dict[str, list[str]]:
-        snapshot, entities = self._run.snapshot, self._entities(of)
+        snapshot, entities = self._run.snapshot, self._outcome(of)
         if len(entities) == 1:
             entity = int(entities[0])
             outgoing, incoming = snapshot.outgoing(entity, 0, snapshot.statements), snapshot.incoming(entity, 0, snapshot.relations)
         else:
             outgoing, incoming = (np.sort(snapshot.touching(entities, backward=way)) for way in (False, True))
-        split = snapshot.split(outgoing)
+        split = bisect_left(outgoing.data, snapshot.relations)
         result = {
             "forward": self._predicates_of(outgoing[:split], 0, snapshot.relation_offsets),
             "backward": self._predicates_of(incoming, 0, snapshot.relation_offsets),
@@ -121,6 +139,7 @@ class _LocalLookup:
         return found
 
     def behind(self, plan: Node, facts: Facts) -> Facts | None:
+        self._outcome(plan)
         run, order = self._run, postorder(plan)
         leads, demands = {id(facts)}, {id(plan): whole(run, plan)}
         for node in order:
@@ -151,12 +170,14 @@ class _LocalLookup:
             result = self._alike[id(of)] = self._alike_of(of)
         return result
 
-    def _entities(self, of: Entities) -> Any:
-        return self._run.outcome(of)
+    def _outcome(self, node: Node) -> Any:
+        for part in self._run.missing(node):
+            self._run.step(part)
+        return self._run.results[id(node)]
 
     def _alike_of(self, of: Entities) -> list[str]:
         snapshot, names = self._run.snapshot, self._folded
-        entities = self._entities(of)
+        entities = self._outcome(of)
         # Most often one entity, or none: of these an array costs more than it saves.
         if not len(entities) or (len(entities) == 1 and names.form[entities[0]] < 0):
             return []

@@ -84,7 +84,7 @@ class _Expected:
             self.reason = f"{self.text} is in the answer"
 
     def _size(self, node: Node) -> int:
-        return self.lookup.counts([node])[0]
+        return self.lookup.size(node)
 
     def _names(self, of: Entities, most: int = MOST_MISSING) -> list[str]:
         return self.lookup.texts(alg.Names(of), most)

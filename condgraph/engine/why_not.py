@@ -18,14 +18,14 @@ from typing import Any, Final, Protocol
 from condgraph.engine import algebra as alg
 from condgraph.engine import html
 from condgraph.engine.algebra import Compare, Condition, Entities, Facts, Node, Scan, Values, carried, postorder
-from condgraph.engine.bounds import check, within
+from condgraph.engine.bounds import cached, check, within
 from condgraph.engine.clauses import clause, lost
 from condgraph.engine.describe import describe, describe_test
 from condgraph.engine.errors import DeadlineError, PlanError, UnknownNameError, UnsupportedError, nearest, on_one_line
 from condgraph.engine.facts import Entity
 from condgraph.engine.kinds import GraphKnowledge, condition_of, kinds_tested
 from condgraph.engine.lowered import owners
-from condgraph.engine.passes import rebuild
+from condgraph.engine.passes import rebuild, rewrite
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, parse_quantity, text_of
 
 #: Changes that are named, and that are tried.
@@ -52,11 +52,17 @@ class Lookup(Protocol):
     def schema(self) -> GraphKnowledge:
         """What lowering knows of the graph."""
 
+    def size(self, node: Node) -> int:
+        """How many results an operator gives."""
+
     def counts(self, nodes: Sequence[Node]) -> list[int]:
-        """How many results each operator gives."""
+        """The same of several."""
 
     def changed(self, program: Program, changes: Sequence[tuple[Node, Node]]) -> list[int]:
         """How many results a program gives with one operator replaced by another, for each of these pairs."""
+
+    def sample(self, program: Program, node: Node, fresh: Node, most: int) -> list[str]:
+        """The texts of its results with one such change, at most so many."""
 
     def values(self, node: Values, most: int) -> list[Any]:
         """Typed values, at most so many."""
@@ -84,7 +90,7 @@ class Lookup(Protocol):
 # -- what an explanation says ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Change:
     """A change of the program that gives something: what it is ("direction", "name", "predicate", "unit", "type", "bound",
     "join", "condition" or "source") and `text` in words, how many results it gives, and the first of them.
@@ -94,7 +100,13 @@ class Change:
     text: str
     size: int
     sample: tuple[str, ...]
-    plan: Node = field(repr=False, compare=False)
+    #: The root of the program, the operator that is replaced, and the one in its place.
+    made_of: tuple[Node, Node, Node] = field(repr=False, compare=False)
+
+    @cached
+    def plan(self) -> Node:
+        """The changed program."""
+        return replaced(*self.made_of)
 
     def __str__(self) -> str:
         listed = ", ".join(map(on_one_line, self.sample)) + (", ..." if self.size > len(self.sample) else "")
@@ -196,7 +208,8 @@ class _Search:
         self.plan, self.steps, self.lookup, self.try_changes = plan, steps, lookup, changes
         self.failing: Node | None = None
         self.reason = ""
-        self.changes: list[Change] = []
+        #: By what they say.
+        self.changes: dict[str, Change] = {}
         self.complete, self.tried = True, 0
 
     def run(self) -> None:
@@ -210,14 +223,14 @@ class _Search:
         for phase in _phases(self.failing, program):
             tried: list[Candidate] = []
             for candidate in phase:
-                if any(candidate[1] == known.text for known in self.changes):
+                if candidate[1] in self.changes:
                     continue
                 tried.append(candidate)
                 if len(tried) == self.lookup.batch:
                     self._try(program, tried)
                     tried = []
-                if len(self.changes) >= MOST_CHANGES or self.tried >= _MOST_TRIED:
-                    return
+                    if len(self.changes) >= MOST_CHANGES or self.tried >= _MOST_TRIED:
+                        return
             self._try(program, tried)
             if self.changes:
                 return
@@ -235,10 +248,9 @@ class _Search:
             return
         self.tried += len(tried)
         for (kind, text, node, fresh), size in zip(tried, found, strict=True):
-            if size and len(self.changes) < MOST_CHANGES and all(text != other.text for other in self.changes):
-                plan = program.changed(node, fresh)
-                sample = self.lookup.texts(plan, _MOST_SHOWN) if size <= _MOST_SAMPLED else []
-                self.changes.append(Change(kind, text, size, tuple(sample), plan))
+            if size and len(self.changes) < MOST_CHANGES and text not in self.changes:
+                sample = self.lookup.sample(program, node, fresh, _MOST_SHOWN) if size <= _MOST_SAMPLED else []
+                self.changes[text] = Change(kind, text, size, tuple(sample), (program.root, node, fresh))
 
     def result(self) -> WhyNot | None:
         node = self.failing
@@ -246,7 +258,14 @@ class _Search:
             return None if self.complete else WhyNot("", "", "what left nothing is not known", complete=False)
         step, reason = step_of(node, self.steps), self.reason or f"{describe(node)} gave nothing"
         return WhyNot(
-            step, operator_of(node, self.plan, step), reason, tuple(self.changes), (), self.complete, self.tried, node=node
+            step,
+            operator_of(node, self.plan, step),
+            reason,
+            tuple(self.changes.values()),
+            (),
+            self.complete,
+            self.tried,
+            node=node,
         )
 
 
@@ -271,22 +290,20 @@ class Program:
         self.root, self.lookup = root, lookup
         #: Its operators, inputs first.
         self.order = postorder(root)
-        self._sizes = dict[int, int | None]()
+        self._sizes: dict[int, int | None] = {}
         if lookup.batch > 1:
             sized = [node for node in self.order if not isinstance(node, alg.Scalar)]
             self._sizes.update(zip(map(id, sized), lookup.counts(sized), strict=True))
-        self._above, self._below = dict[int, list[Node]](), dict[int, list[Node]]()
-        #: The operators that take others, with those by identity.
-        self._taking: list[tuple[Node, list[int]]] = []
+        self._above: dict[int, list[Node]] = {}
+        self._below: dict[int, list[Node]] = {}
         #: Plans by the operator and that in its place, which they keep alive.
-        self.plans = dict[tuple[int, int], Node]()
+        self._plans: dict[tuple[int, int], Node] = {}
 
     def size(self, node: Node) -> int | None:
         """How many results one of its operators gives; None of one that gives a single value."""
-        size = self._sizes.get(id(node), -1)
-        if size == -1:
-            size = self._sizes[id(node)] = None if isinstance(node, alg.Scalar) else self.lookup.counts((node,))[0]
-        return size
+        if id(node) not in self._sizes:
+            self._sizes[id(node)] = None if isinstance(node, alg.Scalar) else self.lookup.size(node)
+        return self._sizes[id(node)]
 
     def failing(self) -> Node:
         """The first operator that gave nothing although everything that it needs gave something."""
@@ -303,11 +320,9 @@ class Program:
         """The operators that an operator is below, the nearest first."""
         found = self._above.get(id(node))
         if found is None:
-            if not self._taking:
-                self._taking = [(one, list(map(id, inputs))) for one in self.order if (inputs := one.inputs())]
             found, inside = [], {id(node)}
-            for one, taken in self._taking:
-                if not inside.isdisjoint(taken):
+            for one in self.order:
+                if not inside.isdisjoint(map(id, one.inputs())):
                     inside.add(id(one))
                     found.append(one)
             self._above[id(node)] = found
@@ -335,16 +350,16 @@ class Program:
         return (node.left,) if isinstance(node, alg.Minus) else node.inputs()
 
     def changed(self, node: Node, fresh: Node) -> Node:
-        """The plan with one operator replaced by one that was made for this; the same plan each time. What is not above the
-        operator stays the same object.
-        """
-        plan = self.plans.get((id(node), id(fresh)))
+        """The plan with one operator replaced by one that was made for this; the same plan each time."""
+        plan = self._plans.get((id(node), id(fresh)))
         if plan is None:
-            done = {id(node): fresh}
-            for part in self.above(node):
-                done[id(part)] = rebuild(part, done)
-            plan = self.plans[id(node), id(fresh)] = done[id(self.root)]
+            plan = self._plans[id(node), id(fresh)] = replaced(self.root, node, fresh)
         return plan
+
+
+def replaced(plan: Node, node: Node, fresh: Node) -> Node:
+    """A plan with one of its operators replaced. What is not above that stays the same object."""
+    return rewrite(plan, lambda part: fresh if part is node else part)
 
 
 def step_of(node: Node, steps: Sequence[tuple[str, Node]]) -> str:
@@ -598,7 +613,7 @@ def _phases(failed: Node, program: Program) -> Iterator[Iterator[Candidate]]:
 
     yield names()
     # Where a program goes on from what a relation led to, the relation may have led the wrong way.
-    turned = [one for node in below if isinstance(node, Scan | alg.Pattern) for one in _turned(node)]
+    turned = [one for node in below if isinstance(node, Facts | alg.Solutions) for one in _turned(node)]
     if not (turned and _met_nowhere(failed, lookup)):
         yield chain(turned, _joins(failed, program))
         yield _joined_everywhere(program)
@@ -617,7 +632,7 @@ def _met_nowhere(failed: Any, lookup: Lookup) -> bool:
         scan = carried(scan)[0]
     every = Scan(None, scan.predicates, family=scan.family)
     # The condition was asked of these, and none met it.
-    return failed.facts == every or lookup.counts([replace(failed, facts=every)]) == [0]
+    return failed.facts == every or lookup.size(replace(failed, facts=every)) == 0
 
 
 def _fails(node: Node, program: Program) -> bool:
@@ -676,7 +691,7 @@ def _read_anew(condition: Condition, kinds: Any) -> Condition | None:
 _AS: Final = {"relation": "a relation", "attribute": "an attribute"}
 
 
-def _turned(scan: Scan | alg.Pattern) -> Iterator[Candidate]:
+def _turned(scan: Node) -> Iterator[Candidate]:
     """A relation that is followed the other way."""
     if isinstance(scan, alg.Pattern):
         for at, part in enumerate(scan.statements):
@@ -685,7 +700,7 @@ def _turned(scan: Scan | alg.Pattern) -> Iterator[Candidate]:
                 parts = (*scan.statements[:at], turned, *scan.statements[at + 1 :])
                 yield "direction", f"with {clause(alg.Pattern((turned,)), '')}", scan, replace(scan, statements=parts)
         return
-    if scan.of is None or scan.anchor == scan.reach or not scan.predicates:
+    if not isinstance(scan, Scan) or scan.of is None or scan.anchor == scan.reach or not scan.predicates:
         return
     fresh = Scan(scan.of, scan.predicates, scan.reach, scan.anchor, scan.family, scan.source)
     yield "direction", f"with {words(fresh)}", scan, fresh

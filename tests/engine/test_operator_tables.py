@@ -11,7 +11,7 @@ from condgraph.cypher.compile import values as cypher
 from condgraph.cypher.compile.conditions import CONDITIONS
 from condgraph.cypher.compile.values import SCALARS
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import tables
+from condgraph.engine.algebra import operators, tables
 from condgraph.sparql.compile import operators as sparql
 from condgraph.sparql.compile import solutions as sparql_rows
 from condgraph.sparql.compile.plan import BY_NAME, READ
@@ -72,7 +72,7 @@ def test_what_reads_the_graph_is_gathered() -> None:
     """
     reading = {
         one
-        for one in vars(alg).values()
+        for one in vars(operators).values()
         if isinstance(one, type) and issubclass(one, alg.Node) and getattr(one.facets, "reads", "nothing") != "nothing"
     }
     assert reading == {*READ, *BY_NAME, alg.AllEntities, alg.ById, alg.ByName}

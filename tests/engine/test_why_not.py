@@ -172,6 +172,7 @@ def test_a_deadline_says_how_far_it_came(graph: Graph) -> None:
     class Late:
         batch, schema, behind = 1, lookup.schema, lookup.behind
         values, texts, near, predicates, alike = lookup.values, lookup.texts, lookup.near, lookup.predicates, lookup.alike
+        sample = lookup.sample
 
         def asked(self, *of: Any, call: Any) -> Any:
             nonlocal left
@@ -180,7 +181,7 @@ def test_a_deadline_says_how_far_it_came(graph: Graph) -> None:
             left -= 1
             return call(*of)
 
-        counts, changed = partialmethod(asked, call=lookup.counts), partialmethod(asked, call=lookup.changed)
+        size, changed = partialmethod(asked, call=lookup.size), partialmethod(asked, call=lookup.changed)
 
     seen = []
     for most in range(24):

@@ -33,17 +33,13 @@ from condgraph.engine.algebra.operators import *  # noqa: F403
 if TYPE_CHECKING:
     from condgraph.engine.algebra.solutions import *  # noqa: F403
 
-#: Those of `solutions` that were asked for, as plans do at every operator.
-_ROWS: dict[str, Any] = {}
-
 
 def __getattr__(name: str) -> Any:
     """The operators of `solutions`, whose import most programs do without."""
-    if name in _ROWS:
-        return _ROWS[name]
     if name[:1].isupper():
         found = getattr(import_module("condgraph.engine.algebra.solutions"), name, None)
         if found is not None:
-            _ROWS[name] = found
+            # Plans ask for them at every operator.
+            globals()[name] = found
             return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
